@@ -329,7 +329,7 @@ def test_motors_that_a_file_does_not_state_are_not_stated_by_its_copy(
     back = load(tmp_path / f"m.{ending}", side_of(tmp_path / f"m.{ending}"))
     assert set(back.unstated_motors) == set(machine.unstated_motors)
     (problem,) = tl.check(back).problems
-    assert "the file does not state which joints have motors" in problem.what
+    assert "the file does not specify which joints have motors" in problem.what
     assert ("--motors" in problem.remedy) == (ending != "yaml")
     assert ("actuators: {motor: {on: JOINT}}" in problem.remedy) == (ending == "yaml")
 

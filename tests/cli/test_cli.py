@@ -95,7 +95,7 @@ def test_a_machine_with_findings_is_shown_but_fails_its_check(tmp_path):
     assert answer["status"] == "doubtful"
     nearly, finding = answer["assembly"]["findings"]
     assert nearly["where"] == "loops"
-    assert "repeat others nearly, but not exactly: 1" in nearly["what"]
+    assert "nearly, but not exactly, redundant equations: 1" in nearly["what"]
     assert finding["where"] == "platform.independent"
     assert "the mobility is 1" in finding["what"]
     text = run("check", path, code=1).stdout
@@ -309,8 +309,8 @@ def test_nuwar_below_its_reach_is_told_by_leg_and_millimetres():
         (["--motion", "m.csv", "--velocity", "x=1"], ["--motion", "given in addition to velocity"]),
         (["--side", "side.yaml"], ["delta is a machine file, which has no side file"]),
         (["--motion", "none.csv"], ["no such file"]),
-        (["--from-momenta"], ["--from-momenta", "one pose is not sufficient"]),
-        (["--out", "forces.txt"], ["--out", "'forces.txt' does not have the extension"]),
+        (["--from-momenta"], ["--from-momenta", "finite differences need more than one pose"]),
+        (["--out", "forces.txt"], ["--out", "'forces.txt' does not have the ending"]),
         (["--out", "no_such_folder/forces.csv"], ["cannot be written"]),
     ],
 )

@@ -258,7 +258,7 @@ def test_motors_that_no_file_states_are_asked_for_with_candidates() -> None:
     assert "`--motors motor_a,motor_b`" in text
     for words in (("dynamics",), ("simulate", "--duration", "0.01")):
         refused = text_of(words[0], G1.path, *words[1:], code=2)
-        assert "does not state which joints have motors" in refused
+        assert "does not specify which joints have motors" in refused
         assert "--motors motor_a,motor_b" in refused
 
 

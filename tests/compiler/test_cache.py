@@ -126,7 +126,9 @@ def test_a_folder_to_which_others_may_write_is_refused(tmp_path):
     library = build(SOURCE, compiler(), folder=tmp_path)
     tmp_path.chmod(0o777)
     assert not is_intact(library)
-    with pytest.raises(EngineError, match=r"(?s)others may write to .* \(mode 777\).*chmod go-w"):
+    with pytest.raises(
+        EngineError, match=r"(?s)other users may write to .* \(mode 777\).*chmod go-w"
+    ):
         build(SOURCE, compiler(), folder=tmp_path)
     tmp_path.chmod(0o700)
     assert is_intact(library)
@@ -158,7 +160,7 @@ def test_a_folder_that_others_could_exchange_is_refused(spoil, tmp_path):
         os.chown(above, 12345, -1)
     assert not cache.is_intact(built)
     with pytest.raises(
-        EngineError, match=f"others could replace {above / 'cache'}, .*{above}\n.*chmod go-w"
+        EngineError, match=f"other users could replace {above / 'cache'}, .*{above}\n.*chmod go-w"
     ):
         build(SOURCE, compiler(), folder=above / "cache")
 
@@ -171,7 +173,7 @@ def test_what_belongs_to_another_user_is_not_loaded(tmp_path):
     build(SOURCE, compiler(), folder=tmp_path)
     assert library.stat().st_uid == 0
     os.chown(tmp_path, 12345, -1)
-    with pytest.raises(EngineError, match="belongs to the user 12345"):
+    with pytest.raises(EngineError, match="belongs to user 12345"):
         build(SOURCE, compiler(), folder=tmp_path)
 
 

@@ -208,7 +208,7 @@ def test_a_compiler_that_takes_too_long_is_stopped_with_all_it_started(tmp_path)
     with pytest.raises(EngineError) as caught:
         build(SOURCE, replace(fake, timeout=1.0), folder=tmp_path / "cache")
     (problem,) = caught.value.problems
-    assert f"the compiler was ended after 1 s: {fake.path} -std=c99" in problem.what, (
+    assert f"the compiler was stopped after 1 s: {fake.path} -std=c99" in problem.what, (
         "the command line"
     )
     assert "Compiled(timeout=1800)" in problem.remedy
@@ -228,7 +228,7 @@ def test_an_evaluator_states_how_long_its_compiler_may_take(tmp_path, monkeypatc
     position = model.actuator_position(model.assembly.q)[None]
     force = model.actuators.inverse_dynamics(position, 0 * position, 0 * position).force
     assert np.isfinite(force).all()
-    assert "the compiler was ended after 1 s" in caplog.text
+    assert "the compiler was stopped after 1 s" in caplog.text
     assert not any(_runs(int(child)) for child in mark.read_text().split())
 
 

@@ -316,7 +316,7 @@ def test_targets_are_clipped_in_the_space_of_the_motors():
         (["pich", "roll"], "'pich' is not a joint coordinate"),
         (["pitch", "pitch"], "names pitch 2 times"),
         (["pitch"], "upper_motor moves with the named joints and with roll"),
-        ([3], "holds 3, which is of type int"),
+        ([3], "contains 3, which is of type int"),
     ],
 )
 def test_joints_that_do_not_fit_are_refused(joints, message):

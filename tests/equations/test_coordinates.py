@@ -206,7 +206,7 @@ def test_the_suggestion_for_a_choice_that_does_not_work_works(
     text = BY_BAR if name == "par4" else dumps(load(name))
     with pytest.raises(AssemblyError, match=why) as refused:
         Model(loads(named(text, wrong))).platform  # noqa: B018
-    suggested = re.search(r"these determine it: (.*?);", str(refused.value))
+    suggested = re.search(r"coordinates that determine it: (.*?);", str(refused.value))
     assert suggested is not None
     mended = Model(loads(named(text, suggested[1])))
     assert mended.assembly.mobility == len(mended.assembly.independent)

@@ -101,7 +101,7 @@ def test_a_tendon_over_two_free_joints_leaves_one_of_them_passive(tmp_path):
 def test_joints_that_a_loop_ties_are_named_and_the_platforms_motion_is_taken(tmp_path):
     model = model_of(FOUR_BAR, tmp_path)
     with pytest.raises(
-        AssemblyError, match=r"1 actuator drives 2 coordinates \(qa, qb\) that loops tie"
+        AssemblyError, match=r"1 actuator drives 2 coordinates \(qa, qb\) that are coupled"
     ) as raised:
         model.motion(ACTUATORS)
     assert "--pose" in str(raised.value)

@@ -219,7 +219,7 @@ def test_degrees_for_radians_are_suspected_where_all_values_leave_the_limits() -
         assert own.like_degrees(np.array([1.2, 0.0])) == ()
     (item,) = Model(pendulum(DRAWING)).platform.kinematics(np.array([40.0, 0.0])).diagnostics
     assert item.name == "angles that look like degrees"
-    assert "hinge lie far outside the limits" in str(item)
+    assert "hinge are far outside the limits" in str(item)
 
 
 def test_a_pose_out_of_reach_in_degrees_says_so_first() -> None:
@@ -227,7 +227,7 @@ def test_a_pose_out_of_reach_in_degrees_says_so_first() -> None:
     model = Model(load("five_bar").with_values({"link_length": 0.3}))
     with pytest.raises(PoseError) as error:
         model.forward_kinematics(np.pi * np.array([[15.0, 14.0]]))
-    assert "shoulder_1, shoulder_2 lie far outside" in error.value.problems[0].what
+    assert "shoulder_1, shoulder_2 are far outside" in error.value.problems[0].what
     with pytest.raises(PoseError) as error:
         model.forward_kinematics(np.pi * np.array([[1.0, 0.0]]))
     assert "degrees" not in str(error.value)

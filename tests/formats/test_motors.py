@@ -216,7 +216,7 @@ def test_motors_of_a_loop_that_nothing_states_are_reported_and_forces_refused(
     (problem,) = inspection.problems
     assert not inspection.is_usable
     assert (
-        "3 could (crank_pin, knee_pin, rocker_pin), and the machine has 1 degree of freedom"
+        "3 candidates (crank_pin, knee_pin, rocker_pin), and the machine has 1 degree of freedom"
         in problem.what
     )
     assert problem.remedy.startswith(
@@ -230,7 +230,7 @@ def test_motors_of_a_loop_that_nothing_states_are_reported_and_forces_refused(
         lambda: model.platform.forward_dynamics([0.0], [0.0], []),
     ]
     for call in calls:
-        with pytest.raises(AssemblyError, match="does not state which joints have motors"):
+        with pytest.raises(AssemblyError, match="does not specify which joints have motors"):
             call()
     named = read(tmp_path, four_bar(), "rocker_pin")
     assert tl.check(named).is_usable

@@ -90,7 +90,7 @@ def test_all_lengths_count_by_least_squares(lines: tl.Model) -> None:
 def test_a_length_that_disagrees_is_named(lines: tl.Model) -> None:
     wrong = lengths(POINT) + np.array([0.0, 0.0, 0.05, 0.0])
     with pytest.raises(
-        PoseError, match=r"more encoders are needed to decide which: .*line3\.winch \(by 0\.0"
+        PoseError, match=r"only further encoders could identify it: .*line3\.winch \(by 0\.0"
     ):
         lines.forward_kinematics(wrong)
     names = [f"line{k + 1}.winch" for k in range(4)]

@@ -128,7 +128,7 @@ def test_two_engines_agree(name: str) -> None:
 def test_a_redundant_equation_that_opens_is_named() -> None:
     """Beyond its flat pose the two equations that stand for Bennett's five have a solution that breaks the others."""
     platform, beyond = model("bennett").platform, np.radians([[150.0], [200.0]])
-    words = r"follower_hinge: \w+: is open by .* in sample 1 of 2: the other equations"
+    words = r"follower_hinge: \w+: is open by .* in sample 1 of 2: this equation follows"
     with pytest.raises(PoseError, match=words):
         platform.follow(beyond)
     with pytest.raises(PoseError, match=words):

@@ -226,7 +226,7 @@ def test_exported_outputs_are_those_of_the_model(tmp_path):
     ports = export.manifest["functions"][0]["outputs"][0]
     assert ports["columns"][0] == "camber"
     assert ports["units"] == ["rad", "rad", "rad", "rad", "m"]
-    with pytest.raises(AssemblyError, match="defines none"):
+    with pytest.raises(AssemblyError, match="defines no outputs"):
         tl.export_c("delta", tmp_path / "other", functions="outputs")
 
 

@@ -325,7 +325,7 @@ def test_weights_that_cannot_be() -> None:
         model.mechanism,
         actuators=tuple(replace(a, force=np.inf) for a in model.mechanism.actuators),
     )
-    with pytest.raises(InputError, match="no largest force"):
+    with pytest.raises(InputError, match="no force limit"):
         ForceSharing(by_limits=True).weights(unlimited)
 
 

@@ -115,7 +115,7 @@ def test_what_does_not_fit_is_refused() -> None:
             r"(?s)position: has shape \(2,\), needs \(\.\.\., 3\).*acceleration",
         ),
         ((np.zeros(3), np.zeros(3)), "called with 2 arrays, needs 3"),
-        ((np.zeros((2, 3)), np.zeros((4, 3)), np.zeros(3)), "batches do not fit together"),
+        ((np.zeros((2, 3)), np.zeros((4, 3)), np.zeros(3)), "numbers of samples differ"),
     ):  # machine code trusts the sizes
         with pytest.raises(tl.InputError, match=what):
             call(*motion)

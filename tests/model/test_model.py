@@ -468,7 +468,8 @@ def test_a_regular_pose_at_which_the_order_of_elimination_breaks_down_is_not_cal
     at = np.array([0.04126442022454752, 0.04122899758175934, 0.3086351988166202, *turn])
     up = np.array([0.0, 0.0, 1e-6, 0.0, 0.0, 0.0, 0.0])
     with pytest.raises(
-        PoseError, match=r"a regular pose, but the order .*: condition number 7\.25 in this pose"
+        PoseError,
+        match=r"a regular pose, but the elimination order .*: condition number 7\.25 in this pose",
     ):
         platform.inverse_dynamics(at, rest, rest)
     beside = platform.inverse_dynamics(at + up, rest, rest).force

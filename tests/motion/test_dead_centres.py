@@ -111,7 +111,7 @@ def test_a_motion_begins_at_a_dead_centre() -> None:
             "five_bar_singular.yaml",
             "platform",
             None,
-            "parallel: the machine moves although all actuators rest",
+            "parallel: the machine can move while all actuators rest",
         ),
     ],
 )
@@ -137,7 +137,7 @@ def test_a_path_and_a_control_loop_name_the_kind_too() -> None:
     s1, e1 = (machine.topology.coordinate_names.index(name) for name in ("s1", "e1"))
     line = Line([q[s1] - 0.1, q[e1]], [q[s1] + 0.1, q[e1]])
     with pytest.raises(
-        PoseError, match=r"passes through a singularity \(parallel: the machine moves although all"
+        PoseError, match=r"passes through a singularity \(parallel: the machine can move while all"
     ):
         stroke(machine, line, ["s1", "e1"])
     reached = np.zeros((50, 1))
@@ -155,7 +155,7 @@ def test_a_path_and_a_control_loop_name_the_kind_too() -> None:
     )
     end = trace.early_end(machine.assembly, np.array(q), "shortly before 0.5 s")
     assert end.startswith(
-        "singular pose (parallel: the machine moves although all actuators rest) shortly before 0.5 s"
+        "singular pose (parallel: the machine can move while all actuators rest) shortly before 0.5 s"
     )
 
 

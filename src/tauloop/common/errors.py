@@ -147,7 +147,8 @@ class AssemblyError(TauloopError):
             ...
         tauloop.common.errors.AssemblyError: closing_pin: the loop cannot be closed ...: it misses by 4033 mm
         (four_bar.yaml)
-            remedy: check lengths and joint positions, or give a reference pose nearer to an assembled one
+            remedy: check lengths and joint positions, or give a reference pose nearer to an
+                assembled pose
     """
 
 

@@ -1,11 +1,11 @@
-"""Construction of programs: stretches of straight-line code with Newton loops in between.
+"""Construction of programs: straight-line code with Newton loops in between.
 
-Linear blocks are eliminated within the straight-line code. Their pivot order is chosen at build
-from sampled states. So nothing is compared at run time, and no pivot is zero where the natural
-order would divide by zero. Closed forms leave their discriminants, and eliminations their pivots,
-as diagnostics.
+Linear blocks are eliminated within the straight-line code. Their pivot order is chosen from sampled
+states when the program is built. So the code compares nothing at run time, and avoids pivots that
+would be zero in the natural order. The diagnostics are the discriminants of closed forms and the
+pivots of eliminations.
 
-Equations are sorted into blocks as in Modelica compilers, by CasADi's Dulmage-Mendelsohn
+As in Modelica compilers, equations are sorted into blocks, by CasADi's Dulmage-Mendelsohn
 decomposition.
 
 Source: Davis 2006, Direct Methods for Sparse Linear Systems, for the sorting into blocks.
@@ -27,7 +27,7 @@ from tauloop.equations.values import BatchFunction, quantile
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Equations (rows) and unknowns (columns) of the same number, to be solved together."""
+    """Equations (rows) and an equal number of unknowns (columns) that are solved together."""
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]
@@ -39,10 +39,10 @@ class Block:
 
 
 def blocks(incidence: ca.Sparsity) -> tuple[Block, ...]:
-    """Return the blocks of a square incidence pattern, each depending on itself and earlier blocks.
+    """Return the blocks of a square incidence pattern in the order of their solution.
 
     Args:
-        incidence: pattern (n, n) of which equation contains which unknown.
+        incidence: pattern (n, n); an entry (i, j) means that equation i contains unknown j.
 
     Raises:
         ValueError: the pattern is structurally singular.
@@ -65,7 +65,7 @@ def blocks(incidence: ca.Sparsity) -> tuple[Block, ...]:
 
 
 def _in_order(blocks: list[Block], incidence: np.ndarray) -> tuple[Block, ...]:
-    """Return the blocks sorted so that each needs only earlier ones; ties by the first row."""
+    """Return the blocks sorted so that each depends only on earlier blocks; ties by first row."""
     waiting = sorted(blocks, key=lambda block: block.rows)
     solved: set[int] = set()
     ordered: list[Block] = []
@@ -86,7 +86,7 @@ def _in_order(blocks: list[Block], incidence: np.ndarray) -> tuple[Block, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """Symbols for the solution of a step and for values computed before it.
+    """Symbols for the solution of a step and for values that were computed before this step.
 
     Attributes:
         point: the solution.
@@ -98,7 +98,7 @@ class _Found:
 
 
 class ProgramBuilder:
-    """A program under construction; its symbols are the inputs and solutions of earlier steps."""
+    """A program under construction; its symbols are inputs and the solutions of earlier steps."""
 
     def __init__(
         self, name: str, samples: Mapping[str, np.ndarray], *, share_expressions: bool = True
@@ -108,8 +108,8 @@ class ProgramBuilder:
         Args:
             name: name of the program.
             samples: values (M, n) of inputs at sampled states, for the choice of pivot orders.
-            share_expressions: whether common subexpressions are computed once; False for a program
-                that is only counted, because sharing takes most of the time of a large one.
+            share_expressions: whether common subexpressions are computed once. False for a program
+                whose operations are only counted, because sharing takes most of the building time.
         """
         self._name = name
         self._share_expressions = share_expressions
@@ -160,7 +160,7 @@ class ProgramBuilder:
         return [name for name in self._symbols if name in used]
 
     def evaluate(self, outputs: dict[str, ca.SX]) -> None:
-        """Emit straight-line code for named outputs (columns), sharing common subexpressions."""
+        """Add straight-line code for named outputs (columns), sharing common subexpressions."""
         names = list(outputs)
         columns = [ca.SX(ca.densify(ca.vec(outputs[name]))) for name in names]
         needed = self._needed(*columns)
@@ -184,7 +184,7 @@ class ProgramBuilder:
         return values[known] if known.any() else values
 
     def values_at(self, expression: ca.SX, samples: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return values (M, numel) of an expression at the sampled states, some inputs replaced."""
+        """Return values (M, numel) of an expression at the sampled states, with some new inputs."""
         column = ca.densify(ca.vec(expression))
         needed = self._needed(column)
         known = {**self._samples, **samples}
@@ -201,8 +201,8 @@ class ProgramBuilder:
 
         Args:
             record: record of the block.
-            discriminant: negative where the loop cannot close.
-            extremes: least and greatest psi over the unknown, and the rod's length or zero (3,).
+            discriminant: discriminant; negative where the loop cannot close.
+            extremes: smallest and largest psi over the unknown, and the rod's length or zero (3,).
         """
         self._closed_forms.append(record)
         self._discriminants.append(discriminant)
@@ -227,7 +227,7 @@ class ProgramBuilder:
         """Solve residual(unknown) = 0 by Newton's method; return the symbols of the solution.
 
         Args:
-            residual: equations (n,), in terms of `unknown` and of this builder's symbols.
+            residual: equations (n,) in terms of `unknown` and of this builder's symbols.
             unknown: symbols (n,) of the unknowns.
             start: start values (n,).
             what: names of the equations.
@@ -256,7 +256,7 @@ class ProgramBuilder:
         outputs = ca.cse(
             [ca.SX(ca.densify(residual)), ca.SX(ca.densify(step)), ca.SX(ca.densify(pivots))]
         )
-        # values that are constant during the iteration are computed before it
+        # compute values that are constant during the iteration before it
         outputs, constants, expressions = ca.extract_parametric(outputs, known, {})
         fixed = {fixed_name: ca.vertcat(*expressions)} if expressions else {}
         if fixed:
@@ -288,7 +288,7 @@ class ProgramBuilder:
 
         Args:
             A: square matrix (n, n); its structural zeros define the blocks.
-            b: right sides (n, k).
+            b: right-hand sides (n, k).
             what: purpose of the equations, for messages.
 
         Returns:
@@ -316,7 +316,7 @@ class ProgramBuilder:
         return x
 
     def solve_symmetric(self, A: ca.SX, b: ca.SX, what: str) -> ca.SX:
-        """Solve A x = b for a symmetric positive matrix (n, n); only its lower half is read.
+        """Solve A x = b for a symmetric positive definite A (n, n); only its lower half is read.
 
         Returns:
             Symbols x (n, k) of the solution.
@@ -346,7 +346,7 @@ class ProgramBuilder:
         self._pivot_values += changing
 
     def _records(self, pivots: ca.SX, what: Iterable[str]) -> tuple[Pivot, ...]:
-        """Return records of pivots (n,) with their typical size: the median over finite samples."""
+        """Return records of pivots (n,) with their typical size, the median over finite samples."""
         sizes = np.abs(self.values_at(pivots, {})).T
         known = (size[np.isfinite(size)] if np.isfinite(size).any() else size for size in sizes)
         return tuple(
@@ -357,9 +357,9 @@ class ProgramBuilder:
     def nearest(
         self, rows: ca.SX, sides: ca.SX, held: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]
     ) -> _Found:
-        """Return the point y (r,) nearest to the origin with rows y >= sides, as a separate step.
+        """Add a step for the point y (r,) nearest to the origin with rows y >= sides; return it.
 
-        Values that later code needs are computed before this step, so that nothing is computed
+        Values that later code needs are computed before this step, so that they are not computed
         twice.
 
         Args:
@@ -405,10 +405,10 @@ class ProgramBuilder:
         return new
 
     def finish(self, outputs: dict[str, ca.SX]) -> Program:
-        """Emit the last straight-line code and close the program.
+        """Add the last straight-line code and complete the program.
 
         Returns:
-            The program, complete.
+            The complete program.
         """
         self.evaluate({**outputs, **self._new_diagnostics()})
         return Program(
@@ -422,12 +422,12 @@ class ProgramBuilder:
 
 
 def _matrices(columns: np.ndarray, size: int) -> np.ndarray:
-    """Return matrices (M, n, n) from rows that contain their columns."""
+    """Return matrices (M, n, n) from rows that contain the matrices by columns."""
     return columns.reshape(len(columns), size, size).transpose(0, 2, 1)
 
 
-#: A pivot may be chosen for its sparsity if its worst relative size is at least this fraction of
-#: the best candidate's.
+#: A pivot may be chosen for sparsity if its worst relative size is at least this fraction of the
+#: worst relative size of the best candidate.
 PREFERENCE = 0.2
 
 
@@ -435,8 +435,8 @@ def pivot_order(samples: np.ndarray) -> tuple[tuple[int, int], ...]:
     """Return the elimination order of rows and columns with the best worst pivot over all samples.
 
     At every step the candidates are rated by their smallest size over the samples, relative to the
-    largest entry of their row. Among the good ones the one with the least fill-in is taken
-    (Markowitz).
+    largest entry of their row. Among candidates above the threshold `PREFERENCE`, the candidate
+    with the least fill-in is chosen (Markowitz).
 
     Args:
         samples: matrices (M, n, n) at sampled states.
@@ -474,20 +474,20 @@ def pivot_order(samples: np.ndarray) -> tuple[tuple[int, int], ...]:
 def eliminate(A: ca.SX, b: ca.SX, order: tuple[tuple[int, int], ...]) -> tuple[ca.SX, ca.SX]:
     """Solve A x = b by elimination in a given order.
 
-    The last two equations are solved by their determinant where all four entries are present and all
-    pivots before them are constant: that takes one division less than two pivots, and no entry has
-    to differ from zero. After a pivot p near zero, the determinant would lose 1 / p^2 in accuracy
-    where pivots lose 1 / p.
+    The last two equations are solved by their determinant if all four entries are present and all
+    pivots before them are constant. That takes one division less than two pivots, and no entry must
+    differ from zero. After a pivot p near zero, however, the determinant would lose accuracy by a
+    factor 1 / p^2, and pivots lose only 1 / p.
 
     Args:
         A: matrix (n, n).
-        b: right sides (n, k).
+        b: right-hand sides (n, k).
         order: n pairs (row, column).
 
     Returns:
-        x (n, k) and the pivots; a determinant takes the place of the last two.
+        x (n, k) and the pivots; a determinant replaces the last two pivots.
     """
-    A, b = +A, +b  # copies, which `ca.SX(A)` makes in twenty times the time
+    A, b = +A, +b  # copies; `ca.SX(A)` takes twenty times as long
     pivots: list[ca.SX] = []
     reciprocals: list[ca.SX] = []
     x = ca.SX(*b.shape)
@@ -539,7 +539,7 @@ def _solve_two(A: ca.SX, b: ca.SX, x: ca.SX, pairs: tuple[tuple[int, int], ...])
 
 
 def solve_symmetric(A: ca.SX, b: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """Solve A x = b for a symmetric positive matrix by L D L^T without pivoting.
+    """Solve A x = b for a symmetric positive definite matrix by L D L^T without pivoting.
 
     Only the lower half is read. Two equations are solved by their determinant, see `eliminate`.
 

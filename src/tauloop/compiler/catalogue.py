@@ -25,7 +25,14 @@ from tauloop.compiler.functions.motion import (
     regressor_program,
 )
 from tauloop.compiler.program import Program
-from tauloop.equations.ports import Entry, along, by, factor_of, moves, step_of
+from tauloop.equations.ports import (
+    Entry,
+    direction_name,
+    directional_name,
+    factor_of,
+    jacobian_name,
+    may_depend,
+)
 from tauloop.mechanism.suggestions import unknown_names
 
 if TYPE_CHECKING:
@@ -97,7 +104,7 @@ KINEMATICS = tuple(
 )
 DIAGNOSIS = ProgramSpec(
     name="diagnosis",
-    meaning="what closed forms miss where a pose is out of reach",
+    meaning="gaps of closed-form loops if a pose is out of reach",
     build=diagnosis_program,
     inputs=("position",),
     outputs=("extremes",),
@@ -116,10 +123,11 @@ EMBEDDING = ProgramSpec(
     inputs=_STATE,
     outputs=("G",),
 )
-#: For machines with redundant actuation, in the actuators' entry.
+#: For the actuators' motion of machines with redundant actuation.
 MEASURED_MOTION = ProgramSpec(
     name="measured_motion",
-    meaning="motion of the leading actuators that explains the positions and speeds of all best, and shares of forces",
+    meaning="motion of the leading actuators that fits the positions and speeds of all actuators "
+    "best, and the matrix that distributes forces",
     build=measured_motion_program,
     inputs=(*_STATE, "measured", "measured_speed", "spread"),
     outputs=("x", "speed", "R", "share"),
@@ -151,7 +159,7 @@ HYBRID_INVERSE_DYNAMICS = ProgramSpec(
 )
 FORWARD_DYNAMICS = ProgramSpec(
     name="forward_dynamics",
-    meaning="accelerations that actuator forces give",
+    meaning="accelerations due to actuator forces",
     build=forward_dynamics_program,
     inputs=("position", "velocity", "force"),
     outputs=("acceleration",),
@@ -207,14 +215,15 @@ MOMENTUM_FORCES = ProgramSpec(
 )
 MOMENTUM_OBSERVER = ProgramSpec(
     name="momentum_observer",
-    meaning="force from outside on the platform, from momenta sample by sample, and the momenta for the next",
+    meaning="external force on the platform, from momenta sample by sample, and the momenta for "
+    "the next sample",
     build=momentum_observer_program,
     inputs=(*_STATE, "force", "last_momentum", "last_external_force", "period", "bandwidth"),
     outputs=("external_force", "momentum"),
 )
 TENSIONS = ProgramSpec(
     name="tensions",
-    meaning="tensions of cables before they are shared out",
+    meaning="cable tensions as functions of the actuator forces",
     build=tensions_program,
     inputs=_MOTION,
     outputs=("unforced", "pulls", "map", "needed"),
@@ -237,19 +246,19 @@ REGRESSORS = MappingProxyType(
 def _differentiated(
     spec: ProgramSpec, name: str, build: Callable[[MotionState], Program], outputs: tuple[str, ...]
 ) -> ProgramSpec:
-    """Return the program of a program's values and of its Jacobians by inputs that move outputs."""
+    """Return the program of a program's values and its Jacobians with respect to its inputs."""
     pairs = [
         (output, argument)
         for output in outputs
         for argument in spec.inputs
-        if moves(output, argument)
+        if may_depend(output, argument)
     ]
     return ProgramSpec(
         name=f"{name}_derivatives",
         meaning=f"{spec.meaning}, and Jacobians",
         build=build,
         inputs=spec.inputs,
-        outputs=(*outputs, *(by(*pair) for pair in pairs)),
+        outputs=(*outputs, *(jacobian_name(*pair) for pair in pairs)),
     )
 
 
@@ -288,14 +297,14 @@ def _products(
     spec: ProgramSpec, output: str, build: Callable[[MotionState], Program]
 ) -> ProgramSpec:
     """Return the program of the products of a program's derivatives with directions and factors."""
-    slopes = (by("slope", name) for name in spec.inputs)
-    bends = (by("bend", name) for name in spec.inputs)
+    slopes = (jacobian_name("slope", name) for name in spec.inputs)
+    bends = (jacobian_name("bend", name) for name in spec.inputs)
     return ProgramSpec(
         name=f"{spec.name}_products",
         meaning=f"{spec.meaning}, and products of first and second derivatives",
         build=build,
-        inputs=(*spec.inputs, *map(step_of, spec.inputs), factor_of(output)),
-        outputs=(output, along(output), *slopes, *bends),
+        inputs=(*spec.inputs, *map(direction_name, spec.inputs), factor_of(output)),
+        outputs=(output, directional_name(output), *slopes, *bends),
     )
 
 
@@ -310,7 +319,7 @@ PRODUCTS = MappingProxyType(
         ),
     }
 )
-#: Programs that can be exported as C and loaded as functions, by their names there.
+#: Programs that can be exported as C and loaded as functions, by the names of these functions.
 EXPORTABLE = MappingProxyType(
     {
         "inverse_dynamics": INVERSE_DYNAMICS,

@@ -1,4 +1,4 @@
-"""Programs of one machine: the expressions that they start from, and their specifications."""
+"""Programs of one machine under construction: their expressions and their specifications."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ else:
         "tauloop.equations.formulations.hamilton", "canonical_terms"
     )
 
-#: Start values of Newton's method (n_q,) from the given position and the coordinates, by index, that
-#: it determines.
+#: Function that returns start values of Newton's method (n_q,) from the given position and from the
+#: coordinates, by index, that the position determines.
 StartValues = Callable[[ca.SX, Mapping[int, ca.SX]], ca.SX]
 
 
@@ -47,9 +47,10 @@ class Expressions:
 
     Attributes:
         assembly: the machine.
-        builder: receives the steps of the program.
-        configuration: its coordinates, with the cosines and sines that are known.
-        parts: mechanism, topology and values of the independent parameters, as equations take them.
+        builder: builder of the program's steps.
+        configuration: coordinates, with the cosines and sines that are known.
+        parts: mechanism, topology and values of the independent parameters: the arguments of
+            equations.
         moving: indices of the velocities that are not zero in every motion.
     """
 
@@ -103,31 +104,31 @@ class Expressions:
         )
 
     def rows(self, v: ca.SX, a: ca.SX | None = None) -> list[ClosureRow]:
-        """Return the kept loop equations of a motion; none for a tree."""
+        """Return the independent loop equations of a motion; empty for a machine without loops."""
         if not self.assembly.rows:
             return []
         rows = closure(self.mechanism, self.motion(v, a))
         return [rows[i] for i in self.assembly.rows]
 
     def forces(self, v: ca.SX, a: ca.SX, pi: ca.SX | None = None) -> ca.SX:
-        """Return tree forces M a + h (n_v,) including loads; `pi` defaults to the file's."""
+        """Return tree forces M a + h (n_v,) including loads; by default with `pi` of the file."""
         motion = self.motion(v, a)
         entries = self.entries if pi is None else Entries(self.parameters, pi)
         tau = self.formulation.forces(self.mechanism, motion, entries)
         return tau if self._load is None else tau + self._load(motion)
 
     def mass_matrix(self, v: ca.SX) -> ca.SX:
-        """Return M (n_v, n_v) of the tree forces, from those at velocities (n_v,)."""
+        """Return the mass matrix M (n_v, n_v) from the tree forces at velocities (n_v,)."""
         a = ca.SX.sym("a", self.topology.n_v)
         return ca.sparsify(ca.jacobian(self.forces(v, a), a))
 
     def canonical(self, v: ca.SX) -> CanonicalTerms:
-        """Return the momenta and their terms at velocities (n_v,)."""
+        """Return the terms of Hamilton's equations at velocities (n_v,)."""
         return canonical_terms(self.mechanism, self.motion(v), self.entries)
 
 
 class MotionState(Expressions):
-    """A program that has reached the full state (q, v, a) from a given motion."""
+    """A program under construction that has computed the state (q, v, a) from a given motion."""
 
     def __init__(
         self,
@@ -140,15 +141,15 @@ class MotionState(Expressions):
         share_expressions: bool = True,
         start_values: StartValues | None = None,
     ) -> None:
-        """Emit the kinematics: positions and, up to `levels` (0 to 2), their derivatives.
+        """Add the kinematics: positions and, up to `levels` (0 to 2), their derivatives.
 
         Args:
             assembly: the machine.
-            ports: the given motion.
-            name: purpose of the program; its name starts with that of the entry.
+            ports: ports of the given motion.
+            name: purpose of the program; the program's name also contains the entry's name.
             levels: order of the highest time derivative.
             formulation: formulation of the forces.
-            free: names of the independent parameters that stay symbols; the others are constants.
+            free: names of the independent parameters that are inputs; the others are constants.
             share_expressions: whether common subexpressions are computed once (`ProgramBuilder`).
             start_values: function that returns start values of Newton's method (n_q,) from the given
                 position and the coordinates that it determines; by default they are an input.
@@ -203,7 +204,7 @@ class MotionState(Expressions):
         rates, self.scale = column(row.psi_rate for row in rows), column(row.scale for row in rows)
         self.K = ca.jacobian(rates, v)
         self._give(self.v, self.builder.input("velocity", self.ports.velocity.size))
-        # substitution avoids a second motion of all bodies, which is half of the work on a program
+        # substitution avoids computing the motion of all bodies twice, which is half of the work
         self._close(self.v, ca.SX(ca.substitute([rates], [v], [ca.densify(self.v)])[0]))
         if levels > 1:
             self._give(self.a, self.builder.input("acceleration", self.ports.velocity.size))
@@ -231,17 +232,17 @@ class MotionState(Expressions):
         return G
 
     def drift(self) -> ca.SX:
-        """Return gamma (n_v,), the accelerations at zero given ones: a = G a_given + gamma."""
+        """Return gamma (n_v,), the accelerations at a_given = 0: a = G a_given + gamma."""
         gamma = self.at_rest
         self._close(gamma, column(row.psi_acceleration for row in self.rows(self.v, gamma)))
         return gamma
 
     def multipliers(self, loads: ca.SX) -> ca.SX:
-        """Return the multipliers (c, k) of the kept loop equations under loads (n_v, k)."""
+        """Return the multipliers (c, k) of the independent loop equations under loads (n_v, k)."""
         return self.loop_forces(loads) * ca.repmat(self.scale, 1, loads.size2())
 
     def loop_forces(self, loads: ca.SX) -> ca.SX:
-        """Return the multipliers of psi, the equations before they are scaled."""
+        """Return the multipliers of the unscaled equations psi."""
         if not self.dependent:
             return ca.SX(0, loads.size2())
         return self.builder.solve(
@@ -264,8 +265,8 @@ class ProgramSpec:
 
     Attributes:
         name: name of the program in texts.
-        meaning: what it computes, in words.
-        build: function that builds it from the state of the kinematics.
+        meaning: description of the results.
+        build: function that builds the program from the state of the kinematics.
         inputs: ports of the motion and of loads, in addition to start values, parameters and
             weights. The kinematics includes the levels of these ports.
         outputs: outputs of interest, the main one first; the program may have others.
@@ -292,7 +293,7 @@ _FORCES = frozenset(("force", "actuator_acceleration", "regressor"))
 
 @final
 class Catalogue:
-    """The programs of one entry of a machine, built when first used."""
+    """The programs for the platform's or the actuators' motion of a machine, built on first use."""
 
     def __init__(
         self,
@@ -334,8 +335,8 @@ class Catalogue:
         """Return a program of this machine.
 
         Raises:
-            AssemblyError: it contains forces of motors, and the machine file does not specify the
-                motors.
+            AssemblyError: the program contains forces of motors, but the machine file does not
+                specify the motors.
         """
         if spec not in self._programs:
             if self.assembly.mechanism.unstated_motors and not _FORCES.isdisjoint(
@@ -372,7 +373,7 @@ def column(expressions: Iterable[ca.SX]) -> ca.SX:
 
 
 def _samples(assembly: Assembly, ports: EntryPorts, theta: np.ndarray) -> dict[str, np.ndarray]:
-    """Return inputs at the assembled states for the choice of pivots, which needs no velocities."""
+    """Return inputs at the assembled states, by which pivots are chosen, without velocities."""
     count = len(assembly.states)
     return {
         "theta": np.repeat(theta[None], count, axis=0),
@@ -389,21 +390,17 @@ def _samples(assembly: Assembly, ports: EntryPorts, theta: np.ndarray) -> dict[s
 
 
 def require_inertia(M: ca.SX, ports: EntryPorts) -> None:
-    """Raise if a mass matrix (m, m) has zeros on its diagonal: accelerations are not determined.
+    """Raise an error if a mass matrix (m, m) has zeros on its diagonal.
 
     Raises:
-        AssemblyError: the message names velocities that move nothing with inertia.
+        AssemblyError: velocities move no inertia, so accelerations are not determined.
     """
     diagonal = ca.diag(M)
     refuse_idle(name for i, name in enumerate(ports.velocity.columns) if diagonal[i].is_zero())
 
 
 def refuse_idle(idle: Iterable[str]) -> None:
-    """Raise for velocities, by name, that move nothing with inertia."""
-    what = (
-        "moves nothing that has mass or inertia, so that forces do not determine its acceleration"
-    )
-    remedy = (
-        "give a body that it moves a mass, or its motor an inertia; or make the joint a fixed one"
-    )
+    """Raise an error for velocities, given by name, that move no inertia."""
+    what = "moves nothing with mass or inertia, so forces do not determine its acceleration"
+    remedy = "give a body that it moves a mass, or its motor an inertia; or make the joint fixed"
     AssemblyError.raise_if_any(Problem(where=name, what=what, remedy=remedy) for name in idle)

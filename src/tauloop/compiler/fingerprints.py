@@ -6,12 +6,12 @@ import numpy as np
 
 #: Sums below this fraction of their terms are zero.
 CANCELLED = 1e-11
-#: Ignored trailing bits of a double: 30 of 53 remain, nine digits.
+#: Number of ignored trailing bits of a double; 30 of 53 bits remain, which are nine digits.
 _LEFT_OUT = 23
 
 
 def fingerprint(numbers: np.ndarray) -> tuple[bytes, float]:
-    """Return nine digits of values, and the sign of the first; None if zero or not finite."""
+    """Return nine digits of values as bytes, and the sign of the first value."""
     if not len(numbers) or not np.isfinite(numbers).all() or not numbers[0]:
         return b"", 1.0
     sign = 1.0 if numbers[0] > 0 else -1.0

@@ -1,7 +1,7 @@
-"""Programs: lists of steps, which are straight-line code, Newton loops or nearest points.
+"""Programs: sequences of steps, each of which is straight-line code, a Newton loop or a projection.
 
-A program is the sorted form of the equations. This module interprets its steps on batches by
-CasADi's virtual machine. Every run returns diagnostics.
+A program contains the equations in the order of their solution. This module interprets its steps on
+batches with CasADi's virtual machine. Every run returns diagnostics.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tauloop.compiler.solving.bounded import Bounded
 from tauloop.equations.values import BatchFunction
 
 #: Newton's method stops when no unknown changes by more than this in a step (characteristic
-#: lengths, rad or pure numbers). Convergence is quadratic, so the error is then a rounding error.
+#: lengths, rad or dimensionless). Convergence is quadratic, so the error is then a rounding error.
 NEWTON_STEP = 1e-9
 #: Maximum number of steps, and maximum length of a step.
 NEWTON_ITERATIONS = 60
@@ -53,11 +53,11 @@ class Newton:
         start: name of the start values of x.
         solution: name of x.
         size: number of unknowns.
-        what: loops that the block closes.
-        unknowns: names of the coordinates that it determines.
-        pivots: records of the pivots that change.
+        what: names of the loops that the block closes.
+        unknowns: names of the coordinates that the block determines.
+        pivots: records of the pivots that are not constant.
         residual_sizes: unit of each residual: the characteristic length, m, or one.
-        sizes: unit of each unknown, of the same kinds.
+        sizes: unit of each unknown: the characteristic length, m, or one.
     """
 
     function: BatchFunction
@@ -78,7 +78,7 @@ class Newton:
 
     @property
     def residual_values(self) -> str:
-        """Name of the final residuals, pure numbers, if they are an output of code."""
+        """Name of the final residuals (dimensionless), if they are an output of generated code."""
         return f"{self.solution}_residuals"
 
     def run(self, values: dict[str, np.ndarray], n: int, diagnostics: RunDiagnostics) -> None:
@@ -110,12 +110,13 @@ Step = Evaluate | Newton | Bounded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedForm:
-    """Record of one equation in one unknown that is solved in the straight-line code.
+    """Record of an equation with one unknown that is solved in the straight-line code.
 
     Attributes:
         equation: name of the loop equation.
         element: rod or joint of the equation.
-        unknown: the unknown coordinate; empty for a redundant equation that is only checked.
+        unknown: name of the unknown coordinate; empty for a redundant equation, which is only
+            checked.
     """
 
     equation: str
@@ -143,8 +144,8 @@ class LinearBlock:
     Attributes:
         what: purpose of the equations.
         size: number of unknowns.
-        method: "division", "elimination" in an order fixed at build, "L D L^T", or "constant" if it
-            is solved at build.
+        method: "division", "elimination" (in an order chosen when the program is built), "L D L^T",
+            or "constant" if the equations are solved when the program is built.
     """
 
     what: str
@@ -158,11 +159,12 @@ class RunDiagnostics:
 
     Attributes:
         discriminants: discriminants of the closed forms (N, n); negative where a loop cannot close.
-        pivots: pivots of the eliminations over their typical size (N, n), in the order of
+        pivots: pivots of the eliminations relative to their typical size (N, n), in the order of
             `Program.all_pivots`.
         newton: (step, residuals (N, size), iterations (N,)) of every Newton block; residuals are
-            pure numbers.
-        missed: violation of the conditions of nearest points, relative to their largest side (N,).
+            dimensionless.
+        missed: largest violation of the conditions of projections (N,), relative to their largest
+            right-hand side.
     """
 
     discriminants: np.ndarray
@@ -178,13 +180,13 @@ class RunDiagnostics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program(ReprMixin):
-    """Steps from inputs to outputs, all values by name as arrays (N, n).
+    """Steps that compute outputs from inputs; all values are arrays (N, n) with names.
 
     Attributes:
         name: name of the program.
         steps: the steps, in order.
         outputs: names of the results.
-        closed_forms: records of the columns of the discriminants.
+        closed_forms: records of the closed forms, in the order of the discriminants.
         pivots: records of the pivots of linear blocks.
         linear_blocks: records of linear equations, in the order of their solution.
     """
@@ -217,14 +219,14 @@ class Program(ReprMixin):
 
     @property
     def loop_names(self) -> tuple[str, ...]:
-        """Return names of closed forms, then of loops of Newton's method, in the order of diagnostics."""
+        """Names of closed forms, then of loops of Newton's method, in the order of diagnostics."""
         elements = [form.element for form in self.closed_forms]
         iterated = [name for step in self.steps if isinstance(step, Newton) for name in step.what]
         return (*elements, *dict.fromkeys(iterated))
 
     @property
     def all_pivots(self) -> tuple[Pivot, ...]:
-        """Records of the pivots within Newton's loops, then of those of the linear blocks."""
+        """Records of the pivots in Newton's loops, then of the pivots of linear blocks."""
         loops = (step.pivots for step in self.steps if isinstance(step, Newton))
         return (*(record for records in loops for record in records), *self.pivots)
 

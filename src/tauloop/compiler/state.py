@@ -29,13 +29,13 @@ class SolveDiagnostics(ReprMixin):
 
     Attributes:
         closed_forms: the loops solved in closed form.
-        discriminants: one column for each of them (N, n); negative where the loop cannot close.
-        smallest_pivot: smallest pivot of all eliminations over its typical size (N,).
-        residuals: final residual of each loop solved by Newton's method (N,).
-        steps: number of Newton steps, as floats from machine code (N,).
+        discriminants: discriminants of these loops (N, n); negative where a loop cannot close.
+        smallest_pivot: smallest pivot of all eliminations, relative to its typical size (N,).
+        residuals: final residual (N,) of each loop solved by Newton's method, by name.
+        steps: number of Newton steps (N,); floats if machine code reports it.
         finite: whether all results are finite (N,).
-        missed: violation of tension bounds relative to the largest value among them (N,).
-        is_sound: whether all samples are already known to be reached and regular.
+        missed: violation of tension bounds, relative to the largest value among them (N,).
+        is_sound: whether all samples are already known to be within reach and regular.
     """
 
     closed_forms: tuple[ClosedForm, ...]
@@ -54,7 +54,7 @@ class SolveDiagnostics(ReprMixin):
 
     @property
     def all_sound(self) -> bool:
-        """Whether all samples are reached and regular."""
+        """Whether all samples are within reach and regular."""
         return self.is_sound or bool((self.is_reached & self.is_regular).all())
 
     @property
@@ -63,7 +63,7 @@ class SolveDiagnostics(ReprMixin):
         return np.asarray(self.missed < WITHIN)
 
     def at(self, samples: np.ndarray) -> SolveDiagnostics:
-        """Return the diagnostics of some samples, by number."""
+        """Return the diagnostics of the samples with these indices."""
         return replace(
             self,
             discriminants=self.discriminants[samples],
@@ -91,9 +91,9 @@ class SolveDiagnostics(ReprMixin):
     def rounding_of_forces(self) -> tuple[result.Diagnostic, ...]:
         """Return the relative rounding error of the forces as a diagnostic if it is too large.
 
-        A coordinate at a distance d from its dead center has a pivot p of the order of the root of
-        d, and accelerations that grow as 1 / p^3. A rounding error 1e-16 of d is then a relative
-        error 1e-16 / p^2 of the accelerations.
+        A coordinate at a distance d from its dead center has a pivot p of the order of sqrt(d), and
+        accelerations that grow as 1 / p^3. A rounding error of 1e-16 in d then causes a relative
+        error of 1e-16 / p^2 in the accelerations.
         """
         least = float(self.smallest_pivot.min(initial=np.inf))
         pivot = max(least, SMALLEST_PIVOT)
@@ -101,8 +101,10 @@ class SolveDiagnostics(ReprMixin):
         share = np.finfo(float).eps / pivot / pivot
         if share <= ACCURATE:
             return ()
-        advice = f"a loop is nearly at a dead center (smallest pivot {least:.2g} of its usual size), where forces grow "
-        advice += "without bound: keep the motion away from it"
+        advice = (
+            f"a loop is nearly at a dead center (smallest pivot {least:.2g} of its usual size), "
+            "where forces grow without bound: keep the motion away from it"
+        )
         name = "relative rounding error of the forces"
         return (result.diagnostic(name, share, at_most=ACCURATE, advice=advice),)
 
@@ -122,7 +124,7 @@ def solve_diagnostics(
     Args:
         program: program that ran.
         diagnostics: diagnostics of its run.
-        results: its outputs (N, n), which must be finite.
+        results: outputs of the program (N, n), which must be finite.
     """
     n = len(diagnostics.pivots)
     residuals: dict[str, np.ndarray] = {}
@@ -146,7 +148,10 @@ def solve_diagnostics(
 
 
 def joined(parts: list[SolveDiagnostics]) -> SolveDiagnostics:
-    """Return the joined diagnostics of several runs of one program; machine code reports fewer."""
+    """Return the joined diagnostics of several runs of one program.
+
+    Machine code reports fewer diagnostics than the interpreter.
+    """
     brief = [set(part.residuals) == {"loops"} for part in parts]
     if any(brief) and not all(brief):
         pattern = parts[brief.index(False)]
@@ -185,7 +190,8 @@ class Turns:
 
     Attributes:
         angles: names of the angles that are not given.
-        nearest: values that they are nearest to: "reference pose", "start" or "sample before".
+        nearest: pose to which these angles are nearest: "reference pose", "start" or "sample
+            before".
     """
 
     angles: tuple[str, ...]
@@ -200,12 +206,12 @@ class State(ReprMixin):
         given: the coordinates from which all others follow, such as "platform coordinates x, y, z".
         coordinate_names, velocity_names: names of the columns.
         q: coordinates (N, n_q) or (n_q,) for a single sample.
-        v, a: velocities and accelerations (N, n_v) or (n_v,); None where not computed.
-        health: the diagnostics of every sample.
+        v, a: velocities and accelerations (N, n_v) or (n_v,); None if not computed.
+        health: diagnostics of every sample.
         limits: the machine's limits, which `diagnostics` checks.
         turns: origin of the full revolutions of angles.
-        has_opened: whether the loops of a sample stayed open at a point of its line (N,); None for
-            samples that were not followed along a line.
+        has_opened: whether the loops of each sample were open at a point of the straight line that
+            leads to it (N,); None for samples that were not followed along a line.
 
     Examples:
         >>> import tauloop as tl
@@ -228,12 +234,12 @@ class State(ReprMixin):
 
     @property
     def diagnostics(self) -> tuple[result.Diagnostic, ...]:
-        """Coordinates beyond a stop, values that look like degrees, and poses to which no straight line leads."""
+        """Diagnostics: coordinates beyond a stop, angles in degrees, and loops open on the line."""
         return (*self.limits.diagnostics(self.q), *self.opened)
 
     @property
     def opened(self) -> tuple[result.Diagnostic, ...]:
-        """The number of poses whose loops stayed open on the line that leads to them; nothing without any."""
+        """Diagnostic: number of poses with open loops on the line to them; empty if none."""
         if self.has_opened is None or not self.has_opened.any():
             return ()
         first = int(np.flatnonzero(self.has_opened)[0])
@@ -241,8 +247,8 @@ class State(ReprMixin):
             "poses whose loops stay open on the line that leads to them",
             self.has_opened.sum(),
             at_most=0.0,
-            advice=f"first at sample {first}: the pose may lie beyond a fold or on another assembly mode; approach it "
-            "along other positions, or list all modes (`tauloop.kinematics.modes.modes.assembly_modes`)",
+            advice=f"first at sample {first}: the pose may be beyond a fold or in another assembly "
+            "mode; approach it along other positions, or list all modes (`tauloop.assembly_modes`)",
         )
         return (opened,)
 
@@ -263,13 +269,14 @@ class Forces(ReprMixin):
     Attributes:
         actuator_names, closure_names: names of the columns.
         force: actuator forces u (N, n_u), N or N m.
-        closure_force: multipliers lambda of the kept loop equations (N, c), N (N m for directions).
+        closure_force: multipliers lambda of the independent loop equations (N, c), N (N m for
+            directions).
         tree_force: M a + h on all velocities (N, n_v).
         state: the full motion.
-        weights: w (n_u,) by which redundant actuators share forces, so that the sum of w u^2 is
-            least; None where the motion determines all forces.
-        tension_names: rods that are cables.
-        tension: their tensions (N, k), N.
+        weights: weights w (n_u,) of redundant actuators, whose forces minimize the sum of w u^2;
+            None if the motion determines all forces.
+        tension_names: names of the cables.
+        tension: tensions of the cables (N, k), N.
 
     Examples:
         >>> import tauloop as tl
@@ -307,7 +314,7 @@ class Forces(ReprMixin):
 
     @property
     def is_shared(self) -> bool:
-        """Whether actuation is redundant, so that these forces are one choice of many."""
+        """Whether actuation is redundant, so that other forces cause the same motion."""
         return self.weights is not None
 
 

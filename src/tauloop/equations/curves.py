@@ -35,8 +35,9 @@ def _polynomial(curve: CurvePolynomial, x: ca.SX, values: Values) -> Derivatives
 def _table(curve: CurveTable, x: ca.SX) -> Derivatives:
     """Return an interpolated table and its derivatives.
 
-    Start and coefficients of the piece at x are sums of steps. A step does not depend on x between
-    points, and the pieces agree at points, so that derivatives of these expressions are exact.
+    The start and the coefficients of the cubic piece at x are written as sums of step functions of
+    x. The steps are constant between points, and adjacent pieces agree at points, so derivatives of
+    these expressions are exact.
     """
     if curve.periodic:
         period = curve.upper - curve.lower
@@ -67,7 +68,7 @@ def cubic_pieces(curve: CurveTable) -> tuple[np.ndarray, np.ndarray]:
     x, y = np.array(curve.points).T
     if curve.monotone:
         if curve.periodic:
-            # two further points on both sides give the slopes at the seam
+            # two further points on both sides determine the slopes where the period ends
             period = x[-1] - x[0]
             wide = np.concatenate([x[-3:-1] - period, x, x[1:3] + period])
             tall = np.concatenate([y[-3:-1], y, y[1:3]])

@@ -18,8 +18,8 @@ MATRIX_SYMMETRY_TOLERANCE = 1e-12
 def kinetic_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
     """Return the kinetic energy T = sum of u^T I u / 2 over all inertias, J.
 
-    On the manifold of closed loops it is the energy of the machine; elsewhere it is that of the
-    tree, whose rods stretch.
+    With closed loops it is the energy of the machine. With open loops it is the energy of the tree,
+    whose rods are stretched.
 
     Args:
         mechanism: the machine.
@@ -27,7 +27,8 @@ def kinetic_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -
         entries: dynamic parameters.
 
     Raises:
-        DescriptionError: a rod does not have a kinetic energy (see `require_energy`).
+        DescriptionError: the kinetic energy of a rod is not a function of its velocity (see
+            `require_energy`).
     """
     require_energy(mechanism)
     return sum(
@@ -36,10 +37,10 @@ def kinetic_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -
 
 
 def freedom_momentum(motion: TreeMotion, entries: Entries) -> ca.SX:
-    """Return the momenta (n_v,) of the inertias that move with single freedoms.
+    """Return the momenta (n_v,) of the inertias on single degrees of freedom.
 
-    Such an inertia on an angular velocity of a ball joint resists its rate only, so Poincare's term
-    does not contain it.
+    An inertia on one angular velocity of a ball joint resists only the rate of this velocity, so it
+    does not appear in Poincare's term.
     """
     topology, momentum = motion.topology, ca.SX(motion.topology.n_v, 1)
     for i, (name, freedom) in enumerate(
@@ -54,7 +55,7 @@ def freedom_momentum(motion: TreeMotion, entries: Entries) -> ca.SX:
 def potential_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
     """Return the potential energy of gravity and springs, J, up to a constant.
 
-    It is -g . sum(m r) + sum(k q^2 / 2 - k q_0 q).
+    The energy is -g . sum(m r) + sum(k q^2 / 2 - k q_0 q).
 
     Args:
         mechanism: the machine.
@@ -79,14 +80,14 @@ def gravity_energy(
 
 
 def require_energy(mechanism: Mechanism) -> None:
-    """Raise unless every inertia has a kinetic energy.
+    """Raise an error unless the kinetic energy of every inertia is a function of q and v.
 
-    A rod without spin has no frame of its own: after a closed path its direction is the initial
-    one, but its transverse axes are not. Unless these are equivalent, its inertia is not a function
-    of the coordinates.
+    The coordinates do not determine the transverse axes of a rod without spin: after a closed path
+    its direction is the same, but its transverse axes may have rotated. So its inertia is a
+    function of the coordinates only if it is symmetric about the rod's axis.
 
     Raises:
-        DescriptionError: the message reports which rods, and the difference of transverse inertias.
+        DescriptionError: rods have unequal transverse inertias; the message lists the differences.
     """
     problems = Problems()
     for rod in mechanism.rods:
@@ -104,9 +105,10 @@ def require_energy(mechanism: Mechanism) -> None:
             ):
                 problems.add(
                     rod.name,
-                    "a rod without spin has a kinetic energy only if its inertia is symmetric about its axis: "
-                    f"its transverse inertias differ by {unequal:.4g} kg m^2 (of {size:.4g}), and its mass center "
-                    f"is off the axis by m c = ({mcx:.4g}, {mcy:.4g}) kg m",
+                    "the kinetic energy of a rod without spin is a function of its velocity only "
+                    "if its inertia is symmetric about its axis: its transverse inertias differ by "
+                    f"{unequal:.4g} kg m^2 (of {size:.4g}), and its mass center is off the axis by "
+                    f"m c = ({mcx:.4g}, {mcy:.4g}) kg m",
                     "write spin: universal, make xx equal to yy without products of inertia and with the "
                     "center on the axis, or use a formulation without energies, such as newton-euler",
                     file=mechanism.file,

@@ -1,8 +1,9 @@
 """All inertias of a machine, each with velocity u and matrix I such that T = u^T I u / 2.
 
-Bodies and rods with a full inertia have a twist. Slender rods have a constant matrix on the
-velocities of their ends, or of one end and the direction. Rotors have one rate. Energies, momenta
-and the matrices of equivalent virtual platforms follow from this list.
+For bodies and rods with a full inertia, u is a twist. For slender rods, u are the velocities of
+both ends, or the velocity of one end and the rate of the direction, and I is constant. For rotors,
+u is one rate. Energies, momenta and the matrices of equivalent virtual platforms follow from this
+list.
 """
 
 from __future__ import annotations
@@ -31,15 +32,16 @@ class InertialElement:
     """One inertia in the base frame.
 
     Attributes:
-        name: name of the body, rod, coordinate or motor; the part at a telescopic rod's end has
-            the suffix `.upper`.
+        name: name of the body, rod, coordinate or motor; the upper part of a telescopic rod has the
+            suffix `.upper`.
         kind: kind of element.
         velocity: u (k,), linear in v: (v, w) of a frame, (v_A, v_B) of two ends, (v_A, u') of an
             end and a direction, or one rate.
         inertia: I (k, k), symmetric.
-        energy: kinetic energy, J, with as few operations as the element allows.
-        weight: sum of mass times position (3,); potential energy is -g . weight.
-        moment: sum of mass times offset from the moving point (3,) where u is a twist; else None.
+        energy: kinetic energy, J, as an expression with few operations.
+        weight: sum of mass times position (3,), kg m; the potential energy is -g . weight.
+        moment: sum of mass times offset from the reference point of a twist u (3,), kg m; None for
+            other elements.
         ends: whether u is (v_A, v_B).
     """
 
@@ -60,7 +62,7 @@ class InertialElement:
     def carried(self) -> ca.SX:
         """Return the matrix C (k, k) with force = d(I u)/dt + C u.
 
-        The moment of a twist is about a moving point, which adds v x (w x mc).
+        The moment is about a moving point, which adds the term v x (w x mc).
         """
         if self.moment is None:
             return ca.SX(*self.inertia.shape)
@@ -70,10 +72,10 @@ class InertialElement:
         )
 
     def split(self) -> tuple[InertialElement, ...]:
-        """Return translation with the mass center and rotation about it as two elements.
+        """Return two elements: translation of the mass center, and rotation about it.
 
-        Rotors and massless elements are not split. The mass center moves with v_c = Q/m (Q: linear
-        momentum); I - S^T S/m with Q = S u is the inertia of the rotation.
+        Rotors and massless elements are not split. The velocity of the mass center is Q / m with
+        the linear momentum Q = S u. The inertia of the rotation is I - S^T S / m.
         """
         if self.inertia.shape[0] < 6:
             return (self,)
@@ -99,7 +101,7 @@ class InertialElement:
 def inertial_elements(
     mechanism: Mechanism, motion: TreeMotion, entries: Entries
 ) -> tuple[InertialElement, ...]:
-    """Return all inertias of a machine: of bodies, rods and rotors.
+    """Return all inertias of the bodies, rods and rotors of a machine.
 
     Args:
         mechanism: the machine.
@@ -139,16 +141,16 @@ def _rigid(
     twist_in_body: tuple[ca.SX, ca.SX] | None,
     pi: ca.SX,
 ) -> InertialElement:
-    """Return a rigid part with respect to its frame's origin.
+    """Return the element of a rigid part with respect to the origin of its frame.
 
-    I = [m, -[mc]; [mc], R J R^T] on the twist (v, w) in the base frame.
+    I = [m, -[mc]; [mc], R J R^T] acts on the twist (v, w) in the base frame.
 
     Args:
         name, kind: name and kind of the element.
-        p, R: origin and orientation of its frame.
+        p, R: origin and orientation of the part's frame.
         twist: (v, w) in the base frame.
-        twist_in_body: the twist in the body's axes, if known: the energy is simpler there.
-        pi: ten parameters.
+        twist_in_body: the twist in the body's axes, if known; the energy is simpler in these axes.
+        pi: ten inertial parameters.
     """
     v, w = twist
     m, mc, J = pi[0], R @ pi[1:4], inertia_matrix(pi)
@@ -176,7 +178,7 @@ def _paired(
     weight: ca.SX,
     ends: bool,
 ) -> InertialElement:
-    """Return a rod with the constant matrix [a, b; b, c] on two velocity vectors."""
+    """Return the element of a rod whose I = [a, b; b, c] acts on two velocity vectors."""
     a, b, c = inertia
     return InertialElement(
         name=name,
@@ -222,7 +224,7 @@ def _rod(rod: Rod, motion: TreeMotion, entries: Entries) -> Iterator[InertialEle
 def _direction(A: PointMotion, B: PointMotion) -> tuple[ca.SX, ca.SX]:
     """Return the direction u = d/|d| from A to B and its rate.
 
-    They are exact off the manifold of closed loops too, so they may be differentiated.
+    Both are also exact for open loops, so they may be differentiated.
     """
     d, d_rate = B.p - A.p, B.v - A.v
     length = ca.norm_2(d)
@@ -250,7 +252,7 @@ def _rod_frame(
 def _rotors(
     mechanism: Mechanism, motion: TreeMotion, entries: Entries
 ) -> Iterator[InertialElement]:
-    """Return inertias on single coordinates, and those of motors, which rotate with A v."""
+    """Yield inertias on single coordinates, and those of motors, whose rates are A v."""
     topology = motion.topology
     rates: list[tuple[str, ca.SX]] = [
         (name, motion.v[i])

@@ -1,9 +1,9 @@
 """Wrenches in all joints and rod ends, by virtual displacements of an extended machine.
 
-Every joint gets a massless frame at its child's side, and the frame is connected to the child by a
-virtual joint with six freedoms that never move. The generalized forces of these freedoms are the
-wrench that the joint transmits. So the tree forces and loop equations of the machine itself give the
-wrenches, and no element needs a second description.
+Every joint gets a massless frame on the side of its child. A virtual joint with six degrees of
+freedom, which never move, connects the frame to the child. The generalized forces of these degrees
+of freedom are the wrench that the joint transmits. So the wrenches follow from tree forces and loop
+equations, and no element needs additional equations.
 
 Source: Featherstone 2008, Rigid Body Dynamics Algorithms, section 3.3 (constraint forces by
 d'Alembert's principle).
@@ -27,9 +27,9 @@ from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import BatchFunction, Entries, dynamic_parameters
 from tauloop.mechanism.model import Body, Joint, Mechanism, Placement, Rod
 
-#: Suffixes of the names of the virtual frames and joints. File names have no such characters.
+#: Suffixes of the names of the virtual frames and joints. Names in machine files cannot contain <.
 FRAME_SUFFIX, VIRTUAL_SUFFIX = "<frame>", "<virtual>"
-#: Numbers of a wrench: force x, y, z and moment x, y, z.
+#: Number of components of a wrench: force x, y, z and moment x, y, z.
 WRENCH_SIZE = 6
 
 
@@ -42,10 +42,10 @@ class ReactionPoint:
         kind: kind of the joint; "rod" for the end of a rod.
         on: body on which the wrench acts.
         by: body or rod that exerts it.
-        frame: frame on that body. Its origin is the point of action, its axes are those of the
-            wrench.
-        axis: letter of the axis of a revolute, prismatic or cylindrical joint; else None.
-        sign: -1 where the virtual joint leads from the body to the frame, else 1.
+        frame: frame on that body. Its origin is the point of action of the wrench, whose components
+            are in its axes.
+        axis: letter of the axis of a revolute, prismatic or cylindrical joint; None for others.
+        sign: -1 if the virtual joint leads from the body to the frame, otherwise 1.
     """
 
     name: str
@@ -58,7 +58,7 @@ class ReactionPoint:
 
 
 class _Split(NamedTuple):
-    """Elements that take the place of one joint or rod end."""
+    """Elements that replace one joint or rod end."""
 
     point: ReactionPoint
     body: Body
@@ -69,7 +69,7 @@ class _Split(NamedTuple):
 def _split(
     name: str, kind: str, by: str, at: Placement, *, axis: str | None, frame_is_inner: bool
 ) -> _Split:
-    """Return a massless frame at a placement and the virtual joint between the two."""
+    """Return a massless frame at a placement, and the virtual joint between body and frame."""
     frame = Placement(body=f"{name}{FRAME_SUFFIX}")
     inner, outer = (frame, at) if frame_is_inner else (at, frame)
     return _Split(
@@ -91,13 +91,13 @@ def _split(
 def with_virtual_joints(
     mechanism: Mechanism, shape: Topology
 ) -> tuple[Mechanism, tuple[ReactionPoint, ...]]:
-    """Return the machine with a virtual joint in every joint and rod end, and their points.
+    """Return the machine with a virtual joint in every joint and rod end, and the reaction points.
 
     The joints that close loops remain the same.
 
     Args:
         mechanism: the machine, with the ends that its loops need.
-        shape: its spanning tree.
+        shape: spanning tree of the machine.
     """
     outward = {edge.joint.name for edge in shape.tree if not edge.is_reversed}
     cut = {joint.name for joint in shape.cuts}
@@ -151,9 +151,9 @@ class JointReactions(ReprMixin):
 
     Attributes:
         points: the k joints and rod ends.
-        inertial: (q, v, a) -> wrenches (N, 6 k) that move the masses and overcome gravity.
-        closing: (q, lambda) -> wrenches (N, 6 k) of multipliers (N, c) of all loop equations, to be
-            subtracted.
+        inertial: (q, v, a) -> wrenches (N, 6 k) that move the masses and balance gravity.
+        closing: (q, lambda) -> wrenches (N, 6 k) due to multipliers (N, c) of all loop equations,
+            to be subtracted.
         placements: q -> origins and axes of the frames in the base frame (N, 12 k): p, then R by
             columns.
     """
@@ -168,7 +168,7 @@ def joint_reactions(loops: Loops) -> JointReactions:
     """Build the functions of the wrenches in all joints at nominal parameter values.
 
     Returns:
-        The functions, with the points that the wrenches refer to.
+        The functions, and the points at which the wrenches act.
     """
     shape = loops.topology
     extended, points = with_virtual_joints(loops.mechanism, shape)

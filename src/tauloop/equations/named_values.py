@@ -1,4 +1,4 @@
-"""Numbers of a port by name, such as ``x=100 mm, rz=10 deg``, with short names and units."""
+"""Values of a port by name, such as ``x=100 mm, rz=10 deg``, with short names and units."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tauloop.mechanism.description.units import (
 from tauloop.mechanism.poses import turned_quaternion
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: Suffixes of the names of a quaternion's numbers, and of the rotation vector that may replace
+#: Suffixes of the names of a quaternion's components, and of the rotation vector that may replace
 #: them.
 QUATERNION_SUFFIXES, ROTATION_VECTOR = ("qw", "qx", "qy", "qz"), ("rx", "ry", "rz")
 #: Force and moment at the tool center point, in the base frame.
@@ -51,7 +51,8 @@ def full_name(columns: Iterable[str], name: str, where: str) -> str:
     if len(places) == 1:
         return places[0]
     if places:
-        what, remedy = f"{name!r} may be any of {', '.join(places)}", "write the full name"
+        what = f"{name!r} is ambiguous: it may be any of {', '.join(places)}"
+        remedy = "write the full name"
     else:
         ends = (column.rpartition(".")[2] for column in columns)
         what, remedy = (
@@ -75,7 +76,8 @@ def by_column(
         where: name of the option or argument, for messages.
 
     Raises:
-        InputError: unknown, ambiguous or repeated names, or units of other dimensions; all at once.
+        InputError: unknown, ambiguous or repeated names, or units of other dimensions; all problems
+            are listed at once.
     """
     problems, result = Problems(), dict[str, Value]()
     for name, value in values.items():
@@ -91,26 +93,27 @@ def by_column(
 
 
 def quaternion_start(port: Port) -> int | None:
-    """Return the first of four columns that form a quaternion; None without one."""
+    """Return the index of the first of four columns that form a quaternion, or None."""
     ends = tuple(column.rpartition(".")[2] for column in port.columns)
     return next((i for i in range(len(ends) - 3) if ends[i : i + 4] == QUATERNION_SUFFIXES), None)
 
 
 def named_values(port: Port, where: str, values: object, default: np.ndarray) -> np.ndarray:
-    """Return the numbers (n,) of a port from numbers, a mapping or a text.
+    """Return the values (n,) of a port from numbers, a mapping or a text.
 
     Args:
         port: names and units.
         where: name of the option or argument, for messages.
-        values: a row of numbers in SI units or texts with units; a mapping from full names or suffixes to numbers in SI
-            units or texts with units; a text such as ``x=50mm,rz=10deg``; None for the default. If
-            the port has a quaternion, ``rx``, ``ry``, ``rz`` (a rotation vector r, rad, at most
-            half a revolution) rotate that of the default: R = exp([r]) R_default.
-        default: numbers (n,) for those that are not given.
+        values: one of these: a row of numbers in SI units or texts with units; a mapping from full
+            names or suffixes to such values; a text such as ``x=50mm,rz=10deg``; or None for the
+            default. If the port has a quaternion, ``rx``, ``ry``, ``rz`` are the components of a
+            rotation vector r (rad, at most half a revolution) that rotates the default orientation:
+            R = exp([r]) R_default.
+        default: values (n,) for columns that are not given.
 
     Raises:
         InputError: unknown or ambiguous names, wrong units or sizes, numbers that are not finite;
-            all at once.
+            all problems are listed at once.
     """
     problems, port = Problems(), replace(port, name=where)
     if values is None:
@@ -138,7 +141,7 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
 
 
 def has_texts(values: object) -> TypeGuard[Sequence[str | float]]:
-    """Return whether a row of numbers contains texts, such as ``["30 deg", 0.1]``."""
+    """Return whether a row of values contains texts, such as ``["30 deg", 0.1]``."""
     return isinstance(values, list | tuple) and any(isinstance(item, str) for item in values)
 
 
@@ -213,7 +216,7 @@ def ranges_of(
     """Return ranges by name from one or more texts such as ``a=0:1,b=2 mm:3 mm``.
 
     Raises:
-        InputError: all problems at once.
+        InputError: the text cannot be read; all problems are listed at once.
     """
     problems, ranges = Problems(), dict[str, tuple[float, float]]()
     for name, limits in pairs(where, text, problems, "x=-0.4:0.4").items():
@@ -231,7 +234,7 @@ def numbers_of(text: str | None, where: str = "section", *wanted: Dimension) -> 
     """Return lengths, angles or numbers (or the wanted dimensions) by name from ``a=1,b=2 mm``.
 
     Raises:
-        InputError: all problems at once.
+        InputError: the text cannot be read; all problems are listed at once.
     """
     problems, numbers = Problems(), dict[str, float]()
     for name, value in pairs(where, text, problems).items():

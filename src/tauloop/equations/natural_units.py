@@ -18,8 +18,8 @@ class NaturalUnits:
 
     Attributes:
         length: the characteristic length, m.
-        mass: mass of all bodies and rods, kg; 1 kg for a machine without mass.
-        time: duration of a fall by half the characteristic length, s; 1 s without gravity.
+        mass: total mass of bodies and rods, kg; 1 kg for a machine without mass.
+        time: time of a free fall over half the characteristic length, s; 1 s without gravity.
     """
 
     length: float
@@ -27,7 +27,7 @@ class NaturalUnits:
     time: float
 
     def sizes(self, units: Iterable[str]) -> np.ndarray:
-        """Return the size (n,) of each SI unit, such as "N m"; 1 for rad and pure numbers."""
+        """Return the typical size (n,) of quantities with these SI units; 1 for rad and "1"."""
         dimensions = [parse_unit(unit or "1").dimension for unit in units]
         powers = np.array(
             [[float(d.length), float(d.mass), float(d.time)] for d in dimensions]
@@ -52,7 +52,7 @@ def natural_units(mechanism: Mechanism) -> NaturalUnits:
 
 
 def stribeck_speeds(mechanism: Mechanism, topology: Topology) -> np.ndarray:
-    """Return the Stribeck speeds (n,) of all friction, in characteristic lengths or rad per second."""
+    """Return the Stribeck speeds (n,) of all friction, characteristic lengths or rad per second."""
     length = mechanism.characteristic_length
     freedoms = zip(topology.freedoms, topology.angular, strict=True)
     laws = [(freedom.friction, angular) for freedom, angular in freedoms]

@@ -1,13 +1,14 @@
-"""Tree forces by Newton-Euler and virtual work, before loops and actuators share them.
+"""Tree forces by Newton-Euler equations and virtual work.
 
-This module computes the left side of M a + h = S u + K^T lambda, linear in the dynamic parameters
-pi. Together with the loop equations it is the general inverse dynamics of parallel robots of Khalil
-and Ibrahim (Gantry-Tau paper, eq. 1). Friction has no energy and is the same in all formulations.
+This module computes the left side of M a + h = S u + K^T lambda, which is linear in the dynamic
+parameters pi. Together with the loop equations it is the general inverse dynamics of parallel
+robots of Khalil and Ibrahim (Gantry-Tau paper, eq. 1). Friction has no energy and is the same in
+all formulations.
 
-Inertia and gravity of a two-point link are reduced exactly to forces at its ends. Slender links have
-no axial inertia and need no orientation: a fixed one acts through a constant matrix, a telescopic
-one through the two-part form. A link with full inertia has a rod frame; a universal joint at its
-start determines its spin.
+Inertia and gravity of a link between two points are reduced exactly to forces at its ends. Slender
+links have no axial inertia and need no orientation. Their inertia is a constant matrix for a fixed
+length, and has a lower and an upper part for a telescopic link. A link with full inertia has a rod
+frame; a universal joint at its start determines its spin.
 
 Source: Khalil and Ibrahim 2007, General solution for the dynamic modeling of parallel robots;
 Gantry-Tau paper, eq. 1; machines.md, "Two-point rods"; Lopes and Almeida for the rod frame.
@@ -41,19 +42,18 @@ def friction_force(
     values: Values,
     scale: float,
 ) -> ca.SX:
-    """Return the friction force of an element as `Friction` defines it.
+    """Return the friction force of an element (see `Friction` for the law).
 
     The force is linear in all parameters except the Stribeck speed. Coulomb friction is zero for
-    speeds up to `REST_SPEED`, so that rounding does not decide its sign.
+    speeds up to `REST_SPEED`, so that rounding does not determine its sign.
 
     Args:
         entries: dynamic parameters.
         element: name of the element.
-        velocity: m/s or rad/s.
+        velocity: velocity of the element, m/s or rad/s.
         friction: friction law.
         values: parameter values.
-        scale: unit of the velocity: the characteristic length of the machine, m; one for an element
-            that rotates.
+        scale: characteristic length of the machine, m; one for an element that rotates.
     """
     if friction is None:
         return ca.SX(0)
@@ -80,8 +80,8 @@ def friction_forces(
 ) -> ca.SX:
     """Return the forces (n_v,), N or N m, that overcome all friction.
 
-    Friction of a motor acts on coordinates through its transmission, and friction of a combination
-    of coordinates through its ratios.
+    Friction of a motor acts on the coordinates through the transmission. Friction on a combination
+    of coordinates (a loss) acts on them through its ratios.
 
     Args:
         mechanism, topology, values: the machine.
@@ -117,7 +117,7 @@ def combined(ratios: list[tuple[int, Any]], rates: ca.SX) -> ca.SX:
 
 
 def _losses(mechanism: Mechanism) -> list[tuple[str, Terms, Friction | None, float]]:
-    """Return name, terms, friction and unit of the velocity of all combinations of coordinates with friction."""
+    """Return name, terms, friction and velocity scale of all combinations with friction."""
     length = mechanism.characteristic_length
     return [
         (loss.name, loss.terms, loss.friction, 1.0 if loss.turns else length)
@@ -133,7 +133,7 @@ def _add_combined(
     v: ca.SX,
     entries: Entries,
 ) -> None:
-    """Add friction of combinations of coordinates to forces (n_v,): ratio_j F on each, by virtual work."""
+    """Add the friction F of combinations of coordinates to forces (n_v,): ratio_j F on each."""
     for name, terms, friction, scale in laws:
         ratios = combination(terms, topology, values)
         force = friction_force(entries, name, combined(ratios, v), friction, values, scale)
@@ -142,7 +142,7 @@ def _add_combined(
 
 
 def tree_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
-    """Return the generalized forces (n_v,) of a motion: M a + h, with friction, drives and springs.
+    """Return the generalized forces M a + h (n_v,) of a motion, with friction, rotors and springs.
 
     Args:
         mechanism: the machine.
@@ -189,7 +189,7 @@ class _Wrenches:
     """Total force and moment about each body's origin.
 
     Contributions in body coordinates and in base coordinates are summed separately, because
-    transforming them costs more than propagating both.
+    propagating both costs less than transforming them.
     """
 
     def __init__(self, motion: TreeMotion) -> None:
@@ -246,7 +246,7 @@ class _Wrenches:
 def _add_body(
     body: str, moving: BodyMotion, gravity: ca.SX, pi: ca.SX, wrenches: _Wrenches
 ) -> None:
-    """Add the Newton-Euler equations of a body in the coordinates in which its motion is known."""
+    """Add the Newton-Euler forces of a body, in the coordinates in which its motion is known."""
     if not moving.is_native_in_base:
         own = moving.in_body
         force, moment = rigid_body_wrench(own.w, own.alpha, own.a - moving.R.T @ gravity, pi)
@@ -324,7 +324,7 @@ def _add_actuator(
         entries, actuator.name, velocity, actuator.friction, motion.values, scale
     )
     inertia = entries.get(actuator.name, "inertia")
-    # a motor may have the name of its joint, and that joint may have friction too
+    # a motor may have the same name as its joint, and that joint may have friction too
     if actuator.inertia is not None and inertia is not None:
         force += inertia * acceleration
     for i, ratio in ratios:
@@ -333,7 +333,7 @@ def _add_actuator(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndForces:
-    """Forces at A and B and a couple on A's body that move a link (base frame)."""
+    """Forces at A and B, and a couple on A's body, that move a link (base frame)."""
 
     f_A: ca.SX
     f_B: ca.SX
@@ -352,7 +352,7 @@ def slender_fixed(
         A, B: motion of the ends.
         gravity: g (3,), m/s^2.
         length: L, m.
-        pi: (m, h, J) about A.
+        pi: mass m, first moment h and moment of inertia J about A.
     """
     m, h, J = ca.vertsplit(pi)
     a_A, a_B = A.a - gravity, B.a - gravity
@@ -375,9 +375,9 @@ class RodMotion:
 def rod_motion(A: PointMotion, B: PointMotion, length: ca.SX, is_fixed: bool) -> RodMotion:
     """Return the direction of a rod from the motion of its ends.
 
-    On the manifold of closed loops |d| = length, and l' = 0 for a fixed length.
+    For closed loops |d| = length l, and l' = 0 for a fixed length. With P = I - u u^T:
 
-    u' = P d'/l,  l'' = u.d'' + l |u'|^2,  u'' = (d'' - l'' u - 2 l' u')/l  with P = I - u u^T.
+    u' = P d'/l,  l'' = u.d'' + l |u'|^2,  u'' = (d'' - l'' u - 2 l' u')/l.
     """
     d, d_rate, d_acceleration = B.p - A.p, B.v - A.v, B.a - A.a
     per_length = 1 / length
@@ -406,15 +406,15 @@ def slender_telescopic(
     """Return the forces at the ends of a slender two-part telescopic link.
 
     With t = P (h1 (a_A - g) - h2 (a_B - g) + (J1 + J2) u'')/l: f_A = m1 (a_A - g) + h1 u'' - t,
-    f_B = m2 (a_B - g) - h2 u'' + t.  Axial parts of the distributed inertia act at the part's own
-    end, where the actuator along the rod acts too.
+    f_B = m2 (a_B - g) - h2 u'' + t.  The axial inertia forces of each part act at the end of this
+    part, where the actuator along the rod acts too.
 
     Args:
         A, B: motion of the ends.
         rod: direction and length.
         gravity: g (3,), m/s^2.
-        pi_lower: (m1, h1, J1) about A, measured from A.
-        pi_upper: (m2, h2, J2) about B, measured from B towards A.
+        pi_lower: (m1, h1, J1) of the lower part about A, measured from A.
+        pi_upper: (m2, h2, J2) of the upper part about B, measured from B towards A.
     """
     m1, h1, J1 = ca.vertsplit(pi_lower)
     m2, h2, J2 = ca.vertsplit(pi_upper)
@@ -441,21 +441,24 @@ def full_rod(
 ) -> EndForces:
     """Return the forces and the couple that move a link with full inertia in its rod frame.
 
-    The rod frame has z = u and y along h x u, with h the first axis of the universal joint, fixed
-    to A's body. w = u x u' + sigma u; the universal joint gives sigma = ((W - u x u') . y x h)/(u .
-    y x h) for the neighbor's angular velocity W (machines.md: sigma = (h.u)(h x u).u'/|h x u|^2
-    for W = 0). Without spin sigma = 0. Forces follow from virtual power with the same partial
-    velocities: with n the moment about the ends, D = 1 - (h.u)^2, b = u - (h.u) h and u' = P (v_B -
-    v_A)/l, the ends carry t = (n x u - (n.u/D) b x u)/l, the couple is (n.u/D) b.
+    The rod frame has z = u and y along h x u, where h is the first axis of the universal joint,
+    fixed to A's body. The angular velocity is w = u x u' + sigma u. The universal joint determines
+    the spin sigma = ((W - u x u') . y x h)/(u . y x h) for the angular velocity W of A's body
+    (machines.md: sigma = (h.u)(h x u).u'/|h x u|^2 for W = 0). Without a universal joint sigma = 0.
+
+    Forces follow from virtual power with the same partial velocities. With the moment n about the
+    ends, D = 1 - (h.u)^2, b = u - (h.u) h and u' = P (v_B - v_A)/l, the transverse force at the
+    ends is t = (n x u - (n.u/D) b x u)/l, and the couple is (n.u/D) b.
 
     Args:
         A, B, rod: motion of the ends and of the direction.
         neighbor: motion of A's body.
-        first_axis: h in that body's coordinates, unit vector.
+        first_axis: unit vector h in the coordinates of A's body.
         spins: whether the universal joint imposes a spin.
         gravity: g (3,), m/s^2.
-        pi_lower: ten parameters about A in the rod frame.
-        pi_upper: ten parameters about B in the rod frame (telescopic), or None.
+        pi_lower: ten inertial parameters about A in the rod frame.
+        pi_upper: ten inertial parameters of the upper part about B in the rod frame; None for a rod
+            of fixed length.
     """
     spin = _forced_spin(rod, neighbor, first_axis) if spins else None
     parts = [(pi_lower, A.a - gravity)] + ([] if pi_upper is None else [(pi_upper, B.a - gravity)])
@@ -483,7 +486,7 @@ def full_rod(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ForcedSpin:
-    """Spin of a rod at a universal joint: first axis h, c = h.u, 1/D = 1/(1 - c^2), spin and its rate, u x u'."""
+    """Spin of a rod at a universal joint: h, c = h.u, 1/D = 1/(1 - c^2), spin, its rate, u x u'."""
 
     h: ca.SX
     c: ca.SX
@@ -494,12 +497,10 @@ class _ForcedSpin:
 
 
 def _forced_spin(rod: RodMotion, neighbor: BodyMotion, first_axis: ca.SX) -> _ForcedSpin:
-    """Return the spin from sigma D = (W - w).b with w = u x u' and b = u - c h, along y x h.
+    """Return the spin from sigma D = (W - w).b with w = u x u' and b = u - c h along y x h.
 
-    u.w = 0 = u'.w are used.
-
-    (W - w).b = W.b + c h.w, and its rate is W'.b + W.(u' - c' h - c h') + c h.(u x u'') + c' h.w +
-    c h'.w.
+    Because u.w = 0 and u'.w = 0, (W - w).b = W.b + c h.w, and its rate is W'.b + W.(u' - c' h - c
+    h') + c h.(u x u'') + c' h.w + c h'.w.
     """
     u, du = rod.u, rod.u_rate
     h = neighbor.R @ first_axis
@@ -524,7 +525,7 @@ def _forced_spin(rod: RodMotion, neighbor: BodyMotion, first_axis: ca.SX) -> _Fo
 
 
 def _is_axisymmetric(pi: ca.SX) -> bool:
-    """Return whether mass center and inertia are constants with symmetry about the rod."""
+    """Return whether mass center and inertia are numbers that are symmetric about the rod."""
     _, mc_x, mc_y, _, I_xx, I_xy, I_yy, I_xz, I_yz, _ = ca.vertsplit(pi)
     return all(entry.is_zero() for entry in (mc_x, mc_y, I_xy, I_xz, I_yz, I_xx - I_yy))
 
@@ -534,8 +535,8 @@ def _axisymmetric(
 ) -> tuple[ca.SX, ca.SX, ca.SX]:
     """Return force, moment x u and moment . u of an axisymmetric part, which needs no frame.
 
-    Its angular momentum about its end is I_xx u x u' + I_zz sigma u, so that
-    moment x u = P (I_xx u'' + mc_z a) - I_zz sigma (u x u'),  moment . u = I_zz sigma'.
+    The angular momentum about its end is I_xx u x u' + I_zz sigma u, so that
+    moment x u = P (I_xx u'' + mc_z a) - I_zz sigma (u x u') and moment . u = I_zz sigma'.
     """
     m, mc, I_across, I_axial = pi[0], pi[3], pi[4], pi[9]
     n = I_across * rod.u_acceleration + mc * a
@@ -548,7 +549,7 @@ def _axisymmetric(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RodFrame:
-    """Orientation of the rod frame with the angular velocity and acceleration of the link (base frame)."""
+    """Orientation of the rod frame, angular velocity and acceleration of the link (base frame)."""
 
     R: ca.SX
     w: ca.SX
@@ -593,7 +594,7 @@ def rigid_body_wrench(w: ca.SX, alpha: ca.SX, a: ca.SX, pi: ca.SX) -> tuple[ca.S
 def inertial_moment(w: ca.SX, alpha: ca.SX, pi: ca.SX) -> ca.SX:
     """Return I alpha + w x I w about the origin.
 
-    The products of w are written out, so that equal moments of inertia cancel.
+    The products of w are expanded, so that equal moments of inertia cancel.
     """
     I_xx, I_xy, I_yy, I_xz, I_yz, I_zz = ca.vertsplit(pi[4:10])
     x, y, z = ca.vertsplit(w)

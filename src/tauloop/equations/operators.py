@@ -1,16 +1,16 @@
-"""Fast arithmetic of CasADi's scalar expressions in place of CasADi's own.
+"""Fast arithmetic for CasADi's scalar expressions.
 
-The equations of a machine take thousands of operations. An operator of `ca.SX` first finds out
-whether its operands are numbers, arrays or expressions; this takes 10 us and the operation 1.5 us.
-The operators here call the operation directly if the operands are expressions or Python's numbers,
-and CasADi's own operator otherwise.
+The equations of a machine take thousands of operations. CasADi's operators of `ca.SX` first
+determine whether operands are numbers, arrays or expressions. This takes 10 us, and the operation
+itself 1.5 us. The operators in this module call the operation directly if the operands are
+expressions or Python numbers, and CasADi's operator otherwise.
 
-Functions of expressions are twice as fast if they get the pointer in `SX.this`: for an expression
-itself CasADi's interface (SWIG) writes and compares the full name of its type at every attempt to
+Functions of expressions are twice as fast if they receive the pointer in `SX.this`. For an
+expression itself, CasADi's interface (SWIG) compares the full name of its type at every attempt to
 convert it.
 
-Both yield the same expressions, and are used only while a machine's equations and programs are
-built (`fast_operators`).
+The fast operators and functions yield the same expressions. They are used only while the equations
+and programs of a machine are built (`fast_operators`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 import casadi as ca
 
-#: The module with CasADi's functions and classes, and the interface to C++ that they call.
+#: The module with CasADi's functions and classes, which call the C++ interface.
 _CALLERS: Any = ca.casadi
 interface = _CALLERS._casadi
 _SX: Any = ca.SX
@@ -41,17 +41,17 @@ CONVERTING = (
     *("new_SX", "new_Function", "SX_get", "SX_set", "SX_get_nz", "SX_set_nz"),
 )
 
-#: CasADi refuses large integers.
+#: Integers up to this size are passed to CasADi, which rejects larger ones.
 LARGEST_INTEGER = 2**31
 
-#: Largest number of an element with fast access.
+#: Largest index of an element with fast access.
 LARGEST_INDEX = 1000
 
 Operator = Callable[[Any, Any], Any]
 
 
 class _Uses:
-    """The number of blocks that use the fast operators now, in all threads."""
+    """Number of `with` blocks that currently use the fast operators, in all threads."""
 
     count = 0
     lock = RLock()
@@ -59,7 +59,7 @@ class _Uses:
 
 @contextmanager
 def fast_operators() -> Iterator[None]:
-    """Give `ca.SX` the fast operators for the time of a block, or as a decorator of a call."""
+    """Use the fast operators of `ca.SX` in a `with` block or, as a decorator, during a call."""
     with _Uses.lock:
         if _Uses.count == 0:
             for label, function in _FAST.items():
@@ -76,7 +76,7 @@ def fast_operators() -> Iterator[None]:
                     if label in _OWN:
                         setattr(ca.SX, label, _OWN[label])
                     else:
-                        delattr(ca.SX, label)  # the class inherits CasADi's own
+                        delattr(ca.SX, label)  # the class inherits CasADi's operator
                 _CALLERS._casadi = interface
 
 
@@ -86,7 +86,7 @@ def read_instructions(
     """Yield the operation of each instruction of a function, its operands and its results."""
     program: Any = function
     pointers, numbers = repeat(program.this), range(function.n_instructions())
-    # Maps call the interface without Python in between: functions have up to 100 000 instructions.
+    # `map` avoids a Python-level loop, because functions have up to 100 000 instructions.
     yield from zip(
         map(interface.Function_instruction_id, pointers, numbers),
         map(interface.Function_instruction_input, pointers, numbers),
@@ -96,14 +96,14 @@ def read_instructions(
 
 
 def cross(a: ca.SX, b: ca.SX) -> ca.SX:
-    """Return the cross product of two vectors (3,), without computing a product with zero."""
+    """Return the cross product of two vectors (3,), without products with zero."""
     if not interface.GenSX_nnz(pointer(a)) or not interface.GenSX_nnz(pointer(b)):
         return ca.SX(3, 1)
     return ca.cross(a, b)
 
 
 def pointer(argument: Any) -> Any:
-    """Return the pointer to an expression, also in lists and tuples; other arguments stay."""
+    """Return the pointer to an expression, also inside lists and tuples; or the argument itself."""
     kind = type(argument)
     if kind is _SX:
         return argument.this
@@ -113,10 +113,10 @@ def pointer(argument: Any) -> Any:
 
 
 def _product(general: Operator) -> Operator:
-    """Return the operator of matrix products, which does not compute products with 0 and 1.
+    """Return an operator of matrix products that skips products with zero and unit matrices.
 
-    Two of three products in the motion of a machine are of this kind: joints without translations,
-    frames without rotations.
+    Two of three products in the motion of a machine are of this kind, because joints have no
+    translation or frames have no rotation.
     """
     nonzeros, is_eye = interface.GenSX_nnz, interface.SX_is_eye
 
@@ -169,7 +169,7 @@ def _element(index: int) -> Any:
 
 
 def _place(index: Any) -> tuple[Any, ...] | None:
-    """Return the pointers to the indices of an element; None for any other index."""
+    """Return the pointers to the indices of a single element; None for any other index."""
     if _is_index(index):
         return (_element(index).this,)
     if type(index) is tuple and len(index) == 2 and _is_index(index[0]) and _is_index(index[1]):
@@ -209,7 +209,7 @@ def _set_item(general: Callable[[Any, Any, Any], None]) -> Callable[[Any, Any, A
 
 
 def _is_plain(number: Any) -> bool:
-    """Return whether this is a number of Python that CasADi converts without an error."""
+    """Return whether an argument is a Python number that CasADi converts without an error."""
     return type(number) is float or (type(number) is int and abs(number) < LARGEST_INTEGER)
 
 
@@ -227,7 +227,7 @@ def _fast_operators() -> dict[str, Callable[..., Any]]:
 
 
 def _fast_interface() -> ModuleType:
-    """Return CasADi's interface with functions that get pointers."""
+    """Return CasADi's interface with functions that pass pointers."""
 
     def with_pointers(function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *arguments: function(*[pointer(argument) for argument in arguments])

@@ -30,7 +30,7 @@ def output_values(
     Args:
         mechanism: the machine.
         motion: symbolic motion of its tree.
-        names: the outputs; all by default.
+        names: names of the outputs; by default all.
     """
     measure = _Measure(motion)
     chosen = [output for output in mechanism.outputs if names is None or output.name in names]
@@ -66,7 +66,7 @@ class _Measure:
             return self._component(measured)
         if isinstance(measured, Angle):
             return self._angle(measured)
-        raise AssertionError(f"no such kind of measured number: {type(measured).__name__}")
+        raise AssertionError(f"unknown kind of measured number: {type(measured).__name__}")
 
     def _coordinate(self, name: str) -> ca.SX:
         topology = self._motion.topology

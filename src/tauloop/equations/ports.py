@@ -1,6 +1,7 @@
 """Named ports: names, units and shapes of a function's inputs and outputs, with checks.
 
-An entry selects whose motion is given. Its ports are the numbers of that motion for one machine.
+The input motion of a function is the motion of either the platform or the actuators. `Entry` names
+these two choices, and `EntryPorts` describes the input motion of one machine.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:  # functions from the cache have ports but no equations
 
 #: Maximum number of faulty samples or columns of one kind that a message lists.
 MAX_LISTED = 5
-#: Kinds of arrays that NumPy would convert to numbers silently: texts, dates, bytes.
+#: Kinds of arrays (texts, dates, bytes) that NumPy would convert to numbers without an error.
 _NO_NUMBERS = "SUmMV"
 
 
@@ -36,8 +37,8 @@ class Port:
 
     Attributes:
         name: name of the port.
-        columns: name of every number in a sample.
-        units: unit of every number, SI.
+        columns: name of every component of a sample.
+        units: SI unit of every component.
     """
 
     name: str
@@ -46,20 +47,20 @@ class Port:
 
     @property
     def size(self) -> int:
-        """Numbers per sample."""
+        """Number of components of a sample."""
         return len(self.columns)
 
 
-def by(output: str, argument: str) -> str:
-    """Return the name of the Jacobian of an output by an input."""
+def jacobian_name(output: str, argument: str) -> str:
+    """Return the name of the Jacobian of an output with respect to an input."""
     return f"{output}_by_{argument}"
 
 
-#: Time derivative order of inputs and outputs.
+#: Order of the time derivative of inputs and outputs.
 _LEVEL = {"q": 0, "v": 1, "a": 2, "position": 0, "velocity": 1, "acceleration": 2}
 
 
-def moves(output: str, argument: str) -> bool:
+def may_depend(output: str, argument: str) -> bool:
     """Return whether an output may depend on an input.
 
     Positions do not depend on velocities, and velocities do not depend on accelerations.
@@ -67,13 +68,13 @@ def moves(output: str, argument: str) -> bool:
     return output not in _LEVEL or _LEVEL.get(argument, 0) <= _LEVEL[output]
 
 
-def along(output: str) -> str:
+def directional_name(output: str) -> str:
     """Return the name of the derivative of an output along a direction."""
     return f"{output}_along"
 
 
-def step_of(name: str) -> str:
-    """Return the name of the input that is a direction of another input."""
+def direction_name(name: str) -> str:
+    """Return the name of the input that contains the direction of another input."""
     return f"{name}_step"
 
 
@@ -91,7 +92,7 @@ def checked(
         ports: required ports by name.
         arguments: array-likes of shape (n,) for one sample or (N, n) for many; or mappings from
             column names.
-        finite: whether to reject numbers that are not finite; else the caller must call
+        finite: whether to reject numbers that are not finite; if not, the caller must call
             `require_finite`.
 
     Returns:
@@ -99,7 +100,7 @@ def checked(
         single sample was given.
 
     Raises:
-        InputError: all problems at once.
+        InputError: arguments are wrong; all problems are listed at once.
     """
     problems = Problems()
     for name in arguments:
@@ -141,7 +142,7 @@ def is_one_row(array: np.ndarray) -> bool:
 
 
 def require_finite(ports: Mapping[str, Port], arrays: Mapping[str, np.ndarray]) -> None:
-    """Raise if arrays (N, n) of ports contain numbers that are not finite.
+    """Raise an error if arrays (N, n) of ports contain numbers that are not finite.
 
     Raises:
         InputError: the message lists samples and columns of all arrays.
@@ -165,7 +166,7 @@ def _look_for_infinite(
             problems.add(
                 ports[name].name,
                 f"is not finite at {places}{more}",
-                "repair or leave out these samples",
+                "correct or remove these samples",
             )
 
 
@@ -183,26 +184,26 @@ def real(argument: object) -> np.ndarray:
 
     Raises:
         TypeError: the argument is complex or masked, which NumPy would ignore.
-        ValueError, OverflowError: its elements are not numbers, too large, or differ in length.
+        ValueError, OverflowError: the elements are not numbers, too large, or differ in length.
     """
     parts = argument if isinstance(argument, list | tuple) else (argument,)
     for part in parts:
         if is_masked(part):
-            raise TypeError("it is masked")
+            raise TypeError("the array is masked")
     array = np.asarray(argument)
     if np.iscomplexobj(array):
-        raise TypeError(f"its numbers are complex ({array.dtype})")
+        raise TypeError(f"the numbers are complex ({array.dtype})")
     if array.dtype.kind in _NO_NUMBERS:
-        raise TypeError(f"it contains {array.dtype}, not numbers")
+        raise TypeError(f"the array contains {array.dtype}, not numbers")
     return np.asarray(array, dtype=float)
 
 
 def numbers(argument: object, where: str) -> np.ndarray:
-    """Return an array of real numbers, possibly the argument itself, without a check of finiteness.
+    """Return an array of real numbers, possibly the argument itself; they may be infinite or NaN.
 
     Raises:
-        InputError: it is complex or masked, its elements are not numbers, too large, or differ in
-            length.
+        InputError: the argument is complex or masked, or its elements are not numbers, too large,
+            or differ in length.
     """
     try:
         return real(argument)
@@ -218,7 +219,7 @@ def _by_column(port: Port, argument: Mapping[str, object]) -> dict[str, object]:
     whole = {
         end: column for end, column in zip(ends, port.columns, strict=True) if ends.count(end) == 1
     }
-    # else the column is given twice
+    # skip suffixes whose full name is also given
     whole = {end: column for end, column in whole.items() if column not in argument}
     return {whole.get(key, key): value for key, value in argument.items()}
 
@@ -256,10 +257,10 @@ def _as_array(port: Port, argument: object, problems: Problems) -> np.ndarray | 
 
 
 class Entry(enum.Enum):
-    """Motion that is given, from which all results follow: `PLATFORM` or `ACTUATORS`.
+    """Choice of the input motion: the motion of the platform or of the actuators.
 
-    Messages, files and the command line use these names. `entry_ports` returns the numbers of an
-    entry for one machine.
+    Messages, files and the command line use these names. `entry_ports` returns the columns of the
+    input motion for one machine.
     """
 
     platform = "platform"
@@ -269,16 +270,16 @@ class Entry(enum.Enum):
         return self.name
 
 
-#: The two entries of a machine: motion of its platform, and motion of its actuators.
+#: The two choices of the input motion.
 PLATFORM, ACTUATORS = Entry.platform, Entry.actuators
 
 
 def entry_named(entry: object, where: str = "coordinates") -> Entry:
-    """Return the entry with a name: platform or actuators.
+    """Return the entry for a name.
 
     Args:
-        entry: "platform" or "actuators", or the entry itself.
-        where: name of the argument.
+        entry: "platform" or "actuators", or an `Entry`.
+        where: name of the argument, for messages.
 
     Raises:
         InputError: the name is neither of the two.
@@ -298,16 +299,17 @@ def coordinates_text(entry: Entry, columns: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryPorts:
-    """The given motion of one machine, and the coordinates that it determines at once.
+    """The input motion of one machine, and the coordinates that it determines without the loops.
 
     Attributes:
-        entry: coordinates that are given.
+        entry: whose motion is given.
         position, velocity: ports of the given positions and velocities; accelerations have the
-            velocity's columns.
-        q, v: indices of the coordinates and velocities that the given motion determines at once.
-        to_q, to_v: matrices from the given numbers to those coordinates and velocities.
-        offset: those coordinates where the given numbers are zero; not zero for couplings with an
-            offset.
+            columns of the velocity.
+        q, v: indices of the coordinates and velocities that the given motion determines directly.
+        to_q, to_v: matrices from the given positions and velocities to these coordinates and
+            velocities.
+        offset: values of these coordinates at given positions of zero; not zero for couplings with
+            an offset.
     """
 
     entry: Entry
@@ -355,13 +357,17 @@ class EntryPorts:
         )
 
     def products(self, force: Port) -> dict[str, Port]:
-        """Return ports of directions and of factors, by name, for products with derivatives."""
+        """Return the input ports of products with derivatives, by name.
+
+        These are the directions of Jacobian-vector products and the factors of vector-Jacobian
+        products.
+        """
         moved = replace(
             self.velocity, units=tuple(unit.removesuffix("/s") for unit in self.velocity.units)
         )
         steps = {**self.motion, "position": moved, "force": force}
         weighed = {"force": force, "acceleration": self.acceleration}
-        made = {step_of(name): port for name, port in steps.items()}
+        made = {direction_name(name): port for name, port in steps.items()}
         made |= {
             factor_of(name): replace(port, units=("",) * port.size)
             for name, port in weighed.items()
@@ -373,11 +379,11 @@ class EntryPorts:
         return np.asarray((q[..., list(self.q)] - self.offset) @ np.linalg.inv(self.to_q).T)
 
     def rates(self, v: np.ndarray) -> np.ndarray:
-        """Return the given rates (..., n) from those of all coordinates (..., n_v)."""
+        """Return the rates (..., n) of the input motion at velocities (..., n_v)."""
         return np.asarray(v[..., list(self.v)] @ np.linalg.inv(self.to_v).T)
 
     def known_coordinates(self, position: np.ndarray, n_q: int) -> np.ndarray:
-        """Return the coordinates (N, n_q) that positions (N, n) determine at once; else NaN."""
+        """Return the coordinates (N, n_q) at positions (N, n); NaN where these need the loops."""
         q = np.full((len(position), n_q), np.nan)
         q[:, list(self.q)] = self.given_coordinates(position)
         return q
@@ -387,7 +393,7 @@ class EntryPorts:
         return np.asarray(position @ self.to_q.T + self.offset)
 
     def coordinates(self, position: ca.SX) -> dict[int, ca.SX]:
-        """Return coordinates by index, from the given positions."""
+        """Return the coordinates `self.q` by index, as expressions of the given positions."""
         import casadi as ca
 
         values = ca.DM(self.to_q) @ position
@@ -409,9 +415,9 @@ def entry_ports(assembly: Assembly, entry: Entry) -> EntryPorts:
 def _platform_ports(assembly: Assembly) -> EntryPorts:
     """Return the ports of the independent (platform) coordinates.
 
-    A rotation of a free body enters with its quaternion. All four numbers are given if all three
-    rotations are independent; else the vector components of the independent ones (the others
-    follow).
+    A rotation of a free body is given by its quaternion. All four components are given if all three
+    rotations are independent; otherwise only the vector components of the independent rotations,
+    from which the other components follow.
     """
     topology = assembly.topology
     independent = assembly.independent
@@ -496,8 +502,8 @@ def _undetermined(assembly: Assembly, driven: list[int]) -> Problem:
     coordinates = [assembly.topology.velocity_names[i] for i in driven]
     drive = "1 actuator drives" if len(names) == 1 else f"{len(names)} actuators drive"
     what = (
-        f"{drive} {len(coordinates)} coordinates ({listing(coordinates)}) that loops tie to each other; positions of "
-        f"{listing(names)} do not give these coordinates without the loops"
+        f"{drive} {len(coordinates)} coordinates ({listing(coordinates)}) that are coupled by "
+        f"loops, so the positions of {listing(names)} alone do not determine them"
     )
     remedy = (
         "give the motion of the platform (`ik --pose`, `--entry platform`); or name one joint for each motor "
@@ -512,7 +518,7 @@ def force_port(assembly: Assembly) -> Port:
 
 
 def motor_port(assembly: Assembly, name: str, turning: str, sliding: str) -> Port:
-    """Return a port of one number per actuator, with units for rotary and for linear motors."""
+    """Return a port with one column per actuator, with units for rotary and for linear motors."""
     actuators = assembly.mechanism.actuators
     units = tuple(
         turning if assembly.topology.motor_turns(actuator) else sliding for actuator in actuators
@@ -531,10 +537,10 @@ def output_port(mechanism: Mechanism) -> Port:
 
 
 def _turning(topology: Topology, velocities: tuple[int, ...]) -> list[int]:
-    """Return the quaternion numbers that represent given angular velocities.
+    """Return the indices of quaternion components that represent given angular velocities.
 
-    All four if all three rotations are given; else the vector components of the same names (the
-    others follow).
+    These are all four components if all three rotations are given, otherwise the vector components
+    of the given rotations.
     """
     indices: list[int] = []
     for q0, v0 in topology.quaternions:
@@ -572,10 +578,10 @@ def _velocity_port(topology: Topology, v: tuple[int, ...]) -> Port:
 
 
 def text_names(names: object, where: str) -> tuple[str, ...]:
-    """Return names from a text or from several texts.
+    """Return names from one text or several texts.
 
     Raises:
-        InputError: they are not texts.
+        InputError: the names are not texts.
     """
     if isinstance(names, str):
         return (names,)
@@ -584,13 +590,13 @@ def text_names(names: object, where: str) -> tuple[str, ...]:
         listed = tuple(names)
     wrong = [name for name in listed if not isinstance(name, str)]
     if wrong:
-        what = f"holds {wrong[0]!r:.80}, which is of type {type(wrong[0]).__name__}"
+        what = f"contains {wrong[0]!r:.80}, which is of type {type(wrong[0]).__name__}"
         raise InputError.of(where, what, "give a name, or several as texts in a tuple")
     return tuple(map(str, listed))
 
 
 def require_type(argument: object, kind: type, where: str, remedy: str) -> None:
-    """Raise if an argument has another type.
+    """Raise an error if an argument does not have the required type.
 
     Raises:
         InputError: the message contains the argument's name.
@@ -603,7 +609,7 @@ def full_coordinates(q: object, topology: Topology, where: str = "q") -> np.ndar
     """Return coordinates (..., n_q) as an array; samples out of reach may be NaN.
 
     Raises:
-        InputError: they are not real numbers, or their number is wrong.
+        InputError: the coordinates are not real numbers, or their number is wrong.
     """
     array = numbers(q, where)
     names = topology.coordinate_names

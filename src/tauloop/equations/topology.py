@@ -1,4 +1,4 @@
-"""Spanning tree of a mechanism: joints with coordinates and joints that close loops."""
+"""Spanning tree of a mechanism: joints with coordinates, and cut joints that close loops."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class TreeJoint:
     """A joint of the tree, from its inner body (nearer the base) to its outer body.
 
     Attributes:
-        joint: the joint of the description.
-        inner, outer: its frames on those bodies.
-        is_reversed: whether the outer body is the parent in the description.
-        q, v: index ranges in the coordinates and velocities.
+        joint: the joint in the machine file.
+        inner, outer: frames of the joint on the inner and outer body.
+        is_reversed: whether the outer body is the parent in the machine file.
+        q, v: ranges of the joint's indices in the coordinates and velocities.
     """
 
     joint: Joint
@@ -54,10 +54,10 @@ class Topology(ReprMixin):
     Attributes:
         tree: joints of the tree, from the base outwards.
         cuts: joints that close loops.
-        telescopes: telescopic rods with the index of their length in q and in v.
-        coordinate_names, velocity_names: names in order of q (n_q) and v (n_v).
+        telescopes: telescopic rods, with the indices of their length in q and in v.
+        coordinate_names, velocity_names: names of the components of q (n_q) and v (n_v).
         angular: whether each velocity is a rotation (rad/s), not a translation (m/s).
-        is_angle: per coordinate, whether it is an angle in radians.
+        is_angle: whether each coordinate is an angle in rad.
         quaternions: (start in q, start in v) of every quaternion and its angular velocity.
         freedoms: forces, inertia and limits of each velocity.
         q_of_v: index of the scalar coordinate of each velocity; -1 for angular velocities of
@@ -91,7 +91,7 @@ class Topology(ReprMixin):
         return edges[::-1]
 
     def loop(self, first: str, last: str) -> tuple[str, list[TreeJoint]]:
-        """Return the outermost body that carries two bodies, and the joints from it to both."""
+        """Return the outermost body that carries two bodies, and the joints from it to these."""
         first_path, last_path = self.path(first), self.path(last)
         shared = 0
         while (
@@ -121,7 +121,7 @@ class Topology(ReprMixin):
     def coordinates_of(self, velocities: Collection[int]) -> tuple[int, ...]:
         """Return the coordinates that are constant where these velocities are zero.
 
-        A quaternion is constant if all its rotations are.
+        A quaternion is constant if all three rotations are zero.
         """
         q = [self.q_of_v[i] for i in velocities if self.q_of_v[i] >= 0]
         whole = [q0 for q0, v0 in self.quaternions if {v0, v0 + 1, v0 + 2} <= set(velocities)]
@@ -137,18 +137,18 @@ class Topology(ReprMixin):
 def topology(mechanism: Mechanism) -> Topology:
     """Choose the spanning tree and number the coordinates.
 
-    The tree grows from the base. Each step adds the first joint in this order: the platform's own,
-    fixed joints, joints with an actuator, friction or a spring (these need a coordinate), then
-    joints with few freedoms. Ties are broken by depth, then by the order in the file. The remaining
-    joints close loops, as do the joints that the file cuts. No force may act on these joints; see
-    `with_ends`.
+    The tree grows from the base. Each step adds the first joint in this order: the joint of the
+    platform, fixed joints, joints with an actuator, friction or a spring (these need a coordinate),
+    then joints with few degrees of freedom. Ties are broken by depth, then by the order in the
+    file. The remaining joints, and the joints that the file cuts, close loops. No force may act on
+    these joints; see `with_ends`.
 
     Returns:
         The spanning tree with the numbers of all coordinates, and the cut joints.
 
     Raises:
         DescriptionError: a joint that is not reversible would have to be reversed; or an element
-            acts on an angular velocity, which has no coordinate.
+            acts on an angular velocity of a ball joint, which has no coordinate.
     """
     _require_coordinates(mechanism)
     edges = _spanning_tree(mechanism)
@@ -206,7 +206,7 @@ def topology(mechanism: Mechanism) -> Topology:
 
 
 def _require_coordinates(mechanism: Mechanism) -> None:
-    """Raise if springs, actuators or couplings act on angular velocities of ball joints."""
+    """Raise an error if springs, actuators or couplings act on velocities of ball joints."""
     without_coordinate = {
         name for joint in mechanism.joints for name in _velocities_without_coordinate(joint)
     }
@@ -252,9 +252,9 @@ def _length(rod: Rod, telescope: Telescope) -> Joint:
 def with_ends(mechanism: Mechanism) -> Mechanism:
     """Return the machine with a coordinate for every joint that a force acts on.
 
-    If every joint of a loop has friction, a spring, an inertia or an actuator, one of them would
-    still be cut. Instead, that joint leads to a massless body, its end, which is welded to the
-    child. The weld closes the loop.
+    If every joint of a loop has friction, a spring, an inertia or an actuator, one of these joints
+    would still be cut. Instead, this joint leads to a massless body (its end), and a weld between
+    this body and the joint's child closes the loop.
 
     Raises:
         DescriptionError: a joint that is not reversible would have to be reversed.
@@ -293,7 +293,7 @@ def integrate(topology: Topology, q: np.ndarray, step: np.ndarray) -> np.ndarray
 
 
 def _spanning_tree(mechanism: Mechanism) -> list[tuple[Joint, bool]]:
-    """Return the joints of the tree, each with whether it is reversed."""
+    """Return the joints of the tree, and whether each is reversed."""
     return spanning_joints(
         mechanism,
         DescriptionError,

@@ -1,7 +1,7 @@
 """Motion of the tree: poses, velocities and accelerations of all bodies, from the base outwards.
 
-Velocities and accelerations are in body coordinates, where inertias and joint axes are constant.
-Attachment points are in base coordinates (suffix W), where loops are closed.
+Velocities and accelerations are in body coordinates, in which inertias and joint axes are constant.
+Attachment points are in base coordinates (suffix W), in which loops are closed.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tauloop.mechanism.model import BASE, JOINT_KINDS, Placement
 
 
 class Moving:
-    """A number or vector with its first and second rate, each computed on first use.
+    """A number or vector with its first and second rate, which are computed on first use.
 
     Attributes:
-        x: its value.
+        x: the value.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class Moving:
 
 @dataclass(frozen=True, slots=True)
 class Configuration(ReprMixin):
-    """Coordinates q, with (cos, sin) in place of angles for which a closed form yields the pair.
+    """Coordinates q, with known cosines and sines of angles that a closed form determines.
 
     Attributes:
         q: coordinates (n_q,).
-        pairs: cosine and sine by index in q; those of other angles follow from q.
+        pairs: cosine and sine by index in q; for other angles they are computed from q.
     """
 
     q: ca.SX
@@ -70,8 +70,8 @@ class JointMotion:
 
     Attributes:
         R, p: orientation and origin of C in F.
-        inner, outer: partial velocities and their bias in the axes of F and of C, because each is
-            constant for some kinds of joints.
+        inner, outer: partial velocities and their bias in the axes of F and of C. Both are stored,
+            because each is constant for some kinds of joints.
     """
 
     R: ca.SX
@@ -85,9 +85,10 @@ class Partial:
     """Partial velocities of a relative motion, in one set of axes.
 
     Attributes:
-        w, v: angular velocity, and velocity of the outer origin as seen from the inner body, per
-            unit velocity (3, n).
-        bias_w, bias_v: their rates without accelerations, as seen from the inner body (3,).
+        w: angular velocity relative to the inner body per unit velocity (3, n).
+        v: velocity of the outer origin relative to the inner body per unit velocity (3, n).
+        bias_w, bias_v: rates of these velocities at zero accelerations, relative to the inner body
+            (3,).
     """
 
     w: ca.SX
@@ -108,11 +109,11 @@ class TreeLink:
         edge: the tree joint.
         R_PB, p_PB: pose of B in P.
         r_W: p_PB in axes of the base.
-        joint: motion across it, from its inner frame F to its outer frame C.
+        joint: motion across the joint, from its inner frame F to its outer frame C.
         R_PF: orientation of F in P.
         R_BC, p_BC: pose of C in B.
         R_P: orientation of P in the base frame.
-        v, a: velocities of the joint and their rates.
+        v, a: velocities and accelerations of the joint.
     """
 
     edge: TreeJoint
@@ -158,10 +159,10 @@ class BodyMotion:
 
     Attributes:
         R, p: orientation (3, 3) and origin (3,) in the base frame.
-        is_native_in_base: whether the body's own coordinates are in the base frame (a free
+        is_native_in_base: whether the body's velocities are given in the base frame (a free
             platform).
-        hinge: the axis of a body that rotates about a fixed axis; else None.
-        inner, link: the body and the joint through which it moves; None for the base.
+        hinge: axis of a body that rotates about a fixed axis; None for other bodies.
+        inner, link: inner body and joint through which the body moves; None for the base.
     """
 
     R: ca.SX
@@ -211,7 +212,7 @@ class BodyMotion:
 class Hinge:
     """A fixed axis about which a body rotates.
 
-    The circle of a point is given by two constant vectors, without cross products.
+    The circle of a point is computed from two constant vectors, without cross products.
 
     Attributes:
         R, p: orientation and origin of the joint's inner frame in the base frame.
@@ -219,7 +220,7 @@ class Hinge:
         axis: letter of the axis in both frames.
         sign: -1 where the joint is described from the body to the base.
         c, s: cosine and sine of the angle about the axis.
-        rate, acceleration: rate of the coordinate (rad/s) and its rate.
+        rate, acceleration: first and second rate of the coordinate, rad/s and rad/s^2.
     """
 
     R: ca.SX
@@ -251,10 +252,10 @@ class PointMotion:
 
     Attributes:
         body: name of the body.
-        r: offset from its origin.
+        r: offset from the body's origin.
         p: position.
         circle: velocity per unit rate of the hinge, and radius, for a body that rotates about a
-            fixed axis; else None.
+            fixed axis; None for other bodies.
     """
 
     body: BodyMotion
@@ -264,19 +265,19 @@ class PointMotion:
 
     @property
     def tangent(self) -> ca.SX | None:
-        """Velocity per unit rate of the hinge, for a body with a fixed axis; else None."""
+        """Velocity per unit rate of the hinge; None for a body without a fixed axis."""
         return self.circle[0] if self.circle else None
 
     @cached_property
     def v(self) -> ca.SX:
-        """Velocity: t w on a circle."""
+        """Velocity; on a circle it is t w with the tangent t and the rate w."""
         if self.circle and self.body.hinge:
             return self.circle[0] * self.body.hinge.rate
         return self.body.in_base.v + self._turning
 
     @cached_property
     def a(self) -> ca.SX:
-        """Acceleration: t w' - radius w^2 on a circle."""
+        """Acceleration; on a circle it is t w' - radius w^2."""
         if self.circle and self.body.hinge:
             hinge, (tangent, radius) = self.body.hinge, self.circle
             return tangent * hinge.acceleration - radius * (hinge.rate * hinge.rate)
@@ -294,8 +295,8 @@ class TreeMotion:
 
     Attributes:
         topology, values: the tree and its parameters.
-        bodies, links: motion of the bodies and joints.
-        configuration, v, a: the state.
+        bodies, links: motions of the bodies and joints.
+        configuration, v, a: coordinates, velocities and accelerations.
     """
 
     topology: Topology
@@ -319,7 +320,7 @@ class TreeMotion:
         """Return the motion of some bodies relative to another body, in that body's frame.
 
         Args:
-            body: the body that counts as the base.
+            body: the body that serves as the base.
             edges: joints from that body outwards, inner joints first.
         """
         return tree_motion(
@@ -331,7 +332,7 @@ class TreeMotion:
         return self.configuration.q[q_index], self.v[v_index], self.a[v_index]
 
 
-#: Joints whose coordinates are rates in the axes of the inner body.
+#: Kinds of joints whose velocities are components in the axes of the inner body.
 _NATIVE_IN_INNER = ("free", "spherical", "translational")
 
 
@@ -347,9 +348,9 @@ def tree_motion(
 ) -> TreeMotion:
     """Return the motion of all bodies by a sweep from the base outwards.
 
-    With E the rotation from P to B coordinates: w_B = E w_P + S_w v,  v_B = E (v_P + w_P x p) + S_v
-    v, and their rates (Khalil and Dombre, Newton-Euler sweep); the same without E in base
-    coordinates.
+    E is the rotation from P to B coordinates. The sweep computes w_B = E w_P + S_w v and
+    v_B = E (v_P + w_P x p) + S_v v, and their rates (Khalil and Dombre, Newton-Euler sweep). In
+    base coordinates, the equations are the same without E.
 
     Args:
         topology: the tree.
@@ -357,8 +358,9 @@ def tree_motion(
         configuration: coordinates (n_q,).
         v: velocities (n_v,).
         a: accelerations (n_v,).
-        base: body relative to which the others move.
-        edges: joints from that body outwards, inner joints first; all of the tree by default.
+        base: body relative to which the motion is computed.
+        edges: joints from that body outwards, inner joints first; by default all joints of the
+            tree.
     """
     bodies = {base: BodyMotion(R=ca.SX.eye(3), p=ca.SX(3, 1), is_native_in_base=True)}
     links = []
@@ -396,7 +398,7 @@ def symbolic_motion(topology: Topology, values: Values, *, is_moving: bool = Tru
     Args:
         topology: the tree.
         values: parameters.
-        is_moving: whether to compute velocities; positions alone take less time.
+        is_moving: whether to compute velocities in addition to positions.
     """
     q, zero = ca.SX.sym("q", topology.n_q), ca.SX(topology.n_v, 1)
     v = ca.SX.sym("v", topology.n_v) if is_moving else zero
@@ -441,7 +443,7 @@ def _carried(
         link: the joint between them.
         partial: relative motion in the axes of the result.
         r: offset from the inner to the outer origin, in the axes of the inner body's motion.
-        E: rotation from those axes into those of the result; None where they are the same.
+        E: rotation from these axes into those of the result; None if they are the same.
         inner: motion of the inner body.
     """
 
@@ -465,7 +467,7 @@ def _carried(
 def _link(
     edge: TreeJoint, values: Values, configuration: Configuration, v: ca.SX, a: ca.SX, R_P: ca.SX
 ) -> TreeLink:
-    """Return the link with the joint's motion moved from its outer frame C to the origin of B."""
+    """Return the link, with the joint's motion transferred from frame C to the origin of B."""
     R_PF, p_PF = values.placement(edge.inner)
     R_BC, p_BC = values.placement(edge.outer)
     joint = joint_motion(edge, configuration, v)
@@ -500,8 +502,8 @@ def _moved(at_joint: Partial, p: ca.SX, v: ca.SX) -> Partial:
 def joint_motion(edge: TreeJoint, configuration: Configuration, v: ca.SX) -> JointMotion:
     """Return the motion across a joint of any kind, from its inner to its outer frame.
 
-    A reversed joint has the inverse motion: negative coordinates, a conjugate quaternion, swapped
-    universal axes.
+    A reversed joint has the inverse motion: negative coordinates, the conjugate quaternion, and
+    swapped axes of a universal joint.
     """
     kind, axes, q = edge.joint.kind, edge.joint.axes, configuration.q
     if JOINT_KINDS[kind].placement is not None:
@@ -564,7 +566,7 @@ def joint_motion(edge: TreeJoint, configuration: Configuration, v: ca.SX) -> Joi
 
 
 def _brought_motion(edge: TreeJoint, q: ca.SX, v: ca.SX) -> JointMotion:
-    """Return the motion across a joint of a plug-in kind, which defines R(x) and p(x).
+    """Return the motion across a joint of a plug-in kind, which is defined by R(x) and p(x).
 
     skew(w_i) = (dR/dx_i) R^T and v_i = dp/dx_i. The rates at constant velocities are (d/dx)(W v) v
     and (d/dx)(V v) v.
@@ -608,7 +610,7 @@ def coordinate_rates(shape: Topology, q: ca.SX) -> ca.SX:
 def quaternion_rotation(quaternion: ca.SX) -> ca.SX:
     """Return the rotation matrix (3, 3) of a unit quaternion (w, x, y, z).
 
-    It maps from the rotated frame into the reference frame.
+    The matrix maps vectors from the rotated frame into the reference frame.
     """
     w, x, y, z = ca.vertsplit(quaternion)
     x2, y2, z2 = 2 * x, 2 * y, 2 * z

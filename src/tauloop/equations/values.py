@@ -1,8 +1,9 @@
 """Values of expressions over theta, of the dynamic parameters pi, and of functions on batches.
 
 Expressions accept numbers or CasADi symbols. Inverse dynamics is linear in pi (inertia, rotor
-inertia, friction and springs): Y(q, v, a) pi. Every entry is an expression over theta, so equal
-parameters of equal legs stay tied. CasADi functions are evaluated on arrays (N, n) without copies.
+inertia, friction and springs): Y(q, v, a) pi. Every entry of pi is an expression over theta, so
+shared parameters of equal legs remain shared. CasADi functions are evaluated on arrays (N, n)
+without copies.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class Values:
 
     def placement(self, placement: Placement) -> tuple[ca.SX, ca.SX]:
         """Return rotation (3, 3) and origin (3,) of a frame in its body."""
-        # looked up by identity: sweeps use each placement many times
+        # cached by identity, because sweeps use each placement many times
         if id(placement) not in self._placed:
             self._placed[id(placement)] = (
                 placement,
@@ -154,11 +155,11 @@ class DynamicParameter:
 
     Attributes:
         name: element and suffix, such as ``plate.mcx`` or ``leg1.motor.viscous``.
-        element: name of its body, rod, coordinate or actuator.
-        role: suffix of its name.
+        element: name of the body, rod, coordinate or actuator.
+        role: suffix of the name, such as ``mcx``.
         unit: SI unit.
         group: "inertia", "friction", "drive" or "spring".
-        expression: its value over theta.
+        expression: value of the entry as an expression over theta.
     """
 
     name: str
@@ -173,7 +174,7 @@ def dynamic_parameters(mechanism: Mechanism, topology: Topology) -> tuple[Dynami
     """Return all entries of pi in order: bodies, rods, freedoms, actuators, losses.
 
     Raises:
-        DescriptionError: a joint and a motor have the same name and both have the coefficient.
+        DescriptionError: a joint and a motor have the same name and the same coefficient.
     """
     entries = tuple(_entries(mechanism, topology))
     counts = Counter(entry.name for entry in entries)
@@ -183,7 +184,7 @@ def dynamic_parameters(mechanism: Mechanism, topology: Topology) -> tuple[Dynami
             Problem(
                 where=name,
                 what="is a coefficient of a joint and of a motor with the same name",
-                remedy="give the motor a name of its own",
+                remedy="give the motor another name",
                 file=mechanism.file,
             )
             for name in repeated
@@ -268,7 +269,7 @@ class Entries:
 
     Attributes:
         parameters: the entries of pi.
-        pi: their values or symbols, SI.
+        pi: values or symbols of the entries (n_pi,), SI.
     """
 
     def __init__(self, parameters: tuple[DynamicParameter, ...], pi: ca.SX) -> None:
@@ -292,13 +293,13 @@ class Entries:
         return ca.vertcat(*(self._pi[element, role] for role in roles))
 
 
-#: Numbers of samples per call of a mapped function. A batch of any size is a sequence of calls with
-#: these widths, whose maps are built once.
+#: Numbers of samples per call of a mapped function. The maps with these widths are built once, and
+#: a batch of any size is a sequence of calls of them.
 MAP_WIDTHS = (512, 64, 8, 1)
 
 
-#: Minimum number of instructions per call for which starting threads (tens of microseconds) pays
-#: off, and the maximum number of threads.
+#: Smallest number of instructions per call from which threads are started, which takes tens of
+#: microseconds; and largest number of threads.
 MIN_THREADED_INSTRUCTIONS = 400_000
 MAX_THREADS = 8
 
@@ -309,7 +310,7 @@ def mapped(function: ca.Function, width: int, instructions: int) -> ca.Function:
     Args:
         function: function of one point.
         width: number of points.
-        instructions: number of its instructions; unknown for machine code.
+        instructions: number of instructions of the function.
     """
     cores = os.cpu_count() or 1
     if cores > 1 and width * instructions > MIN_THREADED_INSTRUCTIONS:
@@ -331,11 +332,11 @@ class BatchFunction:
         """Store the function; its inputs and outputs must be dense columns."""
         self.function = function
         self.output_sizes = tuple(function.numel_out(i) for i in range(function.n_out()))
-        # calls that no thread uses, by their number of samples
+        # unused calls, by their number of samples; a thread takes one while it runs
         self._calls: dict[int, list[_MappedCall]] = {width: [] for width in MAP_WIDTHS}
 
     def __reduce__(self) -> tuple[type, tuple[ca.Function]]:
-        """Copy the function without the memory of its calls."""
+        """Pickle and copy the function without the memory of its calls."""
         return BatchFunction, (self.function,)
 
     def __call__(self, arrays: Sequence[np.ndarray], n: int) -> list[np.ndarray]:
@@ -374,15 +375,15 @@ class BatchFunction:
 
 
 class _MappedCall:
-    """A function of several samples, which reads and writes its own memory.
+    """A function of several samples that reads inputs from and writes outputs to fixed memory.
 
-    Copying a few samples takes less time than telling CasADi where they are. An array (n, k) has
-    the memory layout of the (k, n) matrix of CasADi's map.
+    Copying a few samples takes less time than passing their addresses to CasADi. An array (n, k)
+    has the memory layout of the (k, n) matrix of CasADi's map.
 
     Attributes:
         inputs: memory (n, k) of every input.
         outputs: memory (n, k) of every output.
-        run: evaluates the function.
+        run: function without arguments that evaluates the mapped function.
     """
 
     __slots__ = ("_buffer", "inputs", "outputs", "run")

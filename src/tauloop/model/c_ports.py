@@ -1,4 +1,4 @@
-"""Ports of exported functions: names, columns, units and meanings for C headers and manifests."""
+"""Ports of exported functions: names, columns, units and meanings in C headers and manifests."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import replace
 from tauloop.compiler.c.calling.signature import CPort
 from tauloop.equations.ports import (
     Port,
-    along,
-    by,
     coordinate_units,
+    direction_name,
+    directional_name,
     factor_of,
+    jacobian_name,
     output_port,
-    step_of,
     velocity_units,
 )
 from tauloop.model.model import Model
@@ -118,16 +118,17 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
 def _product_ports(motion: Motion, ports: Mapping[str, CPort]) -> dict[str, CPort]:
     """Return ports of directions and factors, and of the products with them."""
     known = motion.runner.known_ports
-    steps = {name: known[step_of(name)] for name in (*motion.ports.motion, "force")}
+    steps = {name: known[direction_name(name)] for name in (*motion.ports.motion, "force")}
     described = [(port, f"direction of {name}") for name, port in steps.items()]
     for output in ("force", "acceleration"):
         described.append((known[factor_of(output)], f"factors w of {output}"))
-        moved = Port(name=along(output), columns=ports[output].columns, units=ports[output].units)
+        port = ports[output]
+        moved = Port(name=directional_name(output), columns=port.columns, units=port.units)
         described.append((moved, f"change of {output} along the direction d, J d"))
     for name, port in steps.items():
         units = tuple(f"1/({unit})" for unit in port.units)
         for word, meaning in (("slope", "w^T J"), ("bend", "gradient of w^T J d")):
-            made = Port(name=by(word, name), columns=port.columns, units=units)
+            made = Port(name=jacobian_name(word, name), columns=port.columns, units=units)
             described.append((made, f"{meaning} by {name}, times the unit of what w weighs"))
     return {
         port.name: CPort(
@@ -155,7 +156,7 @@ def _jacobian_ports(motion: Motion, ports: Mapping[str, CPort]) -> dict[str, CPo
     for output in ("q", "v", "a", "force", "closure_force", "acceleration"):
         for name in (*motion.ports.motion, "force", "theta"):
             rows, columns = turned.get(output, ports[output]), turned.get(name, ports[name])
-            made[by(output, name)] = _jacobian_port(output, rows, name, columns)
+            made[jacobian_name(output, name)] = _jacobian_port(output, rows, name, columns)
     return made
 
 
@@ -164,7 +165,7 @@ def _jacobian_port(output: str, rows: CPort, name: str, columns: CPort) -> CPort
     names = [f"{row} / {column}" for column in columns.columns for row in rows.columns]
     units = [f"({row})/({column})" for column in columns.units for row in rows.units]
     return CPort(
-        name=by(output, name),
+        name=jacobian_name(output, name),
         size=len(names),
         columns=tuple(names),
         units=tuple(units),

@@ -15,7 +15,7 @@ from tauloop.common.shown import ReprMixin
 from tauloop.compiler.catalogue import DERIVATIVES
 from tauloop.compiler.expressions import ProgramSpec
 from tauloop.compiler.state import SolveDiagnostics
-from tauloop.equations.ports import by, text_names
+from tauloop.equations.ports import jacobian_name, text_names
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.tool import LOAD_PORTS
 
@@ -27,18 +27,19 @@ if TYPE_CHECKING:
 class Derivatives(ReprMixin):
     """Values of a function of a motion, and its Jacobians.
 
-    Derivatives by a position are in components of the velocity (tangent space): three for a rotation, in the
-    base frame.
+    Derivatives with respect to a position use the components of its velocity (tangent space): three
+    for a rotation, in the base frame.
 
     Attributes:
         function: name of the function.
-        rows, columns: names of the rows by output, and of the columns by input.
+        rows: names of the rows of each output.
+        columns: names of the columns of each input.
         values: outputs by name (N, n), or (n,) for a single sample.
-        jacobians: by output and input (N, n, m), or (n, m).
-        condition: dimensionless condition numbers (N,) of the poses; near singularities derivatives
-            grow with the square or cube of the condition number. They are computed on first use, because they take many
-            times longer than the rest.
-        health: the diagnostics of every sample.
+        jacobians: Jacobians (N, n, m) or (n, m) by output and input.
+        condition: dimensionless condition numbers (N,) of the poses. Near singularities,
+            derivatives grow with the square or cube of the condition number. Condition numbers are
+            computed when first read, because they take many times longer than the rest.
+        health: diagnostics of every sample.
 
     Examples:
         >>> import tauloop as tl
@@ -80,7 +81,7 @@ class Derivatives(ReprMixin):
         )
 
 
-#: Replaces outputs that a program does not have.
+#: Value of outputs that a program does not have.
 EMPTY = np.zeros(0)
 
 
@@ -137,13 +138,13 @@ def arranged(
     jacobians: dict[tuple[str, str], np.ndarray] = {}
     rows: list[str] = []
     for output, name in itertools.product(values, names):
-        key = by(output, name)
+        key = jacobian_name(output, name)
         if key in outputs and output not in rows:
             rows.append(output)
         if outputs.get(key, EMPTY).size:
             by_columns = outputs[key].reshape(-1, len(known[name]), len(known[output]))
             jacobians[output, name] = by_columns.swapaxes(-1, -2)
-    # Copied, because the caller may change the array before the condition is read.
+    # A copy, because the caller may change the array before the condition is read.
     q = outputs["q"].copy()
     return Derivatives(
         function=function,

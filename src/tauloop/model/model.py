@@ -79,7 +79,7 @@ class Model(ReprMixin):
         free: names of the independent parameters that remain arguments of its functions; all others
             have fixed values.
         formulation: formulation of the forces M a + h.
-        given_evaluator: evaluator of programs as the caller passed it; None for the default.
+        given_evaluator: evaluator that the caller passed; None for the default.
 
     Examples:
         >>> import tauloop as tl
@@ -118,11 +118,11 @@ class Model(ReprMixin):
                 function; all others have fixed values.
             formulation: formulation for inverse dynamics and regressors, by its name in
                 `equations.formulations.FORMULATIONS`, or an object.
-            evaluator: how functions are evaluated. By default the embedded compiler makes machine
-                code in milliseconds, and the system's compiler faster code for large batches;
-                `Compiled()` uses the system's compiler from the first sample on.
-            locks: degrees of freedom that are held; by default the spins of links between two ball
-                joints, and of pins.
+            evaluator: evaluator of the functions. By default the embedded compiler produces machine
+                code in milliseconds, and the system's compiler produces faster code for large
+                batches; `Compiled()` uses the system's compiler from the first sample on.
+            locks: degrees of freedom that are locked; by default the spins of links between two
+                ball joints, and of pins.
 
         Raises:
             AssemblyError: the loops do not close.
@@ -156,7 +156,7 @@ class Model(ReprMixin):
         _ = self.parameters  # This checks their names.
 
     def _set_fields(self, *values: object) -> None:
-        """Set all fields, in their order."""
+        """Set all fields in their order."""
         for field, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, field.name, value)
 
@@ -164,7 +164,7 @@ class Model(ReprMixin):
     def at(self, q: np.ndarray) -> Model:
         """Return the same machine with another assembled pose as its reference.
 
-        Closed-form solutions are on the branch of that pose.
+        Closed-form solutions are then on the branch of this pose.
 
         Args:
             q: coordinates (n_q,).
@@ -182,7 +182,7 @@ class Model(ReprMixin):
         return other
 
     def with_free_parameters(self, names: Iterable[str]) -> Model:
-        """Return the same machine with further parameters that remain arguments of every function.
+        """Return the same machine with further free parameters, which every function takes.
 
         Args:
             names: names (or one name) of independent parameters.
@@ -243,7 +243,7 @@ class Model(ReprMixin):
 
     @cached_property
     def parameters(self) -> Named[DynamicParameter]:
-        """Dynamic parameters pi, in which inverse dynamics is linear; by index or name."""
+        """Dynamic parameters pi, in which inverse dynamics is linear, by index or by name."""
         return Named(dynamic_parameters(self.mechanism, self.topology))
 
     @cached_property
@@ -260,14 +260,14 @@ class Model(ReprMixin):
         """Return the linear map from independent to dynamic parameters: pi = T p + pi_0.
 
         Args:
-            names: names of the independent parameters p; pi must be linear in all of them together.
+            names: names of the independent parameters p; pi must be linear in p.
 
         Returns:
             T (n_pi, n_p), and pi_0 (n_pi,) with all other parameters at nominal values.
 
         Raises:
-            InputError: pi is not linear in these parameters (for example a mass times a length,
-                both in `names`).
+            InputError: pi is not linear in these parameters, for example because it contains the
+                product of a mass and a length that are both in `names`.
         """
         names = text_names(names, "names")
         _require_leaves(self.mechanism, names)
@@ -291,15 +291,15 @@ class Model(ReprMixin):
         return T, origin + constant
 
     def _require_linear(self, nonlinear: np.ndarray, names: tuple[str, ...]) -> None:
-        """Raise for entries of pi (indices) that are not linear in parameters."""
+        """Raise an error if entries of pi (indices) are not linear in the named parameters."""
         entries_of: dict[str, list[str]] = {}
         for entry in (self.parameters[i] for i in nonlinear):
             factors = ", ".join(sorted(leaves(entry.expression) & set(names)))
             entries_of.setdefault(factors, []).append(entry.name)
         problems = Problems()
         remedy = (
-            "give one of them a value (on the command line --known NAME=VALUE), or state an inertia "
-            "by its moments"
+            "give one of them a value (on the command line --known NAME=VALUE), or define the "
+            "inertia by its moments"
         )
         for factors, entries in entries_of.items():
             others = f" (and {len(entries) - 1} others are not)" if len(entries) > 1 else ""
@@ -340,7 +340,7 @@ class Model(ReprMixin):
 
         Raises:
             AssemblyError: the machine does not work as described.
-            InputError: another entry.
+            InputError: the name is neither of the two.
         """
         return self.platform if entry_named(entry, "entry") is PLATFORM else self.actuators
 
@@ -392,9 +392,9 @@ class Model(ReprMixin):
     ) -> Forces:
         """Return the actuator forces of a motion in platform coordinates, or in actuator coordinates.
 
-        See `Motion.inverse_dynamics` for the equation. Called `rnea` in Pinocchio, `rne` in the
-        Robotics Toolbox, `mj_inverse` in MuJoCo; Tauloop includes closed loops, friction, springs
-        and rotors.
+        See `Motion.inverse_dynamics` for the equation. The function is called `rnea` in Pinocchio,
+        `rne` in the Robotics Toolbox, and `mj_inverse` in MuJoCo. Tauloop's function also accounts
+        for closed loops, friction, springs and rotors.
 
         Args:
             position, velocity, acceleration: samples (N, n), or one (n,), or mappings by name; SI.
@@ -429,7 +429,8 @@ class Model(ReprMixin):
     ) -> Accelerations:
         """Return accelerations from actuator forces, in platform or actuator coordinates.
 
-        Called `aba` in Pinocchio, `accel` in the Robotics Toolbox, `mj_forward` in MuJoCo.
+        The function is called `aba` in Pinocchio, `accel` in the Robotics Toolbox, and `mj_forward`
+        in MuJoCo.
 
         Args:
             position, velocity: samples (N, n), or one (n,), or mappings by name; SI.
@@ -658,22 +659,24 @@ class Model(ReprMixin):
 
     @keywords()
     def inverse_kinematics(self, position: object, start: object | None = None) -> State:
-        """Return full coordinates from platform positions; `actuator_position` returns the actuators'.
+        """Return full coordinates from platform positions.
 
-        If Newton's method solves a loop, the solution far from the start may be on another branch,
-        beyond a singularity, that no continuous motion reaches. `tauloop.inverse_kinematics`
-        checks a pose for that, and `platform.track` a motion. `tauloop.kinematics.modes.modes.working_modes` returns
-        one pose of each working mode.
+        `actuator_position` returns the actuator positions at these coordinates.
+
+        If Newton's method solves a loop, a solution far from the start may be on another branch
+        that no continuous motion reaches. `tauloop.inverse_kinematics` checks this for one pose,
+        and `platform.track` for a motion. `tauloop.working_modes` returns one pose of each working
+        mode.
 
         Args:
-            position: positions of the independent coordinates (N, n), m, rad or quaternions, as
-                `platform.ports`.
+            position: positions of the independent coordinates (N, n), m, rad or quaternions;
+                columns as in `platform.ports`.
             start: assembled coordinates (N, n_q) or (n_q,) that select the working mode; by default
                 the reference pose.
 
         Raises:
             InputError: wrong names, shapes or values.
-            PoseError: out of reach or singular, with the loop and its gap.
+            PoseError: out of reach or singular; the message states the loop and its gap.
         """
         return self.platform.kinematics(position, start=start)
 
@@ -681,20 +684,21 @@ class Model(ReprMixin):
     def forward_kinematics(self, position: object, start: object | None = None) -> State:
         """Return full coordinates from actuator positions, by continuation from an assembled pose.
 
-        All samples move along straight lines in actuator space, from the start pose to their
-        positions, and so remain in its assembly mode. If the loops do not close at a point of such a
-        line, the continuation resumes from the pose before it and may reach another mode:
-        `State.has_opened` and `State.diagnostics` report it.
+        Each sample is followed along a straight line in actuator space, from the start pose to its
+        position, and so remains in the assembly mode of the start pose. If the loops do not close
+        at a point of the line, the continuation resumes from the pose before it and may reach
+        another mode. `State.has_opened` and `State.diagnostics` report this.
 
         Args:
-            position: actuator positions (N, m), m or rad. For redundant actuators, those of all
-                actuators or of the leading ones. All positions are used by least squares, with
-                equal weights of angles and of lengths.
+            position: actuator positions (N, m), m or rad. With redundant actuators, the positions
+                of either all actuators or only the leading actuators. Positions of all actuators
+                are fitted by least squares, with equal weights for angles and for lengths.
             start: assembled coordinates (n_q,) to start from; by default the reference pose.
 
         Raises:
-            PoseError: a loop does not close, or a pose is singular, with the loop and its gap, or
-                positions of redundant actuators are inconsistent (see `fit_actuators`).
+            PoseError: a loop does not close (the message states the loop and its gap), a pose is
+                singular, or positions of redundant actuators are inconsistent (see
+                `fit_actuators`).
         """
         if not self._has_all_encoders(position):
             return self.actuators.follow(position, start)
@@ -710,7 +714,7 @@ class Model(ReprMixin):
         *,
         noise: float | str | Mapping[str, float | str] | None = None,
     ) -> ActuatorFit:
-        """Return the least-squares pose for all actuator positions, and their misfits.
+        """Return the least-squares pose for the positions of all actuators, and their residuals.
 
         Args:
             position: positions of all actuators and passive degrees of freedom (N, n) or (n,), m or
@@ -767,13 +771,11 @@ MachineSource = Mechanism | Model | str | Path
 
 
 def modeled(machine: MachineSource) -> Model:
-    """Return the model of a machine: of a mechanism, a path or the name of a shipped machine.
-
-    A model is returned unchanged.
+    """Return the model of a machine; a model is returned unchanged.
 
     Raises:
         DescriptionError: the machine or file does not exist, or the file is wrong.
-        AssemblyError: its loops do not close.
-        InputError: not a machine.
+        AssemblyError: the loops do not close.
+        InputError: the argument is not a machine.
     """
     return machine if isinstance(machine, Model) else Model(machine)

@@ -1,4 +1,4 @@
-"""Functions of a motion of one machine, given for its platform or its actuators, on batches."""
+"""Functions of a motion that is given in platform or in actuator coordinates."""
 
 from __future__ import annotations
 
@@ -102,18 +102,18 @@ class Motion:
         start: object | None = None,
         theta: object | None = None,
     ) -> State:
-        """Return all coordinates (and velocities, accelerations) of the extended space.
+        """Return all coordinates, and velocities and accelerations if they are given.
 
         Args:
             position: given positions (N, n) or (n,); columns as in `ports`.
             velocity: given velocities, or None for positions only.
             acceleration: given accelerations, or None.
-            start: start values (N, n_q) or (n_q,) for Newton blocks; default the reference pose.
-            theta: free parameters (N, n_free) or (n_free,); default nominal.
+            start: start values (N, n_q) or (n_q,) for Newton blocks; by default the reference pose.
+            theta: free parameters (N, n_free) or (n_free,); by default the nominal values.
 
         Raises:
             InputError: wrong names, shapes or values.
-            PoseError: out of reach or singular; the message reports which loop and by how much.
+            PoseError: out of reach or singular; the message states the loop and its gap.
         """
         return self.runner.kinematics(_given_motion(position, velocity, acceleration), start, theta)
 
@@ -129,16 +129,16 @@ class Motion:
         return self.runner.reached(_given_motion(position, velocity, acceleration), start)
 
     def follow(self, position: object, start: object | None = None) -> State:
-        """Return positions by continuation from a start pose; see `Model.forward_kinematics`."""
+        """Return all coordinates by continuation from a pose; see `Model.forward_kinematics`."""
         return follow(self.runner, position, start)
 
     def track(self, position: object, start: object | None = None) -> State:
-        """Return positions of consecutive samples, each followed from the samples before it.
+        """Return all coordinates of consecutive samples, each followed from the samples before it.
 
-        The first sample is reached by `follow`. Machine code computes the others; without a
-        compiler all samples are reached by `follow`. Long motions are cut into parts, whose first
-        samples are reached by `follow`, and which run in parallel vector lanes. If parts do not
-        meet, all samples are followed one by one. Angles continue without jumps, from the
+        `follow` computes the first sample, and machine code the others. Without a compiler,
+        `follow` computes all samples. Long motions are divided into segments that run in parallel
+        vector lanes, and `follow` computes the first sample of each. If the ends of segments do not
+        match, all samples are followed one by one. Angles continue without jumps from the
         revolution of the first sample.
 
         Args:
@@ -146,8 +146,8 @@ class Motion:
             start: assembled coordinates (n_q,); the default is the reference pose.
 
         Raises:
-            PoseError: out of reach; the message reports which loop and by how much.
-            AssemblyError: the motion jumps, because it has left its assembly mode.
+            PoseError: out of reach; the message states the loop and its gap.
+            AssemblyError: the motion jumps because it has left its assembly mode.
         """
         return track(self.runner, position, start)
 
@@ -160,7 +160,7 @@ class Motion:
         Raises:
             InputError: not a state of this machine.
         """
-        require_type(state, State, "state", "give what `kinematics` or `evaluate` returns")
+        require_type(state, State, "state", "give the result of `kinematics` or `evaluate`")
         full_coordinates(state.q, self.assembly.topology, "state.q")
         return with_continuous_angles(self.runner, state)
 
@@ -209,15 +209,15 @@ class Motion:
         wrench: object | None = None,
         payload: Payload | None = None,
     ) -> Forces:
-        """Return the actuator forces of a motion, by the model's formulation.
+        """Return the actuator forces of a motion, in the model's formulation.
 
-        They solve S u + K^T lambda + J^T w = M a + h, where u are the actuator forces and S their
-        directions, K^T lambda the loop forces, w is the wrench at the tool and J the tool's
-        Jacobian, M is the mass matrix of all coordinates, and h are velocity terms, gravity,
-        friction and springs. Redundant actuators share forces by the least sum of c u^2. If cables
-        or winches have bounds, the forces within these bounds have the least sum of c (u - p)^2,
-        where p is the force with which a winch holds its cable at its preload, and zero for other
-        actuators.
+        The forces solve S u + K^T lambda + J^T w = M a + h, where u are the actuator forces and S
+        their directions, K^T lambda are the loop forces, w is the wrench at the tool and J the
+        tool's Jacobian, M is the mass matrix of all coordinates, and h are velocity terms, gravity,
+        friction and springs. Redundant actuators share forces so that the sum of c u^2 is minimal.
+        If cables or winches have bounds, the forces within these bounds minimize the sum of
+        c (u - p)^2. For a winch, p is the force that holds its cable at the preload; for other
+        actuators p is zero.
 
         Args:
             position, velocity, acceleration: the given motion (N, n) or (n,), SI.
@@ -230,13 +230,14 @@ class Motion:
             payload: payload at the tool, in addition to that in the machine file.
 
         Returns:
-            Forces: u in N or N m, multipliers, tensions of cables, the full state; `weights` if
-                forces are shared.
+            Forces: u in N or N m, multipliers, tensions of cables, the full state, and `weights` if
+            forces are shared.
 
         Raises:
             InputError: wrong names, shapes or values.
-            PoseError: out of reach or singular; or no tensions within bounds give this motion.
+            PoseError: out of reach or singular; or no tensions within bounds produce this motion.
             AssemblyError: there are passive freedoms (see `Model.hybrid`).
+
         Source: Khalil and Ibrahim 2004; Gantry-Tau paper, eq. 1.
         """
         arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
@@ -270,14 +271,16 @@ class Motion:
         start: object | None = None,
         wrenches: Sequence[Sequence[float]] = NO_WRENCH,
     ) -> np.ndarray:
-        """Return the largest margin of all tension bounds during a motion (N,) or a number, N.
+        """Return the largest margin to all tension bounds during a motion (N,) or a number, N.
 
-        It is max m with least + m <= T <= greatest - m over all tensions T that give the motion;
-        winches keep the same margin (as tension) from their force limits. It is negative if no
-        tensions satisfy the bounds, and infinite without bounds.
+        The margin is the largest m with least + m <= T <= greatest - m over all tensions T that
+        produce the motion. Winches keep the same margin, expressed as tension, from their force
+        limits. The margin is negative if no tensions satisfy the bounds, and infinite without
+        bounds.
 
         Args:
-            position, velocity, acceleration: the given motion (N, n) or (n,), SI; default at rest.
+            position, velocity, acceleration: the given motion (N, n) or (n,), SI; by default at
+                rest.
             start: start values for Newton blocks.
             wrenches: forces and moments (6,) that may act at the tool, base frame, N and N m; the
                 result is the smallest margin, which also holds for all wrenches between them.
@@ -300,7 +303,7 @@ class Motion:
         start: object | None = None,
         wrenches: Sequence[Sequence[float]] = NO_WRENCH,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return margins as `tension_margin`, and the index of the limiting cable (-1: none)."""
+        """Return the `tension_margin`, and the index of the limiting cable (-1 if none)."""
         terms, q, single = self.tension_terms(position, velocity, acceleration, start=start)
         margins, cable = loaded_margin(self.assembly, terms, q, wrenches)
         return (margins[0], cable[0]) if single else (margins, cable)
@@ -313,14 +316,14 @@ class Motion:
         *,
         start: object | None = None,
     ) -> tuple[TensionTerms, np.ndarray, bool]:
-        """Return terms of tensions along a motion, and its coordinates (N, n_q).
+        """Return the tension terms of a motion, its coordinates (N, n_q), and if it is one sample.
 
         Raises:
             InputError, PoseError, AssemblyError: as `tension_margin`.
         """
         if not self.runner.mechanism.cables:
             raise InputError.of(
-                "rods", "none has bounds of its tension", "give rods `tension` in the machine file"
+                "rods", "no rod has tension bounds", "give rods `tension` in the machine file"
             )
         n = self.ports.velocity.size
         arguments = {
@@ -341,7 +344,7 @@ class Motion:
         """Return weights (n_u,) of redundant actuators; None if the motion determines all forces.
 
         Raises:
-            InputError: not a `ForceSharing`, or one that does not fit the machine.
+            InputError: not a `ForceSharing`, or it does not fit the machine.
         """
         require_type(
             sharing, ForceSharing, "sharing", "give a tauloop.model.ForceSharing(weight={...})"
@@ -375,7 +378,7 @@ class Motion:
 
     @cached_property
     def _names(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """Names of actuators, kept loop equations and cables."""
+        """Names of actuators, independent loop equations and cables."""
         mechanism, names = self.runner.mechanism, self.assembly.loops.names
         actuators = tuple(actuator.name for actuator in mechanism.actuators)
         return actuators, tuple(names[i] for i in self.assembly.rows), tuple(mechanism.cables)
@@ -443,9 +446,9 @@ class Motion:
         wrench: object | None = None,
         payload: Payload | None = None,
     ) -> Derivatives:
-        """Return a function and its Jacobians together, exact along the manifold of closed loops.
+        """Return a function and its Jacobians, exact along the manifold of closed loops.
 
-        Loop equations and balances are differentiated, not the solver's iterations (see
+        The loop and force equations are differentiated, not the solver's iterations (see
         `tauloop.compiler.derivatives.derivatives`).
 
         Args:
@@ -454,16 +457,16 @@ class Motion:
             acceleration_or_force: accelerations (N, n), or forces (N, n_u) for forward
                 dynamics.
             wrt: names of the inputs to differentiate with respect to, such as "position" or
-                ("position", "payload"). Default: all inputs of the function, `theta` if parameters
-                are free, and `wrench` and `payload` if one of them is given.
+                ("position", "payload"). By default all inputs of the function, `theta` if
+                parameters are free, and `wrench` and `payload` if one of them is given.
             start: start values for Newton blocks.
             theta: free parameters.
             sharing: the weights of redundant actuators.
             wrench, payload: loads at the tool (see `inverse_dynamics`).
 
         Raises:
-            InputError: wrong names, shapes or values; or cables, whose forces within bounds have
-                kinks.
+            InputError: wrong names, shapes or values; or the machine has cables, whose forces
+                within bounds are not differentiable everywhere.
             PoseError: out of reach or singular.
             AssemblyError: as the function itself.
         """
@@ -496,18 +499,20 @@ class Motion:
     ) -> Products:
         """Return products of derivatives of dynamics with factors w and a direction d.
 
-        J d, w^T J and the gradient of w^T J d, with the Jacobian J of the function, cost a few
-        times as much as the function, whatever the numbers of inputs and outputs: J itself is not
-        computed (see `tauloop.compiler.derivatives.products`). For kinematics use
-        `kinematics(position, d, zeros).a`: the second derivative of all coordinates along d.
+        With the Jacobian J of the function, the products are J d, w^T J and the gradient of
+        w^T J d. J itself is not computed, so the products cost only a few times as much as the
+        function, for any number of inputs and outputs (see
+        `tauloop.compiler.derivatives.products`). For kinematics use `kinematics(position, d,
+        zeros).a`, the second derivative of all coordinates along d.
 
         Args:
             function: "inverse_dynamics" or "forward_dynamics".
             position, velocity: the given motion (N, n) or (n,), SI.
             acceleration_or_force: accelerations (N, n), or forces (N, n_u) for forward
                 dynamics.
-            factors: w (N, n_out), of forces or accelerations.
-            directions: d (N, n) by input, such as {"position": ...}; zero where it is not named.
+            factors: w (N, n_out), factors of the forces or accelerations.
+            directions: d (N, n) for each input, such as {"position": ...}; zero for inputs that are
+                not named.
             start: start values for Newton blocks.
             theta: free parameters.
             sharing: the weights of redundant actuators.
@@ -543,9 +548,9 @@ class Motion:
                 Jacobian.
 
         Raises:
-            InputError: no such function; loops that are closed by iteration; a rotation that is
-                independent in part.
-            EngineError: there is no compiler for machine code.
+            InputError: the function does not exist, loops are solved by iteration, or only some
+                components of a rotation are independent.
+            EngineError: machine code is requested, but there is no compiler.
             AssemblyError: as the function itself.
         """
         from tauloop.model.faces.casadi_face import casadi_function
@@ -556,17 +561,18 @@ class Motion:
     def as_jax(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
         """Return inverse or forward dynamics for JAX, with `jit`, `vmap`, `grad` and `jvp`.
 
-        It takes positions, velocities and accelerations (or forces) (..., n) and gives forces (or
-        accelerations); unreachable and singular poses return NaN. Derivatives are exact
-        to the second order. Parameters are nominal, Newton blocks start at the reference pose. JAX
-        must use double precision, on the processor.
+        The function takes positions, velocities and accelerations (or forces) (..., n) and returns
+        forces (or accelerations). Unreachable and singular poses return NaN. Derivatives are exact
+        up to second order. Parameters are nominal, and Newton blocks start at the reference pose.
+        JAX must use double precision on the CPU.
 
         Args:
             function: "inverse_dynamics" (force) or "forward_dynamics" (acceleration of the given
                 coordinates).
 
         Raises:
-            InputError: no such function; single precision; a rotation that is independent in part.
+            InputError: the function does not exist, JAX uses single precision, or only some
+                components of a rotation are independent.
             EngineError: JAX is not installed (extra `jax`), or there is no compiler.
             AssemblyError: as the function itself.
         """
@@ -577,18 +583,20 @@ class Motion:
     def as_torch(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
         """Return inverse or forward dynamics for PyTorch, with autograd and `torch.func`.
 
-        It takes positions, velocities and accelerations (or forces), tensors (..., n), and gives
-        forces (or accelerations); unreachable and singular poses return NaN. Derivatives
-        are exact to the second order, by backward and forward mode. Parameters are nominal, Newton
-        blocks start at the reference pose. It computes in double precision on the processor;
-        single-precision tensors, and tensors on other devices, are converted there and back.
+        The function takes positions, velocities and accelerations (or forces), tensors (..., n),
+        and returns forces (or accelerations). Unreachable and singular poses return NaN.
+        Derivatives are exact up to second order, in reverse and forward mode. Parameters are
+        nominal, and Newton blocks start at the reference pose. The function computes in double
+        precision on the CPU; single-precision tensors and tensors on other devices are converted
+        before and after.
 
         Args:
             function: "inverse_dynamics" (force) or "forward_dynamics" (acceleration of the given
                 coordinates).
 
         Raises:
-            InputError: no such function; a rotation that is independent in part.
+            InputError: the function does not exist, or only some components of a rotation are
+                independent.
             EngineError: PyTorch is not installed (extra `torch`), or there is no compiler.
             AssemblyError: as the function itself.
         """
@@ -611,15 +619,16 @@ class Motion:
 
         Args:
             position, velocity, acceleration: the given motion (N, n), SI.
-            output: "actuators" for actuator forces u (of redundant actuators those with the least
-                sum of u^2); "joints" for forces on the driven coordinates (A^T u); "leading" for
-                the resultants R^T u of all actuators on the motions of the leading ones, which do
-                not depend on preload (see `actuator_jacobian` for R); and "leading_joints" for the
-                resultants on the coordinates that the leading actuators drive.
+            output: "actuators" for the actuator forces u (with redundant actuators, the forces with
+                the smallest sum of u^2); "joints" for the forces A^T u on the driven coordinates;
+                "leading" for the resultants R^T u of all actuators on the motions of the leading
+                actuators, which do not depend on preload (see `actuator_jacobian` for R); or
+                "leading_joints" for the resultants on the coordinates that the leading actuators
+                drive.
             start: start values for Newton blocks.
             theta: free parameters.
-            samples: total number of samples, if the given ones are a part of a longer series; it
-                decides which compiler is used.
+            samples: total number of samples if the given samples are part of a longer series; it
+                determines the choice of the compiler.
 
         Raises:
             InputError: wrong names, shapes or values.
@@ -668,7 +677,7 @@ class Motion:
     def mass_matrix(self, position: object, *, start: object | None = None) -> np.ndarray:
         """Return the mass matrix M (N, m, m) of the given velocities.
 
-        It is that of R^T u + J^T w = M a + c + g + f, with actuator forces u (see
+        M is defined by R^T u + J^T w = M a + c + g + f, with actuator forces u (see
         `actuator_jacobian` for R), the wrench w at the tool (see `tool_jacobian` for J), the given
         accelerations a, Coriolis and centripetal forces c, gravity g, and friction and springs f.
 
@@ -693,16 +702,16 @@ class Motion:
         """Return Coriolis and centripetal forces c (N, m) on the given velocities.
 
         Returns:
-            c, N or N m; raises as `mass_matrix`.
+            c, N or N m. Errors are those of `mass_matrix`.
         """
         outputs, samples = self._at(TERMS, position, velocity, start)
         return np.asarray(outputs["coriolis"].reshape(*samples, self.ports.velocity.size))
 
     def gravity(self, position: object, *, start: object | None = None) -> np.ndarray:
-        """Return the forces g (N, m) on the given velocities against gravity alone.
+        """Return the forces g (N, m) on the given velocities that balance gravity.
 
         Returns:
-            g, N or N m; raises as `mass_matrix`.
+            g, N or N m. Errors are those of `mass_matrix`.
         """
         outputs, samples = self._at(TERMS, position, None, start)
         return np.asarray(outputs["gravity"].reshape(*samples, self.ports.velocity.size))
@@ -710,9 +719,10 @@ class Motion:
     def bias(
         self, position: object, velocity: object, *, start: object | None = None
     ) -> np.ndarray:
-        """Return the forces c + g + f (N, m) at zero acceleration; raises errors as `mass_matrix`.
+        """Return the forces c + g + f (N, m) at zero acceleration, N or N m.
 
-        c are Coriolis and centripetal forces, g is gravity, f are friction and springs.
+        c are Coriolis and centripetal forces, g is gravity, f are friction and springs. Errors are
+        those of `mass_matrix`.
         """
         outputs, samples = self._at(TERMS, position, velocity, start)
         total = outputs["coriolis"] + outputs["gravity"] + outputs["losses"]
@@ -725,7 +735,7 @@ class Motion:
 
         Raises:
             InputError, PoseError: as `mass_matrix`.
-            DescriptionError: a rod has no kinetic energy.
+            DescriptionError: the kinetic energy of a rod is not a function of its velocity.
         """
         outputs, samples = self._at(ENERGIES, position, velocity, start)
         return np.asarray(outputs["kinetic"].reshape(samples))
@@ -766,7 +776,7 @@ class Motion:
         return self.runner.turning
 
     def condition(self, q: np.ndarray) -> np.ndarray:
-        """Return unit-free condition numbers (N,) of assembled poses (N, n_q).
+        """Return dimensionless condition numbers (N,) of assembled poses (N, n_q).
 
         Raises:
             InputError: wrong shapes or values.
@@ -783,21 +793,21 @@ class Motion:
         return self.runner.compiled(_spec(program), text_names(outputs, "outputs"))
 
     def source_function(self, program: ProgramSpec | str, outputs: tuple[str, ...]) -> CFunction:
-        """Return a program with only the wanted outputs (see `Runner.source_function`)."""
+        """Return a program with only these outputs (see `Runner.source_function`)."""
         return self.runner.source_function(_spec(program), text_names(outputs, "outputs"))
 
 
 def _given_motion(
     position: object, velocity: object | None, acceleration: object | None
 ) -> dict[str, object]:
-    """Return the given arrays of a motion by name; the position always.
+    """Return the given arrays of a motion by name.
 
     Raises:
-        InputError: an acceleration without velocity.
+        InputError: an acceleration is given without a velocity.
     """
     if acceleration is not None and velocity is None:
         remedy = "give the velocity too; zeros for a motion that starts from rest"
-        raise InputError.of("velocity", "is missing next to the acceleration", remedy)
+        raise InputError.of("velocity", "is missing, but an acceleration is given", remedy)
     optional = {"velocity": velocity, "acceleration": acceleration}
     return {"position": position} | {
         name: array for name, array in optional.items() if array is not None

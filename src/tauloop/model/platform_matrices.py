@@ -1,8 +1,9 @@
-"""Matrices of every body, rod and rotor as an equivalent virtual platform, on batches (RCID paper).
+"""Matrices of every body, rod and rotor as an equivalent virtual platform (RCID paper).
 
-`formulations.lagrange` differentiates on the tree, where mass matrices are sparse, and projects.
-The Lagrange formulation of the RCID paper differentiates M(x) of the platform, which contains the
-closed loops. V x' is the same, but the number of operations differs (`OwnMassMatrix`).
+`formulations.lagrange` differentiates the sparse mass matrices on the tree, and then projects onto
+the platform. The Lagrange formulation of the RCID paper differentiates the platform's mass matrix
+M(x), which contains the closed loops. V x' is the same, but the number of operations differs
+(`OwnMassMatrix`).
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ class VirtualPlatforms:
 
         Raises:
             InputError: Euler angles for a platform without six degrees of freedom.
-            DescriptionError: a rod has no kinetic energy (by energies only).
+            DescriptionError: the kinetic energy of a rod is not a function of its velocity; only if
+                energies are used.
         """
         self._runner = model.platform.runner
         names = model.platform.ports.velocity.columns
@@ -141,7 +143,7 @@ class VirtualPlatforms:
 class OwnMassMatrix:
     """Mass matrices M(x) of virtual platforms as expressions of x = (x, y, z, psi, theta, phi).
 
-    They contain the kinematics.
+    The expressions include the kinematics of the closed loops.
 
     Attributes:
         x, rate: symbols of the coordinates and of their rates (6,).

@@ -14,7 +14,7 @@ from tauloop.common.shown import ReprMixin
 from tauloop.compiler.catalogue import PRODUCTS
 from tauloop.compiler.expressions import ProgramSpec
 from tauloop.compiler.state import SolveDiagnostics
-from tauloop.equations.ports import along, by, factor_of, step_of
+from tauloop.equations.ports import direction_name, directional_name, factor_of, jacobian_name
 from tauloop.mechanism.suggestions import unknown_names
 
 
@@ -28,11 +28,11 @@ class Products(ReprMixin):
     Attributes:
         function: name of the function.
         value: f (N, n_out), or (n_out,) for a single sample.
-        along: J d (N, n_out).
-        slopes: w^T J by input (N, n).
-        bends: the gradients of w^T J d by input (N, n), d being constant: second derivatives times
-            w and d.
-        health: the diagnostics of every sample.
+        along: J d (N, n_out), with the Jacobian J of f.
+        slopes: w^T J for each input (N, n), by name.
+        bends: gradient of w^T J d with respect to each input (N, n) at constant d, by name: the
+            second derivatives times w and d.
+        health: diagnostics of every sample.
 
     Examples:
         >>> import tauloop as tl
@@ -71,7 +71,7 @@ def multiplied(
     Unnamed directions are zero.
 
     Raises:
-        InputError: the function or input does not exist; or an error of an argument, by its name.
+        InputError: the function or an input does not exist, or an argument is wrong.
     """
     InputError.raise_if_any(unknown_names([function], PRODUCTS, "{!r} is unknown", "function"))
     spec = PRODUCTS[function]
@@ -83,9 +83,9 @@ def multiplied(
         unknown_names(directions, names, f"is not an input of {function}", "directions[{!r}]")
     )
     arguments = dict(zip(names, motion, strict=True)) | {
-        step_of(name): directions[name] for name in directions
+        direction_name(name): directions[name] for name in directions
     }
-    places = {step_of(name): f"directions[{name!r}]" for name in directions} | {
+    places = {direction_name(name): f"directions[{name!r}]" for name in directions} | {
         factor_of(spec.outputs[0]): "factors"
     }
     try:
@@ -100,12 +100,13 @@ def arranged_products(
     spec: ProgramSpec, function: str, outputs: Mapping[str, np.ndarray], health: SolveDiagnostics
 ) -> Products:
     """Return outputs (N, n) of a program of products by name and shape."""
-    output, names = spec.outputs[0], [name for name in spec.inputs if step_of(name) in spec.inputs]
+    output = spec.outputs[0]
+    names = [name for name in spec.inputs if direction_name(name) in spec.inputs]
     return Products(
         function=function,
         value=outputs[output],
-        along=outputs[along(output)],
-        slopes={name: outputs[by("slope", name)] for name in names},
-        bends={name: outputs[by("bend", name)] for name in names},
+        along=outputs[directional_name(output)],
+        slopes={name: outputs[jacobian_name("slope", name)] for name in names},
+        bends={name: outputs[jacobian_name("bend", name)] for name in names},
         health=health,
     )

@@ -1,13 +1,13 @@
-"""Functions from a file, ready to be called: in milliseconds if they are in the cache.
+"""Compiled functions of a machine file; a cached function loads in milliseconds.
 
 The name of a record in the cache is a hash of everything that defines a function: the bytes of the
 file, the options, Tauloop itself, the compiler and the processor. The record contains the signature
 of the function and the name of its library. Any change gives another name, so a record is never out
-of date; a damaged one is written again. A machine that needs other inputs (drive-line files, or
+of date. A damaged record is written again. A machine that needs other inputs (drive-line files, or
 packages with a format, a joint or a formulation) has no record.
 
-Imports are local to the code that makes a function: loading a cached one needs neither SciPy nor a
-reader of files.
+Imports are local to the code that builds a function, because loading a cached function needs
+neither SciPy nor the readers of files.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class FunctionOptions(Options):
     """Options of a function in addition to the machine.
 
     Attributes:
-        entry: which motion is given.
-        free: independent parameters that stay an input named `theta`; the others are constants.
+        entry: coordinates in which the motion is given.
+        free: independent parameters that are an input named `theta`; the others are constants.
         formulation: name of one of `equations.formulations.FORMULATIONS`.
         locks: locked degrees of freedom.
         side: side file of a URDF.
@@ -90,25 +90,25 @@ def load_function(
     options: FunctionOptions | None = None,
     folder: Path | None = None,
 ) -> CompiledFunction:
-    """Return machine code of a function of a machine, for a controller, from the cache or new.
+    """Return machine code of a function of a machine, for use in a controller.
 
-    `function(q, v, a)` checks a motion and its health. Bound calls (`CompiledFunction.bind`) start
-    with the reference pose and the nominal parameters and check nothing: the caller must read their
-    health (docs/generated-code.md).
+    The code is taken from the cache if possible. `function(q, v, a)` checks a motion and its
+    health. Bound calls (`CompiledFunction.bind`) start with the reference pose and the nominal
+    parameters and check nothing, so the caller must read their health (docs/generated-code.md).
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine; for a name or a
-            path cached code is found without reading the machine.
+            path, cached code is found without reading the machine.
         function: "inverse_dynamics", "forward_dynamics", "regressor", "kinematics", "momentum",
             "momentum_forces" or "momentum_observer".
-        outputs: names of outputs, such as ("force",); the default is the first one.
+        outputs: names of outputs, such as ("force",); the default is the first output.
         options: options of the function.
-        folder: the cache; the default is the user's.
+        folder: folder of the cache; the default is the user's cache.
 
     Raises:
         InputError: an unknown function or output.
         DescriptionError, AssemblyError: the machine is wrong.
-        EngineError: no compiler was found, or it fails.
+        EngineError: no compiler was found, or the compiler fails.
 
     Examples:
         >>> import tauloop as tl
@@ -129,7 +129,7 @@ def load_function(
     loaded = _read(record, options.threads)
     if loaded is None:
         loaded, is_seen = _make(machine, function, outputs, options, folder)
-        # the function exists; only the next process has to make it again
+        # without a record, the next process only has to build the function again
         with suppress(InputError):
             if is_seen:
                 _write(record, loaded)
@@ -137,10 +137,10 @@ def load_function(
 
 
 def _require_no_reading(options: FunctionOptions) -> None:
-    """Raise for options of reading a file if the machine is not a file."""
+    """Raise an error for options of reading a file if the machine is not a file."""
     stated = [name for name in ("side", "imported") if getattr(options, name) is not None]
     InputError.raise_if_any(
-        Problem(name, "is for a file, but the machine was already read", "leave it out")
+        Problem(name, "applies to files, but the machine was already read", "omit it")
         for name in stated
     )
 
@@ -152,11 +152,11 @@ def _make(
     options: FunctionOptions,
     folder: Path,
 ) -> tuple[CompiledFunction, bool]:
-    """Build the model and compile; ports have columns, units, and values of the reference pose.
+    """Build the model and compile a function; ports have the values of the reference pose.
 
     Returns:
-        The function, and whether the record's name covers all its inputs: it does not cover other
-        packages, nor the drive-line files that a machine file may name.
+        The function; and whether the record's name covers all its inputs. It does not cover other
+        packages, or the drive-line files that a machine file may name.
     """
     from tauloop.compiler.c.calling.evaluator import default_evaluator
     from tauloop.equations.formulations import FORMULATIONS
@@ -166,7 +166,7 @@ def _make(
     from tauloop.model.model import Model
 
     spec = _exportable(function)
-    helper = Thread(target=prepare)  # compiles while the model is built, which keeps one core busy
+    helper = Thread(target=prepare)  # compile while the model is built, which uses only one core
     helper.start()
     if isinstance(machine, str | Path):
         mechanism = load(machine, options.side, options=options.imported)
@@ -206,7 +206,7 @@ def _make(
 
 
 def _file_of(machine: str | Path) -> Path:
-    """Return the file of a machine; for a shipped one without the readers of all formats."""
+    """Return the file of a machine; for a shipped machine without importing readers of formats."""
     if isinstance(machine, str) and machine.replace("_", "").isalnum():
         for folder in (SHIPPED, GALLERY):
             path = folder / f"{machine}.yaml"
@@ -236,7 +236,7 @@ def _exportable(function: str) -> ProgramSpec:
 
 
 def _key(path: Path, function: str, outputs: tuple[str, ...], options: FunctionOptions) -> str:
-    """Return a hash of everything that a function is made from."""
+    """Return a hash of everything that defines a function."""
     side = b"" if options.side is None else _bytes(Path(options.side))
     parts = (
         hashlib.sha256(_bytes(path)).hexdigest(),
@@ -251,7 +251,7 @@ def _key(path: Path, function: str, outputs: tuple[str, ...], options: FunctionO
 
 
 def _bytes(path: Path) -> bytes:
-    """Return a file's content; the reader, which follows, reports files that cannot be read."""
+    """Return a file's content; empty if it cannot be read, which its reader reports later."""
     try:
         return path.read_bytes()
     except OSError:
@@ -259,7 +259,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _toolkit() -> list[str]:
-    """Return the identity of Tauloop and its libraries, from the file system's state of each file.
+    """Return the identity of Tauloop and its libraries, from the time and size of their files.
 
     A library is identified by the first file of its import, which every installation writes.
     """

@@ -1,4 +1,4 @@
-"""Runs of the programs of an entry on batches, interpreted or as machine code, branch by branch."""
+"""Evaluation of programs on batches, interpreted or as machine code, branch by branch."""
 
 from __future__ import annotations
 
@@ -69,15 +69,15 @@ CONTINUATION_STEPS = 12
 
 @final
 class Runner:
-    """Runs programs of one entry of a machine, each sample on the branch of its start."""
+    """Runs programs for the platform's or the actuators' motion, each sample on its branch."""
 
     def __init__(self, catalogue: Catalogue, evaluator: Evaluator, limits: Limits) -> None:
-        """Store what runs need; programs are built on first use.
+        """Store the arguments; programs are built on first use.
 
         Args:
-            catalogue: the programs.
-            evaluator: whether they are interpreted or run as machine code.
-            limits: limits of the machine for the diagnostics of states.
+            catalogue: builder of the programs.
+            evaluator: interpreter of programs, or compiler that produces machine code.
+            limits: limits of the machine, for the diagnostics of states.
         """
         self.catalogue = catalogue
         self.evaluator = evaluator
@@ -93,7 +93,7 @@ class Runner:
         self._once: dict[ProgramSpec, Once] = {}
 
     def on_branch_of(self, q: np.ndarray) -> Self:
-        """Return the runner for the branch of closed forms of a pose: this one or another.
+        """Return the runner for the branch of closed forms on which a pose is.
 
         Args:
             q: assembled coordinates (n_q,).
@@ -126,11 +126,11 @@ class Runner:
         weights: np.ndarray | None = None,
         preloads: np.ndarray | None = None,
     ) -> tuple[dict[str, np.ndarray], SolveDiagnostics, bool]:
-        """Run a program of this entry whose outputs contain q.
+        """Run a program whose outputs contain q.
 
         Args:
-            program: program of the catalogue, or one that was built for this entry.
-            arguments: position, and velocity and acceleration as the program needs them.
+            program: program of the catalogue, or a program that was built for this motion.
+            arguments: position; velocity and acceleration if the program needs them.
             start: start values for Newton blocks.
             theta: free parameters.
             extra: further inputs (N, n).
@@ -156,11 +156,11 @@ class Runner:
         return outputs, diagnostics, single
 
     def once(self, spec: ProgramSpec, *motion: object) -> Outcome:
-        """Return one sample at nominal parameters from the reference pose, if no batch is needed.
+        """Return one sample at nominal parameters from the reference pose, without batch overhead.
 
         Args:
             spec: specification of the program.
-            motion: its inputs in order, arrays or lists (n,); other arguments need a batch.
+            motion: inputs of the program in their order, arrays or lists (n,).
         """
         if spec not in self._once:
             self._once[spec] = self._short_way(spec)
@@ -205,20 +205,20 @@ class Runner:
         return self.state(outputs, health, start, single)
 
     def reached(self, arguments: dict[str, object], start: object | None) -> State:
-        """Return the same as `kinematics`, reachable or not."""
+        """Return the same as `kinematics`, without errors for poses out of reach."""
         inputs, single, n = self.inputs(arguments, start, None)
         return self.state(*self.settled(KINEMATICS[len(arguments) - 1], inputs, n), start, single)
 
     def settled(
         self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int, work: int = 0
     ) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
-        """Evaluate, and follow samples far from their starts to keep their assembly mode.
+        """Run a program, and follow samples far from their starts so that they keep their mode.
 
-        Newton's method finds a pose near its start in few steps. After more steps it may have left
-        for another mode, or found none although one exists. Such samples start again from the end
-        of a line that is followed in small steps.
+        Newton's method finds a pose near its start in a few steps. After more steps it may have
+        reached another assembly mode, or failed although a pose exists. Such samples are repeated
+        from the end of a line that is followed in small steps.
 
-        `work` is the total number of samples if these are one piece of them.
+        `work` is the total number of samples if the given samples are a part of them.
 
         Returns:
             Outputs by name, and the diagnostics of every sample.
@@ -238,9 +238,9 @@ class Runner:
     def walked(
         self, inputs: dict[str, np.ndarray], steps: int = CONTINUATION_STEPS
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return coordinates (N, n_q) near positions (N, n), along straight lines from starts.
+        """Return coordinates (N, n_q) near positions (N, n), followed along straight lines.
 
-        Lines with a step that needs more than a few Newton steps are repeated with smaller steps.
+        If a step of a line needs many Newton steps, the line is repeated with smaller steps.
 
         Returns:
             The coordinates, and whether the loops stayed open at a point before the end of each
@@ -308,7 +308,7 @@ class Runner:
     ) -> tuple[dict[str, np.ndarray], bool, int]:
         """Return checked arrays of the motion, start values and free parameters.
 
-        Finiteness is checked by `evaluate` if machine code does not check it.
+        `evaluate` checks that values are finite, unless machine code does.
         """
         arguments = motion | {
             name: value for name, value in (("start", start), ("theta", theta)) if value is not None
@@ -331,7 +331,7 @@ class Runner:
 
     @property
     def walks_in_code(self) -> bool:
-        """Whether machine code can follow straight lines, which unit quaternions do not allow."""
+        """Whether machine code can follow straight lines; it cannot with unit quaternions."""
         return self.iterates and not self._turning
 
     def pose(self, q: object) -> np.ndarray:
@@ -364,7 +364,7 @@ class Runner:
     def evaluate(
         self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int, work: int = 0
     ) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
-        """Run a program, each sample on the branch of its start, compiled if that is faster.
+        """Run a program with each sample on the branch of its start, compiled if that is faster.
 
         Returns:
             Outputs by name, and the diagnostics of every sample.
@@ -374,7 +374,7 @@ class Runner:
         self._require_finite(inputs)
         parts = self.by_branch(inputs["start"])
         if isinstance(program, Program):
-            what = "lies on another branch of the closed forms than the reference pose"
+            what = "is on another branch of the closed forms than the reference pose"
             raise AssemblyError.of("start", what, "make it the reference pose (`Model.at`)")
         outputs: dict[str, np.ndarray] = {}
         healths = []
@@ -388,7 +388,7 @@ class Runner:
         return outputs, joined(healths).at(order)
 
     def by_branch(self, start: np.ndarray) -> list[tuple[Self, np.ndarray]]:
-        """Return the runner on the branch of every start (N, n_q), with its samples' numbers."""
+        """Return a runner for each branch of the starts (N, n_q), with its samples' indices."""
         if self._is_own_branch(start):
             return [(self, np.arange(len(start)))]
         signs = self._signs(start)
@@ -403,7 +403,7 @@ class Runner:
 
     def _is_own_branch(self, start: np.ndarray) -> bool:
         """Return whether all starts (N, n_q) are on this branch."""
-        # samples without a start have the reference itself, as a view of one row
+        # without given starts, all samples share the reference pose as a view of one row
         if np.may_share_memory(start, self.assembly.q) or not len(start):
             return True
         own = self.catalogue.branches.own
@@ -421,7 +421,7 @@ class Runner:
         return branches.signs_of(outputs["slopes"])
 
     def _require_finite(self, inputs: dict[str, np.ndarray]) -> None:
-        """Raise if numbers of named inputs are not finite."""
+        """Raise an error if values of inputs are not finite."""
         require_finite(
             self.known_ports, {key: inputs[key] for key in self.known_ports.keys() & inputs.keys()}
         )
@@ -439,7 +439,7 @@ class Runner:
                     {key: array for key, array in inputs.items() if key not in kernel.reads}
                 )
                 return results, state
-            # the interpreter has the diagnostics of every single loop and explains the failure
+            # the interpreter has diagnostics of every loop, which explain the failure
         self._require_finite(inputs)
         outputs: dict[str, np.ndarray] = {}
         parts = []
@@ -460,15 +460,15 @@ class Runner:
     def attempt(
         self, program: Program, inputs: dict[str, np.ndarray], n: int
     ) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
-        """Run a program of this branch once; failed samples cost no more than others.
+        """Run a program of this branch once, without repeating failed samples.
 
-        Diagnostics are those of machine code, if there is any: of all loops together.
+        If machine code is used, the diagnostics are those of all loops together.
 
         Returns:
             Outputs by name, and the diagnostics of every sample.
 
         Raises:
-            InputError: numbers are not finite.
+            InputError: values are not finite.
         """
         self._require_finite(inputs)
         kernel = self._kernel(program, inputs, n)
@@ -479,18 +479,17 @@ class Runner:
     def compiled(self, program: ProgramSpec, outputs: tuple[str, ...]) -> CompiledFunction:
         """Return machine code of a program with the wanted outputs, for long streams of samples.
 
-        It has no checks: inputs are contiguous arrays in the order of the ports, and the caller
-            must
-        read the reported health (smallest discriminant, smallest relative pivot, Newton's residual
-        and number of iterations).
+        The code checks nothing. Inputs must be contiguous arrays in the order of the ports, and the
+        caller must read the reported health (smallest discriminant, smallest relative pivot,
+        Newton's residual and number of iterations).
 
         Args:
             program: specification of the program.
             outputs: names of outputs, such as ("force",).
 
         Raises:
-            InputError: no such output.
-            EngineError: no compiler was found, or it fails.
+            InputError: an output does not exist.
+            EngineError: no compiler was found, or the compiler fails.
         """
         chosen = self.evaluator if isinstance(self.evaluator, Compiled) else Compiled()
         made = chosen.build(self.source_function(program, outputs))
@@ -498,14 +497,14 @@ class Runner:
         return made
 
     def source_function(self, program: ProgramSpec, outputs: tuple[str, ...]) -> CFunction:
-        """Return a program with only the wanted outputs, for printing as C together with others.
+        """Return a program with only these outputs, to be printed as C together with others.
 
         Args:
             program: specification of the program.
             outputs: names of outputs, such as ("force",).
 
         Raises:
-            InputError: no such output.
+            InputError: an output does not exist.
         """
         ready = self.program(program)
         InputError.raise_if_any(
@@ -514,7 +513,7 @@ class Runner:
         return c_function(ready, self.empty_inputs(), outputs)
 
     def empty_inputs(self) -> dict[str, np.ndarray]:
-        """Return arrays (0, n) of all possible inputs of this entry, which define their sizes."""
+        """Return arrays (0, n) of all possible inputs, which define their sizes."""
         force = len(self.mechanism.actuators)
         sizes = {
             "theta": len(self.catalogue.free),
@@ -529,7 +528,7 @@ class Runner:
         return {name: np.empty((0, count)) for name, count in sizes.items()}
 
     def _kernel(self, program: Program, inputs: dict[str, np.ndarray], n: int) -> Kernel | None:
-        """Return machine code of a program, cached (or its failure); None if it is interpreted."""
+        """Return cached machine code of a program; None if it is to be interpreted."""
         key = program, self.evaluator.is_large(n)
         try:
             return self._kernels[key]
@@ -542,7 +541,7 @@ class Runner:
         return kernel
 
     def tracker(self, samples: int, in_lanes: bool) -> Tracker | None:
-        """Return cached machine code that follows motions of a number of samples, or None."""
+        """Return cached machine code that follows motions with this number of samples, or None."""
         program = self.program(KINEMATICS[0])
         key = (program, self.evaluator.is_large(samples), in_lanes)
         if key not in self._trackers:
@@ -551,10 +550,10 @@ class Runner:
         return self._trackers[key]
 
     def require(self, health: SolveDiagnostics, inputs: dict[str, np.ndarray]) -> None:
-        """Raise unless every sample is in reach and regular.
+        """Raise an error unless every sample is within reach and regular.
 
         Raises:
-            PoseError: the message reports samples and loops, by how much, and the condition number.
+            PoseError: the message lists samples, loops with their gaps, and condition numbers.
         """
         self._require_unit_quaternions(inputs["position"])
         what = (
@@ -582,10 +581,10 @@ class Runner:
         raise PoseError([*self.limits.degrees_suspected(q), *problems])
 
     def _require_unit_quaternions(self, position: np.ndarray) -> None:
-        """Raise if quaternions in positions (N, n) do not have unit norm; checked on all threads.
+        """Raise an error if quaternions in positions (N, n) do not have unit norm.
 
         Raises:
-            InputError: the message reports the sample and the error of its norm.
+            InputError: the message states the sample and the error of the norm.
         """
         off = [0.0]
 
@@ -602,17 +601,18 @@ class Runner:
             norms = np.abs(np.linalg.norm(position[:, i : i + 4], axis=1) - 1.0)
             worst = int(np.argmax(norms))
             what = (
-                f"is not a unit quaternion at sample {worst}: its norm is off by {norms[worst]:.3g}"
+                f"is not a unit quaternion at sample {worst}: its norm differs from 1 by "
+                f"{norms[worst]:.3g}"
             )
             raise InputError.of(
-                self.ports.position.columns[i], what, "divide its four numbers by their norm"
+                self.ports.position.columns[i], what, "divide its four components by the norm"
             )
 
     def _require_tensions(self, health: SolveDiagnostics, outputs: dict[str, np.ndarray]) -> None:
-        """Raise unless all cable tensions are within their bounds.
+        """Raise an error unless all cable tensions are within their bounds.
 
         Raises:
-            PoseError: the message reports the samples and the missing wrench.
+            PoseError: the message states the samples and the missing wrench.
         """
         if health.is_sound:
             return
@@ -627,7 +627,9 @@ class Runner:
             raise PoseError(terms.problems(bad, len(health.missed), f"{self.ports.name} motion"))
 
     def condition(self, q: np.ndarray) -> np.ndarray:
-        """Return condition numbers (N,) of assembled poses, unit-free (see `Assembly.pose_conditions`).
+        """Return dimensionless condition numbers (N,) of assembled poses.
+
+        See `Assembly.pose_conditions`.
 
         Args:
             q: full coordinates (N, n_q).
@@ -640,7 +642,7 @@ class Runner:
     def in_pieces(
         self, n: int, work: Callable[[slice], Sequence[np.ndarray]]
     ) -> Sequence[np.ndarray]:
-        """Return arrays (n, ...) computed in pieces of n samples, with the threads of batches."""
+        """Return arrays (n, ...) computed from slices of n samples on several threads."""
         if n == 1:
             return work(slice(0, 1))
         return in_pieces(n, self.evaluator.threads, work)
@@ -658,7 +660,7 @@ class Runner:
         for _ in geared:
             for ratios, curves in geared:
                 unknown = ratios - known
-                # several angles may have one value of a curve
+                # different angles can give the same value of a curve
                 if len(unknown) == 1 and curves - unknown <= known:
                     known |= unknown
         return tuple(
@@ -685,7 +687,7 @@ class Runner:
         start: object | None,
         single: bool = False,
     ) -> State:
-        """Return the state of a run from a start, or that of its single sample."""
+        """Return the state of a run from a start; without the axis of samples if it is single."""
         topology = self.topology
         state = State(
             given=self.given,
@@ -702,7 +704,7 @@ class Runner:
 
 
 def _row(argument: object) -> object:
-    """Return a list or tuple of Python's numbers as an array, and any other argument unchanged."""
+    """Return a list or tuple of numbers as an array, and any other argument unchanged."""
     if isinstance(argument, list | tuple) and all(type(item) in (float, int) for item in argument):
         with suppress(OverflowError):
             return np.array(argument, dtype=float)

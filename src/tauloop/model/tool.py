@@ -22,7 +22,7 @@ from tauloop.mechanism.poses import homogeneous
 
 #: Names of the inertial parameters of a payload about the tool center point, in the tool's frame.
 _PARAMETER_NAMES = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
-#: Principal moments may violate the conditions of a rigid body by this fraction, a rounding error.
+#: Fraction by which principal moments may violate the conditions of a rigid body: a rounding error.
 _MOMENT_TOLERANCE = 1e-12
 _FINITE = {"above": -np.inf, "below": np.inf, "remedy": "give finite numbers, SI"}
 
@@ -38,7 +38,7 @@ class Payload(NamedFields, ReprMixin):
             tool's frame, kg m^2.
 
     Raises:
-        InputError: numbers that are not finite, or an inertia that a rigid body cannot have.
+        InputError: values are not finite, or a rigid body cannot have this inertia.
 
     Examples:
         >>> import tauloop as tl
@@ -59,7 +59,10 @@ class Payload(NamedFields, ReprMixin):
         is_negative = smallest < -_MOMENT_TOLERANCE * largest
         if is_negative or largest > (1 + _MOMENT_TOLERANCE) * (smallest + middle):
             what = f"has the principal moments {smallest:.4g}, {middle:.4g}, {largest:.4g} kg m^2"
-            remedy = "correct the inertia: no principal moment may be negative or exceed the sum of the others"
+            remedy = (
+                "correct the inertia: no principal moment may be negative or exceed the sum of the "
+                "other two"
+            )
             raise InputError.of("payload.inertia", what, remedy)
 
     def _matrix(self) -> np.ndarray:
@@ -86,10 +89,10 @@ MOUNT_SUFFIX = "_mount"
 
 
 def loads(wrench: object | None, payload: object | None) -> dict[str, object]:
-    """Return the load inputs of programs; none without loads.
+    """Return the load inputs of programs; empty without loads.
 
     Raises:
-        InputError: a payload of another type.
+        InputError: the payload is not a `Payload`.
     """
     if wrench is None and payload is None:
         return {}
@@ -104,10 +107,10 @@ def loads(wrench: object | None, payload: object | None) -> dict[str, object]:
 
 
 def read_payload(text: str | float) -> float | Payload:
-    """Return a mass; or a payload from ``MASS@X,Y,Z``, with its center in the tool's frame.
+    """Return a mass, or a payload from the text ``MASS@X,Y,Z`` with its center in the tool's frame.
 
     Raises:
-        InputError: not a mass, or not three lengths.
+        InputError: the text is not a mass, or the center is not three lengths.
     """
     mass_text, at, center_text = str(text).partition("@")
     mass = quantity("payload", mass_text, units.MASS)
@@ -131,7 +134,7 @@ def with_payload(mechanism: Mechanism, payload: float | Payload) -> Mechanism:
     names = {body.name for body in mechanism.bodies} | {rod.name for rod in mechanism.rods}
     names |= {joint.name for joint in mechanism.joints}
     names |= {actuator.name for actuator in mechanism.actuators}
-    # elements of all kinds share their names, so that the machine can be written as a file
+    # names must be unique over elements of all kinds, so that the machine can be written as a file
     name = next(
         name for name in _payload_names() if names.isdisjoint((name, f"{name}{MOUNT_SUFFIX}"))
     )
@@ -157,7 +160,7 @@ def _payload_names() -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolMotion(ReprMixin):
-    """Motion of the tool in the base frame at N samples; a single sample has no axis of samples.
+    """Motion of the tool in the base frame at N samples. A single sample has no axis of samples.
 
     Attributes:
         place: position of the tool center point (N, 3), m.

@@ -91,6 +91,6 @@ def test_without_cupy_or_a_driver_it_says_what_to_install():
 def test_a_cache_that_others_may_write_to_is_refused_with_a_remedy(tmp_path):
     extra("nvidia.cuda_nvrtc")
     tmp_path.chmod(0o777)
-    with pytest.raises(EngineError, match=r"(?s)others may write to .*chmod go-w") as caught:
+    with pytest.raises(EngineError, match=r"(?s)other users may write to .*chmod go-w") as caught:
         compile_cuda('extern "C" __global__ void k(double *x) { x[0] = 1.0; }', folder=tmp_path)
     assert "allow" not in str(caught.value)

@@ -1,18 +1,21 @@
 """Jacobians of expressions by vertex elimination in their graph, in an order of low cost.
 
-Every intermediate value is a vertex, every partial derivative an edge. Eliminating a vertex k sets
-w_ij += w_kj w_ik for all predecessors i and successors j. The remaining edges from sources to sinks
-are the Jacobian. Any order is exact, but costs differ by factors. The next vertex is the one that
-costs the fewest operations and connects the fewest unconnected values (fill). So a leg is
-differentiated by the motion of its ends, not by every coordinate of the platform.
+Every intermediate value is a vertex, and every partial derivative is an edge. Eliminating a vertex
+k sets w_ij += w_kj w_ik for all predecessors i and successors j. The remaining edges from sources
+to sinks are the Jacobian. Any order is exact, but the costs of orders differ by factors. The next
+vertex is the one that costs the fewest operations and creates the fewest new edges (fill). So a leg
+is differentiated with respect to the motion of its ends, not with respect to every coordinate of
+the platform.
 
-Partial derivatives that agree at random states are the same expression, regardless of their origin.
-This finds dq''/da = dq'/dv = dq/dx, dq''/dv = 2 dq'/dx and the symmetry of mass matrices, some of
-which hold only on the manifold of closed loops.
+Partial derivatives that agree at random states count as the same expression, regardless of their
+origin. This finds dq''/da = dq'/dv = dq/dx, dq''/dv = 2 dq'/dx and the symmetry of mass matrices;
+some of these relations are true only for closed loops.
 
-Values that equations determine get their edges from these (implicit functions), not from the
-operations of their solution. Source: Griewank, Walther 2008, Evaluating Derivatives, chapters 9 and
-10 (elimination, Markowitz), 15.1.
+Values that equations determine get their edges from these equations (implicit functions), not from
+the operations of the solution.
+
+Source: Griewank, Walther 2008, Evaluating Derivatives, chapters 9 and 10 (elimination, Markowitz),
+15.1.
 """
 
 from __future__ import annotations
@@ -34,12 +37,12 @@ from tauloop.equations.operators import read_instructions
 
 #: Maximum number of rounds that join equivalent vertices.
 ROUNDS = 6
-#: Values that differ by more than this fraction are different, even if nine digits agree.
+#: Relative difference above which values are different, even if nine digits agree.
 AGREEING = 1e-12
 
 
 class _Edge:
-    """A partial derivative, its values at some states (M,), and the cost of a product with it."""
+    """A partial derivative, its values (M,) at some states, and the cost of a product with it."""
 
     __slots__ = ("kind", "numbers", "weight")
 
@@ -58,7 +61,7 @@ class _Known:
         self._known: dict[bytes, tuple[ca.SX, float, np.ndarray]] = {}
 
     def shared(self, weight: ca.SX, numbers: np.ndarray) -> ca.SX:
-        """Return the known equal, doubled or halved expression; else store and return this."""
+        """Return a known expression that is equal, doubled or halved; or store and return this."""
         if weight.is_constant() or weight.is_symbolic():
             return weight
         for factor in (1.0, 2.0, 0.5):
@@ -77,7 +80,7 @@ class _Known:
         return [numbers for _, _, numbers in self._known.values()]
 
     def add(self, weight: ca.SX, numbers: np.ndarray) -> None:
-        """Store an expression unless an equal one is known."""
+        """Store an expression unless an equal expression is known."""
         key, sign = fingerprint(numbers)
         if key and not weight.is_constant():
             self._known.setdefault(key, (weight, sign, numbers))
@@ -132,8 +135,8 @@ class DerivativeGraph:
             symbols: column of all symbols.
             expressions: dense columns.
             sampled: values (M, n) of columns at some states.
-            known: numbers of expressions whose derivatives are set explicitly, entry by entry.
-            at_hand: expressions that are computed in any case.
+            known: indices of expressions whose derivatives are set explicitly, entry by entry.
+            at_hand: expressions that are computed anyway.
         """
         self._before: dict[int, dict[int, _Edge]] = defaultdict(dict)
         self._behind: dict[int, dict[int, _Edge]] = defaultdict(dict)
@@ -198,7 +201,7 @@ class DerivativeGraph:
         del self._before[end][start], self._behind[start][end]
 
     def rows(self, ends: Sequence[int], starts: Sequence[int]) -> ca.SX:
-        """Return partial derivatives (n, m) of vertices by others."""
+        """Return partial derivatives (n, m) of the vertices `ends` with respect to `starts`."""
         self._settle()
         rows = ca.SX(len(ends), len(starts))
         for i, end in enumerate(ends):
@@ -208,7 +211,7 @@ class DerivativeGraph:
         return rows
 
     def starts(self, ends: Iterable[int]) -> list[int]:
-        """Return the vertices that others depend on, in the order of their numbers."""
+        """Return the vertices on which `ends` depend, in ascending order."""
         return sorted({start for end in ends for start in self._before[end]})
 
     def forget(self, vertices: Iterable[int]) -> None:
@@ -221,7 +224,7 @@ class DerivativeGraph:
             del self._before[vertex], self._behind[vertex]
 
     def join_alike(self, kept: Collection[int]) -> None:
-        """Join vertices with the same effect on all successors, which then pass on a single sum."""
+        """Replace vertices with the same effect on all successors by their sum."""
         self._settle()
         for _ in range(ROUNDS):
             self._pass_on(kept)
@@ -252,7 +255,7 @@ class DerivativeGraph:
                 size = np.ones(len(self._behind[vertex][end].numbers))
                 self._part(vertex, end)
             self._join(vertex, joint, ca.SX(sign), sign * size)
-            self._before[joint][vertex].kind = EXPRESSION  # so that this is not undone
+            self._before[joint][vertex].kind = EXPRESSION  # so that elimination does not undo this
 
     def _pass_on(self, kept: Collection[int]) -> None:
         """Eliminate vertices that are only added to one other vertex."""

@@ -1,18 +1,19 @@
 """Programs of values of a function and their Jacobians along the manifold of closed loops.
 
-A position is changed by displacements dx in the components of its velocity (for a rotation, the
-three of its angular velocity): dq = N(q) dx. The loop equations at all three levels and the balance
-of forces S u + K^T lambda = M a + h give dependent derivatives by implicit differentiation, block
-by block, in the same order as the values. Newton's loops are never differentiated. With the
-subscripts "giv" for given and "dep" for dependent coordinates, and the unknown of the left side
-held constant on the right side:
+A position is changed by displacements dx, which have the components of its velocity (three for a
+rotation): dq = N(q) dx. The loop equations at all three levels and the balance of forces
+S u + K^T lambda = M a + h determine dependent derivatives by implicit differentiation, block by
+block, in the same order as the values. Newton's loops are never differentiated. The subscripts are
+"giv" for given and "dep" for dependent coordinates. On the right side, the unknowns of the left
+side are constant:
 
     K_dep dx_dep = -K_giv dx_giv,  K_dep dv_dep = -d(K v),  K_dep da_dep = -d(K a - k),
     [S K^T] d[u; lambda] = d(M a + h) - d[S K^T] [u; lambda]
 
-Forward, with G^T K^T = 0 and M_r = G^T M G: M_r da_giv = -G^T (d(M a + h) - d(S u) -
-d(K^T) lambda). Redundant actuators share forces by the least sum of w u^2: W u = R mu, where W is
-diagonal with the weights w, R = A G, and mu are multipliers.
+For forward dynamics, with G^T K^T = 0 and M_r = G^T M G,
+M_r da_giv = -G^T (d(M a + h) - d(S u) - d(K^T) lambda). The forces of redundant actuators minimize
+the sum of w u^2: W u = R mu, where W is diagonal with the weights w, R = A G, and mu are
+multipliers.
 
 Source: `accumulation`; for trees Carpentier, Mansard 2018, Analytical derivatives of rigid body
 dynamics algorithms.
@@ -37,16 +38,16 @@ from tauloop.compiler.functions.motion import balanced_forces, free_acceleration
 from tauloop.compiler.program import Program
 from tauloop.equations.named_values import TOOL_PORT
 from tauloop.equations.natural_units import natural_units, stribeck_speeds
-from tauloop.equations.ports import by, force_port, moves
+from tauloop.equations.ports import force_port, jacobian_name, may_depend
 from tauloop.equations.tree import Configuration, quaternion_rotation
 from tauloop.equations.values import BODY_UNITS
 from tauloop.mechanism.description.units import si_unit
 
-#: Number of states at which expressions are compared, which is large enough that signs of friction
-#: cannot agree by chance; and minimum number of poses.
-SAMPLES, LEAST = 32, 4
-#: Speeds of slow states relative to the Stribeck speed: joints up to thirty times as fast still
-#: show the Stribeck curve.
+#: Number of states at which expressions are compared, large enough that signs of friction cannot
+#: agree by chance; and minimum number of different poses among them.
+SAMPLES, MIN_POSES = 32, 4
+#: Speeds of slow states relative to the Stribeck speed. With the slower one, the Stribeck curve
+#: still affects joints that are thirty times as fast.
 SLOW = (0.3, 0.03)
 _Made = TypeVar("_Made")
 
@@ -57,11 +58,12 @@ class _Equations:
 
     Attributes:
         terms: expressions (k,).
-        targets: symbols of the unknowns, or numbers of velocities whose displacements they are.
+        targets: symbols of the unknowns; or indices of velocities, if the unknowns are the
+            displacements of these.
         matrix: A (n, n) at the state; None for the unit matrix.
         mixing: matrix (n, k); None for the unit matrix.
-        is_symmetric: whether A is symmetric positive.
-        is_local: whether the inverse of A, which serves several levels, joins the graph, so that
+        is_symmetric: whether A is symmetric positive definite.
+        is_local: whether the inverse of A, which several levels use, is part of the graph, so that
             its successors may be eliminated before its predecessors.
     """
 
@@ -113,7 +115,7 @@ class Differentiation:
         return made
 
     def in_symbols(self, make: Callable[[], _Made]) -> _Made:
-        """Return expressions that are built from the symbols of the coordinates."""
+        """Return expressions that `make` builds from the symbols of the coordinates."""
         self.state.configuration = self.configuration
         try:
             return make()
@@ -121,7 +123,7 @@ class Differentiation:
             self.state.configuration = self.actual
 
     def at_state(self, expressions: Sequence[ca.SX]) -> list[ca.SX]:
-        """Return expressions with the actual values in place of symbols."""
+        """Return expressions with symbols replaced by their actual values."""
         if not self._symbols:
             return list(expressions)
         whole = [ca.vertcat(*self._symbols)], [ca.vertcat(*self._actual)]
@@ -136,7 +138,7 @@ class Differentiation:
         return self.symbols(column(self._actual[places[symbol.__hash__()]] for symbol in own))
 
     def _closed(self, expression: ca.SX, unknown: Sequence[int]) -> ca.SX:
-        """Return an expression that is constant under some displacements, by number.
+        """Return an expression that is constant under the displacements with these indices.
 
         A quaternion is constant if all its displacements are among them.
         """
@@ -204,14 +206,15 @@ class Differentiation:
         return result
 
     def result(self, name: str, values: ca.SX | Sequence[int]) -> None:
-        """Request the derivatives of expressions (n,), or of displacements by number."""
+        """Request the derivatives of expressions (n,), or of displacements with these indices."""
         self._results[name] = values
 
     def jacobians(self, sources: Mapping[str, ca.SX]) -> dict[str, ca.SX]:
-        """Return the Jacobians of the results by all sources, named by `by`.
+        """Return the Jacobians of the results with respect to all sources, by `jacobian_name`.
 
         Args:
-            sources: inputs of the program by name; those of the motion as in its ports.
+            sources: inputs of the program by name; inputs of the motion have the columns of its
+                ports.
         """
         rotations = [ca.vec(quaternion_rotation(quaternion)) for quaternion, *_ in self._rotations]
         results = [values for values in self._results.values() if isinstance(values, ca.SX)]
@@ -239,15 +242,15 @@ class Differentiation:
             [w for w in waiting if w is not None],
             {*chain(*starts.values()), *chain(*sinks.values())},
         )
-        pairs = [(output, name) for output in sinks for name in starts if moves(output, name)]
+        pairs = [(output, name) for output in sinks for name in starts if may_depend(output, name)]
         made = {
-            by(output, name): self._graph.rows(sinks[output], starts[name])
+            jacobian_name(output, name): self._graph.rows(sinks[output], starts[name])
             for output, name in pairs
         }
         return dict(zip(made, self.at_state(list(made.values())), strict=True))
 
     def _sampled(self, expressions: ca.SX) -> np.ndarray:
-        """Return values (M, n) of a column at some states; none if there are too few states."""
+        """Return values (M, n) of a column at some states; empty if there are too few states."""
         (actual,) = self.at_state([ca.densify(expressions)])
         return self.state.builder.values_at(actual, self._states)[self._clear]
 
@@ -255,7 +258,7 @@ class Differentiation:
     def _states(self) -> dict[str, np.ndarray]:
         """Return random motions and loads at assembled poses, in natural units.
 
-        All terms must be noticeable. At speeds far above the Stribeck speed, the slope of the
+        All terms must affect the values. At speeds far above the Stribeck speed, the slope of the
         Stribeck curve vanishes, so some states are slow enough for each friction law.
         """
         assembly, builder, rng = self.state.assembly, self.state.builder, np.random.default_rng(5)
@@ -285,11 +288,11 @@ class Differentiation:
 
     @cached_property
     def _clear(self) -> np.ndarray:
-        """Return the numbers of states with finite values; the reference pose comes last."""
+        """Return the indices of states with finite values; the reference pose is last."""
         values = self.state.builder.values_at(column(self._actual), self._states)
         clear = np.flatnonzero(np.isfinite(values).all(axis=1))[::-1][:SAMPLES]
         poses = self.state.assembly.states[clear] / self.state.assembly.loops.coordinate_scale
-        return clear if len(np.unique(poses.round(6), axis=0)) >= LEAST else clear[:0]
+        return clear if len(np.unique(poses.round(6), axis=0)) >= MIN_POSES else clear[:0]
 
     def _at_hand(self) -> list[ca.SX]:
         """Return all expressions that are computed for the values."""
@@ -320,7 +323,7 @@ class Differentiation:
                             )
 
     def _source(self, name: str, symbols: ca.SX) -> list[int]:
-        """Return vertices of an input: its symbols, or new ones for the ports' values."""
+        """Return the vertices of an input: its symbols, or new vertices for the ports' values."""
         graph, ports = self._graph, self.state.ports
         if name not in _MOTION:
             own = [graph.symbol(symbol) for symbol in ca.vertsplit(symbols)]
@@ -343,7 +346,7 @@ class Differentiation:
     def _joined(
         self, equations: _Equations, terms: list[int]
     ) -> tuple[_Equations, list[int], list[int | None]] | None:
-        """Add equations to the graph; return those that must wait, with rows and targets."""
+        """Add equations to the graph; return equations that must wait, with rows and targets."""
         graph = self._graph
         targets = [
             self._tangents[t] if isinstance(t, int) else graph.symbol(t) for t in equations.targets
@@ -376,7 +379,7 @@ class Differentiation:
     def _solve(
         self, waiting: list[tuple[_Equations, list[int], list[int | None]]], kept: set[int]
     ) -> None:
-        """Solve the blocks in turn, each for all that its rows depend on."""
+        """Solve the blocks one after the other, for all values on which their rows depend."""
         graph, builder = self._graph, self.state.builder
         graph.join_alike(
             kept | {vertex for _, r, t in waiting for vertex in (*r, *t) if vertex is not None}
@@ -417,7 +420,7 @@ def _finish(
 def kinematics_derivatives_program(state: MotionState) -> Program:
     """Return the program of displacements, velocities and accelerations with their Jacobians.
 
-    Each has n_v entries. Jacobians are by the given motion, stored by columns.
+    Each has n_v entries. Jacobians with respect to the given motion are stored by columns.
     """
     parts = Differentiation(state, state.v, state.a)
     parts.loops(2)
@@ -463,16 +466,16 @@ _LOAD = ("wrench", "payload")
 
 
 def require_smooth(state: MotionState) -> None:
-    """Raise unless forces are a smooth function of the motion.
+    """Raise an error unless forces are a smooth function of the motion.
 
     Raises:
         AssemblyError: there are passive freedoms.
         InputError: forces have bounds.
     """
     if state.mechanism.cables:
-        what = "forces within bounds have kinks, where there are no derivatives"
+        what = "forces within bounds are not differentiable everywhere"
         raise InputError.of(
-            "cables", what, "take differences, or rods without bounds of their tension"
+            "cables", what, "use finite differences, or rods without tension bounds"
         )
     require_actuated(state.assembly)
 
@@ -534,11 +537,11 @@ def _share(
 
 
 def forward_dynamics_derivatives_program(state: MotionState, *, loaded: bool = False) -> Program:
-    """Return the program of derivatives of forward dynamics, by state, forces and load.
+    """Return the program of derivatives of forward dynamics by state, forces and loads.
 
-    M_r da_giv = -G^T (d(M a + h) - d(S) u - d(K^T) lambda - S du), where the accelerations
-    a = G a_giv + gamma are those of the result, gamma those at a_giv = 0, and M_r = G^T M G is that
-    of the function.
+    M_r da_giv = -G^T (d(M a + h) - d(S) u - d(K^T) lambda - S du), where a = G a_giv + gamma are
+    the resulting accelerations, gamma are the accelerations at a_giv = 0, and M_r = G^T M G is the
+    mass matrix of the function.
     """
     force = state.builder.input("force", len(state.mechanism.actuators))
     G, bias = state.embedding, state.drift()

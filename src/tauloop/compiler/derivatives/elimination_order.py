@@ -1,10 +1,9 @@
-"""Elimination order of a graph of derivatives: several orders are tried with numbers.
+"""Elimination order of a graph of derivatives, chosen by trying several orders numerically.
 
-The next vertex is the one that costs the fewest operations and connects the fewest unconnected
-values (Markowitz). The weight of a new connection relative to an operation changes costs by a
-third, and no weight is best for all machines. So each weight is tried with the values of partial
-derivatives at some states instead of expressions, and the new values are counted. The cheapest
-order is returned.
+The next vertex is the one that costs the fewest operations and creates the fewest new edges
+(Markowitz). The weight of a new edge relative to an operation changes costs by up to a third, and
+no weight is best for all machines. So each weight is tried with values of partial derivatives at
+some states instead of expressions, and the new values are counted. The cheapest order is returned.
 
 Source: Griewank, Walther 2008, Evaluating Derivatives, chapter 10.
 """
@@ -38,7 +37,7 @@ def elimination_order(
 
     Args:
         edges: values (M,) at some states and kind of each edge, by its end and its start.
-        known: values (M,) of expressions that are computed in any case.
+        known: values (M,) of expressions that are computed anyway.
         kept: vertices that are not eliminated.
     """
     values = _Values(known)
@@ -112,7 +111,7 @@ class _TriedOrder:
         while queue:
             score, vertex = heapq.heappop(queue)
             if scores.get(vertex) != score:
-                continue  # its score has changed since
+                continue  # the score of the vertex has changed meanwhile
             del scores[vertex]
             near = {*self._before[vertex], *self._behind[vertex]}
             near.update(*(self._behind[start] for start in self._before[vertex]))

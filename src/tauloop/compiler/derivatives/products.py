@@ -1,16 +1,17 @@
 """Programs of vector products with first and second derivatives.
 
-For a function f of inputs x with a direction d and factors w these are J d, w^T J, and the gradient
-of w^T J d, at a few times the cost of f for any sizes. The numbers X (displacements, velocities,
-accelerations, forces) satisfy residuals r(X) = 0, stage by stage. A is the matrix of a stage, as in
-the function itself, and D is the derivative along X_d:
+For a function f of inputs x with Jacobian J, a direction d and factors w, the products are J d,
+w^T J, and the gradient of w^T J d. They cost a few times as much as f, for any sizes. The unknowns
+X (displacements, velocities, accelerations, forces) satisfy residuals r(X) = 0, stage by stage. A
+is the matrix of a stage, as in the function itself, and D is the derivative along X_d:
 
     A X_d = -D r                      tangents; J d is among them
     A^T mu = -(w + mu D_X r)          adjoints, the last stage first; w^T J = mu^T D_x r
     A^T nu = -(D_X (mu^T D r) + ...)  those of second order; gradient = D_x (mu^T D r + nu^T r)
 
-So Newton's loops are never differentiated. The gradient is by displacements, while d is constant in
-the components of the velocity. For rotations, which do not commute, its matrix is not symmetric.
+So Newton's loops are never differentiated. The gradient is taken with respect to displacements,
+with constant components of d. For rotations, which do not commute, the matrix of second derivatives
+is not symmetric.
 
 Source: Griewank, Walther 2008, Evaluating Derivatives, chapters 5 (second-order adjoints) and 15.
 """
@@ -28,14 +29,14 @@ from tauloop.compiler.derivatives.derivatives import Differentiation, require_sm
 from tauloop.compiler.expressions import MotionState, column
 from tauloop.compiler.functions.motion import balanced_forces, force_map, free_accelerations
 from tauloop.compiler.program import Program
-from tauloop.equations.ports import along, by, factor_of, step_of
+from tauloop.equations.ports import direction_name, directional_name, factor_of, jacobian_name
 
 _Solve = Callable[[ca.SX], ca.SX]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stage:
-    """Residuals r (k,) that determine the numbers at indices (k,): A x = b, and A^T y = c."""
+    """Residuals r (k,) that determine the unknowns at indices (k,): A x = b, and A^T y = c."""
 
     residual: ca.SX
     unknown: list[int]
@@ -44,7 +45,7 @@ class _Stage:
 
 
 class _Products:
-    """Numbers X of a state, displacements first, with the stages that determine them."""
+    """Unknowns X of a state, displacements first, with the stages that determine them."""
 
     def __init__(self, state: MotionState, v: ca.SX, a: ca.SX, levels: int) -> None:
         """Add the loops at positions and, up to `levels`, at velocities and accelerations."""
@@ -75,7 +76,10 @@ class _Products:
         return self._inverse.T @ loads
 
     def _motion_symbols(self) -> tuple[ca.SX, ca.SX]:
-        """Return symbols (s,) of the motion and their derivatives by X (N for q, -s and c)."""
+        """Return symbols (s,) of the motion and their derivatives with respect to X.
+
+        The derivatives are N for q, and -s and c for cosines and sines.
+        """
         parts, topology, n = self.parts, self.state.topology, len(self.moving)
         q, pairs = parts.configuration.q, parts.configuration.pairs
         symbols: list[ca.SX] = []
@@ -109,14 +113,14 @@ class _Products:
         )
 
     def further(self, actual: ca.SX) -> tuple[ca.SX, list[int]]:
-        """Return symbols (k,) of further numbers, and their indices."""
+        """Return symbols (k,) of further unknowns, and their indices."""
         first, made = self._into.size2(), self.parts.symbols(actual)
         self._symbols = ca.vertcat(self._symbols, made)
         self._into = ca.diagcat(self._into, ca.SX(ca.DM.eye(made.numel())))
         return made, list(range(first, first + made.numel()))
 
     def entered(self, level: int) -> tuple[list[int], ca.SX]:
-        """Return the indices of the given numbers of a level, and their matrix by the ports."""
+        """Return the indices of the given unknowns of a level, and their matrix from the ports."""
         ports = self.state.ports
         rows = [(k, self.moving.index(i)) for k, i in enumerate(ports.v) if i in self.moving]
         places = [level * len(self.moving) + i for _, i in rows]
@@ -141,13 +145,13 @@ class _Products:
 
         Args:
             sources: indices of the inputs, and matrices of their given components, by name.
-            result: name of the output, indices of its numbers, and their matrix.
+            result: name of the output, indices of its unknowns, and their matrix.
         """
         builder, (name, places, matrix) = self.state.builder, result
         stages = [stage for stage in self.stages if stage.unknown]
         moved, weighed = ca.SX(self._into.size2(), 1), ca.SX(self._into.size2(), 1)
         for source, (at, entry) in sources.items():
-            moved[at] = entry @ builder.input(step_of(source), entry.size2())
+            moved[at] = entry @ builder.input(direction_name(source), entry.size2())
         for stage in stages:
             (right,) = self.parts.at_state([self._along(stage.residual, self.parts.symbols(moved))])
             moved[stage.unknown] = -stage.solve(right)
@@ -164,12 +168,15 @@ class _Products:
         for stage in reversed(stages):
             bent += self._weighed(stage.residual, -stage.transposed(bent[stage.unknown]))
         return {
-            along(name): ca.DM(matrix) @ moved[places],
+            directional_name(name): ca.DM(matrix) @ moved[places],
             **{
-                by("slope", source): entry.T @ weighed[at]
+                jacobian_name("slope", source): entry.T @ weighed[at]
                 for source, (at, entry) in sources.items()
             },
-            **{by("bend", source): entry.T @ bent[at] for source, (at, entry) in sources.items()},
+            **{
+                jacobian_name("bend", source): entry.T @ bent[at]
+                for source, (at, entry) in sources.items()
+            },
         }
 
 
@@ -210,10 +217,11 @@ def _determined(products: _Products, balance: ca.SX, u: ca.SX, unknown: list[int
 
 
 def _shared(products: _Products, balance: ca.SX, u: ca.SX, unknown: list[int]) -> _Stage:
-    """Add the equations of forces that redundant actuators share by the least sum of w u^2.
+    """Add the equations of the forces of redundant actuators, which minimize the sum of w u^2.
 
-    The equations are W u = A z and K z = 0. With z = G m + p, K p = b, R = A G: R^T W^-1 R m =
-    -G^T b_1 - R^T W^-1 (b_2 + A p). The matrix is symmetric up to order and signs of its rows.
+    The equations are W u = A z and K z = 0. With z = G m + p, K p = b and R = A G, they become
+    R^T W^-1 R m = -G^T b_1 - R^T W^-1 (b_2 + A p). The matrix is symmetric up to the order and the
+    signs of its rows.
     """
     state, n, c = products.state, len(products.moving), len(products.dependent)
     G, A = state.embedding[products.moving, :], state.transmission[:, products.moving]
@@ -267,7 +275,7 @@ def forward_dynamics_products_program(state: MotionState) -> Program:
         return ca.vertcat(x, -products.carried((b[:n] - M @ x)[products.dependent]))
 
     def transposed(c: ca.SX) -> ca.SX:
-        # rods of full inertia are symmetric only on the manifold of closed loops
+        # with rods of full inertia, M is symmetric only for closed loops
         y = solve(ca.vertcat(c[:n], -c[n:]), M.T)
         return ca.vertcat(y[:n], -y[n:])
 

@@ -1,8 +1,8 @@
 """Tangents: derivatives of a program's outputs along a direction of its inputs, as a program.
 
-CasADi differentiates straight-line code, in forward mode. At the solution of f(x, u) = 0 by
-Newton's method, the derivative of the step -(df/dx)^-1 f by u is -(df/dx)^-1 df/du, which is that
-of x. So one more step gives the exact derivative.
+CasADi differentiates straight-line code, in forward mode. If Newton's method solves f(x, u) = 0,
+the derivative of the step -(df/dx)^-1 f with respect to u at the solution is -(df/dx)^-1 df/du,
+which is the derivative of x. So the tangent of one more step is the exact derivative.
 
 Source:
     Griewank, Walther 2008, Evaluating Derivatives, chapter 3 (forward mode) and section 15.1
@@ -35,7 +35,7 @@ def along(expressions: list[ca.SX], inputs: list[ca.SX], directions: list[ca.SX]
 def tangent_program(program: Program, inputs: Mapping[str, int]) -> Program:
     """Return the program of tangents (`moved`) from the inputs and the tangents of some inputs.
 
-    It does not report diagnostics; the program itself does.
+    This program reports no diagnostics, because the original program does.
 
     Args:
         program: program to differentiate.
@@ -48,8 +48,8 @@ def tangent_program(program: Program, inputs: Mapping[str, int]) -> Program:
     moving = set(inputs)
     for step in program.steps:
         if isinstance(step, Bounded):
-            what = "forces within bounds have kinks, where there are no derivatives"
-            raise InputError.of(program.name, what, "take differences of runs instead")
+            what = "forces within bounds are not differentiable everywhere"
+            raise InputError.of(program.name, what, "use finite differences of runs")
         symbols = step.function.function.sx_in()
         values = step.function.function.call(symbols)
         unknown: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ def tangent_program(program: Program, inputs: Mapping[str, int]) -> Program:
             unknown, results = (step.solution,), {step.solution: values[1]}
         else:
             results = dict(zip(step.outputs, values, strict=True))
-        # after Newton's loop its unknowns are known
+        # after Newton's loop, its unknowns are inputs of one more step
         names = (*unknown, *step.inputs)
         known = dict(zip(names, symbols, strict=True))
         chosen = [name for name in step.inputs if name in moving]

@@ -4,8 +4,8 @@ With joint positions q, motor positions m(q) and the Jacobian J = dm/dq, virtual
 
     m' = J q',    q' = J^-1 m',    tau = J^T u,    u = J^-T tau,
 
-for joint efforts tau and motor efforts u. Motors and links add J^T I J, and G^T M G, to the inertia in
-joint coordinates.
+for joint efforts tau and motor efforts u. Motors add J^T I J to the inertia in joint coordinates,
+and links add G^T M G.
 
 Source: Siciliano et al. 2009, Robotics: Modelling, Planning and Control, section 3.8 (kineto-statics
 duality).
@@ -80,8 +80,9 @@ def reflected_inertia_program(state: MotionState, *, motors: Set[str], links: Se
 
     Args:
         state: state of the joints' motion.
-        motors: elements whose inertia counts as that of motors: actuators and driven coordinates.
-        links: elements whose inertia counts as that of links: bodies and rods.
+        motors: names of elements whose inertia is counted for motors: actuators and driven
+            coordinates.
+        links: names of elements whose inertia is counted for links: bodies and rods.
     """
     return state.builder.finish(
         {
@@ -100,7 +101,7 @@ def actuator_positions(state: MotionState) -> ca.SX:
 
 
 def _inertia(state: MotionState, elements: Set[str], group: str) -> ca.SX:
-    """Return G^T M G (n n,) by rows, with M of some elements only."""
+    """Return G^T M G (n n,) by rows, where M contains only the given elements."""
     counted = column(
         state.pi[i] if p.group == group and p.element in elements else ca.SX(0)
         for i, p in enumerate(state.parameters)

@@ -19,8 +19,8 @@ def bounded_forces_program(
     Args:
         state: program of the motion.
         needed: tree forces tau = M a + h (n_v,); actuator velocities R (n_u, m) per unit of the
-            actuated motions, and the forces t (m,) on these; without redundant actuation R is
-            square.
+            actuated motions; and the required forces t (m,) on these motions. R is square unless
+            actuation is redundant.
         known: the other outputs.
 
     Raises:

@@ -1,11 +1,11 @@
-"""Programs in the coordinates of the extended space: accelerations, multipliers, projections.
+"""Programs in all coordinates (the extended space): accelerations, multipliers, projections.
 
     [ M  -K^T ] [ a      ]   [ S u + J^T w - h                  ]
     [ K    0  ] [ lambda ] = [ k - 2 alpha K v - beta^2 psi     ]
 
-This holds through leg-side singularities, where the independent coordinates fail. K is that of the
-kept loop equations for the moving velocities. With alpha = beta = 0 only the projection after each
-step keeps the loops closed.
+This system is also regular at leg-side singularities, where the independent coordinates fail. K is
+the Jacobian of the independent loop equations for the moving velocities. With alpha = beta = 0,
+only the projection after each step keeps the loops closed.
 
 Source: Baumgarte 1972, Stabilization of constraints and integrals of motion in dynamical systems.
 """
@@ -27,13 +27,13 @@ from tauloop.equations.energy import kinetic_energy, potential_energy
 from tauloop.equations.formulations import NEWTON_EULER, Formulation
 from tauloop.equations.tree import Configuration
 
-#: A mass matrix has no inverse if its smallest eigenvalue is below this fraction of its largest,
-#: unit-free.
+#: A mass matrix counts as singular if its smallest eigenvalue is below this fraction of the largest
+#: (in dimensionless coordinates).
 NO_MASS = 1e-12
 
 
 class _Full(Expressions):
-    """A program that starts from all coordinates, with expressions of its state."""
+    """A program under construction whose inputs are all coordinates and velocities."""
 
     def __init__(
         self,
@@ -52,11 +52,11 @@ class _Full(Expressions):
         self.configuration = Configuration(self.q, {})
 
     def velocities(self, name: str = "v") -> ca.SX:
-        """Return velocities (n_v,), an input, with constant ones set to zero."""
+        """Declare the velocities (n_v,) as an input; return them with constant ones set to zero."""
         return self.full(self.builder.input(name, self.topology.n_v)[self.moving])
 
     def full(self, moving: ca.SX) -> ca.SX:
-        """Return velocities (n_v,) from the moving ones."""
+        """Return all velocities (n_v,) from the moving velocities."""
         result = self.at_rest
         result[self.moving] = moving
         return result
@@ -92,7 +92,7 @@ class _Full(Expressions):
     def rate_program(
         self, part: tuple[str, int], rate: ca.SX, v: ca.SX, acting: Acting
     ) -> RateProgram:
-        """Return the rate of all coordinates and of another part of the state with a known rate."""
+        """Return the rate program of all coordinates and another component with a known rate."""
         q_rate = coordinate_rate(self.topology, self.q, v)
         outputs = {"rate": ca.vertcat(q_rate, rate, acting.powers(v)), "all_q": self.q, "all_v": v}
         starts = tuple(iq for iq, _ in self.topology.quaternions)
@@ -111,7 +111,8 @@ def extended_rate_program(
 ) -> RateProgram:
     """Return the program of rates of all coordinates and velocities.
 
-    q' = N v and M a + h = S u + J^T w + K^T lambda, with K a from the loops.
+    The equations are q' = N v and M a + h = S u + J^T w + K^T lambda, where the loops determine K
+    a.
 
     Args:
         assembly: the machine.
@@ -139,7 +140,7 @@ def extended_rate_program(
 def multiplier_program(
     assembly: Assembly, formulation: Formulation = NEWTON_EULER, *, with_wrench: bool = False
 ) -> Program:
-    """Return the program of multipliers (c,), N or N m, of the kept loop equations under forces.
+    """Return the program of multipliers (c,), N or N m, of the independent loop equations.
 
     Args:
         assembly: the machine.
@@ -155,11 +156,13 @@ def multiplier_program(
 
 
 def impact_program(assembly: Assembly, formulation: Formulation = NEWTON_EULER) -> Program:
-    """Return the program of an impact: M (v' - v) = K^T s and K v' = -e (K v), one e per equation.
+    """Return the program of an impact: M (v' - v) = K^T s and K v' = -e (K v).
 
-    A cable that becomes taut at K v > 0 rebounds with the share e of its speed; s are the impulses,
-    N s. Source: Newton's law of impact, as in Pfeiffer and Glocker, "Multibody Dynamics with
-    Unilateral Contacts", 1996.
+    e is the coefficient of restitution of each loop equation: a cable that becomes taut at K v > 0
+    rebounds with the fraction e of its speed. s are the impulses, N s.
+
+    Source: Newton's law of impact, as in Pfeiffer and Glocker, "Multibody Dynamics with Unilateral
+    Contacts", 1996.
     """
     state = _Full(assembly, "impact", formulation)
     v, moving = state.velocities()[state.moving], state.moving
@@ -182,9 +185,11 @@ def hamilton_rate_program(
 ) -> RateProgram:
     """Return the program of Hamilton's equations of index two, with Baumgarte's stabilization.
 
-    q' = N v with M v = p, and p' = L_q + S u + J^T w + K^T lambda (Poincare's term and friction
-    included); lambda from K v' = k - 2 alpha K v - beta^2 psi. Source: Miller (NUWAR paper), eqs. 3
-    to 8 and section 5.
+    The equations are q' = N v with M v = p, and p' = L_q + S u + J^T w + K^T lambda, where L_q
+    includes Poincare's term and friction. lambda follows from
+    K v' = k - 2 alpha K v - beta^2 psi.
+
+    Source: Miller (NUWAR paper), eqs. 3 to 8 and section 5.
 
     Args:
         assembly: the machine.
@@ -194,9 +199,9 @@ def hamilton_rate_program(
             constants.
 
     Raises:
-        InputError: the mass matrix of the extended space is singular, so velocities do not follow
-            from momenta.
-        DescriptionError: a rod does not have a kinetic energy.
+        InputError: the mass matrix of all coordinates is singular, so momenta do not determine
+            velocities.
+        DescriptionError: the kinetic energy of a rod is not a function of its velocity.
     """
     state = _Full(assembly, "hamilton_rate", free=free)
     moving, any_v = state.moving, ca.SX.sym("v", state.topology.n_v)
@@ -214,7 +219,7 @@ def hamilton_rate_program(
 
 
 def _require_mass(state: _Full, M: ca.SX) -> None:
-    """Raise if the mass matrix is singular: some coordinates then have no momentum."""
+    """Raise an error if the mass matrix is singular, so that some coordinates have no momentum."""
     n = len(state.moving)
     scale = state.assembly.loops.velocity_scale[state.moving]
     sampled = state.builder.at_samples(M).reshape(-1, n, n) * np.outer(scale, scale)
@@ -226,8 +231,9 @@ def _require_mass(state: _Full, M: ca.SX) -> None:
         raise InputError.of(
             ", ".join(massless),
             (
-                "no inertia belongs to this motion when the loops are cut open: the least eigenvalue of the mass "
-                f"matrix is {values[worst, 0] / values[worst, -1]:.2g} of the largest, so momenta give no velocities"
+                "this motion has no inertia when the loops are cut: the smallest eigenvalue of the "
+                f"mass matrix is {values[worst, 0] / values[worst, -1]:.2g} of the largest, so "
+                "momenta do not determine velocities"
             ),
             "use independent coordinates or projection, or give its bodies an inertia",
             file=state.mechanism.file,
@@ -251,7 +257,7 @@ def energy_program(assembly: Assembly) -> Program:
     """Return the program of the kinetic and potential energy, J, of a state (q, v).
 
     Raises:
-        DescriptionError: a rod does not have a kinetic energy.
+        DescriptionError: the kinetic energy of a rod is not a function of its velocity.
     """
     state = _Full(assembly, "energy")
     parts = (
@@ -267,7 +273,7 @@ def energy_program(assembly: Assembly) -> Program:
 def tree_inertias(assembly: Assembly, formulation: Formulation, q: np.ndarray) -> np.ndarray:
     """Return the diagonal of the tree's mass matrix (n_v,), kg m^2 or kg.
 
-    It is the inertia that each velocity moves while the others are zero.
+    Each entry is the inertia that one velocity moves while the others are zero.
 
     Args:
         assembly: the machine, at its nominal parameters.
@@ -282,9 +288,10 @@ def tree_inertias(assembly: Assembly, formulation: Formulation, q: np.ndarray) -
 def projection_program(assembly: Assembly, free: tuple[str, ...] = ()) -> Program:
     """Return the program of a least-squares Gauss-Newton step onto phi = 0 and K v = 0.
 
-    dq = -W K^T y with K W K^T y = phi, and likewise for v; W are the squares of the unit
-    displacements. The step is repeated until `gap`, the largest residual before it (characteristic
-    lengths or pure numbers), is a rounding error; the final residual is its square.
+    The step is dq = -W K^T y with K W K^T y = phi, where W are the squares of the unit
+    displacements; the step of v is analogous. The step is repeated until `gap`, the largest
+    residual before the step (characteristic lengths or dimensionless), is a rounding error. The
+    residual after the step is about the square of the gap.
 
     Args:
         assembly: the machine.

@@ -1,8 +1,8 @@
 """Hybrid inverse dynamics: actuator forces and passive accelerations from the actuators' motion.
 
-The given motion consists of actuator velocities v_m and passive velocities v_p, v = G_m v_m +
-G_p v_p. gamma are the accelerations of all coordinates while a_m and a_p are zero. M, h, A and G are
-those of docs/equations.md.
+The given motion consists of actuator velocities v_m and passive velocities v_p, so that
+v = G_m v_m + G_p v_p. gamma are the accelerations of all coordinates if a_m and a_p are zero. For
+M, h, A and G see docs/equations.md.
 
 Passive freedoms move no actuator (A G_p = 0), so actuator forces do not enter their equations:
 
@@ -70,10 +70,10 @@ def hybrid_inverse_dynamics_program(state: MotionState) -> Program:
 
 
 def _require_inertia(state: MotionState, M_pp: ca.SX) -> None:
-    """Raise if passive freedoms can move without any inertia.
+    """Raise an error if passive freedoms can move without any inertia.
 
     Raises:
-        AssemblyError: the message names them.
+        AssemblyError: passive freedoms have no inertia; the message names them.
     """
     assembly = state.assembly
     n = len(assembly.passive)
@@ -97,7 +97,8 @@ def _require_inertia(state: MotionState, M_pp: ca.SX) -> None:
         raise AssemblyError(
             Problem(
                 where=name,
-                what="this passive degree of freedom moves no inertia, so its acceleration is not determined",
+                what="this passive degree of freedom moves no inertia, so its acceleration is not "
+                "determined",
                 remedy="give the bodies that it moves an inertia, or lock it (`Locks`)",
                 file=state.mechanism.file,
             )

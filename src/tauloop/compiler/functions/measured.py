@@ -1,15 +1,16 @@
-"""Best motion from measurements of redundant actuators, and the forces that they share.
+"""Best motion from measurements of redundant actuators, and distribution of forces among them.
 
-Actuators p(x) follow the leading ones x: p' = R x', R = A G. Their measurements are never exactly
-consistent, because encoders count in steps and lengths have errors. If the leading actuators
-measure x_1, the best motion is
+All actuator positions p(x) follow from the leading ones x: p' = R x' with R = A G. Measured
+positions are never exactly consistent, because encoders have a resolution and lengths have errors.
+If the leading actuators measure x_1, the best motion is
 
-    x = x_1 + L (p - p(x_1)),  x' = L p',  L = (R^T N^-1 R)^-1 R^T N^-1,  N = diag(spread^2):
+    x = x_1 + L (p - p(x_1)),  x' = L p',  L = (R^T N^-1 R)^-1 R^T N^-1,  N = diag(spread^2).
 
-This is one Gauss-Newton step. It is exact for consistent measurements; otherwise its error is the
-square of the residual. A force t on the leading velocities is shared as in inverse dynamics: u =
-C t, C = W^-1 R (R^T W^-1 R)^-1. If each actuator requests a force f by itself, C R^T f has the same
-effect on the motion, without actuators that work against each other.
+This is one Gauss-Newton step. It is exact for consistent measurements; otherwise its error is of
+the order of the squared residual. A force t on the leading velocities is distributed as in inverse
+dynamics: u = C t with C = W^-1 R (R^T W^-1 R)^-1. If each actuator's controller requests a force f
+independently, C R^T f has the same effect on the motion, but actuators do not work against each
+other.
 
 Source: Hufnagel and Mueller 2012, A projection method for the elimination of contradicting
 decentralized control forces in redundantly actuated PKM, IEEE Transactions on Robotics 28(3).

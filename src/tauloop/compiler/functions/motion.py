@@ -1,7 +1,7 @@
 """Programs of a given motion: coordinates, forces and regressors.
 
-Each starts from the state of the kinematics, whose velocities and accelerations are as given in
-the catalogue.
+Each program starts from the state of the kinematics, with the velocities and accelerations that the
+catalogue specifies.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def outputs_program(state: MotionState) -> Program:
     """Return the program of the outputs that the machine file defines.
 
     Raises:
-        AssemblyError: it defines none.
+        AssemblyError: the machine file defines no outputs.
     """
     if not state.mechanism.outputs:
         remedy = "add outputs to the machine file, such as `outputs: {height: z(tool)}`"
-        raise AssemblyError.of("outputs", "the machine file defines none", remedy)
+        raise AssemblyError.of("outputs", "the machine file defines no outputs", remedy)
     motion = state.motion(state.at_rest)
     outputs = output_values(state.mechanism, motion)
     return state.builder.finish({"q": state.configuration.q, "outputs": outputs})
@@ -72,9 +72,10 @@ def jacobian_program(state: MotionState, *, of: Entry) -> Program:
 def forward_dynamics_program(state: MotionState, *, loaded: bool = False) -> Program:
     """Return the program of accelerations under actuator forces: of given coordinates, and of all.
 
-    Inverse dynamics is affine in the accelerations. With a = G a_given + gamma, where gamma are
-    the accelerations of all coordinates at a_given = 0, M_r a_given = G^T (S u - M gamma - h),
-    M_r = G^T M G, solved by L D L^T. If `loaded`, payload and wrench at the tool are inputs.
+    Inverse dynamics is affine in the accelerations a = G a_given + gamma, where gamma are the
+    accelerations of all coordinates at a_given = 0. So M_r a_given = G^T (S u - M gamma - h) with
+    M_r = G^T M G, which is solved by L D L^T. If `loaded`, payload and wrench at the tool are
+    inputs.
     """
     force = state.builder.input("force", len(state.mechanism.actuators))
     G, bias = state.embedding, state.drift()
@@ -107,8 +108,8 @@ def free_accelerations(
 def inverse_dynamics_program(state: MotionState, *, loaded: bool = False) -> Program:
     """Return the program of forces u and multipliers lambda: S u + K^T lambda = M a + h.
 
-    The balance is on the moving coordinates. With redundant actuation u has the least sum of w u^2,
-    with w an input. If `loaded`, payload and wrench at the tool are inputs.
+    The balance is that of the moving coordinates. With redundant actuation, u minimizes the sum of
+    w u^2 with weights w as an input. If `loaded`, payload and wrench at the tool are inputs.
 
     Raises:
         AssemblyError: there are passive freedoms, whose motion the actuators cannot produce.
@@ -155,9 +156,9 @@ def regressor_program(state: MotionState, output: str) -> Program:
 def _leading_map(state: MotionState, output: str) -> ca.SX:
     """Return the matrix (m, n_v) from forces on all coordinates to those on leading motions w.
 
-    It is G_w^T with v = G_w w. For the given velocities x, v = G x and w = L x, so G_w = G L^-1. By
-    virtual work the actuator forces u have the resultants R^T u on w, with R = A G_w the actuator
-    velocities per unit of w. The resultants of preload are zero.
+    The matrix is G_w^T with v = G_w w. For the given velocities x, v = G x and w = L x, so
+    G_w = G L^-1. By virtual work, the actuator forces u have the resultants R^T u on w, where
+    R = A G_w are the actuator velocities per unit of w. The resultants of preload are zero.
     """
     assembly, G = state.assembly, state.embedding
     leading = state.transmission[list(assembly.leading), :]
@@ -189,7 +190,7 @@ def balanced_forces(state: MotionState, tau: ca.SX) -> tuple[ca.SX, ca.SX]:
 
 
 def require_actuated(assembly: Assembly) -> None:
-    """Raise if actuators alone cannot produce a given motion.
+    """Raise an error if actuators alone cannot produce a given motion.
 
     Raises:
         AssemblyError: there are passive freedoms.
@@ -207,19 +208,20 @@ def require_actuated(assembly: Assembly) -> None:
                 f"{', '.join(assembly.passive_names)}"
             ),
             (
-                "give the actuators' motion to hybrid inverse dynamics (`model.hybrid`, --entry actuators), "
-                "which gives the passive accelerations; or lock the passive degrees of freedom"
+                "use hybrid inverse dynamics with the actuators' motion (`model.hybrid`, --entry "
+                "actuators), which computes the passive accelerations; or lock the passive degrees "
+                "of freedom"
             ),
             file=mechanism.file,
         )
 
 
 def shared_forces(builder: ProgramBuilder, R: ca.SX, generalized: ca.SX, weight: ca.SX) -> ca.SX:
-    """Return forces u = W^-1 R (R^T W^-1 R)^-1 t: R^T u = t with the least sum of w u^2.
+    """Return forces u = W^-1 R (R^T W^-1 R)^-1 t, which solve R^T u = t with minimal sum of w u^2.
 
     Args:
-        builder: receives the solution.
-        R: actuator velocities per unit of the given ones (n_u, m), of rank m.
+        builder: program to which the solution is added.
+        R: actuator velocities per unit of the given velocities (n_u, m), of rank m.
         generalized: forces t (m, k) on the given velocities.
         weight: w (n_u,), positive.
     """
@@ -241,8 +243,8 @@ def momentum_program(state: MotionState) -> Program:
 def momentum_forces_program(state: MotionState) -> Program:
     """Return the program of forces and multipliers from the rate of the momenta.
 
-    S u + K^T lambda = p' + dH/dq. The momenta are an output too: the differences of a sampled
-    motion need those of the samples before and after.
+    S u + K^T lambda = p' + dH/dq. The momenta are also an output, because the differences of a
+    sampled motion need the momenta of the samples before and after.
     """
     rate = state.builder.input("momentum_rate", state.topology.n_v)
     terms = state.canonical(state.v)

@@ -1,13 +1,14 @@
-"""A sample of the generalized-momentum observer: external forces on the platform.
+"""One step of the generalized-momentum observer, which estimates external forces on the platform.
 
-With all velocities v = G w, where w are the given ones, momenta p = dT/dv, and Hamilton's equations
-p' + h = S u + K^T lambda + J^T f, the loops' multipliers do no work on G:
+All velocities are v = G w, where w are the given velocities. With momenta p = dT/dv, Hamilton's
+equations are p' + h = S u + K^T lambda + J^T f. The multipliers of the loops do no work on G, so
 
     s = G^T ((p - p_last) / T + h) - (A G)^T u,    F with (dx/dw)^T F = s,    r += (1 - exp(-K T)) (F - r),
 
-x' are the velocities of the platform, u the forces since the last sample, T seconds ago. The
-estimate r follows the external force as a first-order lag with gain K: no acceleration is measured
-or differentiated. The difference is half a sample old, an error of first order in T.
+x' are the velocities of the platform, and u are the forces since the last sample, T seconds ago.
+The estimate r follows the external force as a first-order lag with gain K. No acceleration is
+measured, and no velocity is differentiated. The difference of momenta is half a sample late, which
+is an error of first order in T.
 
 Source: De Luca and Mattone 2005, Sensorless robot collision detection and hybrid force/motion
 control (for open chains); Hamilton's equations after Miller (NUWAR paper), eqs. 3 to 8.
@@ -24,14 +25,14 @@ from tauloop.compiler.program import Program
 def momentum_observer_program(state: MotionState) -> Program:
     """Return the program of the estimate r (n,) and of the momenta (n_v,) for the next sample.
 
-    r is on the platform's velocities. With period zero, at the first sample, the estimate is
-    unchanged.
+    r are forces on the platform's velocities. At the first sample, whose period is zero, the
+    estimate does not change.
 
     Args:
         state: state at positions and velocities.
 
     Raises:
-        DescriptionError: a rod does not have a kinetic energy.
+        DescriptionError: the kinetic energy of a rod is not a function of its velocity.
     """
     builder, assembly, G = state.builder, state.assembly, state.embedding
     force = builder.input("force", len(state.mechanism.actuators))

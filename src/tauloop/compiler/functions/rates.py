@@ -1,8 +1,8 @@
 """Right-hand sides of simulations: rates of coordinates, applied forces, and powers.
 
 A rate program computes the rate of a state from the state and the applied forces. The last two
-entries are the power of actuators and tool wrench, and the power lost in friction; they balance the
-energy.
+entries are the power of actuators and tool wrench, and the power lost in friction. Their integrals
+are used to check the energy balance.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class RateProgram(ReprMixin):
     """A right-hand side.
 
     Attributes:
-        program: program from the state's parts, `force` and, if requested, `wrench` to `rate`,
-            `all_q` and `all_v`.
-        state: names and sizes of the state's parts, in order; work and loss (2) follow.
+        program: program that computes `rate`, `all_q` and `all_v` from the components of the state,
+            `force` and, if requested, `wrench`.
+        state: names and sizes of the state's components, in order; work and loss (2) follow.
         quaternions: start indices of unit quaternions in the state.
     """
 
@@ -47,13 +47,13 @@ def independent_rate_program(
 ) -> RateProgram:
     """Return the rate program of the independent coordinates.
 
-    Their accelerations a follow from M_r a = G^T (S u + J^T w - M gamma - h), M_r = G^T M G, where
-    gamma are the accelerations of all coordinates at a = 0, u the actuator forces and w the wrench
-    at the tool. See `forward_dynamics_program`.
+    Their accelerations a solve M_r a = G^T (S u + J^T w - M gamma - h) with M_r = G^T M G. gamma
+    are the accelerations of all coordinates at a = 0, u are the actuator forces, and w is the
+    wrench at the tool. See `forward_dynamics_program`.
 
     Args:
         assembly: the machine.
-        ports: its independent motion.
+        ports: ports of the platform's motion.
         formulation: formulation of the forces.
         with_wrench: whether a wrench at the tool is an input.
         free: names of the independent parameters that are inputs; the others are constants.

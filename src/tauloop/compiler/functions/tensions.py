@@ -1,10 +1,10 @@
 """Tensions of cables in programs, and the actuator forces that keep them within bounds.
 
 The tension of a rod is minus its multiplier. It is affine in the actuator forces: T = T_0 - C u.
-With redundant actuation, u = u_1 + N y with R^T u_1 = t and R^T N = 0. Among all y that keep least
-<= T <= greatest, and winches within their force limits, the one nearest to the wanted forces is
-taken (`nearest`). The wanted force of a winch holds its cable at the preload, p = (T_0 -
-preload)/c; that of other actuators is zero.
+With redundant actuation, u = u_1 + N y with R^T u_1 = t and R^T N = 0. The program chooses the y
+nearest to the desired forces (`nearest`) for which least <= T <= greatest, and winches are within
+their force limits. The desired force of a winch holds its cable at the preload,
+p = (T_0 - preload)/c; the desired force of other actuators is zero.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class LimitedWinch:
 
     Attributes:
         index: index among the actuators.
-        cable: index of its cable among the cables; the first of several.
-        ratio: tension of that cable per unit of force, positive.
-        tension: tension at the force limit, N.
+        cable: index, among the cables, of the first cable that the actuator winds.
+        ratio: tension of that cable per unit of the actuator's force, positive.
+        max_tension: tension of that cable at the force limit, N.
     """
 
     index: int
     cable: int
     ratio: float
-    tension: float
+    max_tension: float
 
 
 def limited_winches(mechanism: Mechanism) -> tuple[LimitedWinch, ...]:
@@ -50,7 +50,7 @@ def limited_winches(mechanism: Mechanism) -> tuple[LimitedWinch, ...]:
         if wound and np.isfinite(actuator.force):
             (cable, ratio), *_ = wound
             winches.append(
-                LimitedWinch(index=i, cable=cable, ratio=ratio, tension=ratio * actuator.force)
+                LimitedWinch(index=i, cable=cable, ratio=ratio, max_tension=ratio * actuator.force)
             )
     return tuple(winches)
 
@@ -62,8 +62,9 @@ class Tensions:
     Attributes:
         bounds: bounds by name of the rod, in the order of the rows.
         unforced: T_0 (k,), N.
-        pulls: C (k, n_u).
-        winches: for each cable the actuator that winds it; None without a single one.
+        pulls: C (k, n_u), the negative tension per unit of each actuator force.
+        winches: for each cable, the index of the actuator that drives this cable and nothing else;
+            None if there is no such actuator.
         limited: actuators that wind cables and have a force limit.
     """
 
@@ -78,7 +79,7 @@ class Tensions:
         return self.unforced - self.pulls @ force
 
     def wanted(self, preload: ca.SX) -> ca.SX:
-        """Return wanted actuator forces p (n_u,): winches hold preloads (k,), others exert none."""
+        """Return desired actuator forces p (n_u,): winches hold preloads (k,), others are zero."""
         wanted = ca.SX(self.pulls.size2(), 1)
         for k, winch in enumerate(self.winches):
             if winch is not None:
@@ -100,37 +101,43 @@ class Tensions:
                 rows.append(-change[k, :])
                 sides.append(tension[k] - bound.greatest)
         for winch in self.limited:
-            along, held = winch.ratio * directions[winch.index, :], winch.ratio * force[winch.index]
-            rows += [along, -along]
-            sides += [-winch.tension - held, held - winch.tension]
+            tension_change = winch.ratio * directions[winch.index, :]
+            tension_now = winch.ratio * force[winch.index]
+            rows += [tension_change, -tension_change]
+            sides += [-winch.max_tension - tension_now, tension_now - winch.max_tension]
         return ca.SX(ca.vertcat(*rows)), ca.SX(ca.vertcat(*sides))
 
 
 def winches(mechanism: Mechanism) -> tuple[int | None, ...]:
-    """Return for each cable the actuator that drives only its length, alone; None without one."""
+    """Return, for each cable, the index of the actuator that drives this cable and nothing else.
+
+    It is None if there is no such actuator, or if several actuators drive the cable.
+    """
     indices: list[int | None] = []
     for name in mechanism.cables:
         drivers = [
             i for i, actuator in enumerate(mechanism.actuators) if name in dict(actuator.drives)
         ]
-        alone = len(drivers) == 1 and len(mechanism.actuators[drivers[0]].drives) == 1
-        indices.append(drivers[0] if alone else None)
+        has_own_winch = len(drivers) == 1 and len(mechanism.actuators[drivers[0]].drives) == 1
+        indices.append(drivers[0] if has_own_winch else None)
     return tuple(indices)
 
 
 def multiplier_rows(assembly: Assembly, names: Sequence[str]) -> list[int]:
-    """Return the indices of rods' equations among the kept loop equations.
+    """Return the indices of rods' equations among the independent loop equations.
 
     Raises:
-        AssemblyError: a rod's equation was dropped, so its force is not determined.
+        AssemblyError: the equation of a rod is redundant, so its force is not determined.
     """
     elements = [assembly.loops.elements[i] for i in assembly.rows]
     AssemblyError.raise_if_any(
         Problem(
             where=name,
-            what="is a cable, but other rods and joints hold the same motion: its tension is not determined",
-            remedy="remove what holds the same degree of freedom, or give the cable a winch "
-            "(`telescopic` with an actuator); in a simulation, a stiffness",
+            what="is a cable, but other rods and joints constrain the same motion, so its tension "
+            "is not determined",
+            remedy="remove the redundant constraint, or drive the cable with a winch "
+            "(`telescopic: true` and an actuator); for simulation, you can instead give the cable "
+            "a stiffness",
             file=assembly.mechanism.file,
         )
         for name in names
@@ -143,7 +150,7 @@ def tensions(state: MotionState, tau: ca.SX) -> Tensions:
     """Return the tensions of the cables from the balance M a + h = S u + K^T lambda.
 
     Args:
-        state: state of the given motion; its program receives linear solutions.
+        state: symbolic state of the motion; linear solves are appended to its program.
         tau: tree forces M a + h (n_v,).
 
     Raises:

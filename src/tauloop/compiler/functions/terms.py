@@ -1,13 +1,13 @@
-"""Programs of a state without forces: terms of the equations of motion, tool, energies.
+"""Programs of a state without given forces: terms of the equations of motion, tool, energies.
 
-With v = G v_given and a = G a_given + (accelerations due to v), the balance S u + K^T lambda +
-J^T w = M a + h becomes, by virtual work,
+With v = G v_given and a = G a_given + (accelerations due to v), the balance
+S u + K^T lambda + J^T w = M a + h becomes, by virtual work,
 
-    R^T u + J_r^T w = M_r a_given + c + g + f,    M_r = G^T M G,  R = A G,  J_r = J G,
+    R^T u + J_r^T w = M_r a_given + c + g + f,    M_r = G^T M G,  R = A G,  J_r = J G.
 
 u are the actuator forces, w is the wrench at the tool, c are the Coriolis and centripetal forces,
-g gravity forces, and f friction and spring forces.
-Tensions as functions of forces are for optimizers that choose forces together with a motion.
+g are gravity forces, and f are friction and spring forces. The program of tensions as functions of
+forces serves optimizers that choose forces together with a motion.
 
 Source: Khalil and Ibrahim 2004, for the projection.
 """
@@ -86,7 +86,7 @@ def energies_program(state: MotionState) -> Program:
     """Return the program of the kinetic and the potential energy, J.
 
     Raises:
-        DescriptionError: a rod does not have a kinetic energy.
+        DescriptionError: the kinetic energy of a rod is not a function of its velocity.
     """
     parts = (state.mechanism, state.motion(state.v), state.entries)
     return state.builder.finish(
@@ -126,13 +126,14 @@ def platform_matrices_program(
 
     Args:
         state: state at positions and velocities; x' are the given velocities.
-        by_momentum: whether to use generalized momentum, or energies in Koditschek's form.
-        in_euler: whether matrices are on the rates of x, y, z, psi, theta, phi of a free platform,
-            not on the given velocities.
+        by_momentum: True for generalized momentum, False for energies in Koditschek's form.
+        in_euler: whether matrices belong to the rates of x, y, z, psi, theta, phi of a free
+            platform instead of the given velocities.
 
     Returns:
         The program of M, V (k m^2 numbers, matrix after matrix by columns), gravity (k m) and
-        cos(theta) of the Euler angles (else one), and the k labels (name, kind, part).
+        cos(theta) of the Euler angles (one if `in_euler` is False); and the k labels (name, kind,
+        part).
     """
     matrices = _virtual_platforms(state, by_momentum)
     cos_theta = ca.SX(1)
@@ -153,9 +154,10 @@ def platform_matrices_program(
 def velocity_matrices_program(
     state: MotionState, by_momentum: bool, in_euler: bool
 ) -> tuple[Program, tuple[tuple[str, str, str], ...]]:
-    """Return the program of the velocity matrices V and, `in_euler`, of those in Euler angles.
+    """Return the program of the velocity matrices V, with `in_euler` also of those in Euler angles.
 
-    It serves to count operations; arguments and labels are those of `platform_matrices_program`.
+    The program is used to count operations. Arguments and labels are those of
+    `platform_matrices_program`.
     """
     matrices = _virtual_platforms(state, by_momentum)
     outputs = {"V": _velocity_matrices(matrices)}

@@ -37,9 +37,9 @@ def tool_jacobian(
 
 
 def tool_load(motion: TreeMotion, mechanism: Mechanism, wrench: ca.SX, payload: ca.SX) -> ca.SX:
-    """Return forces on all velocities (n_v,) due to a payload, minus those of a wrench at the tool.
+    """Return forces on all velocities (n_v,) that move a payload, minus those of a wrench.
 
-    tau = J^T (w_p - w) with w_p = [m a_c - m g; I alpha + omega x I omega + m c x (a - g)] in the
+    tau = J^T (w_p - w), where w_p = [m a_c - m g; I alpha + omega x I omega + m c x (a - g)] in the
     tool's frame.
 
     Args:

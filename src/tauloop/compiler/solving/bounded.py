@@ -13,10 +13,10 @@ class Bounded:
     """The point nearest to the origin with G y >= h (see `nearest`).
 
     Attributes:
-        rows: name of G, by rows (n r).
-        sides: name of h (n).
-        solution: name of y (r).
-        count, size: n and r.
+        rows: name of the value G, stored by rows (n r).
+        sides: name of the value h (n).
+        solution: name of the value y (r).
+        count, size: number of conditions n, and size r of y.
     """
 
     rows: str
@@ -27,7 +27,7 @@ class Bounded:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Names of its inputs."""
+        """Names of the step's inputs."""
         return (self.rows, self.sides)
 
     def solve(self, values: dict[str, np.ndarray], n: int) -> np.ndarray:
@@ -40,7 +40,7 @@ class Bounded:
     def scalar_text(self) -> list[str]:
         """Return C lines for one sample, which add the violation to `residual`.
 
-        Without unknowns there are only conditions to check, and no array of rows or of the point.
+        Without unknowns, the code only checks conditions and needs no arrays of rows or points.
         """
         rows, point = (self.rows, self.solution) if self.size else ("room", "room")
         return [
@@ -51,7 +51,7 @@ class Bounded:
         ]
 
     def lanes_text(self) -> list[str]:
-        """Return C lines for a block of lanes, one after the other."""
+        """Return C lines that process the lanes of a block one after the other."""
         n, r = self.count, self.size
         read = [f"        for (int i = 0; i < {n * r}; ++i) rows[i] = {self.rows}[i][l];"]
         written = [f"        for (int i = 0; i < {r}; ++i) {self.solution}[i][l] = point[i];"]

@@ -1,20 +1,20 @@
 """Loop equations with a closed-form solution, which are recognized by numeric checks.
 
-One equation in one unknown: a rod's is solved by its difference vector d, which gives shorter code
-than its polynomial d.d - L^2.
+One equation in one unknown: the equation of a rod is solved by the difference vector d of its ends,
+which gives shorter code than the polynomial d.d - L^2.
 
-Two equations that locate a pin, at the intersection of two circles, or of a circle and a line:
-psi = p + M (cos b, sin b) = 0 with M^T M = rho^2 I states that a pin at p is on a circle of radius
-rho about the origin. |p|^2 = rho^2 is then one equation in the other unknown, like that of a rod of
-length rho. The pair follows: (cos b, sin b) = -M^T p / rho^2. M may rotate with the other unknown,
-as in a chain of angles that add up.
+Two equations that locate a pin at the intersection of two circles, or of a circle and a line:
+psi = p + M (cos b, sin b) = 0 with M^T M = rho^2 I means that a pin at p is on a circle of radius
+rho about the origin. |p|^2 = rho^2 is then one equation in the other unknown, like the equation of
+a rod of length rho. The pair follows from (cos b, sin b) = -M^T p / rho^2. M may rotate with the
+other unknown, as in a chain of angles that add up.
 
-As many spheres as unknown lengths (trilateration): with psi_i = x^T H x / 2 + g_i^T x + c_i and one
-constant H for all, the differences psi_i - psi_0 are linear. They give all unknowns as functions of
-one, u + w t, and psi_0 becomes a quadratic equation in t. The origin is the center of the first
-sphere, for short code and small numbers.
+An equal number of spheres and unknown lengths (trilateration): with psi_i = x^T H x / 2 + g_i^T x +
+c_i and the same constant H, the differences psi_i - psi_0 are linear. They determine all unknowns
+as functions u + w t of one unknown t, and psi_0 becomes a quadratic equation in t. The origin is at
+the center of the first sphere, which makes the code short and the numbers small.
 
-The slopes of the equations at a pose determine its root (`Branches`).
+The signs of the slopes of the equations at a pose determine the roots (`Branches`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tauloop.compiler.program import Evaluate, Program
 from tauloop.equations.assembly.closing import FirstNormalNumbers
 from tauloop.equations.values import BatchFunction, quantile
 
-#: Relative deviation, at random values of all symbols, up to which an equation has a form.
+#: Largest relative deviation, at random values of all symbols, of an equation from a form.
 FORM_TOLERANCE = 1e-9
 
 Symbols = tuple[ca.SX, ca.SX, ca.SX]
@@ -49,7 +49,7 @@ class PairForm:
         return PairForm(A=put_in(self.A), B=put_in(self.B), C=put_in(self.C))
 
     def solution(self, sign: float) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """Return cosine, sine and the discriminant A^2 + B^2 - C^2, on one of two branches."""
+        """Return cosine, sine and the discriminant A^2 + B^2 - C^2 of one of two branches."""
         r2 = self.A * self.A + self.B * self.B
         discriminant = r2 - self.C * self.C
         root = ca.sqrt(discriminant)
@@ -67,7 +67,7 @@ class PairForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuadraticForm:
-    """(x + half)^2 = square, or x = -half where square is None."""
+    """(x + half)^2 = square; or x = -half if square is None."""
 
     half: ca.SX
     square: ca.SX | None
@@ -79,21 +79,21 @@ class QuadraticForm:
         )
 
     def solution(self, sign: float) -> tuple[ca.SX, ca.SX]:
-        """Return the root and the discriminant, on one of two branches."""
+        """Return the root and the discriminant of one of two branches."""
         if self.square is None:
             return -self.half, ca.SX(1)
         root = ca.sqrt(self.square)
         return (root if sign > 0 else -root) - self.half, self.square
 
     def extremes(self) -> tuple[ca.SX, ca.SX]:
-        """Return the bounds of half the monic polynomial over all lengths; unbounded above."""
+        """Return bounds of half the monic polynomial over all lengths; the upper is infinite."""
         return ca.SX(0) if self.square is None else -self.square / 2, ca.SX(1e300)
 
 
 def pair_form(
     psi: ca.SX, difference: tuple[ca.SX, ca.SX] | None, symbols: Symbols, i: int, theta: Theta
 ) -> PairForm | None:
-    """Return the form A cos + B sin + C in the angle q_i, or None for another form.
+    """Return the form A cos + B sin + C in the angle q_i, or None if psi does not have it.
 
     For a rod with d = d0 + c dc + s ds, where dc and ds are perpendicular and of equal length:
     A = d0.dc, B = d0.ds, C = (d0.d0 + dc.dc - L^2)/2.
@@ -123,10 +123,10 @@ def pair_form(
 def quadratic_form(
     psi: ca.SX, difference: tuple[ca.SX, ca.SX] | None, symbols: Symbols, i: int, theta: Theta
 ) -> QuadraticForm | None:
-    """Return the quadratic (or linear) form in the length q_i, or None for another form.
+    """Return the quadratic (or linear) form in the length q_i, or None if psi does not have it.
 
-    For a rod with d = d0 + x e of constant unit direction e: half = d0.e, square = L^2 - |d0 - half
-    e|^2. For its own length L = x: square = d.d.
+    For a rod with d = d0 + x e and a constant unit direction e: half = d0.e,
+    square = L^2 - |d0 - half e|^2. For a rod of unknown length L = x: square = d.d.
     """
     x = symbols[0][i]
 
@@ -153,7 +153,7 @@ def quadratic_form(
 
 
 def _constant(expression: ca.SX) -> ca.SX:
-    """Return a sum of squares that is constant up to rounding, as a number."""
+    """Return a sum of squares as a number if it is constant up to rounding, else unchanged."""
     return ca.SX(ca.simplify(expression))
 
 
@@ -162,17 +162,17 @@ def agree(
 ) -> bool:
     """Return whether two expressions in q, c and s agree at random values.
 
-    Pairs (c, s) are those of angles.
+    Pairs (c, s) are cosines and sines of random angles.
 
     Args:
-        actual, modeled: the expressions (scalars).
+        actual, modeled: the two expressions (scalars).
         symbols: q, c and s.
         theta: free parameters, as symbols and as values.
-        angle: index of a coordinate whose value is consistent with its pair.
+        angle: index of a coordinate whose value is made consistent with its pair.
     """
     q_symbols, c_symbols, s_symbols = symbols
     function = ca.Function("form", [q_symbols, c_symbols, s_symbols, theta[0]], [actual, modeled])
-    # columns of 5 generic states
+    # columns of 5 random states
     random = FirstNormalNumbers()
     q = random.normal(size=(q_symbols.numel(), 5))
     angles = np.pi * random.normal(size=q.shape)
@@ -192,10 +192,10 @@ class CircleForm:
     """p + M (cos b, sin b) = 0 with M^T M = square I.
 
     Attributes:
-        p: the pin (2,), without the angle b.
-        M: the circle (2, 2).
+        p: position of the pin (2,), which does not contain the angle b.
+        M: matrix of the circle (2, 2).
         square: square of the radius.
-        is_constant: whether the radius is the same at all coordinates.
+        is_constant: whether the radius is constant.
     """
 
     p: ca.SX
@@ -210,7 +210,7 @@ class CircleForm:
 
     @property
     def difference(self) -> tuple[ca.SX, ca.SX] | None:
-        """Return the vector p and the length rho, as for a rod; None if the radius changes."""
+        """Return the vector p and the length rho, as for a rod; None if rho is not constant."""
         return (self.p, ca.sqrt(self.square)) if self.is_constant else None
 
     @property
@@ -220,10 +220,10 @@ class CircleForm:
 
 
 def circle_form(psi: ca.SX, symbols: Symbols, b: int, theta: Theta) -> CircleForm | None:
-    """Return the circle of angle b in two equations (2,), or None for another form.
+    """Return the circle of angle b in two equations (2,), or None if they do not have this form.
 
-    In a plane that is inclined to the base frame the circle appears as an ellipse: M M^T is then
-    not rho^2 I, but constant, and its Cholesky factor transforms the ellipse to a circle.
+    In a plane that is inclined to the base frame, the circle appears as an ellipse. Then M M^T is
+    constant, but not rho^2 I, and its Cholesky factor transforms the ellipse to a circle.
     """
     q, c, s = symbols
     turn = ca.vertcat(c[b], s[b])
@@ -247,13 +247,13 @@ def circle_form(psi: ca.SX, symbols: Symbols, b: int, theta: Theta) -> CircleFor
 
 
 def _upright(expression: ca.SX, symbols: Symbols) -> ca.SX:
-    """Return an expression with all coordinates and angles at zero."""
+    """Return the value of an expression at coordinates and angles of zero."""
     zero = ca.SX.zeros(symbols[0].numel())
     return ca.simplify(ca.substitute([expression], list(symbols), [zero, zero + 1, zero])[0])
 
 
 def _same(actual: ca.SX, modeled: ca.SX, symbols: Symbols, theta: Theta) -> bool:
-    """Return whether two matrices (2, 2) agree, off-diagonals relative to the first entry."""
+    """Return whether two matrices (2, 2) agree; off-diagonals relative to the first entry."""
     trace = actual[0, 0]
     pairs = [(0, 0), (1, 1), (0, 1)]
     return all(agree(trace + actual[i, j], trace + modeled[i, j], symbols, theta) for i, j in pairs)
@@ -262,7 +262,7 @@ def _same(actual: ca.SX, modeled: ca.SX, symbols: Symbols, theta: Theta) -> bool
 def _rounding(A: ca.SX) -> ca.SX | None:
     """Return the matrix (2, 2) that makes M M^T = A a multiple of the unit matrix.
 
-    The multiple is A's larger diagonal entry.
+    The factor is the larger diagonal entry of A.
     """
     first = ca.sqrt(A[0, 0])
     across = A[1, 0] / first
@@ -276,7 +276,7 @@ def _rounding(A: ca.SX) -> ca.SX | None:
     )
 
 
-#: Second derivatives of two spheres are equal if they differ by less than this fraction of the
+#: Second derivatives of two spheres count as equal if they differ by less than this fraction of the
 #: largest.
 SPHERE_TOLERANCE = 1e-14
 
@@ -287,9 +287,9 @@ class SphereForm:
 
     Attributes:
         center: center of the first sphere (n,).
-        H: second derivatives (n, n), numbers.
-        A: differences of the slopes, g_i - g_0, of all but the first (n - 1, n).
-        b: differences of the constants (n - 1,).
+        H: second derivatives (n, n), which are numbers.
+        A: differences of the slopes g_i - g_0 of the other spheres (n - 1, n).
+        b: differences of the constants c_i - c_0 (n - 1,).
         c: constant of the first sphere: minus half of its squared radius.
     """
 
@@ -309,14 +309,14 @@ class SphereForm:
 
 
 def sphere_form(psi: ca.SX, x: ca.SX) -> SphereForm | None:
-    """Return the form of equations psi (n,) in n unknowns x (symbols), or None for another form."""
+    """Return the form of equations psi (n,) in n unknowns x (symbols), or None."""
     slopes = ca.jacobian(psi, x)
     second = [ca.jacobian(slopes[i, :], x) for i in range(psi.numel())]
     if not all(H.is_constant() for H in second):
         return None
     H = ca.DM(second[0])
     size = float(ca.norm_inf(H))
-    # indefinite ones are hyperboloids, on which the quadratic along a line may lose its leading
+    # an indefinite H means hyperboloids, on which the quadratic along a line may lose its leading
     # term
     if np.linalg.eigvalsh(H.full()).min() <= SPHERE_TOLERANCE * size:
         return None
@@ -332,7 +332,7 @@ def sphere_form(psi: ca.SX, x: ca.SX) -> SphereForm | None:
 
 
 def sphere_slope(psi: ca.SX, x: ca.SX, last: int) -> ca.SX:
-    """Return the slope of the first sphere along the others' line, w_last = 1."""
+    """Return the slope of the first sphere along the line of the other equations, w_last = 1."""
     slopes = ca.jacobian(psi, x)
     n = x.numel()
     others = [j for j in range(n) if j != last]
@@ -342,8 +342,8 @@ def sphere_slope(psi: ca.SX, x: ca.SX, last: int) -> ca.SX:
     return ca.SX(slopes[0, :] @ w)
 
 
-#: A slope below this fraction of its usual size is zero: the pose is a dead center, where both
-#: roots are equal.
+#: A slope below this fraction of its usual size counts as zero: the pose is a dead center, where
+#: both roots are equal.
 DEAD = 1e-7
 
 
@@ -352,10 +352,10 @@ class Branches:
     """Slopes of the equations that are solved in closed form; their signs determine the roots.
 
     Attributes:
-        slopes: the program from "q" to "slopes", at nominal parameters.
-        typical: usual size of each (k,), over assembled states.
-        own: signs (k,) of the roots that a program takes: those of the first of these states, the
-            reference.
+        slopes: program that computes "slopes" from "q", at nominal parameters.
+        typical: usual size of each slope (k,) over assembled states.
+        own: signs (k,) of the roots that a program uses, which are those of the reference pose (the
+            first of these states).
     """
 
     slopes: Program
@@ -393,7 +393,7 @@ class Branches:
         return self.signs_of(self.slopes.run({"q": q}, len(q))[0]["slopes"])
 
     def signs_of(self, slopes: np.ndarray) -> np.ndarray:
-        """Return signs (N, k) from slopes (N, k); the program's own sign at a dead center."""
+        """Return signs (N, k) from slopes (N, k); at a dead center, the sign that is used."""
         return np.where(
             np.abs(slopes) > DEAD * self.typical, np.where(slopes >= 0, 1, -1), self.own
         )

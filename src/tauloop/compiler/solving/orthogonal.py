@@ -12,8 +12,8 @@ class Factors:
     """R = Q [T; 0] for a matrix R (n, m) of rank m: factors Q (n, n) and T (m, m).
 
     Attributes:
-        triangle: T, upper.
-        axes: vectors v (n,) of the reflections I - v b v^T, and their factors b.
+        triangle: upper triangular matrix T.
+        axes: vectors v (n,) of the reflections I - v b v^T, with the factors b.
     """
 
     triangle: ca.SX
@@ -45,7 +45,7 @@ class Factors:
 
     @property
     def rows(self) -> int:
-        """Rows of R."""
+        """Number of rows of R."""
         return int(self.axes[0][0].numel())
 
 
@@ -57,7 +57,7 @@ def factors(R: ca.SX) -> Factors:
     for j in range(m):
         x = ca.densify(A[j:, j])
         length = ca.sqrt(ca.dot(x, x))
-        pivot = -length * (2 * (x[0] >= 0) - 1)  # opposite sign to x, to avoid cancellation
+        pivot = -length * (2 * (x[0] >= 0) - 1)  # the sign is opposite to x to avoid cancellation
         v = ca.vertcat(ca.SX(j, 1), x[0] - pivot, x[1:])
         factor = 1 / (length * (length + ca.fabs(x[0])))
         for k in range(j + 1, m):

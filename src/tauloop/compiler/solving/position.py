@@ -1,13 +1,13 @@
-"""Position level: all coordinates from the given ones, block by block.
+"""Solution of the position problem: all coordinates from the given ones, block by block.
 
-One equation in one unknown has a closed-form solution: a quadratic in a length, or A cos q + B sin
-q = C for the pair (cos q, sin q), without the angle itself. So do two equations that locate a pin
-at the intersection of two circles, or of a circle and a line, and spheres that meet in a point. All
+These blocks have a closed-form solution: one equation in one unknown (a quadratic in a length, or
+A cos q + B sin q = C for the pair (cos q, sin q)); two equations that locate a pin at the
+intersection of two circles, or of a circle and a line; and spheres that intersect in a point. All
 other blocks are solved by Newton's method.
 
-The equations are the kept loop equations and norms of quaternions, with angles by cosine and sine.
-The full revolutions of an angle follow from the start values at a single pose, and from the previous
-sample along a motion: the angle nearest to them, a + 2 pi floor((near - a) / 2 pi + 1/2).
+The equations are the independent loop equations and the norms of quaternions, with angles expressed
+by cosine and sine. The full revolutions of an angle a are chosen so that it is nearest to the start
+value of a pose, or to the previous sample of a motion: a + 2 pi floor((near - a) / 2 pi + 1/2).
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import Values
 from tauloop.mechanism.model import Mechanism
 
-#: A redundant equation is open beyond this residual at the reference pose (characteristic lengths,
-#: rad); files with six digits cause a tenth of it.
+#: Residual (characteristic lengths, rad) above which a redundant equation is open at the reference
+#: pose. Numbers with six digits in a file cause a tenth of it.
 OPEN = 1e-5
-#: Singular values below the first fraction of the largest, and entries below the second, do not
-#: change the start of an iteration.
+#: Fractions of the largest value below which singular values, and entries, are ignored in the
+#: prediction of start values of an iteration.
 SLACK, NEGLIGIBLE = 1e-3, 1e-6
 
 
@@ -53,11 +53,13 @@ class PositionEquations:
     Attributes:
         q: coordinates (n_q,).
         c, s: cosines and sines (n_q,), used where the coordinate is an angle.
-        psi, scales: kept loop equations, then norms of unknown quaternions; phi = psi / scale.
+        psi, scales: independent loop equations, then norms of unknown quaternions; phi = psi /
+            scale.
         sizes: unit of each phi: the characteristic length, m, or one.
         names, elements: name and element of each phi.
-        differences: d from A to B and length L where a row is a rod's, d.d = L^2; else None.
-        redundant: name, element and residual, a pure number, of every other loop equation.
+        differences: vector d from A to B and length L for the equation d.d = L^2 of a rod; None for
+            other equations.
+        redundant: name, element and dimensionless residual of every redundant loop equation.
     """
 
     q: ca.SX
@@ -79,7 +81,7 @@ def position_equations(
     rows: tuple[int, ...],
     unknown: tuple[int, ...],
 ) -> PositionEquations:
-    """Return the kept loop equations, and a norm for every quaternion with an unknown component."""
+    """Return the independent loop equations, and norms of quaternions with unknown components."""
     n = topology.n_q
     q, c, s = ca.SX.sym("q", n), ca.SX.sym("c", n), ca.SX.sym("s", n)
     pairs = {i: (c[i], s[i]) for i in range(n) if topology.is_angle[i]}
@@ -126,13 +128,16 @@ def position_equations(
 def incidence(
     equations: PositionEquations, topology: Topology, unknown: tuple[int, ...]
 ) -> ca.Sparsity:
-    """Return which equation contains which unknown; an angle occurs by its cosine or sine."""
+    """Return the pattern of equations (rows) and the unknowns they contain (columns).
+
+    An equation contains an angle if it contains the cosine or sine of it.
+    """
     angles = _at_angles(equations, topology)
     return ca.sparsify(ca.jacobian(angles, equations.q)[:, list(unknown)]).sparsity()
 
 
 def _at_angles(equations: PositionEquations, topology: Topology) -> ca.SX:
-    """Return numerators in terms of q alone."""
+    """Return the equations psi as functions of q only."""
     angle = [i for i in range(topology.n_q) if topology.is_angle[i]]
     if not angle:
         return equations.psi
@@ -147,7 +152,7 @@ def _at_angles(equations: PositionEquations, topology: Topology) -> ca.SX:
 
 
 def entering_by_value(equations: PositionEquations, topology: Topology) -> set[int]:
-    """Return angles that gear equations contain directly, not by cosine and sine."""
+    """Return the angles that equations contain directly, not only by cosine and sine (gears)."""
     used = {symbol.element_hash() for symbol in ca.symvar(equations.psi)}
     return {
         i
@@ -161,12 +166,12 @@ TURN = 2.0 * np.pi
 
 
 def nearest_turn(angle: ca.SX, near: ca.SX) -> ca.SX:
-    """Return an angle plus full revolutions, nearest to another angle (rad)."""
+    """Return an angle plus the full revolutions that make it nearest to another angle (rad)."""
     return angle + TURN * ca.floor((near - angle) * (1.0 / TURN) + 0.5)
 
 
 def nearest_turns(q: np.ndarray, near: np.ndarray, turning: tuple[int, ...]) -> np.ndarray:
-    """Return coordinates (N, n_q) with some angles on the revolution nearest to others."""
+    """Return coordinates (N, n_q) with some angles in the revolution nearest to given values."""
     q = q.copy()
     turn_near(q, near, turning)
     return q
@@ -181,7 +186,7 @@ def turn_near(q: np.ndarray, near: np.ndarray, turning: tuple[int, ...]) -> None
 
 
 def continued(q: np.ndarray, turning: tuple[int, ...]) -> np.ndarray:
-    """Return coordinates (N, n_q) of consecutive samples, with continuous angles by index."""
+    """Return coordinates (N, n_q) of consecutive samples, with continuous angles at `turning`."""
     q, columns = q.copy(), list(turning)
     turns = np.round(np.diff(q[:, columns], axis=0) / TURN)
     q[1:, columns] -= TURN * np.cumsum(turns, axis=0)
@@ -193,8 +198,8 @@ class SolvedBlock:
     """Record of one block of the position problem.
 
     Attributes:
-        equations: names of its equations.
-        unknowns: names of the coordinates that it determines.
+        equations: names of the equations.
+        unknowns: names of the coordinates that the block determines.
         method: "quadratic", "cosine and sine", "two circles", "circle and line", "spheres", or
             "Newton".
     """
@@ -211,10 +216,10 @@ class Positions(ReprMixin):
     Attributes:
         configuration: all coordinates, in terms of the builder's symbols.
         blocks: records of the blocks.
-        slopes: slopes of every closed form, in the symbols of the equations; their signs determine
+        slopes: slopes of the closed forms, in the symbols of the equations; their signs determine
             the roots (see `Branches`).
-        symbols: symbols of these coordinates, cosines and sines.
-        turning: indices of the angles that are known by cosine and sine, up to full revolutions.
+        symbols: symbols of the coordinates, cosines and sines in the slopes.
+        turning: indices of the angles that the loops determine only up to full revolutions.
         turns_matter: whether the revolutions of such an angle affect other coordinates (a gear
             after a loop).
     """
@@ -240,14 +245,14 @@ def solve_positions(
     theta: tuple[ca.SX, np.ndarray],
     states: np.ndarray,
 ) -> Positions:
-    """Emit the steps that determine all coordinates from the given ones.
+    """Add the steps that compute all coordinates from the given ones.
 
     Args:
-        builder: receives the steps.
+        builder: program to which the steps are added.
         mechanism, topology, values: the machine.
-        rows: the loop equations kept.
+        rows: indices of the independent loop equations.
         fixed: known coordinates by index (symbols of the builder, or constants).
-        start: start values (n_q,) for Newton blocks; angles are on the revolution nearest to them.
+        start: start values (n_q,) for Newton blocks; angles are in the revolution nearest to them.
         reference: assembled reference coordinates (n_q,), which select the branch of closed forms.
         theta: free parameters, as symbols and as nominal values.
         states: assembled coordinates (M, n_q) of the builder's samples.
@@ -359,7 +364,7 @@ class _Solver:
             self._c[i], self._s[i] = ca.cos(value), ca.sin(value)
 
     def set_pair(self, i: int, c: ca.SX, s: ca.SX) -> None:
-        """Set an angle, on the revolution nearest to its start, by its cosine and sine."""
+        """Set an angle from its cosine and sine; it is in the revolution nearest to its start."""
         self._c[i], self._s[i] = c, s
         self._q[i] = nearest_turn(ca.atan2(s, c), self._start[i])
         self._add_turning(i)
@@ -396,7 +401,7 @@ class _Solver:
         )
 
     def watch_redundant(self) -> None:
-        """Add diagnostics for the redundant equations, which may be open in another posture."""
+        """Add diagnostics of the redundant equations, which may be open in another posture."""
         residuals = self._known(
             ca.vertcat(ca.SX(0, 1), *(residual for *_, residual in self._equations.redundant))
         )
@@ -411,13 +416,14 @@ class _Solver:
     def _known(
         self, expression: ca.SX, but: tuple[int, ...] = (), trial: tuple[int, ...] = ()
     ) -> ca.SX:
-        """Return the expression with all known values.
+        """Return the expression with all known values substituted.
 
-        The coordinates `but` stay symbols; those of `trial` have the values of an iteration.
+        The coordinates `but` remain symbols, and the coordinates `trial` have the values of an
+        iteration.
 
-        Coordinates of later blocks may appear in terms that cancel, so their values do not matter:
-        they are those of the reference pose. For instance, both ends of a rod between two bodies
-        of a carriage depend on the carriage's position.
+        Coordinates of later blocks may appear in terms that cancel. Their values do not matter, so
+        values of the reference pose are used. For example, both ends of a rod between two bodies of
+        a carriage depend on the carriage's position.
         """
         symbols = []
         values = []
@@ -432,7 +438,7 @@ class _Solver:
         return ca.SX(ca.substitute([expression], [ca.vertcat(*symbols)], [ca.vertcat(*values)])[0])
 
     def _value(self, letter: str, i: int, unknown: tuple[int, ...]) -> ca.SX:
-        """Return a known coordinate, cosine or sine; that of the reference pose if it is not known yet."""
+        """Return a coordinate, cosine or sine; the reference pose's value if not known yet."""
         if i in self._plain or i in self._turned or i in unknown:
             return {"q": self._q, "c": self._c, "s": self._s}[letter][i]
         return ca.SX(float(self._reference_values[letter][i]))
@@ -453,8 +459,8 @@ class _Solver:
             for a, b in (unknown, unknown[::-1])
             if self._topology.is_angle[b]
         ]
-        # the pin has to reach the larger circle, so that "too near" and "too far" have the user's
-        # meaning
+        # the pin must reach the larger circle, so that "too near" and "too far" in messages are
+        # right
         for circle, a, b in sorted(circles, key=lambda item: -self._radius(item[0])):
             if circle is None:
                 continue
@@ -517,7 +523,7 @@ class _Solver:
         )
 
     def _form(self, equation: _Equation, i: int) -> PairForm | QuadraticForm | None:
-        """Return the closed form of an equation in the unknown i; gear equations are linear."""
+        """Return the closed form of an equation in the unknown i, or None; gears are linear."""
         e = self._equations
         parts = (equation.psi, equation.difference, (e.q, e.c, e.s), i, self._theta)
         if not self._topology.is_angle[i]:
@@ -591,16 +597,16 @@ class _Solver:
         for j, i in enumerate(unknown):
             self.set_coordinate(i, solution[j])
             if self._topology.is_angle[i] and i not in self.by_value:
-                # the iteration may have made full revolutions; the equations contain its solution
-                # itself
+                # the iteration may have added full revolutions; equations still use its own
+                # solution
                 self._q[i] = nearest_turn(solution[j], self._start[i])
                 self._add_turning(i)
 
     def _predicted(self, rows: list[int], unknown: tuple[int, ...]) -> ca.SX:
-        """Return the start of Newton's method, moved along the tangent at the reference.
+        """Return the start of Newton's method, predicted along the tangent at the reference.
 
-        x = x_start - (dr/dx)^-1 (dr/dknown) (known - known_start). It saves a step of the iteration.
-        Angles that are known only by cosine and sine are skipped: they would cost an arctangent.
+        x = x_start - (dr/dx)^-1 (dr/dknown) (known - known_start). This saves one iteration. Angles
+        that are known only by cosine and sine are skipped, because they would cost an arctangent.
         """
         e, start = self._equations, self._start
         q = ca.SX.sym("q", e.q.numel())

@@ -1,7 +1,7 @@
-"""Assembly of a machine: closed loops, their rank and redundancy, the mobility, and the constants.
+"""Assembly of a machine: closed loops, their rank and redundancy, mobility, and constants.
 
-The decisions are made once, when the machine is built. They use the singular values of the
-unit-free loop Jacobian at many assembled states.
+These properties are determined once, when the machine is built, from the singular values of the
+dimensionless loop Jacobian at many assembled states.
 
 Source: Golub, Klema and Stewart 1976, Rank degeneracy and least squares problems: rank by a gap of
 singular values.
@@ -61,7 +61,7 @@ else:
         "tauloop.equations.assembly.freedoms.leading_drive", "leading_drive"
     )
 
-#: Smallest ratio of the last kept to the first dropped singular value for which a rank decision is
+#: Smallest ratio of the last singular value within the rank to the next one for which the rank is
 #: clear.
 RANK_GAP = 1e3
 #: Singular values below this fraction of the largest, with such a gap above them, come from rounded
@@ -70,9 +70,9 @@ ROUNDED_EQUATIONS = 1e-4
 
 
 def most_regular(sigma: np.ndarray) -> int:
-    """Return the state farthest from a loss of rank if the first state has lost some; else 0.
+    """Return the index of the most regular state if the first one has a loss of rank; otherwise 0.
 
-    A first state that has nearly lost rank counts as one that has.
+    A near loss of rank counts as a loss.
     """
     if sigma.shape[1] == 0 or not (sigma[:, 0] > 0).all():
         return 0
@@ -103,10 +103,11 @@ def common_rank(sigma: np.ndarray, findings: Problems) -> tuple[int, float]:
     if gap < RANK_GAP or (ranks != rank).any():
         findings.add(
             "loops",
-            f"the rank of the loop equations is unclear: it is {int(ranks.min())} to {rank} over the states "
-            f"tried, with a gap of {gap:.2g} between kept and dropped singular values (needs {RANK_GAP:.0g})",
-            "choose a reference pose away from singularities, and make joints that are meant to be "
-            "parallel or equal exactly so",
+            f"the rank of the loop equations is unclear: it is {int(ranks.min())} to {rank} over "
+            f"the states tried, and the ratio of singular values at the rank is {gap:.2g} (needs "
+            f"{RANK_GAP:.0g})",
+            "choose a reference pose away from singularities, and make joints exactly parallel or "
+            "equal that are meant to be so",
         )
     return rank, gap
 
@@ -114,9 +115,9 @@ def common_rank(sigma: np.ndarray, findings: Problems) -> tuple[int, float]:
 def nearly_repeated(
     sigma: np.ndarray, rank: int, constant: list[str], file: str
 ) -> tuple[Problem, ...]:
-    """Return the problem of loop equations that repeat others up to the digits of the file.
+    """Return the problem of loop equations that are redundant up to the digits of the file.
 
-    Such equations constrain freedoms that exact numbers would leave.
+    Such equations constrain degrees of freedom that exact numbers would leave free.
 
     Args:
         sigma: singular values (N, k), the largest first.
@@ -135,20 +136,20 @@ def nearly_repeated(
     first = int(weak[0]) + 1
     least, most, next_one = (f"{relative[0, k]:.2g}" for k in (rank - 1, first, first - 1))
     what = (
-        f"loop equations repeat others nearly, but not exactly: {rank - first} (singular values {least} to {most} "
-        f"of the largest, the next is {next_one}); they constrain degrees of freedom that exact numbers would leave; "
-        f"constant: {', '.join(constant) or 'none'}"
+        f"nearly, but not exactly, redundant equations: {rank - first} (singular values {least} to "
+        f"{most} of the largest, the next is {next_one}); they constrain degrees of freedom that "
+        f"exact numbers would leave free; constant coordinates: {', '.join(constant) or 'none'}"
     )
     remedy = (
-        "rounded numbers of a file do this, such as quaternions with six digits: write axes that are meant to be "
-        "parallel, and points that are meant to coincide, with 15 digits; or close these loops by joints that "
-        "constrain less"
+        "rounded numbers in a file cause this, such as quaternions with six digits: write axes "
+        "that are meant to be parallel, and points that are meant to coincide, with 15 digits; or "
+        "close these loops with joints that constrain less"
     )
     return (Problem(where="loops", what=what, remedy=remedy, file=file),)
 
 
 def null_space(K_scaled: np.ndarray, rank: int, free: list[int]) -> np.ndarray:
-    """Return orthonormal unit-free motions (N, n_v, mobility); velocities not in `free` are zero."""
+    """Return orthonormal dimensionless motions (N, n_v, mobility); only `free` velocities move."""
     n, c, n_v = K_scaled.shape
     motions = np.zeros((n, n_v, len(free) - rank))
     if c == 0:
@@ -159,9 +160,9 @@ def null_space(K_scaled: np.ndarray, rank: int, free: list[int]) -> np.ndarray:
 
 
 def motions_at(loops: Loops, q: np.ndarray, rank: int, locked: tuple[int, ...]) -> np.ndarray:
-    """Return motions (1, n_v, mobility) at a pose (1, n_q), as `null_space` does.
+    """Return motions (1, n_v, mobility) at a pose (1, n_q), as in `null_space`.
 
-    The result is empty (0, n_v, mobility) where the loops have a lower rank.
+    The result is empty (0, n_v, mobility) if the loops have a lower rank at this pose.
     """
     free = [i for i in range(loops.topology.n_v) if i not in locked]
     K = loops.scaled(loops.residuals(q)[1])
@@ -171,7 +172,10 @@ def motions_at(loops: Loops, q: np.ndarray, rank: int, locked: tuple[int, ...]) 
 
 
 def kept_rows(K_scaled: np.ndarray, rank: int) -> tuple[int, ...]:
-    """Return rows that are independent at all states, by pivoting; the first rows are preferred."""
+    """Return indices of rows that are independent at all states, chosen by pivoting.
+
+    The first rows are preferred.
+    """
     n, c, n_moving = K_scaled.shape
     if rank <= 0:
         return ()
@@ -181,7 +185,7 @@ def kept_rows(K_scaled: np.ndarray, rank: int) -> tuple[int, ...]:
     stacked = (preference[:, None, None] * K_scaled.transpose(1, 0, 2)).reshape(c, n * n_moving)
     triangle = np.asarray(
         np.linalg.qr(stacked.T, mode="r")
-    )  # the same pivots from a small matrix, which needs no threads
+    )  # a small matrix with the same pivots, which needs no threads
     order = independent_rows(triangle.T[None], c)
     first = sorted(order[:rank])
     if _are_independent(K_scaled[:, first]):
@@ -202,12 +206,15 @@ def _are_independent(rows: np.ndarray) -> bool:
     return bool((sigma[:, -1] > RANK_FLOOR * sigma[:, 0]).all())
 
 
-#: A coordinate is constant when no motion of unit size moves it by more than this.
+#: A coordinate is constant if no motion of unit size moves it by more than this.
 FROZEN_TOLERANCE = 1e-9
 
 
 def spread(values: np.ndarray) -> dict[str, float | None]:
-    """Return condition numbers (N,) at the reference pose, median and worst; None where infinite."""
+    """Return statistics of condition numbers (N,): reference pose, median and worst.
+
+    Infinite values are None.
+    """
     figures = {"reference": values[0], "median": quantile(values, 0.5), "worst": values.max()}
     return {name: float(value) if np.isfinite(value) else None for name, value in figures.items()}
 
@@ -219,31 +226,32 @@ class Assembly(PlainData, ReprMixin):
     Attributes:
         loops: the loop equations.
         q: assembled reference coordinates (n_q,).
-        residual: largest loop residual there, m.
-        states: assembled states (N, n_q) over which the rank was decided.
-        singular_values: unit-free singular values of K at those states (N, min(c, n_v)).
+        residual: largest loop residual at the reference pose, m.
+        states: assembled states (N, n_q) at which the rank was determined.
+        singular_values: dimensionless singular values of K at these states (N, min(c, n_v)).
         rank: rank of K.
-        gap: smallest ratio of the last kept to the first dropped singular value.
+        gap: smallest ratio of the last singular value within the rank to the next one.
         mobility: n_v - rank.
         frozen: indices of velocities that are zero in every motion.
-        rows: indices of the loop equations kept.
-        dropped: indices of the redundant ones.
-        independent: indices of the independent velocities: those that the file names, completed
-            where it names fewer.
+        rows: indices of the independent loop equations.
+        dropped: indices of the redundant loop equations.
+        independent: indices of the independent velocities: those that the file names, and further
+            ones if the file names too few.
         driven: indices of the velocities that actuators drive.
-        platform_condition: condition of the kept loops in the dependent velocities, platform motion
-            given (N,).
-        actuator_condition: condition of the map from independent to actuator velocities (N,); both
-            infinite where singular, and the reference pose first.
+        platform_condition: condition number (N,) of the independent loop equations in the dependent
+            velocities, with given platform motion; the reference pose is first, and infinite values
+            are singular.
+        actuator_condition: condition number (N,) of the map from independent to actuator
+            velocities, in the same order.
         actuator_rank: rank of the map from all motions to actuator velocities.
-        leading: indices of the actuators whose motion is given; with redundant actuation the others
-            follow them.
-        passive: indices of the passive velocities: they move while all actuators rest.
-        locked: indices of the velocities that are held on request; they are among the frozen.
-        substitute: the singularity of the pose in the file, where a regular pose is the reference
+        leading: indices of the actuators whose motion is given; with redundant actuation, the other
+            actuators follow them.
+        passive: indices of the passive velocities, which can move while all actuators rest.
+        locked: indices of the velocities that are locked on request; they are among `frozen`.
+        substitute: the singularity of the pose in the file, if a regular pose is the reference
             instead.
-        moved: notes that the reference pose differs from the file's (they are among the notes too).
-        findings: problems that keep the machine from working as described.
+        moved: notes that the reference pose differs from the file's; they are also in `notes`.
+        findings: problems because of which the machine does not work as described.
         notes: information for the user: passive freedoms, redundant actuation, coordinates chosen
             automatically.
 
@@ -294,7 +302,7 @@ class Assembly(PlainData, ReprMixin):
 
     @property
     def is_redundant(self) -> bool:
-        """Whether more actuators exist than freedoms that they move: forces are then not unique."""
+        """Whether there are more actuators than freedoms they move; then forces are not unique."""
         return len(self.leading) < len(self.loops.mechanism.actuators)
 
     @property
@@ -317,22 +325,22 @@ class Assembly(PlainData, ReprMixin):
 
     @property
     def multiplier_units(self) -> tuple[str, ...]:
-        """Units of the multipliers of the kept loop equations: N (lengths) or N m (directions)."""
+        """Units of the multipliers of independent loop equations: N (lengths), N m (directions)."""
         return tuple("N" if self.loops.is_length[i] else "N m" for i in self.rows)
 
     @property
     def spare(self) -> tuple[int, ...]:
-        """Indices of the actuators that follow the leading ones."""
+        """Indices of the redundant actuators, which follow the leading ones."""
         return tuple(i for i in range(len(self.loops.mechanism.actuators)) if i not in self.leading)
 
     @property
     @in_json("redundant_actuators")
     def spare_actuators(self) -> tuple[str, ...]:
-        """Names of the actuators that follow the leading ones."""
+        """Names of the redundant actuators, which follow the leading ones."""
         return tuple(self.loops.mechanism.actuators[i].name for i in self.spare)
 
     def loop_conditions(self, q: np.ndarray, known: Iterable[int]) -> np.ndarray:
-        """Return condition numbers (N,) of the unit-free loops in the unknown velocities.
+        """Return condition numbers (N,) of the dimensionless loops in the unknown velocities.
 
         Args:
             q: poses (N, n_q).
@@ -345,10 +353,10 @@ class Assembly(PlainData, ReprMixin):
         )
 
     def pose_conditions(self, q: np.ndarray, known: Iterable[int]) -> np.ndarray:
-        """Return condition numbers (N,) of poses: the larger of the loops' and the force map's.
+        """Return dimensionless condition numbers (N,) of poses.
 
-        Both are unit-free. The loops' is that of K in the unknown velocities; the force map is
-        [S K^T] of the leading actuators.
+        The result is the larger of two condition numbers: that of K in the unknown velocities, and
+        that of the force map [S K^T] of the leading actuators.
 
         Args:
             q: poses (N, n_q).
@@ -375,7 +383,7 @@ class Assembly(PlainData, ReprMixin):
     @property
     @in_json()
     def loop_equations(self) -> int:
-        """Number of loop equations, redundant ones included."""
+        """Number of loop equations, including redundant ones."""
         return len(self.loops.names)
 
     @property
@@ -397,10 +405,11 @@ class Assembly(PlainData, ReprMixin):
         return self._velocities(self.independent)
 
     def with_constant_coordinates(self) -> Assembly:
-        """Return the assembly with constant coordinates among the moving, and equations that hold them.
+        """Return the assembly in which only locked coordinates are frozen.
 
-        Only locked coordinates stay frozen. The forces of all kept equations then follow from the
-        balance on all other coordinates, also where loops alone keep them constant.
+        Coordinates that loops keep constant are then among the moving ones, with the equations that
+        keep them constant. So the balance on all other coordinates determines the forces of all
+        these equations.
         """
         free = [i for i in range(self.loops.topology.n_v) if i not in self.locked]
         _, K = self.loops.residuals(self.states)
@@ -417,7 +426,7 @@ class Assembly(PlainData, ReprMixin):
     @property
     @in_json("locked")
     def locked_names(self) -> tuple[str, ...]:
-        """Names of the velocities that are held on request."""
+        """Names of the velocities that are locked on request."""
         return self._velocities(self.locked)
 
     def _velocities(self, indices: Iterable[int]) -> tuple[str, ...]:
@@ -426,26 +435,26 @@ class Assembly(PlainData, ReprMixin):
 
 @fast_operators()
 def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
-    """Close the loops from the reference pose and decide rank, mobility and redundancy.
+    """Close the loops from the reference pose and determine rank, mobility and redundancy.
 
-    Where that pose is singular, a regular one nearby is the reference instead.
+    If that pose is singular, a regular pose nearby is the reference instead.
 
     Args:
         loops: the loop equations.
-        locked: velocities that are held at the assembled reference pose.
+        locked: indices of velocities that are locked at the assembled reference pose.
 
     Returns:
-        The closed reference pose with dependent and independent coordinates.
+        The assembly, with its reference pose and its choice of independent coordinates.
 
     Raises:
-        AssemblyError: nothing can move, or the loops cannot be closed at the given geometry; the
-            message reports which loops and by how much.
+        AssemblyError: nothing can move, or the loops cannot be closed with the given geometry; the
+            message lists the loops and their errors.
     """
     if not loops.topology.n_v:
         raise AssemblyError.of(
             "joints",
             "nothing can move: no joint and no rod has a degree of freedom",
-            "give a joint a type other than fixed",
+            "give at least one joint a type other than fixed",
             file=loops.mechanism.file,
         )
     wanted = tuple(i for i in named_independent(loops) if i not in locked)
@@ -476,7 +485,7 @@ def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
 
 
 def _around(loops: Loops, probe: Probe, state: int, locked: tuple[int, ...]) -> Probe:
-    """Return states around one of the states already found."""
+    """Return states around one of the states of a probe."""
     q, _ = close_loops(loops, probe.states[state : state + 1], held=locked)
     return probed(loops, q, locked)
 
@@ -489,7 +498,7 @@ def _decided(
     Args:
         loops: the loop equations.
         probe: the states.
-        start: coordinates (1, n_q) where the file starts.
+        start: start values (1, n_q) of the file.
         wanted, locked: velocities that the file names as independent, and locked velocities.
     """
     findings = Problems()
@@ -543,9 +552,9 @@ def _decided(
 
 
 def _whole_rotations(topology: Topology, still: list[int]) -> tuple[int, ...]:
-    """Return the velocities that stay zero; a rotation by quaternion counts with all three or none.
+    """Return the velocities that are always zero; of a quaternion, only all three together.
 
-    If a ball joint turns about one axis only, no number of its quaternion is constant, so its
+    If a ball joint rotates about only one axis, no component of its quaternion is constant, so its
     loop equations are kept.
     """
     partly = {
@@ -564,7 +573,7 @@ def _locked(loops: Loops, mobility: int) -> tuple[Problem, ...]:
         Problem(
             where=loops.mechanism.name,
             what="the machine is locked: mobility 0",
-            remedy="a geometry error of joints that must be parallel or equal may have locked it; compare the "
-            "singular values of the nominal machine",
+            remedy="geometry errors of joints that must be parallel or equal may have locked it; "
+            "compare the singular values with those of the nominal machine",
         ),
     )

@@ -1,8 +1,8 @@
 """Singular values and null spaces of matrices that consist of independent blocks.
 
-The loops of a large machine often form groups without common coordinates. The decomposition of
-each group alone costs far less than that of the whole matrix, whose cost is cubic. The blocks are
-the connected components of rows and columns with nonzero entries in any of a batch of matrices.
+The loops of a large machine often form groups without common coordinates. Decomposing each group
+separately costs far less than decomposing the whole matrix, whose cost is cubic. The blocks are the
+connected components of rows and columns with nonzero entries in at least one matrix of a batch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tauloop.common.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class EqualBlocks:
-    """EqualBlocks of equal size.
+    """Independent blocks of equal size.
 
     Attributes:
         rows: indices of the rows of each block (B, r).
@@ -113,13 +113,13 @@ def pseudo_solutions(
 def null_spaces(matrices: np.ndarray, rank: int) -> np.ndarray:
     """Return orthonormal bases (N, c, c - rank) of the null spaces of matrices (N, r, c).
 
-    The bases are those of the smallest singular values where matrices have a higher rank.
+    If a matrix has a higher rank, its basis belongs to the smallest singular values.
     """
     n, _, column_count = matrices.shape
     parts = independent_blocks(matrices)
     solved = [(blocks, *np.linalg.svd(blocks.of(matrices))[1:]) for blocks in parts]
     sizes = [_padded(s, blocks.columns.shape[1]) for blocks, s, _ in solved]
-    # `np.setdiff1d` would import masked arrays, which takes longer than the bases
+    # `np.setdiff1d` imports masked arrays, which takes longer than computing the bases
     is_free = np.ones(column_count, dtype=bool)
     for part in parts:
         is_free[part.columns.ravel()] = False

@@ -1,10 +1,10 @@
 """Closing of the loops from a reference pose, and walks to further assembled states.
 
 The loop equations of a joint that fixes directions (a weld, a hinge) require some directions to be
-perpendicular. This also holds at unwanted orientations, a third or half turn away. Where a joint
-closed at such an orientation, or did not close, the axes that must coincide are compared too
-(`loops.aligned`). Ranges of coordinates can also be equations, to close loops from afar within
-the limits.
+perpendicular. This is also true at wrong orientations, a third or half a revolution away. If a
+joint closes at such an orientation, or does not close, additional equations require axes to
+coincide (`loops.aligned`). Equations for the limits of coordinates help to close loops from a
+distant start within the limits.
 """
 
 from __future__ import annotations
@@ -31,48 +31,49 @@ if TYPE_CHECKING:
 else:
     (close_from_afar,) = late_functions("tauloop.equations.assembly.far_start", "close_from_afar")
 
-#: Loops count as closed below this residual, characteristic lengths (or pure number).
+#: Loops count as closed below this residual, characteristic lengths (or dimensionless).
 CLOSED = 1e-10
-#: Loops with a smaller residual are open because of rounded numbers in the file (six digits),
-#: characteristic lengths.
+#: Residual, in characteristic lengths, below which open loops are due to rounded numbers in the
+#: file (six digits).
 ROUNDED_NUMBERS = 1e-5
-#: Iterations that close loops stop at this residual, characteristic lengths (or pure number).
+#: Iterations that close loops stop at this residual, characteristic lengths (or dimensionless).
 RESIDUAL_ROUNDING = 1e-14
-#: Loops closed to this residual stop when a step leaves more than the second value's fraction of
-#: it: the rounding errors of long chains of links exceed `RESIDUAL_ROUNDING`.
+#: Below the first value, iterations stop if a step leaves more than the fraction in the second
+#: value of the residual, because rounding errors of long chains of links exceed
+#: `RESIDUAL_ROUNDING`.
 CHAIN_ROUNDING, STAGNATION_RATIO = 1e-12, 0.5
-#: Singular values of the unit-free Jacobian below this fraction of the largest do not steer the
-#: projection.
+#: Singular values of the dimensionless Jacobian below this fraction of the largest are ignored in
+#: the projection.
 PROJECTION_CUTOFF = 1e-6
 #: Singular values below this fraction of the largest belong to loops that are nearly redundant.
 WEAK_SINGULAR_VALUE = 1e-3
-#: Singular values below this fraction of the largest are zero regardless of the gap.
+#: Singular values below this fraction of the largest count as zero, regardless of the gap.
 RANK_FLOOR = 1e-9
-#: Axes that must coincide do so if they differ by less than this (unwanted orientations are a
-#: quarter turn or more away).
+#: Difference below which axes count as coincident. Wrong orientations are at least a quarter of a
+#: revolution away.
 AXIS_TOLERANCE = 1e-6
-#: Closing from afar: Gauss-Newton iterations, number of further starts, and their standard
-#: deviation (rad, or characteristic lengths).
+#: Closing from a distant start: number of Gauss-Newton iterations, number of further starts, and
+#: standard deviation of these (rad, or characteristic lengths).
 FAR_ITERATIONS, FAR_STARTS, START_SCATTER = 300, 12, 0.6
-#: Walks, steps per walk and step length (rad, or characteristic lengths) for the states over which
-#: the rank is decided.
+#: Number of walks, steps per walk and step length (rad, or characteristic lengths) for the states
+#: at which the rank is determined.
 WALK_COUNT, WALK_STEPS, WALK_STEP = 6, 6, 0.08
 
 
 def close_from_reference(
     loops: Loops, independent: tuple[int, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the assembled pose with the platform at the file's values, or the nearest one found.
+    """Return the assembled pose with the platform at the file's values, or the nearest pose found.
 
     The platform moves only if the loops do not close otherwise.
 
     Args:
         loops: the loop equations.
-        independent: velocities whose coordinates stay where the file puts them, if the loops close
-            there.
+        independent: velocities whose coordinates keep the file's values if the loops close there.
 
     Returns:
-        Coordinates (1, n_q) and the largest residual (1,), characteristic lengths (or pure number).
+        Coordinates (1, n_q) and the largest residual (1,), characteristic lengths (or
+        dimensionless).
     """
     start = np.array([loops.topology.reference])
     q, residual = close_loops(loops, start, held=independent)
@@ -88,7 +89,7 @@ def close_from_reference(
 def _facing_right(
     loops: Loops, start: np.ndarray, q: np.ndarray, residual: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a better closure, if there is one, of open loops or of wrongly oriented joints."""
+    """Return a better pose, if one is found, for open loops or wrongly oriented joints."""
     strict = aligned(loops) if loops.topology.cuts else loops
     if residual[0] <= CLOSED and strict.openings(strict.residuals(q)[0]).max() < AXIS_TOLERANCE:
         return q, residual
@@ -101,7 +102,7 @@ def _facing_right(
 
 
 def _attempts(loops: Loops, start: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
-    """Yield coordinates (1, n_q) and residuals: from short steps first, then from bolder ones."""
+    """Yield coordinates (1, n_q) and residuals of attempts, with short steps first."""
     q, residual = close_loops(loops, start, iterations=FAR_ITERATIONS)
     yield q, float(residual[0])
     for trial in (start, *scattered(loops, start)):
@@ -110,7 +111,7 @@ def _attempts(loops: Loops, start: np.ndarray) -> Iterator[tuple[np.ndarray, flo
 
 
 def scattered(loops: Loops, start: np.ndarray) -> list[np.ndarray]:
-    """Return further starts (1, n_q) around a pose at growing distances; always the same ones."""
+    """Return further starts (1, n_q) around a pose at growing distances; repeated calls agree."""
     rng = np.random.default_rng(0)
     spread = np.linspace(START_SCATTER / FAR_STARTS, START_SCATTER, FAR_STARTS)
     steps = (
@@ -120,10 +121,10 @@ def scattered(loops: Loops, start: np.ndarray) -> list[np.ndarray]:
 
 
 def _close_weakly(loops: Loops, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Close nearly redundant loops: steps along weak directions, each followed by closing the others again.
+    """Close nearly redundant loops by steps along weak directions, closing the others after each.
 
-    A small error of directions that should be parallel leaves a residual that only a large motion
-    along a curved valley removes; ordinary steps cannot follow the valley.
+    A small error of directions that should be parallel leaves a residual. Only a large motion along
+    a curved valley of the cost removes it, which ordinary steps cannot follow.
     """
     phi, K = loops.residuals(q)
     for _ in range(60):
@@ -155,9 +156,9 @@ def _close_strongly(loops: Loops, q: np.ndarray) -> np.ndarray:
 def _full_step(
     loops: Loops, phi: np.ndarray, K: np.ndarray, least: float, most: float = np.inf
 ) -> np.ndarray:
-    """Return the unit-free Gauss-Newton step (N, n_v) along some singular vectors.
+    """Return the dimensionless Gauss-Newton step (N, n_v) along some singular vectors.
 
-    These are the vectors whose singular values lie between two fractions of the largest.
+    Their singular values are between the fractions `least` and `most` of the largest one.
     """
     U, s, Vt = np.linalg.svd(loops.scaled(K), full_matrices=False)
     kept = (s >= least * s[:, :1]) & (s < most * s[:, :1])
@@ -179,8 +180,8 @@ def close_loops(
         held: indices of velocities whose coordinates do not move.
 
     Returns:
-        Coordinates (N, n_q) and largest residuals (N,), characteristic lengths (or pure numbers);
-        infinite where a start is too far away for finite numbers.
+        Coordinates (N, n_q) and largest residuals (N,), characteristic lengths (or dimensionless);
+        infinite if a start is too far away for finite numbers.
     """
     if not loops.names:
         return q, np.zeros(len(q))
@@ -202,7 +203,7 @@ def close_loops(
         trial_phi, trial_K = loops.residuals(trial)
         trial_cost = np.sum((loops.row_scale * trial_phi) ** 2, axis=1)
         is_better = trial_cost < cost[i]
-        # Rounding errors grow with the machine: stop when closed loops hardly close further.
+        # Rounding errors grow with the machine, so stop when the residual hardly decreases.
         gains_little = trial_cost > STAGNATION_RATIO**2 * cost[i]
         j = i[is_better]
         q[j], phi[j], K[j] = trial[is_better], trial_phi[is_better], trial_K[is_better]
@@ -235,26 +236,26 @@ def _along_singular_vectors(
 
 
 class NormalSource(Protocol):
-    """A source of normal numbers, such as `np.random.Generator`."""
+    """A source of normally distributed numbers, such as `np.random.Generator`."""
 
     def normal(self, *, size: tuple[int, int]) -> np.ndarray:
-        """Return normal numbers of a shape."""
+        """Return normally distributed numbers in an array of the given shape."""
         ...
 
 
 class FirstNormalNumbers:
-    """The normal numbers of ``np.random.default_rng(0)``, in order.
+    """The normally distributed numbers of ``np.random.default_rng(0)``, in order.
 
-    The first 1024, enough for 28 velocities, are in a file: importing `numpy.random` takes as long
-    as assembling a small machine.
+    The first 1024 numbers, enough for 28 velocities, are read from a file, because importing
+    `numpy.random` takes as long as assembling a small machine.
     """
 
     def __init__(self) -> None:
-        """Begin with the first number."""
+        """Start with the first number."""
         self._used = 0
 
     def normal(self, *, size: tuple[int, int]) -> np.ndarray:
-        """Return the next numbers, in an array of a shape."""
+        """Return the next numbers in an array of the given shape."""
         first, self._used = self._used, self._used + math.prod(size)
         numbers = stored_numbers()
         if self._used > len(numbers):
@@ -289,8 +290,9 @@ def random_walk(
         steps: number of steps per walk.
         step: size of a step, rad or characteristic lengths.
         locked: indices of velocities that stay zero.
-        mirrored: whether a step that takes a coordinate beyond a limit is mirrored at it; else the
-            whole step is skipped. Nearly all are skipped if many coordinates start at a limit.
+        mirrored: whether a coordinate that passes a limit is mirrored at the limit. Otherwise the
+            whole step is skipped, which happens to nearly all steps if many coordinates start at a
+            limit.
 
     Returns:
         States (walks * steps + 1, n_q), the start first.
@@ -345,16 +347,16 @@ def _misses(loops: Loops, q: np.ndarray) -> np.ndarray:
 
 
 def open_loops(loops: Loops, q: np.ndarray) -> list[Problem]:
-    """Return the problems of rods and joints that do not close at (1, n_q), largest error first."""
+    """Return the problems of loops that are open at a pose (1, n_q), the largest error first."""
     phi = _misses(loops, q)
     remedy = (
-        "check lengths and joint positions, or give a reference pose nearer to an assembled one"
+        "check lengths and joint positions, or give a reference pose nearer to an assembled pose"
     )
     if loops.openings(loops.residuals(q)[0]).max() < ROUNDED_NUMBERS:
         remedy = (
-            "rounded numbers in a file cause errors of this size: loops with redundant constraints close only with "
-            "exact numbers; write them with 15 digits, or remove redundant constraints (one contact point fewer, a "
-            "ball joint instead of a hinge)"
+            "rounded numbers in a file cause errors of this size: loops with redundant constraints "
+            "close only with exact numbers; write the numbers with 15 digits, or remove redundant "
+            "constraints (one contact point fewer, a ball joint instead of a hinge)"
         )
     worst: dict[str, tuple[float, bool]] = {}
     for element, value, is_length in zip(loops.elements, phi, loops.is_length, strict=True):
@@ -374,21 +376,22 @@ def open_loops(loops: Loops, q: np.ndarray) -> list[Problem]:
     ]
 
 
-#: Step lengths of the walks to further states, rad or characteristic lengths; states that differ
-#: by less than the tolerance are the same state.
+#: Step lengths of the walks to further states, rad or characteristic lengths; and the difference
+#: below which states count as equal.
 PROBE_STEPS, STATE_TOLERANCE = (WALK_STEP, 0.1 * WALK_STEP, 0.01 * WALK_STEP), 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """Assembled states around a pose, for decisions about the machine.
+    """Assembled states around a pose, at which properties of the machine are determined.
 
     Attributes:
         q: the pose (1, n_q), assembled.
-        residual: largest residual there, m.
+        residual: largest residual at the pose, m.
         states: states (N, n_q), the pose first.
-        K: unit-free Jacobians (N, c, n_v) there, without the columns of locked velocities.
-        sigma: their singular values (N, min(c, n_v)).
+        K: dimensionless Jacobians (N, c, n_v) at the states, without the columns of locked
+            velocities.
+        sigma: singular values of K (N, min(c, n_v)).
     """
 
     q: np.ndarray
@@ -398,16 +401,17 @@ class Probe:
     sigma: np.ndarray
 
     def standing_still(self, loops: Loops) -> tuple[Problem, ...]:
-        """Return the problem that all states are the same pose; empty if they differ."""
+        """Return the problem that all states are equal; empty if they differ."""
         if (loops.gaps(self.q, self.states) > STATE_TOLERANCE).any():
             return ()
         return (
             Problem(
                 where=loops.mechanism.name,
-                what=f"all {len(self.states)} poses tried around the reference pose equal it: nothing moves within"
-                " the limits, and rank, mobility and conditions decided at one pose are unreliable",
-                remedy="give a reference pose inside the limits, away from their ends, or widen them; a joint that "
-                "must not move is a fixed joint",
+                what=f"all {len(self.states)} poses tried around the reference pose equal it: "
+                "nothing moves within the limits, and rank, mobility and condition numbers from a "
+                "single pose are unreliable",
+                remedy="give a reference pose inside the limits, away from their ends, or widen "
+                "the limits; make joints that must not move fixed joints",
                 file=loops.mechanism.file,
             ),
         )
@@ -415,7 +419,7 @@ class Probe:
 
 @one_blas_thread()
 def probed(loops: Loops, q: np.ndarray, locked: tuple[int, ...]) -> Probe:
-    """Return states around an assembled pose (1, n_q), by shorter steps where limits are narrow."""
+    """Return states around an assembled pose (1, n_q); steps are shorter if limits are narrow."""
     states = q
     for step in PROBE_STEPS:
         states = random_walk(loops, q, FirstNormalNumbers(), step=step, locked=locked)

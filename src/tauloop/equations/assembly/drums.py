@@ -1,15 +1,14 @@
 """Lengths of lines that wind onto drums and sprockets, with exact rates.
 
-With x, y and z the end B of the line in the frame of the drum, whose axis is z, rho^2 = x^2 + y^2,
-the radius r and s = -1 for a clockwise line, else 1:
+The end B of the line has the coordinates x, y, z in the frame of the drum, whose axis is z. With
+rho^2 = x^2 + y^2, the radius r, and s = -1 for a clockwise line and s = 1 otherwise,
 
     length = sqrt(rho^2 - r^2 + z^2) + r (s atan2(y, x) - acos(r / rho))
 
-The root is the free tangent, the rest the arc from the x axis to the point where the line leaves the
-drum. A length counts from the point of the drum on its x axis; on the negative x axis
-(atan2 = 180 deg) the arc jumps by one revolution, which `kinematics.drum_jumps` reports. A
-displacement z along the axis lengthens the free tangent alone: the line leaves the drum in the
-plane of its frame.
+The root is the free tangent. The other term is the arc from the x axis, where the length starts, to
+the point where the line leaves the drum. On the negative x axis (atan2 = 180 deg) the arc jumps by
+one revolution, which `kinematics.drum_jumps` reports. A displacement z along the axis lengthens
+only the free tangent, because the line leaves the drum in the plane of its frame.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ def line_length(drum: Drum, frame: Mapping[str, Moving], d: Moving, values: Valu
 
     Args:
         drum: drum that the line winds onto.
-        frame: unit vectors along the axes of its frame, by letter.
-        d: vector from its center to the end of the line.
+        frame: unit vectors along the axes of the drum's frame, by letter.
+        d: vector from the drum's center to the end of the line.
         values: parameters.
     """
     position = ca.vertcat(*(ca.dot(frame[axis].x, d.x) for axis in "xyz"))
@@ -40,7 +39,7 @@ def line_length(drum: Drum, frame: Mapping[str, Moving], d: Moving, values: Valu
     length, slopes, bends = ca.substitute([length, slopes, bends], [B], [position])
 
     def speed() -> ca.SX:
-        """Return the velocity of the end in the axes of the frame, seen from the drum."""
+        """Return the velocity of the end relative to the drum, in the axes of its frame."""
         return ca.vertcat(
             *(ca.dot(frame[axis].rate, d.x) + ca.dot(frame[axis].x, d.rate) for axis in "xyz")
         )

@@ -1,4 +1,4 @@
-"""An assembled machine at another reference pose, with the same choice of coordinates and rows."""
+"""An assembled machine at another reference pose, with the same coordinates and loop equations."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def assembled_at(assembly: Assembly, q: np.ndarray) -> Assembly:
     """Return the assembly with its reference pose at other coordinates (n_q,), closed to rounding.
 
     Raises:
-        AssemblyError: the loops do not close there (the message reports which, and by how much), or
-            their rank differs.
+        AssemblyError: the loops do not close there (the message states their errors), or their rank
+            differs.
     """
     loops, start = assembly.loops, numbers(q, "start")[None, :]
     closed, residual = close_loops(loops, start, held=(*assembly.independent, *assembly.locked))
@@ -30,7 +30,8 @@ def assembled_at(assembly: Assembly, q: np.ndarray) -> Assembly:
     if rank != assembly.rank:
         raise AssemblyError.of(
             "start",
-            f"lies where the loops have rank {rank}; at the reference pose it is {assembly.rank}",
+            f"is a pose where the loops have rank {rank}; at the reference pose it is "
+            f"{assembly.rank}",
             "make it the reference pose of the machine file",
             file=loops.mechanism.file,
         )

@@ -1,8 +1,9 @@
 """Closing of loops from a distant start by a trust region, for imported machines.
 
-The neutral pose of an imported machine may be far from closed. Gauss-Newton steps whose damping
-only doubles or halves progress slowly along curved valleys. A trust region adapts its radius to the
-prediction error of each linear model (Branch, Coleman and Li 1999, as in SciPy) and succeeds.
+The loops of an imported machine may be far from closed at its neutral pose. Gauss-Newton steps with
+damping that only doubles or halves progress slowly along curved valleys. A trust-region method
+adapts the radius to the prediction error of each linear model (Branch, Coleman and Li 1999, as in
+SciPy) and converges.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ def close_from_afar(
 ) -> tuple[np.ndarray, float]:
     """Return the coordinates that close the loops best, from a start at any distance.
 
-    Minimizes |W phi(q)|^2 with W the row scales that make residuals unit-free. A minimum that does
-    not close the loops is returned as it is; its residual shows that they are open.
+    The function minimizes |W phi(q)|^2, where the row scales W make residuals dimensionless. If the
+    minimum does not close the loops, it is returned anyway; its residual shows that they are open.
 
     Args:
-        loops: the loop equations; those of `aligned` keep joints from closing upside down.
+        loops: the loop equations; the equations of `aligned` prevent wrong orientations of joints.
         q: start coordinates (n_q,).
         held: indices of velocities whose coordinates do not move.
 
     Returns:
-        Coordinates (n_q,) and the largest residual, characteristic lengths (or pure number).
+        Coordinates (n_q,) and the largest residual, characteristic lengths (or dimensionless).
     """
     topology, weight = loops.topology, loops.row_scale
     movable = [i for i in range(topology.n_v) if i not in held]
@@ -59,7 +60,7 @@ def close_from_afar(
         )
         return np.asarray(scaled[:, movable])
 
-    # imported late: it takes a tenth of a second and is rarely needed
+    # imported here, because the import takes a tenth of a second and is rarely needed
     from scipy.optimize import least_squares
 
     solution = least_squares(
@@ -97,6 +98,6 @@ def _rates(topology: Topology, step: np.ndarray) -> np.ndarray:
     return rates
 
 
-#: Angle, rad, below which the coefficients of the rotation vector's rate equal their limits to
-#: 1e-8. This is accurate enough for steps and avoids differences of nearly equal numbers.
+#: Angle, rad, below which the coefficients of the rotation vector's rate are replaced by their
+#: limits at zero, to avoid differences of nearly equal numbers. The error is 1e-8.
 SMALL_ANGLE = 1e-4

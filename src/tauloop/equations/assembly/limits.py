@@ -1,6 +1,6 @@
 """Check of poses and motions against limits: coordinates beyond a stop, and angles in degrees.
 
-Searches respect limits of both kinds (`Limits.room`); a given motion is checked against stops only.
+Searches respect limits of both kinds (`Limits.room`); a given motion is checked only against stops.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ else:
         "tauloop.equations.assembly.freedoms.cut_freedoms", "limited_cuts"
     )
 
-#: A coordinate is beyond a stop from this excess on (rad or characteristic lengths); less is a
-#: rounding error of a coordinate at the stop.
+#: Excess over a stop (rad or characteristic lengths) from which a coordinate is beyond it; a
+#: smaller excess is a rounding error.
 STOP_TOLERANCE = 1e-9
 #: Fraction of a range that searches for poses keep free at each end.
 LIMIT_MARGIN = 0.02
@@ -43,17 +43,17 @@ MAX_NAMED = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitViolation(PlainData):
-    """A coordinate that leaves its limits: the sample where it is farthest out, and the first one outside.
+    """A coordinate that exceeds its limits in some samples of a motion.
 
     Attributes:
-        coordinate: name of the coordinate, or of the joint if that is cut.
+        coordinate: name of the coordinate, or of a cut joint.
         unit: rad or m.
-        value: value at the farthest sample.
-        stop: the limit that it exceeds.
+        value: value at the sample that is farthest beyond the limit.
+        stop: the limit that is exceeded.
         kind: kind of the limit.
-        sample, first: indices of the farthest sample and of the first one outside.
-        time, first_time: times of these samples, s; None where samples have no times.
-        count, samples: number of samples outside, and of all samples.
+        sample, first: indices of the farthest sample and of the first sample beyond the limit.
+        time, first_time: times of these samples, s; None if samples have no times.
+        count, samples: number of samples beyond the limit, and number of all samples.
     """
 
     coordinate: str
@@ -76,13 +76,13 @@ class LimitViolation(PlainData):
 
     @property
     def short(self) -> str:
-        """Coordinate and distance beyond its limit, in deg or m, as a label in a picture."""
+        """Coordinate and distance beyond its limit, in deg or m, as a label in a plot."""
         factor, unit = (180.0 / np.pi, "deg") if self.unit == "rad" else (1.0, "m")
         return f"{self.coordinate} {factor * self.by:.3g} {unit} too far"
 
     @property
     def amount(self) -> str:
-        """Text on the value, the distance beyond the limit, and the samples, in deg or m."""
+        """Value, distance beyond the limit, and samples, in deg or m, as text."""
         factor, unit = (180.0 / np.pi, "deg") if self.unit == "rad" else (1.0, "m")
         end = {"stop": "stop", "drawing": "drawing range"}[self.kind]
         text = f"at {factor * self.value:.6g} {unit}, {factor * self.by:.4g} {unit} beyond its {end} at "
@@ -119,12 +119,12 @@ class Limits:
     """Limits of all coordinates of a machine, and of its cut joints.
 
     Attributes:
-        names, units: names of the limited coordinates; rad or m.
-        columns: their columns among the coordinates; cut joints come last and have no column.
-        lower, upper: their ranges (n,), SI; infinite at an open end.
-        scale: one radian, or the characteristic length of the machine, m (n,).
+        names, units: names of the n limited coordinates, and their units, rad or m.
+        columns: indices of the limited coordinates in q; cut joints come last and have no index.
+        lower, upper: lower and upper limits (n,), SI; infinite where there is no limit.
+        scale: unit of each coordinate (n,): one radian, or the machine's characteristic length, m.
         is_stop: whether the limits are stops (n,).
-        cuts: the cut joints; None where no joint is cut.
+        cuts: the cut joints; None if no joint is cut.
     """
 
     names: tuple[str, ...]
@@ -142,7 +142,7 @@ class Limits:
         return own if self.cuts is None else np.concatenate([own, self.cuts.positions(q)], axis=1)
 
     def of(self, kinds: tuple[LimitKind, ...]) -> np.ndarray:
-        """Return which coordinates have limits of these kinds (n,)."""
+        """Return whether each limited coordinate has limits of these kinds (n,)."""
         return np.array(
             [("stop" if stops else "drawing") in kinds for stops in self.is_stop], dtype=bool
         )
@@ -152,15 +152,15 @@ class Limits:
 
         Args:
             q: coordinates (N, n_q).
-            kinds: kinds of limits to respect; coordinates with others are infinitely far from
-                theirs.
+            kinds: kinds of limits to respect; the distance is infinite for coordinates with other
+                kinds of limits.
         """
         values = self.values(q)
         room = np.minimum(values - self.lower, self.upper - values)
         return np.asarray(np.where(self.of(kinds), room, np.inf))
 
     def margins(self, q: np.ndarray, kinds: tuple[LimitKind, ...] = LIMIT_KINDS) -> np.ndarray:
-        """Return the room (N, n) in units of `scale`, increased by `STOP_TOLERANCE`.
+        """Return the `room` (N, n) in units of `scale`, increased by `STOP_TOLERANCE`.
 
         Args:
             q: coordinates (N, n_q).
@@ -235,17 +235,17 @@ class Limits:
     def _is_outside(
         self, least: np.ndarray, greatest: np.ndarray, k: int | slice = slice(None)
     ) -> np.ndarray:
-        """Return whether values between these exceed limits of any kind; NaN does not."""
+        """Return whether ranges of values exceed limits of any kind; NaN does not."""
         rounding = STOP_TOLERANCE * self.scale[k]
         return np.asarray(
             (self.lower[k] - least > rounding) | (greatest - self.upper[k] > rounding)
         )
 
     def like_degrees(self, q: np.ndarray) -> tuple[str, ...]:
-        """Return the angles that look like degrees.
+        """Return the names of the angles that look like degrees.
 
         All values of such an angle exceed its limits, the median by more than the width of the
-        range, and all are within the limits when read in degrees.
+        range. All values would be within the limits if they were in degrees.
 
         Args:
             q: coordinates (n_q,), (N, n_q) or (N, T, n_q), rad.
@@ -271,11 +271,14 @@ class Limits:
         return tuple(self.names[k] for k in np.flatnonzero(suspect))
 
     def degrees_suspected(self, q: np.ndarray) -> tuple[Problem, ...]:
-        """Return the problem that angles of an unreachable motion (N, n_q) look like degrees."""
+        """Return a problem if angles of an unreachable motion (N, n_q) look like degrees."""
         names = self.like_degrees(q)
         if not names:
             return ()
-        what = f"all values of {', '.join(names)} lie far outside the limits, and inside when read as degrees"
+        what = (
+            f"all values of {', '.join(names)} are far outside the limits, but would be within "
+            "them in degrees"
+        )
         return (Problem(where="position", what=what, remedy="give angles in rad"),)
 
     evidence = old_attribute("evidence", "diagnostics")
@@ -285,8 +288,8 @@ class Limits:
     ) -> tuple[Diagnostic, ...]:
         """Return diagnostics of coordinates beyond their stops, and of those that look like degrees.
 
-        A machine without stops has no diagnostic of the first kind. The second exists only if some
-        angle looks like degrees.
+        A machine without stops has no diagnostic of the first kind. The second kind is returned
+        only if an angle looks like degrees.
 
         Args:
             q: coordinates (n_q,), (N, n_q) or (N, T, n_q), as in `beyond`.
@@ -313,8 +316,8 @@ class Limits:
                     LIKE_DEGREES,
                     len(names),
                     at_most=0.0,
-                    advice=f"all values of {', '.join(names)} lie far outside the limits, and inside when read as "
-                    "degrees: give angles in rad, or with their unit",
+                    advice=f"all values of {', '.join(names)} are far outside the limits, but "
+                    "would be within them in degrees: give angles in rad, or with their unit",
                 )
             )
         for name, kind in self.cuts.unseen if self.cuts is not None else ():
@@ -327,7 +330,7 @@ class Limits:
 
 
 def beyond_limits(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Return those diagnostics that report values beyond a stop, or that look like degrees."""
+    """Return the diagnostics that report values beyond a stop or angles that look like degrees."""
     return tuple(
         item
         for item in diagnostics
@@ -336,13 +339,13 @@ def beyond_limits(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 
 def require_within_limits(diagnostics: Iterable[Diagnostic]) -> None:
-    """Raise if a result has coordinates beyond a stop or angles that look like degrees.
+    """Raise an error if a result has coordinates beyond a stop or angles that look like degrees.
 
     Args:
         diagnostics: diagnostics of any result.
 
     Raises:
-        PoseError: coordinates are beyond a stop; the message reports which, by how much and where.
+        PoseError: coordinates are beyond a stop; the message states the amounts and samples.
     """
     remedy = (
         "stay within the stops, or correct the machine file: "
@@ -381,7 +384,7 @@ def limits_of(mechanism: Mechanism, topology: Topology) -> Limits:
 
 
 def _stops(freedom: Freedom) -> bool:
-    """Return whether a freedom has a stop (a cut joint may have a limit of speed only)."""
+    """Return whether a freedom has a stop; a cut joint may have only a speed limit."""
     return freedom.limit == "stop" and bool(np.isfinite([freedom.lower, freedom.upper]).any())
 
 
@@ -397,7 +400,7 @@ def coordinate_limits(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
 def excess(loops: Loops, q: np.ndarray) -> np.ndarray:
     """Return the excess of coordinates (..., n_q) over their limits, rad or m.
 
-    It is negative below the lower limit.
+    The excess is negative below the lower limit.
     """
     lower, upper = coordinate_limits(loops.topology)
     beyond = q - np.clip(q, lower, upper)
@@ -409,7 +412,7 @@ def excess(loops: Loops, q: np.ndarray) -> np.ndarray:
 def moved_inside(loops: Loops, q: np.ndarray) -> np.ndarray:
     """Return coordinates (..., n_q) with those beyond a limit moved inside.
 
-    They move to the middle of the range, or to its only limit.
+    A coordinate is moved to the middle of its range, or to its only limit.
     """
     lower, upper = coordinate_limits(loops.topology)
     bounded = np.isfinite(lower) & np.isfinite(upper)
@@ -419,9 +422,10 @@ def moved_inside(loops: Loops, q: np.ndarray) -> np.ndarray:
 
 
 def limited(loops: Loops) -> Loops:
-    """Return the loops with one more equation for every limited coordinate: its excess is zero.
+    """Return the loops with an equation for every limited coordinate: its excess is zero.
 
-    They serve to close the loops from afar; poses within the limits satisfy them.
+    These equations help to close the loops from a distant start. Poses within the limits satisfy
+    them.
     """
     topology = loops.topology
     lower, upper = coordinate_limits(topology)

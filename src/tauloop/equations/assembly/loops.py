@@ -1,9 +1,9 @@
 """Loop equations of a machine: conditions of rods and cut joints as functions of all coordinates.
 
 Every equation is one of three kinds: a distance (a rod), a component of the offset between two
-points, or the cosine of an angle between two directions. Residuals are in meters (pure numbers for
+points, or the cosine of an angle between two directions. Residuals are in meters (dimensionless for
 directions), so multipliers are forces in newtons (or moments in newton meters). Each equation has
-its rate and acceleration. `Loops` evaluates them on batches, for assembly and its checks.
+a first and a second rate. `Loops` evaluates the equations on batches, for assembly and its checks.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ from tauloop.mechanism.model import BASE, Coupling, Drum, Joint, Mechanism, Rod
 class ClosureRow:
     """One scalar loop equation phi = psi / scale = 0.
 
-    Programs solve with the polynomial psi and its rates, which cost less, and scale multipliers
-    afterwards.
+    Programs solve the polynomial psi and its rates, which cost fewer operations, and scale
+    multipliers afterwards.
 
     Attributes:
         element: name of the rod or cut joint.
-        what: the condition of that element, for messages.
+        what: condition that the element imposes, for messages.
         moving: psi with its rates.
-        scale: the length L of a rod (m), else one; psi = 0 is differentiated at constant scale.
-        is_length: whether phi is in meters (else a pure number).
-        difference: d from A to B of a rod; else None.
+        scale: length L of a rod, m; one for other elements. Derivatives of psi treat it as
+            constant.
+        is_length: whether phi is in meters; otherwise it is dimensionless.
+        difference: vector d from A to B of a rod; None for other elements.
     """
 
     element: str
@@ -67,7 +68,7 @@ class ClosureRow:
 
     @property
     def name(self) -> str:
-        """Element and condition, for messages."""
+        """Element and condition, as text for messages."""
         return f"{self.element}: {self.what}"
 
     @property
@@ -77,20 +78,21 @@ class ClosureRow:
 
     @property
     def rate(self) -> ca.SX:
-        """Rate of phi on the manifold, linear in v."""
+        """Rate of phi for closed loops, linear in v."""
         return self.psi_rate / self.scale
 
     @property
     def acceleration(self) -> ca.SX:
-        """Second rate of phi on the manifold, affine in a."""
+        """Second rate of phi for closed loops, affine in a."""
         return self.psi_acceleration / self.scale
 
 
 def closure(mechanism: Mechanism, motion: TreeMotion) -> tuple[ClosureRow, ...]:
-    """Return all loop equations of a mechanism: of rods, then cut joints, then couplings.
+    """Return all loop equations of a mechanism: of rods, then of cut joints, then of couplings.
 
-    A rod has phi = (d.d - L^2) / (2 L) with d from A to B; a line on a drum has phi = l - L (see
-    `line_length`); a coupling has phi = sum of ratio_j q_j - offset - sum of curve_i(q_i).
+    The equation of a rod is phi = (d.d - L^2) / (2 L) with d from A to B. The equation of a line on
+    a drum is phi = l - L (see `line_length`). The equation of a coupling is
+    phi = sum of ratio_j q_j - offset - sum of curve_i(q_i).
 
     A loop is closed in the frame of its carrier, the outermost body that carries both of its ends.
     So its equations contain only the coordinates of the loop itself.
@@ -111,7 +113,7 @@ def _loop_motions(motion: TreeMotion, closing: list[tuple[str, str, str]]) -> di
 
     Args:
         motion: the motion relative to the base.
-        closing: name, first and last body of every rod and cut joint.
+        closing: name, first body and last body of every rod and cut joint.
     """
     carriers: dict[str, str] = {}
     needed: dict[str, set[str]] = {}
@@ -190,10 +192,10 @@ def length_on_drum(rod: Rod, drum: Drum, motion: TreeMotion) -> Moving:
 
 
 def line_angles(loops: Loops, q: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the angles about their drums of the ends of lines (N,), rad, by rod.
+    """Return the angles (N,), rad, of the ends of lines about their drums, by rod.
 
-    They count from the x axis of the drum's frame, between -pi and pi. A line's length jumps by one
-    revolution of the drum at its negative x axis.
+    The angles are measured from the x axis of the drum's frame, between -pi and pi. At the negative
+    x axis, the length of a line jumps by one revolution of the drum.
     """
     mechanism = loops.mechanism
     motion = symbolic_motion(loops.topology, nominal(mechanism), is_moving=False)
@@ -211,7 +213,7 @@ def line_angles(loops: Loops, q: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def between(A: PointMotion, B: PointMotion) -> Moving:
-    """Return the vector from a point to another."""
+    """Return the vector from point A to point B."""
     return Moving(B.p - A.p, lambda: B.v - A.v, lambda: B.a - A.a)
 
 
@@ -250,7 +252,7 @@ def _product_row(joint: Joint, what: str, e: Moving, f: Moving, *, is_length: bo
 
 #: Conditions of each kind of cut joint: components of the offset in the parent frame that are zero
 #: ("all": the three components in the carrier's frame), and pairs (parent axis, child axis) of
-#: directions that stay perpendicular. "a" is the joint's axis, "u" and "w" are perpendicular to it.
+#: directions that are perpendicular. "a" is the joint's axis; "u" and "w" are perpendicular to it.
 _CONDITIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "fixed": ("all", ("xy", "yz", "zx")),
     "revolute": ("all", ("ua", "wa")),
@@ -299,11 +301,11 @@ class Loops(ReprMixin):
     """Residuals and Jacobians of all loop equations at given parameter values.
 
     Attributes:
-        mechanism: the machine, with its nominal parameter values, and ends of the joints that need
-            them (`with_ends`).
-        topology: its coordinates.
+        mechanism: the machine with its nominal parameter values, and with ends of the joints that
+            need them (`with_ends`).
+        topology: coordinates of the machine.
         names: name of every loop equation (c,).
-        elements: rod or joint of every loop equation.
+        elements: name of the rod or joint of every loop equation.
         is_length: whether each residual is in meters.
         function: q -> (phi, K by columns).
         acceleration: (q, v) -> bias k with K a = k.
@@ -343,7 +345,7 @@ class Loops(ReprMixin):
 
     @property
     def row_scale(self) -> np.ndarray:
-        """Factors (c,) that make residuals pure numbers: 1/length for residuals in meters."""
+        """Factors (c,) that make residuals dimensionless: 1/length for residuals in meters."""
         return np.where(self.is_length, 1.0 / self.length, 1.0)
 
     @property
@@ -357,13 +359,13 @@ class Loops(ReprMixin):
         return np.where(self.topology.is_length, self.length, 1.0)
 
     def openings(self, phi: np.ndarray) -> np.ndarray:
-        """Return the largest of the residuals (N, c) of each sample (N,), without units."""
+        """Return the largest dimensionless residual of each sample (N,), from residuals (N, c)."""
         return np.asarray(np.abs(self.row_scale * phi).max(axis=1, initial=0.0))
 
     def largest_residual(self, phi: np.ndarray) -> np.ndarray:
-        """Return the largest of the residuals (N, c) of each sample (N,), m.
+        """Return the largest residual of each sample (N,), m, from residuals (N, c).
 
-        Pure numbers are multiplied by the characteristic length.
+        Dimensionless residuals are multiplied by the characteristic length.
         """
         return self.length * self.openings(phi)
 
@@ -372,12 +374,12 @@ class Loops(ReprMixin):
         return np.asarray((np.abs(q - start) / self.coordinate_scale).max(axis=-1, initial=0.0))
 
     def scaled(self, K: np.ndarray) -> np.ndarray:
-        """Return unit-free Jacobians."""
+        """Return dimensionless Jacobians (N, c, n_v)."""
         return np.asarray(self.row_scale[:, None] * K * self.velocity_scale)
 
 
 def nominal(mechanism: Mechanism, symbols: Mapping[str, Any] | None = None) -> Values:
-    """Return nominal parameter values, some of them replaced by symbols."""
+    """Return nominal parameter values, with some replaced by symbols."""
     return Values({**mechanism.parameters.values, **(symbols or {})})
 
 
@@ -417,7 +419,7 @@ def loops(mechanism: Mechanism) -> Loops:
 def _coupling_equations(
     mechanism: Mechanism, topology: Topology, values: Values
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return ratios (n, n_v) and sums (n,) of the couplings at the nominal values."""
+    """Return ratios (n, n_v) and right-hand sides (n,) of the couplings at the nominal values."""
     gears = [coupling for coupling in mechanism.couplings if not coupling.curves]
     ratios = np.zeros((len(gears), topology.n_v))
     for row, gear in zip(ratios, gears, strict=True):
@@ -427,8 +429,8 @@ def _coupling_equations(
     return ratios, np.array(offsets, dtype=float)
 
 
-#: Axes of both frames that must coincide in a cut joint, in addition to perpendicular directions;
-#: "a": the joint's axis.
+#: Axes of both frames that must coincide in each kind of cut joint; "a" is the joint's axis. The
+#: perpendicular directions of the loop equations do not ensure this.
 _COINCIDENT = {
     "fixed": "xyz",
     "prismatic": "xyz",
@@ -443,9 +445,9 @@ _COINCIDENT = {
 def aligned(loops: Loops) -> Loops:
     """Return the loops with equations e_A - e_B = 0 for every axis that a cut joint's frames share.
 
-    Closed loops satisfy them unless a joint closed a third or half turn away, where its directions
-    are perpendicular too. They are redundant: they serve to close loops from afar and to detect
-    the orientation in which a joint closed.
+    Closed loops satisfy these equations, unless a joint closed with a wrong orientation, in which
+    its directions are perpendicular too. The equations are redundant. They help to close loops from
+    a distant start, and they show whether a joint closed with the right orientation.
     """
     if not loops.topology.cuts:
         return loops

@@ -1,11 +1,11 @@
 """Minimum-norm point under linear inequality constraints, for many samples.
 
-It gives the tensions of cables that share a load. |y|^2 is minimized subject to G y >= h by the
-dual method of Goldfarb and Idnani (1983). From the origin, the most violated condition is added;
-conditions whose multiplier would become negative are dropped, until none is violated. Every change
-increases the dual objective, so the method ends after a few changes. If no change is possible, the
-conditions contradict each other, and the method returns weights c >= 0 with G^T c = 0 and c.h > 0
-(Farkas).
+The method computes tensions of cables that share a load. It minimizes |y|^2 subject to G y >= h by
+the dual method of Goldfarb and Idnani (1983). Starting at the origin, it adds the most violated
+condition and drops conditions whose multiplier would become negative, until none is violated. Every
+change increases the dual objective, so the method ends after a few changes. If no change is
+possible, the conditions contradict each other, and the method returns weights c >= 0 with G^T c = 0
+and c.h > 0 (Farkas).
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 
-#: Violations up to this fraction of the largest right-hand side h are rounding errors: 5e-9 N of
-#: 500 N.
+#: Violations up to this fraction of the largest right-hand side h are rounding errors, for example
+#: 5e-9 N for 500 N.
 VIOLATION_TOLERANCE = 1e-11
-#: A condition depends on the active ones if they leave less than this fraction of the longest row.
+#: A condition depends on the active conditions if the part of its row that is orthogonal to theirs
+#: is shorter than this fraction of the longest row.
 DEPENDENCE_TOLERANCE = 1e-11
-#: Maximum number of changes; each adds or drops a condition, and a handful is usual.
+#: Maximum number of changes, each of which adds or drops a condition. Usually there are fewer than
+#: ten.
 MAX_CHANGES = 200
 #: Start of the search for a margin, relative to the largest right-hand side; a larger margin is
 #: unbounded.
@@ -36,8 +38,8 @@ class Nearest:
         point: y (N, r).
         multipliers: mu >= 0 (N, n) with y = G^T mu, and zero where G y > h.
         missed: largest violation of a condition relative to the largest right-hand side (N,).
-        weights: c >= 0 (N, n) with sum one and G^T c = 0 where the conditions contradict each
-            other; else zeros.
+        weights: c >= 0 (N, n) with sum one and G^T c = 0 if the conditions contradict each other;
+            otherwise zeros.
     """
 
     point: np.ndarray
@@ -117,7 +119,7 @@ class _NearestSearch:
         return True
 
     def _choose(self) -> None:
-        """Choose the most violated condition of each sample that is not adding one.
+        """Choose the most violated condition of each sample that is not already adding a condition.
 
         Samples without a violated condition are finished.
         """
@@ -151,9 +153,9 @@ class _NearestSearch:
 
 
 def _project(working: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the least-squares coefficients (N, n) of g in the active rows, and the rest (N, r).
+    """Return least-squares coefficients (N, n) of g in the active rows, and the remainder (N, r).
 
-    The projection is applied twice: one pass leaves rounding errors of the size of the
+    The projection is applied twice. A single projection leaves rounding errors proportional to the
     coefficients, which are large if active rows are almost parallel. A dependent condition would
     then count as independent.
     """
@@ -169,18 +171,19 @@ def _project(working: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def margin(rows: np.ndarray, rhs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest m for which some y satisfies G y >= h + m.
+    """Return the largest m for which a y with G y >= h + m exists.
 
-    Newton's method on the dual: weights c of conditions that contradict each other at m give the
-    bound -c.h, where the conditions become consistent. It ends when there is no contradiction.
+    Newton's method is applied to the dual problem. If conditions contradict each other at m, their
+    weights c give the next value -c.h, at which these conditions become consistent. The iteration
+    ends when there is no contradiction.
 
     Args:
         rows: G (N, n, r).
         rhs: h (N, n).
 
     Returns:
-        m (N,), negative where no y satisfies the conditions, infinite where nothing bounds it;
-        and the weights (N, n) that bound it, zero where nothing does.
+        m (N,), negative if no y satisfies the conditions, infinite if m has no bound; and the
+        weights (N, n) of the conditions that bound m, zero if m has no bound.
     """
     n = len(rows)
     scale = np.abs(rhs).max(axis=1, initial=0.0) + 1e-300

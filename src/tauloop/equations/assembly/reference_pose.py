@@ -1,14 +1,14 @@
 """Reference pose of a machine: the assembled pose within the limits nearest to its start values.
 
-Closing the loops gives the nearest assembled state, which may be the wrong one: the platform moved
-although the legs could reach it, an angle is off by full turns, or a coordinate exceeds its limits.
+Closing the loops gives the nearest assembled state, which may be wrong: the platform moved although
+the legs could reach it, an angle differs by full revolutions, or a coordinate exceeds its limits.
 In these cases the loops are closed from further starts, and the nearest resulting pose is used.
 
-The pose may be singular. The columns of N are all consistent unit-free motions of a pose (K N = 0).
-With P the rows of the independent velocities and A those of the actuators and passive freedoms, a
-pose is singular where P N, A N or K loses rank: the independent coordinates do not determine the
-machine, the actuators do not hold it, or paths of motion branch. A regular pose nearby is then the
-reference instead.
+The pose may be singular. The columns of N are all consistent dimensionless motions of a pose
+(K N = 0). P are the rows of the independent velocities, and A are the rows of the actuators and
+passive freedoms. A pose is singular if P N, A N or K loses rank: the independent coordinates do not
+determine the machine, the actuators do not hold it, or paths of motion branch. Then a regular pose
+nearby is the reference instead.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from tauloop.equations.assembly.loops import Loops, aligned
 from tauloop.equations.topology import integrate
 from tauloop.mechanism.model import LIMIT_KINDS
 
-#: A pose is singular if a kept singular value is below this fraction of the largest there, but not
-#: at other poses. A map has lost a direction if its smallest stretch is below this fraction of its
-#: largest over all states. Loops closed to 1e-10 locate a dead center to the square root of that,
-#: 1e-5; nearer poses may lie beyond it.
+#: A pose is singular if a singular value within the rank is below this fraction of the largest one,
+#: but not at other poses. A map has lost a direction if its smallest singular value is below this
+#: fraction of the largest over all states. Loops closed to 1e-10 locate a dead center only to the
+#: square root, 1e-5; nearer poses may be beyond it.
 NEARLY_SINGULAR = 1e-4
 
 
 #: Number of further starts, and standard deviation of their positions in characteristic lengths.
 RANDOM_STARTS, START_SPREAD = 40, 1.0
-#: Poses nearer than this are the same, rad or characteristic lengths.
+#: Distance below which poses count as equal, rad or characteristic lengths.
 POSE_TOLERANCE = 1e-5
 #: A start value that closing moves by less than this is intended, rad or characteristic lengths.
 INTENDED_MOVE = 0.35
@@ -64,8 +64,9 @@ class ReferencePose:
 
     Attributes:
         q: coordinates (1, n_q).
-        residual: largest residual there (1,), characteristic lengths (or pure number).
-        notes, findings: how limits were respected, and which limits could not be.
+        residual: largest residual (1,) at the pose, characteristic lengths (or dimensionless).
+        notes: notes on a change of the pose because of limits or further starts.
+        findings: limits that could not be respected.
     """
 
     q: np.ndarray
@@ -79,8 +80,7 @@ def reference_pose(loops: Loops, independent: tuple[int, ...]) -> ReferencePose:
 
     Args:
         loops: the loop equations.
-        independent: velocities whose coordinates stay where the file puts them, if the loops close
-            there.
+        independent: velocities whose coordinates keep the file's values if the loops close there.
     """
     start = np.array([loops.topology.reference])
     q, residual = close_from_reference(loops, independent)
@@ -102,17 +102,18 @@ def _from_further_starts(loops: Loops, moved: int, start: np.ndarray, poses: np.
     name = loops.topology.velocity_names[moved]
     return Problem(
         where="reference pose",
-        what=f"the loops close from the start values of the file only if {name} moves; it stays at its value, and "
-        f"the nearest of {len(poses)} poses found from further starts is the reference: {pose}",
+        what=f"from the start values of the file, the loops close only if {name} moves; it keeps "
+        f"its value, and the nearest of {len(poses)} poses found from further starts is the "
+        f"reference: {pose}",
         remedy="give a reference pose on the branch that you want",
         file=loops.mechanism.file,
     )
 
 
 def displacement(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Return the unit-free displacements (N, n_v) from one pose (1, n_q) to others (N, n_q).
+    """Return the dimensionless displacements (N, n_v) from one pose (1, n_q) to others (N, n_q).
 
-    Rotations are rotation vectors.
+    Rotations are given as rotation vectors.
     """
     topology = loops.topology
     way = np.zeros((len(q), topology.n_v))
@@ -138,7 +139,7 @@ def distance(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
 def distance_modulo_turns(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Return the `distance` (N,) without full revolutions.
 
-    An angle of half a revolution is the same in both directions.
+    Half a revolution has the same distance in both directions.
     """
     way, turns = displacement(loops, start, q), np.asarray(loops.topology.angular, dtype=bool)
     way[:, turns] = (way[:, turns] + np.pi) % (2 * np.pi) - np.pi
@@ -159,9 +160,9 @@ def closed_from_further_starts(
 
     Args:
         loops: loop functions of the machine.
-        start: coordinates (1, n_q). Held ones stay there, lengths scatter around them, and angles
-            are uniform.
-        held: indices of velocities whose coordinates stay.
+        start: coordinates (1, n_q). Random starts have lengths scattered around these, and
+            uniformly distributed angles.
+        held: indices of velocities whose coordinates keep their start values.
         count: number of random starts.
         searched: loops with additional equations, which are closed before the loops themselves.
     """
@@ -192,7 +193,10 @@ def closed_from_further_starts(
 
 
 def nearest_first(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Return poses (M, n_q) by distance from one (1, n_q); ties by larger coordinates."""
+    """Return poses (M, n_q) sorted by distance from a start (1, n_q).
+
+    Poses at equal distances are sorted by larger coordinates.
+    """
     away = np.round(distance(loops, start, q), 3)
     sizes = q / loops.coordinate_scale
     return q[np.lexsort((*(-np.round(column, 3) for column in sizes.T[::-1]), away))]
@@ -212,7 +216,7 @@ def _different(loops: Loops, q: np.ndarray) -> np.ndarray:
 def _on_the_nearest_turn(
     loops: Loops, start: np.ndarray, q: np.ndarray, residual: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return poses (N, n_q) with angles within half a revolution, where loops stay closed."""
+    """Return poses (N, n_q) with angles within half a revolution, if loops remain closed."""
     turns = np.where(loops.topology.is_angle, np.round((q - start) / (2 * np.pi)), 0.0)
     if not turns.any():
         return q, residual
@@ -243,8 +247,8 @@ def _within_limits(
             nearest, left = close_loops(loops, poses[:1])
             note = Problem(
                 where="reference pose",
-                what=f"closing the loops leads outside the limits: {exceeded}; another pose, within them, is the "
-                f"reference instead, the nearest of {len(poses)} that were found: "
+                what=f"closing the loops leads outside the limits: {exceeded}; the reference is "
+                f"another pose within them, the nearest of {len(poses)} that were found: "
                 + named_pose(loops, nearest[0], displacement(loops, start, nearest)[0]),
                 remedy="give a reference pose within the limits, on the branch that you want",
                 file=loops.mechanism.file,
@@ -253,14 +257,17 @@ def _within_limits(
     finding = Problem(
         where="reference pose",
         what=f"is outside the limits: {exceeded}; no assembled pose within them was found",
-        remedy="name a reference pose within the limits, or widen them",
+        remedy="give a reference pose within the limits, or widen them",
         file=loops.mechanism.file,
     )
     return ReferencePose(q=q, residual=residual, findings=(finding,))
 
 
 def named_pose(loops: Loops, q: np.ndarray, way: np.ndarray) -> str:
-    """Return a text with the values at a pose (n_q,) of the most displaced coordinates (n_v,)."""
+    """Return the most displaced coordinates of a pose (n_q,) with their values, as text.
+
+    `way` are the displacements (n_v,).
+    """
     topology = loops.topology
     moved = [
         i
@@ -280,10 +287,10 @@ def named_pose(loops: Loops, q: np.ndarray, way: np.ndarray) -> str:
 
 #: Effect of each kind of singularity.
 SINGULARITY_EFFECTS = {
-    "parallel": "the machine moves although all actuators rest",
-    "serial": "actuators move although the independent coordinates rest",
+    "parallel": "the machine can move while all actuators rest",
+    "serial": "actuators can move while the independent coordinates rest",
     "dead center": "an actuator or independent coordinate is at a turning point of its motion",
-    "constraint": "paths of motion branch off",
+    "constraint": "paths of motion branch",
 }
 
 
@@ -301,8 +308,8 @@ class Substitute(PlainData):
     Attributes:
         kinds: kinds of singularities, keys of `SINGULARITY_EFFECTS`.
         detail: coordinates or actuators at a dead center, or the rank of the loops.
-        condition: largest over smallest stretch of the worst map at the singular pose; infinite at
-            an exact singularity.
+        condition: condition number of the worst map at the singular pose; infinite at an exact
+            singularity.
         q: the singular pose (n_q,).
     """
 
@@ -313,8 +320,8 @@ class Substitute(PlainData):
 
     @property
     def text(self) -> str:
-        """The kinds of singularity and the condition number, as a text."""
-        return f"{in_words(self.kinds, self.detail)}; condition {self.condition:.3g} there"
+        """The kinds of singularity and the condition number, as text."""
+        return f"{in_words(self.kinds, self.detail)}; condition number {self.condition:.3g}"
 
     def note(
         self, loops: Loops, q: np.ndarray, independent: tuple[int, ...], condition: float
@@ -332,8 +339,8 @@ class Substitute(PlainData):
         pose = named_pose(loops, q, way)
         return Problem(
             where="reference pose",
-            what=f"is singular ({self.text}); a regular pose nearby is used instead, unless another pose is given: "
-            f"{pose} (condition {condition:.3g})",
+            what=f"is singular ({self.text}); a regular pose nearby is used instead, unless "
+            f"another pose is given: {pose} (condition number {condition:.3g})",
             remedy="give a regular reference pose, on the branch that you want",
             file=loops.mechanism.file,
         )
@@ -344,8 +351,8 @@ class Maps:
     """Maps from consistent motions to independent and to driven velocities, at many states.
 
     Attributes:
-        serial, parallel: P N and A N (N, m, m), unit-free.
-        names: names of the rows of each.
+        serial, parallel: P N and A N (N, m, m), dimensionless.
+        names: names of the rows of each map.
     """
 
     serial: np.ndarray
@@ -370,9 +377,9 @@ def maps_of(
 
 
 def weakness(matrices: np.ndarray) -> np.ndarray:
-    """Return the largest stretch over all states divided by the smallest of each state (N,).
+    """Return the largest singular value of all states over the smallest one of each state (N,).
 
-    It is at least one, and infinite where a map has lost a direction.
+    The ratio is at least one, and infinite where a map has lost a direction.
     """
     n, rows, m = matrices.shape
     if not m:
@@ -390,9 +397,9 @@ def constraint_substitute(probe: Probe, regular: int) -> Substitute:
     least = probe.sigma[0, ranks[regular] - 1]
     return Substitute(
         kinds=("constraint",),
-        detail=f"the loops have rank {ranks[0]} there and {ranks[regular]} around it"
+        detail=f"the loops have rank {ranks[0]} at this pose and {ranks[regular]} around it"
         if ranks[0] < ranks[regular]
-        else "the loops nearly lose rank there, and not around it",
+        else "the loops nearly lose rank at this pose, but not around it",
         condition=float(probe.sigma[0, 0] / least) if least > 0 else np.inf,
         q=probe.q[0],
     )
@@ -447,6 +454,6 @@ def lost(maps: Maps) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def standing(names: tuple[str, ...]) -> str:
-    """Return the text that coordinates or actuators do not move; empty without any."""
+    """Return the text that coordinates or actuators do not move; empty if there are no names."""
     verb = "stands" if len(names) == 1 else "stand"
     return f"{', '.join(names)} {verb} still" if names else ""

@@ -19,7 +19,7 @@ def singular_kind(assembly: Assembly, q: np.ndarray) -> str:
     states = np.concatenate([q[None, :], assembly.states])
     K = loops.scaled(loops.residuals(states)[1])
     if not np.isfinite(K).all():
-        return "of unknown kind: the coordinates there are unknown"
+        return "of unknown kind, because its coordinates are unknown"
     K[:, :, locked] = 0.0
     if assembly.rank:
         sigma = np.linalg.svd(K[:1], compute_uv=False)[0]

@@ -1,4 +1,4 @@
-"""Formulations of dynamics: all give the same tree forces M a + h of any mechanism."""
+"""Formulations of dynamics: all compute the same tree forces M a + h of a mechanism."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ else:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formulation:
-    """One method to compute the tree forces.
+    """A method of computing the tree forces.
 
     Attributes:
         name: name in commands and functions.
@@ -41,8 +41,8 @@ class Formulation:
             topology and parameter values; `Entries` contains the dynamic parameters, `parameters`
             and `pi`.
         idea: principle, in one sentence.
-        valid: machines and motions for which it is valid.
-        choose: when to use it.
+        valid: machines and motions for which the formulation is valid.
+        choose: purpose for which to choose the formulation.
         source: literature.
     """
 
@@ -57,38 +57,42 @@ class Formulation:
 NEWTON_EULER = Formulation(
     name="newton-euler",
     forces=tree_forces,
-    idea="Newton and Euler's equations of every body, carried to the coordinates by virtual work",
+    idea="Newton-Euler equations of every body, projected onto the coordinates by virtual work",
     valid="every mechanism",
     choose="the default: fewest operations, linear in π without differentiation",
     source="Khalil and Ibrahim 2007; Gantry-Tau paper, eq. 1",
 )
 
-#: All formulations, the default first. Tests, the table in the documentation and the commands'
-#: choices follow from it.
+#: All formulations, the default first. Tests, the table in the documentation and the choices of
+#: commands use this list.
 FORMULATIONS: tuple[Formulation, ...] = (
     NEWTON_EULER,
     Formulation(
         name="generalized-momentum",
         forces=generalized_momentum_forces,
-        idea="every body's force is the rate of its momentum in the base frame, mapped by its velocity Jacobian",
-        valid="every mechanism; where a rod without spin has unequal transverse inertias it follows the link frame, as "
-        "the RCID paper does, and differs from Newton-Euler",
-        choose="to see each body as an equivalent virtual platform, with its own I, V and G",
+        idea="the force on every body is the rate of its momentum in the base frame, projected by "
+        "its velocity Jacobian",
+        valid="every mechanism; for rods without spin and with unequal transverse inertias it uses "
+        "the link frame, as in the RCID paper, and differs from Newton-Euler",
+        choose="to describe each body as an equivalent virtual platform with matrices I, V and G",
         source="Lopes and Almeida 2008 (RCID paper), eqs. 12 to 73",
     ),
     Formulation(
         name="lagrange",
         forces=lagrange_forces,
         idea="derivatives of the kinetic and potential energy, velocity terms in Koditschek's form",
-        valid="mechanisms with a kinetic energy: not rods without spin that have unequal transverse inertias",
+        valid="mechanisms whose kinetic energy is a function of q and v: no rods without spin that "
+        "have unequal transverse inertias",
         choose="for proofs and passivity-based control: M' - 2 V is skew",
         source="Koditschek 1984; Poincaré 1901 for angular velocities",
     ),
     Formulation(
         name="hamilton",
         forces=hamilton_forces,
-        idea="rates of the momenta p = ∂T/∂v in the extended space, multipliers from the platform's rows",
-        valid="mechanisms with a kinetic energy; from sampled motion without accelerations, second order in the step",
+        idea="rates of the momenta p = ∂T/∂v of all coordinates; the rows of the platform "
+        "determine the multipliers",
+        valid="mechanisms whose kinetic energy is a function of q and v; sampled motion without "
+        "accelerations, with an error of second order in the step",
         choose="for measured or sampled motion whose accelerations are unknown or noisy",
         source="Miller (NUWAR paper), eqs. 1 to 8",
     ),

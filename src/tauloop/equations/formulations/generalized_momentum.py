@@ -21,12 +21,13 @@ def generalized_momentum_forces(
 ) -> ca.SX:
     """Return the generalized forces (n_v,) of a motion; see `newton_euler.tree_forces`.
 
-    tau = sum of J^T (d(I J v)/dt + C v) + dU/dq + friction, with u = J v the velocity of an inertia
-    in the base frame. C v is the part of a twist's moment due to the motion of its reference point.
+    tau = sum of J^T (d(I J v)/dt + C v) + dU/dq + friction, where u = J v is the velocity of an
+    inertia I in the base frame. C v is the part of the moment that is due to the motion of the
+    reference point of a twist.
 
-    Derivatives are taken with respect to internal symbols (`StateSymbols`). A rod with `spin: none`
-    moves its inertia in its link frame, as in the paper. If its transverse inertias differ, this is
-    not the force of Newton-Euler.
+    Derivatives are taken with respect to internal symbols (`StateSymbols`). The inertia of a rod
+    with `spin: none` moves with the link frame, as in the paper. If its transverse inertias differ,
+    the result differs from Newton-Euler.
 
     Args:
         mechanism: the machine.

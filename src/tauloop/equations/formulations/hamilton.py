@@ -23,7 +23,7 @@ class CanonicalTerms:
     Attributes:
         momentum: p = dT/dv (n_v,).
         rate: p' (n_v,), exact, from the accelerations of the motion.
-        remainder: dH/dq with Poincare's term and friction (n_v,), free of accelerations.
+        remainder: dH/dq with Poincare's term and friction (n_v,), independent of accelerations.
     """
 
     momentum: ca.SX
@@ -32,11 +32,12 @@ class CanonicalTerms:
 
 
 def canonical_terms(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> CanonicalTerms:
-    """Return the momenta, their rate and the other terms; dH/dq = -dL/dq (constant p, v).
+    """Return the momenta, their rates and the other terms of Hamilton's equations.
 
-    For angular velocities Poincare's term p x w is added to dH/dq. Derivatives are taken with
-    respect to internal symbols (`StateSymbols`). If the motion has no accelerations, `rate` is not
-    valid, but the other two terms are: two-point differences of a sampled motion give p'.
+    dH/dq at constant p equals -dL/dq at constant v. For angular velocities, Poincare's term p x w
+    is added to it. Derivatives are taken with respect to internal symbols (`StateSymbols`). If the
+    motion has no accelerations, `rate` is not valid, but the other two terms are. Then p' can be
+    computed as two-point differences of a sampled motion.
 
     Args:
         mechanism: the machine.
@@ -44,7 +45,8 @@ def canonical_terms(mechanism: Mechanism, motion: TreeMotion, entries: Entries) 
         entries: dynamic parameters.
 
     Raises:
-        DescriptionError: a rod does not have a kinetic energy.
+        DescriptionError: the kinetic energy of a rod is not a function of its velocity (see
+            `require_energy`).
     """
     state = StateSymbols(motion.topology)
     on_symbols = state.motion(motion.values)
@@ -65,9 +67,9 @@ def canonical_terms(mechanism: Mechanism, motion: TreeMotion, entries: Entries) 
 def hamilton_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
     """Return the generalized forces (n_v,) of a motion, with exact rates of momenta.
 
-    See `newton_euler.tree_forces`. tau = p' + dH/dq + friction. The multipliers of the loops follow
-    from the rows without an actuator (Miller's platform rows), and the actuator forces from the
-    other rows. Sorting [S K^T] into blocks finds this order automatically.
+    tau = p' + dH/dq + friction; see `newton_euler.tree_forces`. The rows without an actuator
+    (Miller's platform rows) determine the multipliers of the loops, and the other rows determine
+    the actuator forces. Sorting [S K^T] into blocks finds this order automatically.
 
     Args:
         mechanism: the machine.
@@ -75,7 +77,8 @@ def hamilton_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) 
         entries: dynamic parameters, SI.
 
     Raises:
-        DescriptionError: a rod does not have a kinetic energy.
+        DescriptionError: the kinetic energy of a rod is not a function of its velocity (see
+            `require_energy`).
     """
     terms = canonical_terms(mechanism, motion, entries)
     return terms.rate + terms.remainder

@@ -1,7 +1,7 @@
 """Tree forces by Lagrange's equations with Koditschek's form of the velocity terms.
 
-Source: Koditschek 1984; RCID paper, section 4 (the method it compares with); Poincare 1901 for
-angular velocities.
+Source: Koditschek 1984; RCID paper, section 4 (the method that the paper compares with); Poincare
+1901 for angular velocities.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from tauloop.mechanism.model import Mechanism
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KoditschekForm:
-    """Matrices of M a + V v + gravity = forces on all velocities of the tree, without friction.
+    """Matrices of M a + V v + gravity = tau, with one row per velocity of the tree.
+
+    Friction is not included.
 
     Attributes:
         M: mass matrix (n_v, n_v), symmetric.
-        M_rate: rate of M along the motion.
-        V: velocity terms (n_v, n_v); M' - 2 V is skew.
-        gravity: gradient of the potential energy (n_v,), springs included.
+        M_rate: time derivative of M along the motion.
+        V: matrix of the velocity terms (n_v, n_v); M' - 2 V is skew.
+        gravity: gradient of the potential energy of gravity and springs (n_v,).
     """
 
     M: ca.SX
@@ -35,7 +37,7 @@ class KoditschekForm:
 
 
 def koditschek_matrices(
-    state: StateSymbols, energy: ca.SX, of_freedoms: ca.SX
+    state: StateSymbols, energy: ca.SX, scalar_momentum: ca.SX
 ) -> tuple[ca.SX, ca.SX, ca.SX]:
     """Return the matrices (M, M', V) of a kinetic energy written in the symbols of a state.
 
@@ -45,13 +47,14 @@ def koditschek_matrices(
     Args:
         state: the symbols.
         energy: kinetic energy.
-        of_freedoms: part of the momenta (n_v,) without such a term (see `freedom_momentum`).
+        scalar_momentum: momenta (n_v,) of inertias on single degrees of freedom, to which
+            Poincare's term does not apply (see `freedom_momentum`).
     """
     momentum = ca.gradient(energy, state.v)
     M = ca.jacobian(momentum, state.v)
     M_rate = state.rate_at_constant_velocity(M)
     U = state.along_velocities(momentum).T
-    return M, M_rate, (M_rate + U.T - U) / 2 + state.poincare(momentum - of_freedoms)
+    return M, M_rate, (M_rate + U.T - U) / 2 + state.poincare(momentum - scalar_momentum)
 
 
 def koditschek_form(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> KoditschekForm:
@@ -65,15 +68,14 @@ def koditschek_form(mechanism: Mechanism, motion: TreeMotion, entries: Entries) 
         entries: dynamic parameters.
 
     Raises:
-        DescriptionError: a rod does not have a kinetic energy.
+        DescriptionError: the kinetic energy of a rod is not a function of its velocity (see
+            `require_energy`).
     """
     state = StateSymbols(motion.topology)
     on_symbols = state.motion(motion.values)
-    energy, of_freedoms = (
-        kinetic_energy(mechanism, on_symbols, entries),
-        freedom_momentum(on_symbols, entries),
-    )
-    matrices = koditschek_matrices(state, energy, of_freedoms)
+    energy = kinetic_energy(mechanism, on_symbols, entries)
+    scalar_momentum = freedom_momentum(on_symbols, entries)
+    matrices = koditschek_matrices(state, energy, scalar_momentum)
     gravity = state.gradient(potential_energy(mechanism, on_symbols, entries))
     M, M_rate, V, gravity = state.at([*matrices, gravity], motion)
     return KoditschekForm(M=M, M_rate=M_rate, V=V, gravity=gravity)
@@ -90,7 +92,8 @@ def lagrange_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) 
         entries: dynamic parameters, SI.
 
     Raises:
-        DescriptionError: a rod does not have a kinetic energy.
+        DescriptionError: the kinetic energy of a rod is not a function of its velocity (see
+            `require_energy`).
     """
     form = koditschek_form(mechanism, motion, entries)
     friction = friction_forces(mechanism, motion.topology, motion.values, motion.v, entries)

@@ -1,9 +1,11 @@
 """Equivalent virtual platforms: matrices M, V and a gravity vector g of each inertia, in one frame.
 
-f = M x'' + V x' + g is the force that a body or rod requires from the platform, so bodies can be
-compared and summed. The paper writes I for M, and G for g. Source: Lopes and Almeida (RCID paper),
-eqs. 24 to 33 (platform), 38 to 41 (actuators), 51 to 55 and 69 to 73 (links), 75 to 78 (gravity).
-Some printed signs are corrected: all signs follow from the definitions in `virtual_platforms`.
+f = M x'' + V x' + g is the force at the platform that moves a body or rod, so bodies can be
+compared and summed. The paper writes I for M, and G for g. Some printed signs are corrected: all
+signs follow from the definitions in `virtual_platforms`.
+
+Source: Lopes and Almeida (RCID paper), eqs. 24 to 33 (platform), 38 to 41 (actuators), 51 to 55 and
+69 to 73 (links), 75 to 78 (gravity).
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from tauloop.mechanism.model import Mechanism
 class VirtualPlatform:
     """Matrices of one inertia on the independent velocities x', without friction and springs.
 
-    V is not unique: V x' is the same by momentum and by energy, but M' - 2 V is skew only by
-    energy.
+    V is not unique. V x' is the same whether V follows from momentum or from energy, but M' - 2 V
+    is skew only if it follows from energy.
 
     Attributes:
         name: name of the body, rod, coordinate or motor.
@@ -69,10 +71,11 @@ def virtual_platforms(
 ) -> tuple[VirtualPlatform, ...]:
     """Return every inertia as a virtual platform, split into translation and rotation.
 
-    Translation is that of the mass center, and rotation is about it. By momentum, with u = J v the
-    velocity and v = G x': B = J G, M = B^T I B, V = B^T d(I B)/dt. By energy, with Koditschek's
-    V_tree: M = G^T M_tree G, V = G^T (V_tree G + M_tree G'); then M' - 2 V is skew. Derivatives are
-    taken with respect to internal symbols (`StateSymbols`).
+    Translation is the motion of the mass center, and rotation is about it. u = J v is the velocity
+    of an inertia I, and v = G x'. From generalized momentum: B = J G, M = B^T I B and
+    V = B^T d(I B)/dt. From energies, with Koditschek's V_tree: M = G^T M_tree G and
+    V = G^T (V_tree G + M_tree G'), so that M' - 2 V is skew. Derivatives are taken with respect to
+    internal symbols (`StateSymbols`).
 
     Args:
         mechanism: the machine.
@@ -80,10 +83,11 @@ def virtual_platforms(
         entries: dynamic parameters.
         G: embedding (n_v, m): velocities of all coordinates per unit of x'.
         G_rate: rate of G along the motion.
-        by_momentum: whether to use generalized momentum, or energies in Koditschek's form.
+        by_momentum: True for generalized momentum, False for energies in Koditschek's form.
 
     Raises:
-        DescriptionError: a rod does not have a kinetic energy, which the form by energies needs.
+        DescriptionError: the kinetic energy of a rod is not a function of its velocity; only if
+            energies are used (see `require_energy`).
     """
     if not by_momentum:
         require_energy(mechanism)
@@ -120,10 +124,10 @@ def _by_momentum(
 def _by_energy(
     state: StateSymbols, part: InertialElement, motion: TreeMotion, G: ca.SX, G_rate: ca.SX
 ) -> tuple[ca.SX, ca.SX]:
-    of_freedoms = (
+    scalar_momentum = (
         ca.gradient(part.energy, state.v) if part.kind == "rotor" else ca.SX(state.v.numel(), 1)
     )
-    M, _, V = koditschek_matrices(state, part.energy, of_freedoms)
+    M, _, V = koditschek_matrices(state, part.energy, scalar_momentum)
     M, V = state.at([M, V], motion)
     return G.T @ (M @ G), G.T @ (V @ G + M @ G_rate)
 

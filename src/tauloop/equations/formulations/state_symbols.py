@@ -19,9 +19,9 @@ from tauloop.equations.values import Values
 class StateSymbols:
     """Symbols x = (q, cosines, sines), v and a, with x' = N(x) v.
 
-    The cosine and sine of an angle are symbols in addition to the angle, with rates -s v and c v,
-    because closed forms yield the pair, not the angle. A quaternion rotates with the angular
-    velocity in its reference frame, q' = (0, w) q / 2.
+    The cosine c and sine s of an angle are symbols in addition to the angle, with rates -s v and
+    c v, because closed forms yield this pair, not the angle. The rate of a quaternion is
+    q' = (0, w) q / 2 with the angular velocity w in its reference frame.
 
     Attributes:
         v, a: velocities and accelerations (n_v,).
@@ -70,7 +70,7 @@ class StateSymbols:
         return ca.reshape(rate, expression.shape)
 
     def along_velocities(self, expression: ca.SX) -> ca.SX:
-        """Return the derivatives (k, n_v) of a column by direction of each velocity, (d/dx) N."""
+        """Return the derivatives (d/dx) N (k, n_v) of a column in the directions of velocities."""
         return ca.jacobian(ca.densify(expression), self._x) @ self.N
 
     def gradient(self, scalar: ca.SX) -> ca.SX:
@@ -80,9 +80,9 @@ class StateSymbols:
     def poincare(self, momentum: ca.SX) -> ca.SX:
         """Return the skew matrix P (n_v, n_v) with P v = p x w for every quaternion.
 
-        p is the quaternion's part of the momentum dT/dv. Angular velocities are not rates of
-        coordinates, so Lagrange's equations contain this term (Poincare 1901). With w in the
-        reference frame, d/dt dT/dw - w x dT/dw = N^T dT/dq + forces.
+        p are the components of the momentum dT/dv for the quaternion. Angular velocities are not
+        rates of coordinates, so Lagrange's equations contain this term (Poincare 1901). With w in
+        the reference frame, d/dt dT/dw - w x dT/dw = N^T dT/dq + forces.
         """
         n_v = self._topology.n_v
         P = ca.SX(n_v, n_v)

@@ -31,7 +31,7 @@ from tauloop.compiler.expressions import ProgramSpec
 from tauloop.compiler.program import Newton
 from tauloop.compiler.state import solve_diagnostics
 from tauloop.equations.assembly.closing import random_walk
-from tauloop.equations.ports import PLATFORM, Entry, by, force_port
+from tauloop.equations.ports import PLATFORM, Entry, force_port, jacobian_name
 from tauloop.export.c.export_library import library_files
 from tauloop.export.c.export_texts import Case, HeaderNotes, check_text, deviation, header_text
 from tauloop.export.c.exported_files import (
@@ -499,7 +499,8 @@ def _case(
     program = motion.program(spec)
     wanted = tuple(port for port in options.wanted(spec) if ports[port].size)
     if not options.outputs:
-        wanted += tuple(name for name in program.outputs if name.endswith(by("", "theta")))
+        ending = jacobian_name("", "theta")
+        wanted += tuple(name for name in program.outputs if name.endswith(ending))
     inputs = [*spec.inputs, *(["start"] * reads_start(program, wanted))]
     inputs += ["theta"] * bool(model.free)
     needed = {name for step in program.steps for name in step.inputs}

@@ -1,4 +1,4 @@
-"""Operation counts of every formulation for one machine, by quantity and part."""
+"""Operation counts of one machine by quantity, formulation and part of the machine."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import Model
 from tauloop.model.platform_matrices import SIX_FREEDOMS, OwnMassMatrix, VirtualPlatforms
 
-#: What is counted: name, program (its main output), and whether it depends on the formulation.
+#: Counted quantities: name, program with its main output, and whether the formulation matters.
 QUANTITIES = (
     ("positions", KINEMATICS[0], False),
     ("inverse dynamics", INVERSE_DYNAMICS, True),
     ("forward dynamics", FORWARD_DYNAMICS, True),
     ("regressor", REGRESSORS["actuators"], True),
 )
-#: What is counted of derivatives: values and all their Jacobians together.
+#: Counted derivatives: values together with all their Jacobians.
 DIFFERENTIATED = tuple(
     (f"{function.replace('_', ' ')} and Jacobians", specs[0], values)
     for (function, specs), values in zip(
@@ -49,14 +49,14 @@ DIFFERENTIATED = tuple(
 #: Inverse dynamics along a sampled motion, without accelerations: momenta, their two-point
 #: differences, forces.
 SAMPLED = "hamilton, sampled"
-#: Matrix V(x, x') of the platform's Coriolis and centripetal terms, by parts, in the frames in
-#: which it may be written.
+#: Matrix V(x, x') of the platform's Coriolis and centripetal terms, and the frames in which it can
+#: be written. It is counted for parts of the machine.
 VELOCITY_MATRIX = "velocity matrix"
 BASE_FRAME, EULER = "base frame", "Euler angles"
-#: Lagrange's form by differentiating the platform's own mass matrix M(x), as the RCID paper does.
+#: Lagrange's equations by differentiating the platform's mass matrix M(x), as in the RCID paper.
 ON_PLATFORM = "lagrange on the platform"
-#: All parts together, with shared expressions computed once; and the sum of the parts' own counts,
-#: with rods counted as alike.
+#: All parts together, with shared expressions computed once; and the sum of separate counts of the
+#: parts, in which all rods count like the first one.
 ALL, ADDED_UP = "all", "all, added up"
 
 #: Formulations of velocity matrices.
@@ -65,7 +65,7 @@ IN_PARTS = ("lagrange", "generalized-momentum")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Operations of one quantity by one formulation, with frame and part of velocity matrices."""
+    """Operations of one quantity in one formulation; velocity matrices have a frame and a part."""
 
     quantity: str
     formulation: str
@@ -76,7 +76,7 @@ class Cost:
 
     @property
     def total(self) -> int:
-        """All operations outside Newton loops."""
+        """Number of all operations outside Newton loops."""
         return sum(self.once.values())
 
 
@@ -88,17 +88,17 @@ def costs(
     on_platform: bool = False,
     progress: Progress | None = None,
 ) -> tuple[tuple[Cost, ...], dict[str, str]]:
-    """Return operations of all quantities by all formulations, with constant parameters.
+    """Return the operations of all quantities in all formulations, with constant parameters.
 
     Args:
         mechanism: the machine.
-        entry: which motion is given; velocity matrices are the platform's.
+        entry: which motion is given; velocity matrices are always those of the platform.
         derivatives: whether to count functions with their Jacobians too.
-        on_platform: whether to count Lagrange's form on the platform too.
+        on_platform: whether to count Lagrange's equations in platform coordinates too.
         progress: function to call with the completed and the total work.
 
     Returns:
-        The costs, and what was not counted with the reason.
+        The costs; and the quantities that could not be counted, each with the reason.
 
     Raises:
         AssemblyError: the machine does not work as described.
@@ -169,9 +169,9 @@ def costs(
 
 
 def _sampled_cost(catalogue: Catalogue) -> Cost:
-    """Return the cost of forces and momenta of a sample, p' = (p[n+1] - p[n-1]) (1 / 2 dt).
+    """Return the cost of the forces and momenta of one sample, p' = (p[n+1] - p[n-1]) (1 / 2 dt).
 
-    This is Miller's method, which is exact to second order.
+    This is Miller's method, whose error is of second order in dt.
     """
     program = catalogue.program(MOMENTUM_FORCES)
     counts = output_operations(program, "force", "momentum")
@@ -193,7 +193,7 @@ def _frames(ports: EntryPorts) -> tuple[str, ...]:
 def _velocity_matrices(
     catalogue: Catalogue, formulation: str, frames: tuple[str, ...], progress: Progress
 ) -> Iterator[Cost]:
-    """Return the costs of the velocity matrices in all frames, from one set of expressions."""
+    """Yield the costs of the velocity matrices in all frames, from one set of expressions."""
     state = catalogue.state("velocity_matrices", 1)
     by_momentum = formulation != "lagrange"
     program, labels = velocity_matrices_program(state, by_momentum, EULER in frames)
@@ -211,7 +211,7 @@ def _velocity_matrices(
 
 
 def _matrices_on_platform(model: Model, progress: Progress) -> Iterator[Cost]:
-    """Return the costs of Lagrange's form of the platform's own mass matrix."""
+    """Yield the costs of Lagrange's equations from the platform's mass matrix."""
     platforms = VirtualPlatforms(model, in_euler=True)
     own = OwnMassMatrix(platforms)
 
@@ -228,7 +228,7 @@ def _by_parts(
     frame: str,
     progress: Progress,
 ) -> Iterator[Cost]:
-    """Return the costs of each part's velocity matrix, of all together, and their sum."""
+    """Yield the costs of the velocity matrices of each part and of all parts, and their sum."""
     chosen = parts(labels)
     counts = {
         part: count(indices) for part, indices in Stages(progress, len(chosen)).over(chosen.items())
@@ -251,7 +251,7 @@ def _by_parts(
 
 
 def parts(labels: tuple[tuple[str, str, str], ...]) -> dict[str, list[int]]:
-    """Return indices of the virtual platforms of each part; of rods, which are alike, the first.
+    """Return the indices of the virtual platforms of each part; only the first of equal rods.
 
     Args:
         labels: (name, kind, part) of each virtual platform.

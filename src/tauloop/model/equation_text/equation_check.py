@@ -1,4 +1,4 @@
-"""Check of written equations against the machine's functions; the Python text is executed."""
+"""Comparison of written equations with the machine's functions, by running their Python text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tauloop.equations.ports import Entry
 from tauloop.model.equation_text.equation_texts import FUNCTION_NAMES
 from tauloop.model.model import Model
 
-#: Number of states at which they are compared, and largest condition number of the loops of a
+#: Number of states at which equations are compared, and largest condition number of the loops at a
 #: regular state.
 CHECK_STATES, WORST_CONDITION = 3, 1e3
 #: Largest relative difference: rounding, 1e-16, times the condition numbers of some blocks.
@@ -31,10 +31,10 @@ _FAULT = "the written equations are wrong: do not use them, and report this with
 def compared(
     model: Model, entry: Entry, python: str, implicit: Mapping[str, ca.Function]
 ) -> Iterable[Diagnostic]:
-    """Return the largest difference of each written part from CasADi, over the largest value.
+    """Yield the largest difference of each written part from CasADi, relative to the largest value.
 
     Args:
-        model: the machine, whose free parameters are those that stay symbols.
+        model: the machine; its free parameters are symbols in the equations.
         entry: coordinates in which the motion of the solved equations is given.
         python: text of the module.
         implicit: functions of q, v, a, u, lambda and theta for the written loop and dynamic
@@ -51,7 +51,7 @@ def compared(
         sizes = [function.size1_in(i) for i in range(1, 5)]
         pairs = []
         for place in q:
-            # off the loops, so that no residual is zero
+            # at poses with open loops, so that no residual is zero
             point = [
                 place + 0.01 * rng.normal(size=len(place)),
                 *(rng.normal(size=size) for size in sizes),
@@ -69,10 +69,10 @@ def compared(
 
 
 def require_plain(tree: ast.Module) -> None:
-    """Raise for text that could do more than calculate: it contains names from a machine's file.
+    """Raise an error if a module could do more than calculate, as it contains names from a file.
 
     Raises:
-        AssertionError: it imports a module other than NumPy, or uses names with underscores.
+        AssertionError: the module imports more than NumPy, or uses names with underscores.
     """
     for node in ast.walk(tree):
         imported = (
@@ -122,7 +122,7 @@ def _solved(
             written = module[FUNCTION_NAMES["solved"]](
                 *(part[i] for part in moved.values()), start=q[i]
             )
-        except ValueError:  # its loops did not close where the model's did: nothing of it is right
+        except ValueError:  # the written loops did not close, but the model's did: a failure
             written = {name: np.full_like(outputs[name][i], np.nan) for name in pairs}
         for name, both in pairs.items():
             both.append((written[name], outputs[name][i]))

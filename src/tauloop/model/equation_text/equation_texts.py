@@ -19,17 +19,17 @@ TITLES = {
     "dynamics": "Dynamic equations, each zero: M a + h - S u - K^T lambda",
     "solved": "Solved, block by block",
 }
-#: Of the functions in Python.
+#: Names of the functions in Python.
 FUNCTION_NAMES = {
     "loops": "loop_equations",
     "dynamics": "dynamic_equations",
     "solved": "inverse_dynamics",
 }
-#: Names of intermediate values, which letters may not have.
+#: Names of intermediate values, which must not be used for other symbols.
 _INTERMEDIATE = re.compile(r"t\d+")
 _NEWTON = f'''
 def newton(step, x, units):
-    """Newton's method for a block of loop equations, from a start; steps are measured in the units of x."""
+    """Solve a block of loop equations by Newton's method from x; steps are relative to units."""
     x = np.asarray(x, dtype=float)
     for _ in range({NEWTON_ITERATIONS}):
         change = np.array(step(x))
@@ -64,11 +64,11 @@ class Part:
 
     Attributes:
         name: name of the group.
-        before: groups of assignments, each with the loop of Newton's method that follows it.
-        lines: assignments after these.
+        before: groups of assignments, each followed by a block that Newton's method solves.
+        lines: assignments after these groups.
         results: resulting expressions with titles, by name.
-        arguments: names of the numbers of every argument.
-        notes: statements that hold for the current parameters only.
+        arguments: names of the components of every argument.
+        notes: statements that are true only for the current parameters.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Part:
 
     @property
     def every_line(self) -> Iterator[Line]:
-        """All assignments and results, including those of loops."""
+        """Yield all assignments and results, including those of Newton blocks."""
         for lines, loop in self.before:
             yield from (*lines, *loop.every_line)
         yield from self.lines
@@ -89,13 +89,13 @@ class Part:
 
 
 def written_name(role: str, name: str, index: str, taken: frozenset[str]) -> tuple[str, str]:
-    """Return a name in Python that is not taken, and in LaTeX, of letters, digits and points only.
+    """Return an unused name for Python, and a name for LaTeX of letters, digits and points.
 
     Args:
-        role: q, u, lambda, or d with the number of dots; none of a parameter.
+        role: q, u, lambda, or d with the number of dots; empty for a parameter.
         name: name of the element, from a file.
-        index: stands for the name where that is long.
-        taken: names in Python.
+        index: text that replaces a long name.
+        taken: names that are already used in Python.
     """
     dots = int(role[1:]) if role[:1] == "d" else 0
     plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_") or "x"
@@ -125,9 +125,9 @@ def plain_text(
     ]
     texts = [right for part in parts for _, right in part.every_line]
     if any(mark in text for text in texts for mark in (" < ", " <= ", " == ", " != ", "[not")):
-        lines.append("  [a < b]: one where it holds, else zero")
+        lines.append("  [a < b]: 1 if a < b, otherwise 0")
     if any("start[" in text for text in texts):
-        lines.append("  start: all coordinates of a pose nearby, such as the reference pose")
+        lines.append("  start: all coordinates of a nearby pose, such as the reference pose")
     for part in parts:
         lines += ["", TITLES[part.name], "", *([] if any(part.every_line) else ["  none"])]
         lines += [f"  {note}" for note in part.notes]
@@ -170,7 +170,7 @@ def latex_text(
         rf"\item ${symbol.latex}$: {_escaped(f'{symbol.meaning} [{symbol.unit}]')}"
         for symbol in symbols
     ]
-    lines += [r"\item $\left[ a < b \right]$: one where it holds, else zero", r"\end{itemize}"]
+    lines += [r"\item $\left[ a < b \right]$: 1 if $a < b$, otherwise 0", r"\end{itemize}"]
     for part in parts:
         lines += [
             rf"\subsection*{{{_escaped(TITLES[part.name])}}}",
@@ -200,7 +200,7 @@ def _displayed(left: str, right: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a text of a file in LaTeX: special characters escaped, only printable ASCII."""
+    """Return text from a file for LaTeX: printable ASCII with special characters escaped."""
     signs = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     signs |= {sign: rf"\{sign}" for sign in "#$%&_{}"} | {"<": "$<$", ">": "$>$"}
     return "".join(signs.get(sign, sign) for sign in text if sign.isascii() and sign.isprintable())
@@ -214,7 +214,7 @@ def python_text(
     nominal: Mapping[str, float],
     kept: Sequence[str],
 ) -> str:
-    """Return the equations as a module that needs NumPy only."""
+    """Return the equations as a Python module that needs only NumPy."""
     lines = [f"# {_comment(heading)}", "#"]
     lines += [
         f"# {symbol.python}: {_comment(f'{symbol.meaning} [{symbol.unit}]')}" for symbol in symbols
@@ -262,5 +262,5 @@ def _function(part: Part, letters: Sequence[str]) -> Iterator[str]:
 
 
 def _comment(text: str) -> str:
-    """Return a text of a file for a comment: printable ASCII in one line."""
+    """Return text from a file for a comment: printable ASCII in one line."""
     return "".join(sign if sign.isascii() and sign.isprintable() else "?" for sign in text)

@@ -27,7 +27,7 @@ from tauloop.model.equation_text.costs import (
 from tauloop.model.equation_text.published import Published, published_operations
 from tauloop.model.model import MachineSource
 
-#: Ratios that are shown: quantity, formulation, and the one that it is held against.
+#: Ratios that are shown: quantity, formulation, and the formulation that it is compared with.
 RATIOS = (
     (VELOCITY_MATRIX, "generalized-momentum", "lagrange"),
     (VELOCITY_MATRIX, "generalized-momentum", ON_PLATFORM),
@@ -62,14 +62,14 @@ class CountOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """Operations of one formulation over those of another.
+    """Ratio of the numbers of operations of two formulations.
 
     Attributes:
         quantity, frame, part: counted quantity, frame of its matrices, and part of the machine.
-        formulation, against: the two formulations.
+        formulation, against: the formulations of the numerator and the denominator.
         ours: ratio of Tauloop's totals.
-        published: ratio that a paper states for its machine; None if there is none.
-        source: this paper.
+        published: ratio that a paper gives for its machine; None if there is none.
+        source: the paper and its table.
     """
 
     quantity: str
@@ -84,7 +84,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationCounts(Tabular):
-    """Operations of all quantities by all formulations.
+    """Operations of all quantities in all formulations.
 
     Attributes:
         machine: name of the machine.
@@ -105,7 +105,7 @@ class OperationCounts(Tabular):
     mechanism: Mechanism = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """Return the operations of every function outside Newton loops and in each iteration."""
+        """Yield the operations of every function outside Newton loops and in each iteration."""
         names = [
             ", ".join(filter(None, (c.quantity, c.formulation, c.frame, c.part)))
             for c in self.costs
@@ -128,15 +128,17 @@ def count_operations(
     *,
     progress: Progress | None = None,
 ) -> OperationCounts:
-    """Count the operations of a machine's functions, all numbers baked in, after sharing common subexpressions.
+    """Count the operations of a machine's functions.
+
+    All parameters are constants, and common subexpressions are computed once.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: which motion is given.
-        progress: called with what is done and what there is to do.
+        options: the given motion and further counts.
+        progress: called with the completed and the total work.
 
     Returns:
-        The numbers of operations of every function and formulation (`costs`).
+        The numbers of operations of every function in every formulation (`costs`).
 
     Raises:
         AssemblyError: the machine does not work as described.
@@ -191,7 +193,7 @@ def _ratios(rows: tuple[Cost, ...], paper: Published) -> Iterator[Ratio]:
 def _published_ratio(
     paper: Published, quantity: str, part: str, formulation: str, against: str
 ) -> tuple[float | None, str]:
-    """Return a published ratio, or that of two published totals, and its source."""
+    """Return a published ratio, or the ratio of two published totals, and its source."""
     rows = {
         row.formulation: row for row in paper.counts if (row.quantity, row.part) == (quantity, part)
     }

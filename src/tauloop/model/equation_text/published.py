@@ -1,8 +1,8 @@
 """Operation counts that papers publish for their machines, for comparison with Tauloop's.
 
-A file `machines/published/NAME.yaml` of the package `mechanism` belongs to the shipped machine of
-that name. It holds `tables` (counts by part and formulation) and `ratios` (one formulation over
-another where a paper prints no more); nothing is computed from it.
+The file `machines/published/NAME.yaml` of the package `mechanism` belongs to the shipped machine
+NAME. It contains `tables` (counts by part and formulation) and `ratios` (between two formulations,
+if a paper gives only these). The values are only shown, not used in computations.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class PublishedCount:
     Attributes:
         source: paper and table.
         quantity, part, formulation: names in Tauloop.
-        called: name of the part in the paper.
+        called: name of the part of the machine in the paper.
         counts: operations by kind, such as additions.
     """
 
@@ -37,7 +37,7 @@ class PublishedCount:
 
     @property
     def total(self) -> int:
-        """All operations of the row."""
+        """Number of all operations in the row."""
         return sum(self.counts.values())
 
 
@@ -61,7 +61,7 @@ class Published:
 
 
 def published_operations(machine: str) -> Published:
-    """Return the published operation counts of a machine; empty where none are known.
+    """Return the published operation counts of a machine; empty if there are none.
 
     Args:
         machine: name of the machine.

@@ -45,8 +45,8 @@ EQUATION_PARTS = ("loops", "dynamics", "solved")
 EVERYTHING = "all"
 #: Results of the solved equations.
 YIELDED = ("q", "force", "closure_force")
-#: A loop equation counts as zero at every position if it is at this many positions anywhere off the
-#: loops, to this fraction of the machine's characteristic length.
+#: A loop equation counts as zero at every position if it is zero at IDENTITY_STATES poses with open
+#: loops, to the fraction IDENTITY of the machine's characteristic length.
 IDENTITY, IDENTITY_STATES = 1e-10, 8
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -95,10 +95,11 @@ class WrittenEquations(Result):
         blocks: blocks in which the positions are solved, in order.
         identical: loop equations that are zero at every position for the current parameters.
         redundant: further loop equations that follow from the others for the current parameters.
-            Dynamics and solved equations contain neither `identical` nor `redundant` ones.
+            The dynamic and the solved equations contain neither `identical` nor `redundant`
+            equations.
         text: readable text.
         latex: LaTeX document.
-        python: Python module that needs NumPy only, with the functions `loop_equations`,
+        python: Python module that needs only NumPy, with the functions `loop_equations`,
             `dynamic_equations` and `inverse_dynamics`.
     """
 
@@ -121,26 +122,30 @@ def write_equations(
 ) -> WrittenEquations:
     """Write a machine's equations as text, LaTeX and Python, in chosen variables and parameters.
 
-    Loops: phi(q) = 0 for every row. The notes name rows that are zero at every position for the
-    current parameters (they are not written if all parameters are numbers), and those that follow
-    from the others. Dynamics: M a + h - S u - K^T lambda = 0 for every moving velocity, by the
-    model's formulation, with the mass matrix M, accelerations a, directions S of the actuator
-    forces u, and the matrix K of the loops (K v = 0). Solved: the same, sorted into blocks, from a
-    motion to coordinates, forces u and multipliers lambda. All in SI units; h contains velocity
-    terms, gravity, springs and friction.
+    There are three parts, all in SI units:
+
+    - Loop equations: phi(q) = 0. The notes list equations that are zero at every position for the
+      current parameters (these are not written if all parameters are numbers), and equations that
+      follow from the others.
+    - Dynamic equations: M a + h - S u - K^T lambda = 0 for every moving velocity, in the model's
+      formulation. M is the mass matrix, a are the accelerations, and h contains velocity terms,
+      gravity, springs and friction. S are the directions of the actuator forces u, and K is the
+      loop Jacobian (K v = 0) with multipliers lambda.
+    - Solved equations: the same equations sorted into blocks, which compute coordinates, forces u
+      and multipliers lambda from a motion.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine; the
             formulation of a model is used.
-        options: which equations, in which variables.
-        progress: called with what is done and what there is to do.
+        options: the equations to write, and their variables.
+        progress: called with the completed and the total work.
 
     Returns:
         The equations: text, LaTeX and Python module.
 
     Raises:
-        InputError: names that the machine does not have, or that are taken; cables, whose bounds no
-            formula shares.
+        InputError: a name does not exist or is already used; or the machine has cables and `parts`
+            contains the solved equations, because tensions within bounds have no closed formula.
         AssemblyError: there are passive freedoms, and `parts` contains the solved equations.
 
     Source: Dressler, Schiffer and Robertsson, Modeling and Control of a Parallel Robot Using
@@ -245,7 +250,11 @@ class _Letters:
     def _rates(
         self, columns: tuple[tuple[str, str], ...], places: set[str]
     ) -> tuple[list[Symbol], list[Symbol]]:
-        """Velocities and accelerations: of a position one and two dots, of an angular velocity none and one."""
+        """Return symbols of velocities and accelerations.
+
+        The rates of a position have one and two dots; those of an angular velocity have none and
+        one.
+        """
         rates: tuple[list[Symbol], list[Symbol]] = ([], [])
         for order in (1, 2):
             for name, unit in columns:
@@ -267,7 +276,7 @@ class _Letters:
         return self._made[key]
 
     def used(self, parts: list[Part]) -> tuple[Symbol, ...]:
-        """Symbols that occur in some equation."""
+        """Return the symbols that occur in an equation."""
         words = {
             word
             for part in parts
@@ -298,7 +307,7 @@ class _LoopRows:
     redundant: tuple[str, ...]
 
     def title(self, name: str) -> str:
-        """A row's name, and why dynamics and solved equations do without it."""
+        """Return the name of a row, with the reason if other parts of the equations omit it."""
         if name in self.identical:
             return f"{name}; zero at every position for these parameters"
         return (
@@ -308,7 +317,7 @@ class _LoopRows:
         )
 
     def notes(self, model: Model) -> tuple[str, ...]:
-        """Notes that are true for the current parameters alone."""
+        """Return the notes that are true only for the current parameters."""
         notes, assembly = [], model.assembly
         count = len(assembly.loops.names)
         if self.identical:
@@ -332,7 +341,7 @@ class _LoopRows:
 
 
 def _loop_rows(model: Model) -> _LoopRows:
-    """Sort the loop equations by their residuals at positions off the loops, at the current parameters."""
+    """Sort the loop equations by their residuals at poses with open loops."""
     loops, rng = model.assembly.loops, np.random.default_rng(0)
     q = model.assembly.states[:IDENTITY_STATES]
     if not loops.names:
@@ -355,7 +364,7 @@ def _loop_rows(model: Model) -> _LoopRows:
 def _implicit_functions(
     model: Model, loop_rows: _LoopRows
 ) -> dict[str, tuple[ca.Function, list[str]]]:
-    """Loop and dynamic equations as functions of all coordinates, with the names of their rows."""
+    """Return the loop and dynamic equations as functions of all coordinates, with row names."""
     assembly, free = model.assembly, model.free
     mechanism, shape = assembly.mechanism, assembly.topology
     sizes = {"q": shape.n_q, "v": shape.n_v, "a": shape.n_v, "u": len(mechanism.actuators)}
@@ -386,7 +395,7 @@ def _implicit_functions(
 def _implicit(
     name: str, function: ca.Function, titles: list[str], letters: _Letters, notation: Notation
 ) -> Part:
-    """Loop equations or dynamic equations, written."""
+    """Return the text of the loop equations or of the dynamic equations."""
     roles = {"q": letters.q, "v": letters.v, "a": letters.a, "u": letters.force}
     roles |= {"lambda": letters.closure, "theta": letters.theta}
     writer = Writer(notation)
@@ -418,7 +427,7 @@ def _results(
 
 
 def _solved(model: Model, program: Program, letters: _Letters, notation: Notation) -> Part:
-    """The steps of inverse dynamics, from the given motion to forces."""
+    """Return the text of inverse dynamics, from the given motion to forces."""
     weight = notation.number(1.0)
     values: dict[str, list[Formula]] = {
         name: _formulas(symbols, notation)

@@ -14,7 +14,7 @@ from tauloop.compiler.c.calling.library import require_compiler
 from tauloop.compiler.catalogue import PRODUCTS
 from tauloop.compiler.expressions import ProgramSpec
 from tauloop.compiler.program import Evaluate, Newton, Program
-from tauloop.equations.ports import EntryPorts, by, factor_of, step_of
+from tauloop.equations.ports import EntryPorts, direction_name, factor_of, jacobian_name
 from tauloop.equations.topology import Topology
 from tauloop.model.derivatives import differentiated
 from tauloop.model.runner import Runner
@@ -35,7 +35,7 @@ def casadi_function(runner: Runner, function: str, *, compiled: bool = False) ->
     baked = {name: ca.SX(ca.DM(numbers)) for name, numbers in runner.nominal.items()}
     values = unfolded(program, {**baked, **inputs})
     blocks = [
-        ca.sparsify(ca.reshape(values[by(output, name)], values[output].numel(), -1))
+        ca.sparsify(ca.reshape(values[jacobian_name(output, name)], values[output].numel(), -1))
         for name in inputs
     ]
     D = displacements(runner.topology, runner.ports, inputs["position"])
@@ -61,7 +61,7 @@ def _adjoints(
     D: ca.SX,
     jacobian: list[ca.SX],
 ) -> tuple[ca.Function, ca.Function]:
-    """Return w^T J by the inputs, and its Jacobian, with the names that CasADi expects in a library.
+    """Return w^T J for all inputs, and its Jacobian, with the names that CasADi expects.
 
     Args:
         runner: programs of the machine.
@@ -72,18 +72,19 @@ def _adjoints(
         jacobian: blocks of the Jacobian by these numbers.
     """
     function, output = spec.name.removesuffix("_products"), spec.outputs[0]
-    names = [name for name in spec.inputs if step_of(name) in spec.inputs]
+    names = [name for name in spec.inputs if direction_name(name) in spec.inputs]
     steps = {
-        step_of(name): ca.SX.sym(name, runner.known_ports[step_of(name)].size) for name in names
+        direction_name(name): ca.SX.sym(name, runner.known_ports[direction_name(name)].size)
+        for name in names
     }
     factors = ca.SX.sym("factors", jacobian[0].size1())
     values = unfolded(runner.program(spec), {**inputs, **steps, factor_of(output): factors})
-    slopes = [values[by("slope", name)] for name in names]
-    # Second derivatives, with rows and columns by displacements.
+    slopes = [values[jacobian_name("slope", name)] for name in names]
+    # Second derivatives; rows and columns are displacements.
     second: list[list[ca.SX]] = []
     for name in names:
-        step = steps[step_of(name)]
-        bends = [ca.jacobian(values[by("bend", other)], step).T for other in names]
+        step = steps[direction_name(name)]
+        bends = [ca.jacobian(values[jacobian_name("bend", other)], step).T for other in names]
         second.append([ca.sparsify(bend) for bend in bends])
     constant = ca.SX.sym("held", slopes[0].numel())
     D_slope = ca.jacobian(D.T @ constant, inputs[names[0]])
@@ -94,7 +95,7 @@ def _adjoints(
     slopes[0] = D.T @ slopes[0]
     blocks = []
     for row, J in zip(second, jacobian, strict=True):
-        # The columns by the output are zero, those by the factors are J^T.
+        # The columns of the output are zero, and those of the factors are J^T.
         blocks += [*row, ca.SX(row[0].size1(), factors.numel()), J.T]
     adjoint = f"adj1_{function}"
     outputs = [ca.SX.sym("adjoint", slope.numel()) for slope in slopes]
@@ -105,12 +106,12 @@ def _adjoints(
 
 
 def _external(function: ca.Function, *derivatives: ca.Function) -> ca.Function:
-    """Return a function as machine code with its derivatives, which CasADi finds by their names."""
+    """Return a function and its derivatives as machine code; CasADi finds them by their names."""
     generator = ca.CodeGenerator("function.c", {"casadi_int": "long long int"})
     for item in (function, *derivatives):
         generator.add(item)
-    # At higher optimization levels gcc needs minutes for straight-line code of 100 000 operations,
-    # which is then three times as fast.
+    # At higher optimization levels, gcc needs minutes for straight-line code of 100 000 operations,
+    # and the code is only three times as fast.
     library = build_without_cache(generator.dump(), require_compiler(), further=("-O0",))
     return ca.external(function.name(), str(library))
 
@@ -125,11 +126,11 @@ def unfolded(
     Args:
         program: program to write as one expression.
         inputs: expressions of its inputs, by name.
-        solution: function that returns the expression of the solution of an iterated block of
-            loops, from the block and its inputs.
+        solution: function that returns an expression of the solution of an iterated block of loops,
+            from the block and its inputs.
 
     Raises:
-        InputError: the program iterates, and there is no such function.
+        InputError: the program iterates, and `solution` is None.
     """
     values = dict(inputs)
     for step in program.steps:

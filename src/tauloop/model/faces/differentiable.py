@@ -1,7 +1,7 @@
 """Dynamics in machine code with derivatives, for JAX and PyTorch.
 
-These packages differentiate by the numbers p of a position; a rotation has four. Derivatives of
-Tauloop are by displacements D(p) p', with D linear in p.
+JAX and PyTorch differentiate with respect to the numbers p of a position, four for a rotation.
+Tauloop differentiates with respect to displacements D(p) p', with D linear in p.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tauloop.common.errors import InputError, Problem
 from tauloop.compiler.c.calling.compiled import CompiledFunction
 from tauloop.compiler.catalogue import DERIVATIVES, FORWARD_DYNAMICS, INVERSE_DYNAMICS, PRODUCTS
 from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
-from tauloop.equations.ports import along, by, factor_of, step_of
+from tauloop.equations.ports import direction_name, directional_name, factor_of, jacobian_name
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.faces.casadi_face import displacements
 from tauloop.model.runner import Runner
@@ -31,9 +31,9 @@ class Differentiable:
 
     Attributes:
         spec: program of the function.
-        inputs: names of its inputs.
-        output: name of its output.
-        sizes: numbers of directions of each input.
+        inputs: names of the function's inputs.
+        output: name of the function's output.
+        sizes: number of directions of each input.
         count: number of components of the output.
         first, constant: D(p) = first p + constant (n_v, n).
     """
@@ -48,17 +48,17 @@ class Differentiable:
         InputError.raise_if_any(unknown_names([function], FUNCTIONS, "{!r} is unknown", "function"))
         self._runner, self.spec = runner, FUNCTIONS[function]
         self.inputs, self.output = self.spec.inputs, self.spec.outputs[0]
-        self.sizes = tuple(runner.known_ports[step_of(name)].size for name in self.inputs)
+        self.sizes = tuple(runner.known_ports[direction_name(name)].size for name in self.inputs)
         self.count = runner.known_ports[factor_of(self.output)].size
         self.first, self.constant = _displacement_map(runner)
 
     def batch(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-        """Return the shape of the samples of arrays with shapes (..., n), checked.
+        """Check arrays with shapes (..., n) and return the shape of their samples.
 
         Machine code does not check sizes.
 
         Raises:
-            InputError: arrays are missing or have wrong sizes, or their batches differ.
+            InputError: arrays are missing or have wrong sizes, or their numbers of samples differ.
         """
         if len(shapes) != len(self.inputs):
             what = f"is called with {len(shapes)} arrays, needs {len(self.inputs)}"
@@ -81,7 +81,7 @@ class Differentiable:
                 f"{name} {shape}" for name, shape in zip(self.inputs, shapes, strict=True)
             )
             remedy = "give all inputs the same number of samples, or a single one"
-            raise InputError.of("samples", f"batches do not fit together: {what}", remedy) from None
+            raise InputError.of("samples", f"numbers of samples differ: {what}", remedy) from None
 
     def named(self, motion: Iterable[_Array]) -> dict[str, _Array]:
         """Return the arrays of the inputs by name."""
@@ -95,23 +95,23 @@ class Differentiable:
     @cached_property
     def jacobians(self) -> CompiledFunction:
         """Machine code of the output and its Jacobians with respect to each input, column-major."""
-        names = (by(self.output, name) for name in self.inputs)
+        names = (jacobian_name(self.output, name) for name in self.inputs)
         return self._runner.compiled(DERIVATIVES[self.spec.name][0], (self.output, *names))
 
     @cached_property
     def along(self) -> CompiledFunction:
         """Machine code of J d at a motion and a direction."""
-        return self._product(along(self.output))
+        return self._product(directional_name(self.output))
 
     @cached_property
     def slopes(self) -> CompiledFunction:
-        """Machine code of w^T J by each input at a motion and factors."""
-        return self._product(*(by("slope", name) for name in self.inputs))
+        """Machine code of w^T J for each input, at a motion and factors."""
+        return self._product(*(jacobian_name("slope", name) for name in self.inputs))
 
     @cached_property
     def bends(self) -> CompiledFunction:
-        """Machine code of the gradient of w^T J d by each input, at a motion, direction and factors."""
-        return self._product(*(by("bend", name) for name in self.inputs))
+        """Machine code of the gradient of w^T J d for each input, at a motion, d and w."""
+        return self._product(*(jacobian_name("bend", name) for name in self.inputs))
 
     def _product(self, *outputs: str) -> CompiledFunction:
         """Return machine code of products with the derivatives."""
@@ -149,7 +149,7 @@ def all_inputs(
 
 
 def is_valid(health: Any) -> Any:
-    """Return whether samples (..., 4) are within reach and regular; other outputs become NaN."""
+    """Return whether samples with health (..., 4) are within reach and regular."""
     least, pivot, residual = health[..., 0], health[..., 1], health[..., 2]
     return (least >= 0.0) & (pivot > SMALLEST_PIVOT) & (abs(residual) < CONVERGED)
 

@@ -20,7 +20,7 @@ from tauloop.compiler.c.calling.compiled import CompiledFunction
 from tauloop.compiler.c.calling.compiler import build_without_cache
 from tauloop.compiler.c.calling.library import require_compiler
 from tauloop.compiler.c.calling.signature import HEALTH
-from tauloop.equations.ports import factor_of, step_of
+from tauloop.equations.ports import direction_name, factor_of
 from tauloop.model.faces.differentiable import Differentiable, all_inputs, is_valid
 from tauloop.model.runner import Runner
 
@@ -42,7 +42,7 @@ def jax_function(runner: Runner, function: str) -> Callable[..., Any]:
         return jnp.concatenate([displacement, *tangents[1:]], axis=-1)
 
     def value_and_jacobian(*motion: Any) -> Any:
-        """Return the output and its Jacobian (..., n_out, n) by all inputs."""
+        """Return the output and its Jacobian (..., n_out, n) with respect to all inputs."""
         result, *columns = _call(code.jacobians, code.named(motion))
         columns_first = jnp.concatenate(columns, axis=-1)
         columns_first = columns_first.reshape(*result.shape[:-1], -1, code.count)
@@ -51,10 +51,10 @@ def jax_function(runner: Runner, function: str) -> Callable[..., Any]:
     jacobian = jax.custom_jvp(value_and_jacobian)
 
     def jacobian_tangent(primals: Any, tangents: Any) -> Any:
-        """Return the output and its Jacobian with their tangents, by second derivatives."""
+        """Return the output and its Jacobian, with their tangents from second derivatives."""
         result, J = jacobian(*primals)
         steps = np.split(np.eye(J.shape[-1]), np.cumsum(code.sizes)[:-1], axis=1)
-        units = {step_of(name): step for name, step in zip(code.inputs, steps, strict=True)}
+        units = {direction_name(name): step for name, step in zip(code.inputs, steps, strict=True)}
         units[factor_of(code.output)] = np.eye(code.count)[:, None]
         motion = code.named([array[..., None, None, :] for array in primals])
         second = jnp.concatenate(_call(code.bends, motion | units), axis=-1)
@@ -107,8 +107,8 @@ def _jax() -> Any:
     """Return the package, if it uses double precision.
 
     Raises:
-        EngineError: it is not installed.
-        InputError: it uses single precision.
+        EngineError: JAX is not installed.
+        InputError: JAX uses single precision.
     """
     try:
         import jax

@@ -1,8 +1,8 @@
 """Functions of a motion for PyTorch: machine code for autograd and `torch.func` up to second order.
 
-One operation has four kinds: the value f(x), J d along a direction, w^T J of factors, and the
-gradient of w^T J d. The derivatives of the first three kinds are combinations of these, which covers
-reverse and forward mode and their combinations.
+An operation has four kinds: the value f(x), the product J d with a direction d, the product w^T J
+with factors w, and the gradient of w^T J d. The derivatives of the first three kinds are
+combinations of the four kinds. This covers reverse mode, forward mode and their combinations.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.common.errors import EngineError, InputError
-from tauloop.equations.ports import factor_of, step_of
+from tauloop.equations.ports import direction_name, factor_of
 from tauloop.model.faces.differentiable import Differentiable, computed
 from tauloop.model.runner import Runner
 
@@ -131,7 +131,7 @@ class _Operation:
 
 def _kinds(code: Differentiable) -> dict[str, tuple[tuple[str, ...], bool]]:
     """Return the names of the inputs of each kind, and whether it has an output for each input."""
-    steps, factors = tuple(map(step_of, code.inputs)), (factor_of(code.output),)
+    steps, factors = tuple(map(direction_name, code.inputs)), (factor_of(code.output),)
     return {
         "value": (code.inputs, False),
         "along": ((*code.inputs, *steps), False),
@@ -157,7 +157,7 @@ def _displacements(code: Differentiable, position: Any) -> Any:
 
 
 def _by_numbers(code: Differentiable, position: Any, slopes: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return derivatives by the numbers of a position from those by displacements."""
+    """Return derivatives with respect to the numbers of a position, from those by displacements."""
     D = _displacements(code, position)
     return _torch().einsum("...ij,...i->...j", D, slopes[0]), *slopes[1:]
 
@@ -178,7 +178,7 @@ def _torch() -> Any:
     """Return the package.
 
     Raises:
-        EngineError: it is not installed.
+        EngineError: PyTorch is not installed.
     """
     try:
         import torch

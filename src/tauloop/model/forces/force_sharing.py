@@ -20,16 +20,16 @@ from tauloop.mechanism.suggestions import unknown_names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForceSharing(ReprMixin):
-    """Weights w of the actuators: redundant forces have the least sum of w u^2.
+    """Weights w of the actuators: redundant actuator forces u minimize the sum of w u^2.
 
     Attributes:
         weight: w > 0 by name of the actuator; the default is one. A large weight reduces the force
             of an actuator. Forces in N and in N m are added without conversion, so set weights if
             both occur: 1/limit^2 is the natural choice.
         by_limits: whether the default is w = 1/limit^2.
-        preload: wanted tensions (N) of cables, by name of the rod or one for all: the force of a
-            winch is then measured from the one that holds its cable at this tension. The default is
-            the smallest tension within the bounds.
+        preload: desired tensions of cables, N: one for all, or by name of the rod. The sum then
+            uses the difference of a winch's force from the force that holds its cable at this
+            tension. The default is the smallest tension within the bounds.
     """
 
     weight: Mapping[str, float] = field(default_factory=dict)
@@ -37,11 +37,11 @@ class ForceSharing(ReprMixin):
     preload: Mapping[str, float] | float = 0.0
 
     def preloads(self, mechanism: Mechanism) -> np.ndarray:
-        """Return wanted tensions (k,) of the cables, N, in the order of the rods.
+        """Return the desired tensions (k,) of the cables, N, in the order of the rods.
 
         Raises:
-            InputError: a cable does not exist or does not have its own winch, or a tension is not
-                finite; all at once.
+            InputError: a cable does not exist, no winch drives only this cable, or a tension is not
+                finite; all problems are listed at once.
         """
         names = list(mechanism.cables)
         values = (
@@ -60,8 +60,8 @@ class ForceSharing(ReprMixin):
             elif not np.isfinite(value):
                 problems.add(f"preload.{name}", f"is {value:g}", "give a tension in N")
             elif isinstance(self.preload, Mapping) and not wound[name]:
-                what = "no single actuator winds this cable, so its preload has no effect"
-                problems.add(f"preload.{name}", what, "leave it out")
+                what = "no actuator drives only this cable, so its preload has no effect"
+                problems.add(f"preload.{name}", what, "omit it")
         InputError.raise_if_any(problems)
         return np.array([float(values.get(name, 0.0)) for name in names])
 
@@ -70,7 +70,7 @@ class ForceSharing(ReprMixin):
 
         Raises:
             InputError: an actuator does not exist, a weight is not positive, or a limit is missing;
-                all at once.
+                all problems are listed at once.
         """
         names = [actuator.name for actuator in mechanism.actuators]
         problems = Problems(
@@ -81,7 +81,7 @@ class ForceSharing(ReprMixin):
                 problems.add(
                     f"weight.{name}",
                     f"must be positive and finite, got {value:g}",
-                    "give 1 for all alike",
+                    "give 1 for equal weights",
                 )
         values = np.ones(len(names))
         for i, actuator in enumerate(mechanism.actuators):
@@ -92,14 +92,14 @@ class ForceSharing(ReprMixin):
             elif self.by_limits:
                 problems.add(
                     actuator.name,
-                    "has no largest force to weigh it by",
+                    "has no force limit, from which its weight would follow",
                     "give its `force` or its weight",
                 )
         InputError.raise_if_any(problems)
         return values
 
 
-#: All weights are one: the least norm of u.
+#: All weights are one, so that u has the smallest norm.
 EQUAL_SHARES = ForceSharing()
 
 
@@ -110,8 +110,8 @@ def sharing_of(
 
     Args:
         mechanism: the machine.
-        preload: tension of all cables, N, or of some by name, or a text: ``50``,
-            ``cable1=50 N,cable2=40``.
+        preload: tension of all cables, N; or tensions of some cables by name; or a text such as
+            ``50`` or ``cable1=50 N,cable2=40``.
 
     Raises:
         InputError: there are no cables, or a name or a number is wrong.

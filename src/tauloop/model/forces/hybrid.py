@@ -1,4 +1,4 @@
-"""Hybrid inverse dynamics of a machine: actuator forces, passive accelerations, and preloads."""
+"""Hybrid inverse dynamics of a machine: actuator forces and passive accelerations."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ class HybridForces(ReprMixin):
     """Hybrid inverse dynamics of a motion.
 
     Attributes:
-        passive_names: names of the passive freedoms; none in an ordinary machine.
-        passive_acceleration: their accelerations (N, n_p), rad/s^2 or m/s^2.
-        forces: actuator forces and multipliers, and the full motion with those accelerations in it.
+        passive_names: names of the passive freedoms; empty for most machines.
+        passive_acceleration: accelerations of the passive freedoms (N, n_p), rad/s^2 or m/s^2.
+        forces: actuator forces and multipliers, and the full motion including the passive
+            accelerations.
     """
 
     passive_names: tuple[str, ...]
@@ -34,7 +35,7 @@ class HybridForces(ReprMixin):
 
 @final
 class HybridFunctions:
-    """Inverse dynamics of motions that actuators lead and passive freedoms follow."""
+    """Inverse dynamics with given actuator accelerations and unknown passive accelerations."""
 
     preload = old_attribute("preload", "preload_directions")
 
@@ -65,11 +66,12 @@ class HybridFunctions:
     ) -> HybridForces:
         """Return actuator forces and the resulting accelerations of passive degrees of freedom.
 
-        They solve `[G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + gamma) + h)`, where a_m and a_p
-        are the accelerations of the leading actuators and of the passive degrees of freedom, G_m
-        and G_p their columns of G, and gamma the accelerations of all coordinates while a_m and a_p
-        are zero. M, h and S: mass matrix, other forces of the motion, and directions of the
-        actuator forces, in all coordinates.
+        The forces u and the accelerations a_p of the passive freedoms solve
+        `[G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + gamma) + h)`. Here a_m are the
+        accelerations of the leading actuators, and G_m and G_p are the columns of G for a_m and
+        a_p. gamma are the accelerations of all coordinates if a_m and a_p are zero. M, h and S are
+        the mass matrix, the other forces of the motion, and the directions of the actuator forces,
+        in all coordinates.
 
         Args:
             position, velocity: leading actuators and passive degrees of freedom (N, m) or (m,), SI;
@@ -81,7 +83,7 @@ class HybridFunctions:
 
         Raises:
             InputError: wrong names, shapes or values.
-            PoseError: out of reach or singular; or no tensions within bounds give this motion.
+            PoseError: out of reach or singular; or no tensions within bounds produce this motion.
             AssemblyError: a passive freedom has no inertia.
         """
         arguments = {
@@ -125,13 +127,13 @@ class HybridFunctions:
         if not assembly.is_redundant:
             count = len(assembly.leading)
             what = (
-                f"{count} actuators drive {count} degrees of freedom, so there is no internal "
-                "preload"
+                f"{count} actuators drive {count} degrees of freedom, so no internal preload is "
+                "possible"
             )
             raise InputError.of(
                 "actuators",
                 what,
-                "leave the preload out, or use a machine with redundant actuators",
+                "omit the preload, or use a machine with redundant actuators",
             )
         R = self._actuators.actuator_jacobian(position, start=start)[..., : len(assembly.leading)]
         U, _, _ = np.linalg.svd(R, full_matrices=True)

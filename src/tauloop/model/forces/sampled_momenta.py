@@ -9,7 +9,7 @@ from tauloop.compiler.catalogue import MOMENTUM, MOMENTUM_FORCES
 from tauloop.compiler.state import Forces
 from tauloop.model.motion import Motion
 
-#: Minimum number of samples of second-order differences.
+#: Smallest number of samples for second-order differences.
 MIN_SAMPLES = 3
 
 
@@ -23,10 +23,10 @@ def forces_from_momenta(
 ) -> Forces:
     """Return the actuator forces along a sampled motion, from its momenta.
 
-    The momenta are p = dT/dv with the kinetic energy T, and p' are two-point differences
-    (p[n+1] - p[n-1]) / (t[n+1] - t[n-1]), with three points at both ends. Then
-    S u + K^T lambda = p' + dH/dq + friction, with the total energy H, actuator forces u and
-    multipliers lambda. The error is of second order in the time step.
+    The momenta are p = dT/dv with the kinetic energy T. Their rates p' are two-point differences
+    (p[n+1] - p[n-1]) / (t[n+1] - t[n-1]), and three-point differences at both ends. The actuator
+    forces u and multipliers lambda solve S u + K^T lambda = p' + dH/dq + friction with the total
+    energy H. The error is of second order in the time step.
 
     Args:
         functions: `model.platform` or `model.actuators`.
@@ -35,12 +35,12 @@ def forces_from_momenta(
         start: start values (N, n_q) or (n_q,) for Newton blocks.
 
     Returns:
-        Forces as those of `Motion.inverse_dynamics`; the state has no accelerations.
+        Forces as in `Motion.inverse_dynamics`; the state has no accelerations.
 
     Raises:
         InputError: too few samples, times that do not increase, or wrong shapes.
         PoseError: out of reach or singular.
-        DescriptionError: a rod has no kinetic energy.
+        DescriptionError: the kinetic energy of a rod is not a function of its velocity.
 
     Source: Miller (NUWAR paper), section 4.
     """

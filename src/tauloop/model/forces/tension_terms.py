@@ -1,7 +1,7 @@
 """Cable tensions at given states by numerical linear algebra: margins, and the missing wrench.
 
-This is independent of the programs (`tensions`): it uses singular values instead of reflections, and
-the Jacobian of the loops at the state instead of straight-line code.
+The results are independent of the programs (`compiler.functions.tensions`): they use singular
+values instead of reflections, and the numerical loop Jacobian instead of straight-line code.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from tauloop.equations.values import BatchFunction
 
 #: A single wrench of zeros.
 NO_WRENCH = ((0.0,) * WRENCH,)
-#: Weight of the change of forces in each iteration for the missing wrench, as a fraction of the
-#: largest singular value of the map from forces to wrenches. Each iteration reduces the error to the
-#: square of this weight.
+#: Weight of the change of forces in each proximal iteration for the missing wrench, as a fraction
+#: of the largest singular value of the map from forces to wrenches. Each iteration multiplies the
+#: error by about the square of this weight.
 PROXIMAL_WEIGHT = 1e-3
 #: Maximum number of these iterations.
 MAX_ITERATIONS = 100
@@ -46,16 +46,16 @@ class TensionTerms:
 
     Attributes:
         names: names of the cables (k).
-        motions: names of the motions on which forces are needed (m).
-        units: units of these forces.
-        scale: factors that make these forces comparable (m,): the characteristic length for forces
-            in N, one for moments in N m.
-        least, greatest: bounds of the tensions (k,), N.
+        motions: names of the m motions on which the forces t act.
+        units: units of the forces t.
+        scale: factors (m,) that make the forces t comparable: the characteristic length for forces
+            in N, and one for moments in N m.
+        least, greatest: lower and upper bounds of the tensions (k,), N.
         limited: actuators that wind cables and have a maximum force, which also bounds tensions.
         G: velocities of all coordinates per unit of these motions (N, n_v, m).
         R: velocities of the actuators per unit of these motions (N, n_u, m).
-        t: needed forces (N, m).
-        pulls: C (N, k, n_u), tension per unit of actuator forces, with negative sign.
+        t: forces (N, m) that the actuators and cables must exert.
+        pulls: C (N, k, n_u), the negative tension per unit of each actuator force.
         unforced: T_0 (N, k), tensions without actuator forces, N.
     """
 
@@ -82,8 +82,10 @@ class TensionTerms:
         return replace(self, t=self.t - np.einsum("nwv,nvm,w->nm", tool, self.G, wrench))
 
     def shared(self, share: float) -> TensionTerms:
-        """Return the terms with a fraction of the maximum tensions and of the winches' forces."""
-        limited = tuple(replace(winch, tension=share * winch.tension) for winch in self.limited)
+        """Return the terms with upper bounds of tensions and winch forces reduced by a factor."""
+        limited = tuple(
+            replace(winch, max_tension=share * winch.max_tension) for winch in self.limited
+        )
         return replace(self, greatest=share * self.greatest, limited=limited)
 
     def conditions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -100,12 +102,13 @@ class TensionTerms:
     def margin(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the largest distance of all tensions from their bounds, and the limiting cable.
 
-        The distance is max m with least + m <= T <= greatest - m, and with the same distance of
-        winches from their maximum forces, counted in tension.
+        The distance is the largest m with least + m <= T <= greatest - m. Winches have the same
+        distance from their maximum forces, expressed as tension.
 
         Returns:
-            The distance (N,), N: negative if the bounds cannot be satisfied, infinite if nothing
-            bounds it. And the index of the cable (N,) that limits it most, -1 if nothing does.
+            The distance (N,), N: negative if the bounds cannot be satisfied, infinite if there are
+            no bounds; and the index of the cable (N,) that limits the distance, -1 if there is
+            none.
         """
         distance, weights = margin(*self.conditions()[2:])
         return distance, np.where(np.isfinite(distance), self.limiting_cable(weights), -1)
@@ -116,7 +119,7 @@ class TensionTerms:
         return np.argmax(np.stack(shares, axis=1), axis=1)
 
     def centered(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return forces (N, n_u) that cause the motion, and tensions (N, k), N, far from all bounds.
+        """Return forces (N, n_u) and tensions (N, k), N, of the motion, far from all bounds.
 
         The distance from the bounds is maximal. If the bounds cannot be satisfied, the violation is
         minimal.
@@ -157,7 +160,7 @@ class TensionTerms:
     def _bounds(self, directions: np.ndarray, force: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the bounds of u = force + directions y as G y >= h.
 
-        They are bounds of tensions, and of the forces of winches, counted in tension.
+        The bounds are those of tensions, and those of winch forces expressed as tension.
         """
         change = -self.pulls @ directions
         tension = self.unforced - np.einsum("nku,nu->nk", self.pulls, force)
@@ -166,7 +169,7 @@ class TensionTerms:
         ratio = np.array([winch.ratio for winch in self.limited])
         winch_change = ratio[:, None] * directions[:, winches]
         winch_tension = ratio * force[:, winches]
-        limit = np.array([winch.tension for winch in self.limited])
+        limit = np.array([winch.max_tension for winch in self.limited])
         rows = [change, -change[:, has_maximum], winch_change, -winch_change]
         sides = [
             self.least - tension,
@@ -188,9 +191,9 @@ class TensionTerms:
         """Return a problem for samples at which the bounds cannot be satisfied.
 
         Args:
-            samples: numbers of the samples among all samples (N,).
+            samples: indices (N,) of these samples among all samples.
             count: number of all samples.
-            what: name of the motion or pose of the samples.
+            what: name of the motion or pose, for the message.
         """
         margins, cables_at_limit = self.margin()
         missing = self.missing()
@@ -208,9 +211,10 @@ class TensionTerms:
             first = "" if cable < 0 else f" ({self.names[cable]} first)"
             problems.add(
                 "tension",
-                f"{prefix}no tensions within their bounds{limits} give this {what}: the smallest violation is "
-                f"{-margins[i]:.4g} N{first}; missing forces: {components}",
-                "stay where the cables can hold the load (`tauloop workspace`), move slower, or change the bounds",
+                f"{prefix}no tensions within their bounds{limits} produce this {what}: the "
+                f"smallest violation is {-margins[i]:.4g} N{first}; missing forces: {components}",
+                "stay where the cables can hold the load (`tauloop workspace`), move slower, or "
+                "change the bounds",
             )
         return problems
 
@@ -227,7 +231,7 @@ def loaded_margin(
         wrenches: forces and moments (k, 6) in the base frame, N and N m.
 
     Returns:
-        Margins (N,) and indices of cables (N,), as those of `TensionTerms.margin`.
+        Margins (N,) and indices of cables (N,), as in `TensionTerms.margin`.
 
     Raises:
         InputError: a wrench is not six finite numbers.

@@ -8,9 +8,10 @@ from tauloop.common.errors import Problem, Problems
 from tauloop.compiler.state import CONVERGED, SolveDiagnostics
 from tauloop.equations.ports import MAX_LISTED
 
-#: A pose with a smaller condition number is regular, regardless of pivots.
+#: A pose with a smaller condition number counts as regular even if a pivot is zero.
 REGULAR = 1e6
-#: A pose that is out of reach by more characteristic lengths is probably in another unit, such as mm.
+#: A gap of a loop, in characteristic lengths, above which the position is probably in another unit,
+#: such as mm.
 UNIT_SUSPICION = 50.0
 
 
@@ -18,9 +19,9 @@ def gaps(extremes: np.ndarray, discriminants: np.ndarray) -> np.ndarray:
     """Return the gaps of loops (N, n), m for rods: > 0 if ends are too far apart, < 0 if too near.
 
     Args:
-        extremes: (N, 3 n): least and greatest psi over the unknown, and the rod's length (zero for
-            other loops).
-        discriminants: (N, n); loops close where they are not negative.
+        extremes: smallest and largest psi over the unknown, and the rod's length (zero for other
+            loops) of each loop (N, 3 n).
+        discriminants: discriminants of the loops (N, n); a loop closes if it is not negative.
     """
     least, greatest, length = extremes[:, 0::3], extremes[:, 1::3], extremes[:, 2::3]
     with np.errstate(all="ignore"):
@@ -49,23 +50,26 @@ def unreached(health: SolveDiagnostics, gap: np.ndarray, what: str, length: floa
             continue
         worst, where = bad[np.nanargmax(np.abs(column[bad]))], _samples(bad, len(gap))
         if not form.unknown:
-            text = f"is open by {column[worst]:.3g} characteristic lengths or rad in {where}: the other equations, "
-            text += "from which it follows at the reference, have led to another posture"
+            text = (
+                f"is open by {column[worst]:.3g} characteristic lengths or rad in {where}: this "
+                "equation follows from the others at the reference pose, but these have led to "
+                "another posture"
+            )
             problems.add(
                 form.equation,
                 text,
-                "go there in small steps (`track`), or from a nearer pose (`start`)",
+                "approach the pose in small steps (`track`), or from a nearer pose (`start`)",
             )
             continue
         direction = "too far away" if column[worst] > 0 else "too near"
         amount = f"{1e3 * abs(column[worst]):.4g} mm ({direction}) in {where}"
         if abs(column[worst]) < CONVERGED * length:
-            text = f"at a dead center: the end of its reach, which rounding passes by {amount}"
-            remedy = f"move the {what} away from it, or give a motion that does not turn back there"
+            text = f"at a dead center, the end of its reach; rounding errors exceed it by {amount}"
+            remedy = f"move the {what} away from it, or give a motion that does not reverse there"
         else:
             text, remedy = f"out of reach by {amount}", f"move the {what} back into the workspace"
             if abs(column[worst]) > UNIT_SUSPICION * length:
-                remedy += ", or give its unit: numbers without a unit are in m and rad"
+                remedy += ", or give units: numbers without a unit are in m and rad"
         problems.add(form.element, text, remedy)
     open_anywhere = np.flatnonzero((gap != 0.0).any(axis=1))
     if len(open_anywhere) and not problems:
@@ -95,27 +99,30 @@ def unreached(health: SolveDiagnostics, gap: np.ndarray, what: str, length: floa
 
 
 def singular(bad: np.ndarray, condition: np.ndarray, kind: str, n: int, what: str) -> Problem:
-    """Return the problem of singular poses, or of regular ones with a zero pivot.
+    """Return the problem of singular poses, or of regular poses with a zero pivot.
 
     Args:
         bad: indices of these samples.
-        condition: their condition numbers.
-        kind: text on the kind of the worst of them.
-        n: number of samples.
+        condition: condition numbers of these samples.
+        kind: kind of singularity at the worst sample, as text.
+        n: number of all samples.
         what: name of the given motion.
     """
     text = f"condition number {condition.max():.3g} in {_samples(bad, n)}"
     if condition.max() < REGULAR:
-        text = f"a regular pose, but the order chosen for this machine's equations divides by zero there: {text}"
+        text = (
+            "a regular pose, but the elimination order chosen for this machine divides by zero "
+            f"there: {text}"
+        )
         return Problem(
             what,
             text,
             "displace it by 1e-6 m or rad, or make a nearby pose the reference pose (`Model.at`)",
         )
     remedy = (
-        "stay away from configurations where the actuators lose control of the platform, or where "
-        "its motion no longer determines that of the legs; or give another motion that determines "
-        "the machine there"
+        "stay away from poses where the actuators lose control of the platform, or where the "
+        "platform's motion does not determine the motion of the legs; or give the motion in other "
+        "coordinates"
     )
     return Problem(what, f"singular pose ({kind}): {text}", remedy)
 

@@ -1,16 +1,16 @@
-"""Poses from more encoders than freedoms by least squares, and detection of wrong readings.
+"""Poses from redundant encoders by least squares, and detection of wrong readings.
 
-With measured positions p_m of encoders, their standard deviations sigma, and predicted positions
-p(q), a Gauss-Newton step of the displacements delta of the given coordinates, from a state q with
-closed loops, is
+Encoders measure positions p_m with standard deviations sigma, and the model predicts positions
+p(q). From a state q with closed loops, a Gauss-Newton step of the displacements delta of the given
+coordinates is
 
     delta = (H^T P H)^-1 H^T P (p_m - p(q)),    H = dp/dv G,    P = diag(1 / sigma^2).
 
-dp/dv are the derivatives by displacements of all coordinates, and G their velocities per unit of
-the given ones. The residual is r = p_m - p(q). A wrong reading has a large
-r_i / (sigma_i sqrt(Q_ii)) with Q = 1 - H (H^T P H)^-1 H^T P; an error r_i / Q_ii of this reading
-alone would explain the misfit. With only one redundant reading these values are equal for all
-readings, so the wrong one cannot be determined.
+dp/dv are the derivatives with respect to displacements of all coordinates. G are the velocities of
+all coordinates per unit of the given velocities. The residual is r = p_m - p(q). A wrong reading
+has a large r_i / (sigma_i sqrt(Q_ii)) with Q = 1 - H (H^T P H)^-1 H^T P. An error r_i / Q_ii of
+only this reading would explain the residual. With only one redundant reading, these values are
+equal for all readings, so the wrong reading cannot be identified.
 
 Source: Baarda 1968, A testing procedure for use in geodetic networks (the standardized residual).
 """
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 #: Default standard deviation of an encoder: rad, or a fraction of the machine's characteristic
 #: length.
 USUAL_DEVIATION = 1e-5
-#: Largest standardized residual of a reading that agrees with the others.
+#: Largest standardized residual of a reading that counts as consistent with the others.
 MAX_STANDARDIZED_RESIDUAL = 4.0
 #: Maximum number of Gauss-Newton steps, and size of a step at convergence, relative to the
 #: characteristic length, or rad.
 MAX_ENCODER_STEPS, ENCODER_STEP_TOLERANCE = 8, 1e-12
-#: An error of an encoder is undetectable if its redundancy number is below this.
+#: An error of an encoder cannot be detected if its redundancy number Q_ii is below this.
 MIN_REDUNDANCY = 1e-6
 #: Readings whose standardized residuals exceed this fraction of the largest cannot be
 #: distinguished.
 INDISTINGUISHABLE_RATIO = 0.99
-#: Number of steps of the straight line in readings along which poses are followed.
+#: Number of steps along the straight line of readings on which poses are followed.
 WAYPOINTS = 12
 #: Readings determine the leading actuators if all singular values of their map exceed this fraction
 #: of the largest.
@@ -58,15 +58,16 @@ ENCODER_RANK_TOLERANCE = 1e-8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingFit:
-    """States with the best agreement with readings.
+    """States that fit readings best.
 
     Attributes:
         position: positions of the given motion (N, m).
         q: coordinates (N, n_q).
         residual: reading minus model (N, n_e), m or rad.
-        standardized: residual over its standard deviation; zero without redundancy.
-        alone: estimated error of each reading if only this reading is wrong (N, n_e), m or rad; zero
-            without redundancy.
+        standardized: ratio of the residual to its standard deviation (N, n_e); zero without
+            redundancy.
+        alone: estimated error of each reading if only this reading is wrong (N, n_e), m or rad;
+            zero without redundancy.
         projector: Q (N, n_e, n_e), residuals per error of each reading.
     """
 
@@ -90,16 +91,16 @@ def least_squares(
     moving: int,
     steps: int = MAX_ENCODER_STEPS,
 ) -> ReadingFit:
-    """Return the states near a start with the best agreement with readings.
+    """Return the states near a start that fit readings best.
 
     Args:
         entry: functions of the actuators' motion.
         sensing: rates of the readings per unit of all velocities (n_e, n_v).
         model_readings: function that returns readings at coordinates (N, n_q).
-        readings: (N, n_e), m or rad.
+        readings: readings (N, n_e), m or rad.
         deviations: standard deviations of the readings (n_e,), m or rad.
-        position, q: start of the given motion (N, m), and coordinates (N, n_q) near it.
-        moving: number of leading columns of the given motion to adjust; the others stay fixed.
+        position, q: start values of the given motion (N, m), and coordinates (N, n_q) near them.
+        moving: number of columns of the given motion to adjust; the columns after these are fixed.
         steps: maximum number of Gauss-Newton steps.
 
     Raises:
@@ -150,10 +151,11 @@ class ActuatorFit:
     Attributes:
         names, units: names and units of the actuators that are used.
         state: the pose.
-        position: leading actuators and passive freedoms, as forward kinematics takes them.
-        residual: given position minus that of the pose (N, n) or (n,), m or rad.
-        standardized: residual over its standard deviation.
-        alone: error of each position that alone would explain the misfit.
+        position: positions of the leading actuators and passive freedoms, as for forward
+            kinematics.
+        residual: given position minus the position in the pose (N, n) or (n,), m or rad.
+        standardized: ratio of the residual to its standard deviation.
+        alone: estimated error of each position if only this position is wrong, m or rad.
     """
 
     names: tuple[str, ...]
@@ -172,7 +174,7 @@ class ActuatorFit:
 
     @property
     def disagreement(self) -> str:
-        """Text on the positions that disagree most with the others, and by how much."""
+        """The positions that disagree most with the others, and their errors, as text."""
         standardized, alone = np.atleast_2d(self.standardized), np.atleast_2d(self.alone)
         sample = int(np.abs(standardized).max(axis=1).argmax())
         size = np.abs(standardized[sample])
@@ -183,7 +185,10 @@ class ActuatorFit:
         where = f" in sample {sample}" if len(standardized) > 1 else ""
         if len(amounts) == 1:
             return f"{amounts[0]} disagrees with the other actuators{where}"
-        return f"one of these is wrong{where}, and more encoders are needed to decide which: {', '.join(amounts)}"
+        return (
+            f"one of these positions is wrong{where}, and only further encoders could identify it: "
+            f"{', '.join(amounts)}"
+        )
 
 
 def all_positions(assembly: Assembly, position: Port) -> Port:
@@ -207,7 +212,7 @@ def encoder_deviations(
             is `USUAL_DEVIATION`.
 
     Raises:
-        InputError: a name is not that of an actuator, a unit is wrong, or a number is not
+        InputError: a name is not the name of an actuator, a unit is wrong, or a number is not
             positive.
     """
     port = motor_port(assembly, "position", "rad", "m")
@@ -246,7 +251,7 @@ def fit_actuators(
     deviations: np.ndarray | None = None,
     used: Sequence[int] | None = None,
 ) -> ActuatorFit:
-    """Return the pose with the best agreement with all actuators, followed from an assembled pose.
+    """Return the pose that fits all actuator positions best, followed from an assembled pose.
 
     Args:
         entry: functions of the actuators' motion.
@@ -308,7 +313,7 @@ def fit_actuators(
 
 
 def determines_pose(entry: Motion, used: Sequence[int]) -> bool:
-    """Return whether some actuators, by index, determine the reference pose."""
+    """Return whether the actuators with these indices determine the reference pose."""
     assembly = entry.assembly
     G = entry.embedding(entry.ports.at(assembly.q), start=assembly.q)[:, : len(assembly.leading)]
     rows = assembly.loops.transmission[list(used)] @ G
@@ -331,7 +336,7 @@ def require_agreement(fit: ActuatorFit) -> State:
         )
         remedy = (
             "correct the position that disagrees, or use `Model.fit_actuators` with the encoders' "
-            "noise, which states the misfit"
+            "noise, which returns the residuals"
         )
         raise PoseError.of("position", what, remedy)
     return fit.state

@@ -14,14 +14,14 @@ from tauloop.compiler.state import SolveDiagnostics, State
 from tauloop.equations.ports import checked, coordinate_units, numbers
 from tauloop.model.runner import Runner
 
-#: A start belongs to another assembly mode if it differs by more than this (rad, characteristic
-#: lengths) from its closed forms.
+#: A start belongs to another assembly mode if it differs by more than this, rad or characteristic
+#: lengths, from the solution of the closed forms.
 OTHER_MODE = 1e-3
 
 
 def follow(runner: Runner, position: object, start: object | None = None) -> State:
-    """Return positions by continuation from a start pose; see `Model.forward_kinematics`."""
-    # closed forms cannot fail to converge, and later code reads their results
+    """Return all coordinates by continuation from a pose; see `Model.forward_kinematics`."""
+    # only iterations need finite inputs; the results of closed forms are checked later
     is_iterated = runner.iterates
     arrays, single = checked(
         {"position": runner.ports.position}, {"position": position}, finite=is_iterated
@@ -53,7 +53,7 @@ def follow(runner: Runner, position: object, start: object | None = None) -> Sta
 
 
 def _require_assembled(runner: Runner, start: np.ndarray) -> None:
-    """Raise if the positions of a start lead to another pose: its loops are then open."""
+    """Raise an error if the loops of a start pose are open."""
     state = runner.reached({"position": runner.ports.at(start)}, start)
     scale = runner.assembly.loops.coordinate_scale
     gap = np.abs(state.q - start) / scale
@@ -66,19 +66,23 @@ def _require_assembled(runner: Runner, start: np.ndarray) -> None:
             coordinate_units(runner.topology)[worst],
         )
         difference = gap[worst] * scale[worst]
-        what = f"is not assembled: its loops are open; where they close {name} differs by {difference:.3g} {unit}"
+        what = (
+            f"is not assembled: its loops are open; in the nearest closed pose, {name} differs by "
+            f"{difference:.3g} {unit}"
+        )
         raise AssemblyError.of(
-            "start", what, "give an assembled pose; `tauloop modes` lists those of a position"
+            "start", what, "give an assembled pose; `tauloop modes` lists all poses at a position"
         )
 
 
 def track(runner: Runner, position: object, start: object | None = None) -> State:
-    """Return positions of consecutive samples, each followed from the samples before it.
+    """Return all coordinates of consecutive samples, each followed from the samples before it.
 
-    The first sample is reached by `follow`. Machine code computes the others; without a compiler
-    all samples are reached by `follow`. Long motions are cut into parts, whose first samples are
-    reached by `follow`, and which run in parallel vector lanes. If parts do not meet, all samples
-    are followed one by one. Angles continue without jumps, from the revolution of the first sample.
+    `follow` computes the first sample, and machine code the others. Without a compiler, `follow`
+    computes all samples. Long motions are divided into segments that run in parallel vector lanes,
+    and `follow` computes the first sample of each. If the ends of segments do not match, all
+    samples are followed one by one. Angles continue without jumps from the revolution of the first
+    sample.
 
     Args:
         runner: runner of the model's programs.
@@ -86,8 +90,8 @@ def track(runner: Runner, position: object, start: object | None = None) -> Stat
         start: assembled coordinates (n_q,); the default is the reference pose.
 
     Raises:
-        PoseError: out of reach; the message reports which loop and by how much.
-        AssemblyError: the motion jumps, because it has left its assembly mode.
+        PoseError: out of reach; the message states the loop and its gap.
+        AssemblyError: the motion jumps because it has left its assembly mode.
     """
     target = np.atleast_2d(
         checked({"position": runner.ports.position}, {"position": position})[0]["position"]
@@ -115,7 +119,7 @@ def track(runner: Runner, position: object, start: object | None = None) -> Stat
 
 
 def with_continuous_angles(runner: Runner, state: State) -> State:
-    """Return consecutive independent samples of a motion with continuous revolutions of angles."""
+    """Return independently solved samples of a motion with angles continued without jumps."""
     if runner.catalogue.positions.turns_matter:
         return track(runner, runner.ports.at(state.q), state.q[0])
     return _continued(runner, state, None)
@@ -139,9 +143,9 @@ def _continued(runner: Runner, state: State, start: object | None) -> State:
 def _tracked(
     runner: Runner, target: np.ndarray, start: object | None, in_lanes: bool
 ) -> tuple[np.ndarray, SolveDiagnostics] | None:
-    """Return coordinates along a motion and the diagnostics, or None.
+    """Return coordinates along a motion and the diagnostics.
 
-    None means that there is no machine code, or that parts do not meet.
+    None if there is no machine code, or if the ends of segments do not match.
     """
     tracker = runner.tracker(len(target), in_lanes) if len(target) else None
     if tracker is None:

@@ -1,8 +1,8 @@
 """Cache of compiled code: a private folder of the user, whose files are checked before loading.
 
-Machine code runs with all the user's rights, and a damaged library ends the process or gives wrong
-numbers. So a library is loaded only if no other user could have written it and if it matches the
-SHA-256 stored next to it.
+Machine code runs with all rights of the user, and a damaged library can crash the process or return
+wrong numbers. So a library is loaded only if no other user could have written it and if it matches
+the SHA-256 stored next to it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Status
 from tauloop.common.shown import ReprMixin
 
-#: Maximum size of all files, bytes; beyond it, the files not used for the longest time are removed.
-#: A library has some hundred thousand bytes.
+#: Maximum size of all files, bytes. If it is exceeded, the least recently used files are removed. A
+#: library has some hundred thousand bytes.
 LARGEST_CACHE = 500_000_000
-#: Fraction of this size that remains after a removal, so that the next library does not cause
-#: another one.
+#: Fraction of this size that remains after files are removed, so that the next library does not
+#: require another removal.
 SHARE_AFTER_CLEANUP = 0.8
 CHECKSUM = ".sha256"
-#: Mode of the files; and permissions of others that make a file or folder unusable.
+#: Mode of the files; and permissions of other users that make a file or folder unusable.
 MODE, WRITABLE_BY_OTHERS = 0o644, stat.S_IWGRP | stat.S_IWOTH
 #: Names of the cache's files: no other file is counted or removed.
 _LIBRARY = re.compile(r"(?:caller-)?[0-9a-f]{24}\.(?:so|cubin)")
@@ -47,13 +47,13 @@ class CachedLibrary:
     """A library in the cache.
 
     Attributes:
-        path: the library.
-        size: bytes, including the records that name it.
+        path: path of the library.
+        size: size of the library and of the records that refer to it, bytes.
         used: time of the last read as reported by the file system, s since 1970.
-        functions: names of the functions that records call in the library.
-        state: "intact" libraries are loaded. "damaged" ones (or those that another user could have
-            written) and "unchecked" ones (without a checksum, from an older version) are compiled
-            again when needed.
+        functions: names of the library's functions in these records.
+        state: "intact" (it is loaded), "damaged" (or another user could have written it) or
+            "unchecked" (without a checksum, from an older version). Damaged and unchecked libraries
+            are compiled again when needed.
     """
 
     path: Path = field(metadata=json_keys(name="name"))
@@ -65,7 +65,7 @@ class CachedLibrary:
     @property
     @in_json("used")
     def used_second(self) -> int:
-        """The second, since 1970, when it was read last."""
+        """Time of the last read, in whole seconds since 1970."""
         return round(self.used)
 
 
@@ -89,7 +89,7 @@ class CompiledCache(PlainData, ReprMixin):
     Attributes:
         folder: folder of the cache.
         libraries: libraries, the last used first.
-        removed: number of removed files; None without a request to remove any.
+        removed: number of removed files; None if no removal was requested.
         largest: maximum size of all files, bytes.
     """
 
@@ -152,7 +152,7 @@ class ExposedFolderError(PermissionError):
 
 
 def storage_remedy(error: OSError) -> str:
-    """Return how to make a cache folder usable after an error."""
+    """Return the remedy that makes a cache folder usable after an error."""
     if isinstance(error, ExposedFolderError):
         return "remove the write permission of others (chmod go-w FOLDER), or use your own folder"
     return "free disk space, or allow your user to write to this folder"
@@ -162,33 +162,34 @@ def ensure_private_folder(folder: Path) -> Path:
     """Create a folder that only this user may write to, if needed, and return it.
 
     Raises:
-        ExposedFolderError: it belongs to another user, or others may write to it or replace it.
-        OSError: it cannot be created or checked.
+        ExposedFolderError: the folder belongs to another user, or other users may write to it or
+            replace it.
+        OSError: the folder cannot be created or checked.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     state = folder.stat()
     if not _is_ours(state):
         raise ExposedFolderError(
-            f"{folder} belongs to the user {state.st_uid}, not to {os.geteuid()}, who runs this"
+            f"{folder} belongs to user {state.st_uid}, but this process runs as user {os.geteuid()}"
         )
     if state.st_mode & WRITABLE_BY_OTHERS:
         if folder != cache_folder():
             raise ExposedFolderError(
-                f"others may write to {folder} (mode {stat.S_IMODE(state.st_mode):o})"
+                f"other users may write to {folder} (mode {stat.S_IMODE(state.st_mode):o})"
             )
         folder.chmod(stat.S_IMODE(state.st_mode) & ~WRITABLE_BY_OTHERS)
     if (place := _exposed(folder)) is not None:
         raise ExposedFolderError(
-            f"others could replace {folder}, because they may write to {place}"
+            f"other users could replace {folder}, because they may write to {place}"
         )
     return folder
 
 
 def _exposed(folder: Path) -> Path | None:
-    """Return a parent folder in which others may rename files of this user; None without one.
+    """Return a parent folder in which other users may rename this user's files, or None.
 
-    There they could replace a library after its check and before its loading. Sticky folders (/tmp)
-    prevent this.
+    In such a folder, another user could replace a library between its check and its loading.
+    Folders with the sticky bit (/tmp) prevent this.
     """
     if not hasattr(os, "geteuid"):
         return None
@@ -205,7 +206,7 @@ def is_own(path: Path) -> bool:
     """Return whether only this user and the system's users could have written a file or folder.
 
     Raises:
-        OSError: it does not exist or cannot be checked.
+        OSError: the path does not exist or cannot be checked.
     """
     state = path.stat()
     return _is_ours(state) and not state.st_mode & WRITABLE_BY_OTHERS
@@ -217,7 +218,7 @@ def _is_ours(state: os.stat_result) -> bool:
 
 def _checksum(content: bytes) -> str:
     """Return the SHA-256 of the content of a file."""
-    import hashlib  # It takes two milliseconds, and code in memory does not need it.
+    import hashlib  # the import takes 2 ms, and code in memory does not need it
 
     return hashlib.sha256(content).hexdigest()
 
@@ -226,7 +227,7 @@ def is_intact(path: Path) -> bool:
     """Return whether a file of the cache is unchanged: owned by the user and matching its SHA-256.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     try:
         wanted = _checksum_path(path).read_text(encoding="ascii").strip()
@@ -246,13 +247,13 @@ def store_with_checksum(made: Path, target: Path) -> Path:
     Both files are flushed to disk before they are renamed to their final names.
 
     Returns:
-        Place of the copy.
+        Path of the copy.
 
     Raises:
         InputError: the file cannot be written, for example because the disk is full.
     """
     content = made.read_bytes()
-    # two processes may build the same library: checksum and file must come from the same one
+    # two processes may build the same library; the lock keeps file and checksum consistent
     with locked(target.parent):
         write_private(target, content)
         write_private(_checksum_path(target), f"{_checksum(content)}\n".encode())
@@ -272,14 +273,15 @@ def write_private(target: Path, content: bytes) -> None:
         temporary.chmod(MODE)
 
     with suppress(OSError):
-        target.chmod(MODE)  # an existing file would keep its mode
+        target.chmod(MODE)  # writing to an existing file does not change its mode
     write_file(target, fill)
 
 
 @contextmanager
 def scratch(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder in the cache; leftovers of killed processes are removed first."""
-    # costs a fifth of the time of loading a function from the cache, which needs no such folder
+    # the import takes a fifth of the time of loading a function from the cache, which does not need
+    # it
     import tempfile
 
     sweep(folder)
@@ -333,7 +335,7 @@ def cached_libraries(folder: Path) -> tuple[CachedLibrary, ...]:
 def clear(folder: Path) -> int:
     """Remove all libraries, records and leftovers; return the number of files and folders.
 
-    Other files in the folder stay, as do files that another process is writing.
+    Other files in the folder, and files that another process is writing, remain.
 
     Raises:
         OSError: a file cannot be removed.
@@ -345,7 +347,7 @@ def clear(folder: Path) -> int:
 
 
 def _make_room(folder: Path, newest: Path) -> None:
-    """Remove the files not used for the longest time if the cache is too large; keep the newest."""
+    """Remove the least recently used files if the cache is too large; keep the newest file."""
     sizes = {}
     for path in _listed(folder):
         if _OURS.fullmatch(path.name):

@@ -32,7 +32,7 @@ static PyObject *call(PyObject *self, PyObject *const *given, Py_ssize_t count)
         is_good = view.format && !strcmp(view.format, "d") && view.len / (Py_ssize_t)sizeof(double) <= bound->most;
         if (is_good) memcpy(bound->inputs, view.buf, (size_t)view.len);
         PyBuffer_Release(&view);
-        if (!is_good) return PyErr_Format(PyExc_ValueError, "a state is at most %zd float64 numbers", bound->most);
+        if (!is_good) return PyErr_Format(PyExc_ValueError, "a state must be a contiguous float64 array of at most %zd numbers", bound->most);
     }
     bound->code(bound->arrays);
     Py_RETURN_NONE;

@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from tauloop.compiler.c.printing.source import CFunction
 
 
-#: Inputs with nominal values, which are not arguments of single calls.
+#: Inputs that have nominal values and are not arguments of calls of a single sample.
 HELD = ("start", "theta", "weight", "preload", "wrench", "payload")
-#: Number of samples whose continuations advance together: a whole number of the kernel's blocks that
-#: stays in the first-level cache.
+#: Number of samples whose continuations advance together: a multiple of the kernel's block that
+#: fits into the first-level cache.
 CONTINUATION_BLOCK = 256
-#: Continuation from the pose `start` to the positions, along straight lines: the position of `start`
-#: and the number of steps. None for a solution in one step.
+#: Continuation along straight lines from the pose `start` to the positions, given by the position
+#: of `start` and the number of steps; None for a solution in one step.
 Continuation = tuple[np.ndarray, int] | None
-#: Number of batches that code in memory computes without the extension module.
+#: Number of batches that code in memory computes before the extension module is used.
 FIRST_BATCHES = 200
-#: Parts per thread: a delayed thread leaves some of its parts to the others.
+#: Number of parts of a batch per thread, so that other threads can take over parts of a slow one.
 SHARES = 4
 
 
@@ -51,12 +51,12 @@ class CompiledFunction:
         nominal: Mapping[str, np.ndarray] = MappingProxyType({}),
         threads: int = 1,
     ) -> None:
-        """Use existing machine code (see `compile_function`, `tauloop.load_function`).
+        """Wrap existing machine code (see `compile_function`, `tauloop.load_function`).
 
         Args:
             function: signature of the function.
             library: library that contains it.
-            nominal: initial values of the ports in bound calls; the default is zero.
+            nominal: initial values of the ports in bound calls; by default zero.
             threads: number of threads for a batch; it does not affect the results.
         """
         self.function = function
@@ -68,17 +68,17 @@ class CompiledFunction:
         self._sizes = {port.name: port.size for port in function.outputs} | {"health": HEALTH}
 
     def __call__(self, *motion: Any) -> Any:
-        """Return the outputs at one or many samples of the motion, with checks: `function(q, v, a)`.
+        """Return the outputs at one or many samples of a motion, with checks: `function(q, v, a)`.
 
         Args:
-            motion: the inputs in order except `start`, `theta`, `weight` and `preload`, which have
-                nominal values: arrays (n,) for one sample or (N, n) for many.
+            motion: arrays (n,) for one sample or (N, n) for many, one for each input in order. The
+                inputs `start`, `theta`, `weight` and `preload` are omitted and have nominal values.
 
         Returns:
-            The output (n,) or (N, n), or a tuple of several.
+            The output (n,) or (N, n), or a tuple of outputs.
 
         Raises:
-            InputError: wrong shapes or values, or too few.
+            InputError: arrays are missing, or have wrong shapes or values.
             PoseError: a pose is out of reach or singular, or no tensions within the bounds exist.
         """
         return self._single(*motion)
@@ -153,8 +153,8 @@ class CompiledFunction:
 
         Args:
             names: names of the inputs that are arguments; the others have their nominal values.
-            otherwise: function to call where a check fails.
-            whole: whether the returned copy contains all outputs, followed by the diagnostics, even
+            otherwise: function that is called if a check fails.
+            whole: whether the call returns a copy of all outputs followed by the diagnostics, even
                 if there is only one output.
         """
         arrays, parts = self._arrays()
@@ -171,11 +171,11 @@ class CompiledFunction:
         """Return outputs (N, n) by port, including `health`.
 
         Args:
-            inputs: float arrays (N, n) by port, not checked: `health` reports samples that are not
-                finite.
+            inputs: float arrays (N, n) by port. Values are not checked; `health` reports samples
+                that are not finite.
             n: number of samples N.
-            out: arrays to write into, by port, such as slices of a long result that is computed in
-                chunks; contiguous floats (N, n). Other ports get new arrays.
+            out: contiguous float arrays (N, n) to write into, by port, such as slices of a long
+                result that is computed in chunks. Other ports get new arrays.
 
         Raises:
             InputError: an input is missing, complex or masked or has another shape; or an array of
@@ -190,7 +190,7 @@ class CompiledFunction:
         out: Mapping[str, np.ndarray] | None = None,
         continuation: Continuation = None,
     ) -> tuple[dict[str, np.ndarray], bool]:
-        """Run as `batch`; also return whether all samples are sound (see `evaluator.Kernel`).
+        """Do the same as `batch`, and return whether all samples passed (see `evaluator.Kernel`).
 
         Args:
             inputs, n, out: as for `batch`.
@@ -212,7 +212,7 @@ class CompiledFunction:
         return outputs, self._run_any_layout(inputs, outputs, n, continuation) == 0
 
     def _output_arrays(self, n: int, out: Mapping[str, np.ndarray] | None) -> dict[str, np.ndarray]:
-        """Return the arrays to write into, by port: the caller's after a check, and new ones."""
+        """Return the arrays to write into, by port: checked arrays of the caller, or new ones."""
         if not out:
             return {name: empty(n, size) for name, size in self._sizes.items()}
         _require_writable(out, self._sizes, n)
@@ -222,7 +222,7 @@ class CompiledFunction:
 
     @property
     def _is_called_often(self) -> bool:
-        """Whether a search for the extension module takes less time than the module saves."""
+        """Whether the code is called so often that finding the extension module pays off."""
         return self._library.path is not None or self._batches > FIRST_BATCHES
 
     @cached_property
@@ -234,7 +234,7 @@ class CompiledFunction:
         )
 
     def _in_shares(self, n: int, arrays: Sequence[np.ndarray]) -> int | None:
-        """Run the kernel on plain arrays; return the number of failed samples, else None."""
+        """Run the kernel on plain arrays; return the number of failed samples, or None."""
         assert self._counted is not None
         if self._threads == 1 or n < 2 * LEAST_SHARE:
             return self._counted(0, n, n, *arrays)
@@ -279,16 +279,16 @@ class CompiledFunction:
     def bind(self) -> tuple[Mapping[str, np.ndarray], Call]:
         """Return arrays by port and a call that reads and writes them, for control loops.
 
-        The arrays are filled in place; they live as long as the call does. All inputs are
-        consecutive parts of the array `inputs`, all outputs of `outputs`. `call(state)` with
-        contiguous float64 numbers first copies these to the front of `inputs`.
+        The arrays are filled in place and live as long as the call does. All inputs are consecutive
+        views of the array `inputs`, and all outputs are views of `outputs`. `call(state)` first
+        copies `state`, a contiguous float64 array, to the front of `inputs`.
         """
         arrays, parts = self._arrays()
         call = bound_call(self._library, f"{self.function.name}_bound", parts, arrays["inputs"])
         return MappingProxyType(arrays), call
 
     def _arrays(self) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
-        """Return arrays of ports with nominal values, and all arrays in order."""
+        """Return the arrays by port, with nominal values, and a list of all arrays in order."""
         sides = {
             "inputs": self.function.inputs,
             "outputs": self.function.arguments[len(self.function.inputs) :],
@@ -308,7 +308,7 @@ def _total_size(ports: Sequence[CPort]) -> int:
 
 
 def _described(port: CPort) -> Port:
-    """Return a port with names and units of its columns, by index if it has none."""
+    """Return a port with names and units of its columns; columns without names get indices."""
     return Port(
         name=port.name,
         columns=port.columns or tuple(f"{port.name}[{i}]" for i in range(port.size)),
@@ -319,10 +319,12 @@ def _described(port: CPort) -> Port:
 def require_health(
     health: Any, pivots: float = SMALLEST_PIVOT, residuals: float = CONVERGED, xp: Any = np
 ) -> None:
-    """Raise unless all samples (N, 4), an array on any device, are in reach and regular.
+    """Raise an error unless all samples are within reach and regular.
+
+    `health` is an array (N, 4) on any device, and `xp` is its array module.
 
     Raises:
-        PoseError: the message reports the first failed sample and the reason.
+        PoseError: a sample failed; the message states the first one and the reason.
     """
     least, pivot, residual, _ = health.T
     kinds = (
@@ -352,7 +354,7 @@ def require_health(
 
 
 def _parts(ports: Sequence[CPort], whole: np.ndarray) -> Iterator[tuple[CPort, np.ndarray]]:
-    """Return the ports with their consecutive parts of an array."""
+    """Yield the ports with their consecutive views of an array."""
     first = 0
     for port in ports:
         yield port, whole[first : first + port.size]
@@ -366,19 +368,19 @@ def compile_function(
     threads: int = 1,
     folder: Path | None = None,
 ) -> CompiledFunction:
-    """Return a compiled function, from the cache if it is there.
+    """Return a compiled function, from the cache if possible.
 
     Raises:
         EngineError: the library cannot be built.
     """
-    # imported here with CasADi, which a function from the cache does not need
+    # imported here, because it imports CasADi, which a function from the cache does not need
     from tauloop.compiler.c.printing.source import c_text, c_units, scalar_text
 
     compiler = compiler or compiler_for()
     note = f"{function.name}: made by Tauloop, do not edit"
     units: tuple[str, ...]
     if isinstance(compiler, EmbeddedCompiler):
-        # lanes are no faster without vector instructions, and twice as long to print
+        # without vector instructions, lanes are not faster and take twice as long to print
         scalar = scalar_text(function, is_optimized=False)
         units = (c_text(f"{scalar}\n{_loop_text(function)}\n{_called_text(function)}", note),)
     else:
@@ -409,11 +411,11 @@ def _loop_text(function: CFunction) -> str:
 
 
 def _called_text(function: CFunction) -> str:
-    """Return the C text of the entries for calls from Python, which take all arrays through one pointer.
+    """Return the C text of the entries for calls from Python, which take a table of all arrays.
 
     `NAME_bound` computes one sample. `NAME_counted` computes a batch whose arrays advance by
-    `steps` numbers a sample, and returns the number of samples that are out of reach, singular, or
-    far from their start.
+    `steps` numbers per sample, and returns the number of samples that are out of reach, singular,
+    or far from their start.
     """
     name, k = function.name, len(function.arguments)
     arrays = ", ".join(f"arrays[{i}]" for i in range(k))
@@ -436,10 +438,10 @@ size_t {name}_counted(size_t n, double *const *arrays, const size_t *steps)
 
 
 def _walked_text(function: CSignature, places: Mapping[str, int]) -> str:
-    """Return the C text of the entry that reaches positions in k steps along a straight line.
+    """Return the C text of the entry that follows straight lines to positions in k steps.
 
-    The last step starts at the pose that the others reach. The entry reports the maximum number of
-    iterations of a step. It may count a sample twice among those that are not sound.
+    Each step starts at the pose that the step before it reached. The entry reports the largest
+    number of iterations of a step. It may count a failed sample twice.
     """
     name, ports = function.name, len(function.arguments)
     to, start = places["position"], places["start"]
@@ -503,7 +505,7 @@ def _walked_text(function: CSignature, places: Mapping[str, int]) -> str:
 
 
 def _readable(inputs: Mapping[str, np.ndarray], ports: Sequence[CPort], n: int) -> list[np.ndarray]:
-    """Return inputs as arrays (N, n) with checked names and sizes; some are views of one row."""
+    """Return inputs as arrays (N, n) with checked names and sizes; single rows become views."""
     problems, arrays = [], []
     for port in ports:
         try:
@@ -527,7 +529,7 @@ def _readable(inputs: Mapping[str, np.ndarray], ports: Sequence[CPort], n: int) 
                     Problem(
                         where=port.name,
                         what=what,
-                        remedy="give one row of numbers for each sample",
+                        remedy="give one row of values for each sample",
                     )
                 )
     InputError.raise_if_any(problems)
@@ -535,7 +537,7 @@ def _readable(inputs: Mapping[str, np.ndarray], ports: Sequence[CPort], n: int) 
 
 
 def _require_writable(out: Mapping[str, np.ndarray], sizes: Mapping[str, int], n: int) -> None:
-    """Raise unless machine code may write to the arrays, which it does not check itself."""
+    """Raise an error unless machine code, which checks nothing, can write to the arrays."""
     problems = Problems()
     for name, array in out.items():
         if name not in sizes:

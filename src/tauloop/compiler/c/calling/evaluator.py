@@ -1,6 +1,7 @@
 """Evaluation of programs: interpreted by CasADi's virtual machine, or compiled by a C compiler.
 
-A single sample at nominal parameters from the reference pose is evaluated without a batch (`Once`).
+A single sample at nominal parameters and from the reference pose is evaluated without the overhead
+of a batch (`Once`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tauloop.compiler.program import Evaluate, Newton, Program, Step
 from tauloop.compiler.solving.bounded import Bounded
 from tauloop.compiler.state import SolveDiagnostics, solve_diagnostics
 
-#: Number of operations above which compiling takes more than ten seconds, at about 0.7 ms each.
+#: Number of operations above which compiling takes more than ten seconds (about 0.7 ms each).
 LARGEST_PROGRAM = 20_000
 
 
@@ -49,7 +50,7 @@ class Kernel(Protocol):
     def run(
         self, inputs: Mapping[str, np.ndarray], n: int, *, continuation: Continuation = None
     ) -> tuple[dict[str, np.ndarray], bool]:
-        """Return outputs (N, n) by port, and whether all samples are known to be sound."""
+        """Return outputs (N, n) by port, and whether all samples are within reach and regular."""
         ...
 
 
@@ -58,7 +59,7 @@ class Evaluator(ABC):
 
     Attributes:
         threads: maximum number of threads for a batch.
-        precision: precision of steps of simulations and control loops over many starts.
+        precision: precision of simulations and control loops over many starts.
     """
 
     threads: int = 1
@@ -69,7 +70,7 @@ class Evaluator(ABC):
         """Return whether a run with this number of samples justifies machine code."""
 
     def is_large(self, samples: float) -> bool:
-        """Return whether a run with this number of samples has other machine code than short runs."""
+        """Return whether a run with this number of samples uses the code for long runs."""
         return False
 
     @abstractmethod
@@ -80,7 +81,7 @@ class Evaluator(ABC):
     def tracker(
         self, function: CFunction, samples: float = math.inf, *, in_lanes: bool
     ) -> Tracker | None:
-        """Return machine code that follows motions of a number of samples, or None without any."""
+        """Return machine code that follows motions with this number of samples, or None."""
 
     @abstractmethod
     def rows(
@@ -94,7 +95,8 @@ class Evaluator(ABC):
         """Return a kernel over rows from a text for all compilers.
 
         Raises:
-            EngineError: there is no compiler, or it fails. Loops over rows are not interpreted.
+            EngineError: there is no compiler, or the compiler fails. Kernels over rows cannot be
+                interpreted.
         """
 
 
@@ -125,10 +127,10 @@ class Interpreted(Evaluator):
         precision: Precision = Precision.DOUBLE,
         evaluations: float = math.inf,
     ) -> RowKernel:
-        """Return machine code over rows: only programs are interpreted.
+        """Return machine code over rows, because only programs can be interpreted.
 
         Raises:
-            EngineError: there is no compiler, or it fails.
+            EngineError: there is no compiler, or the compiler fails.
         """
         return default_evaluator().rows(text, name, letters, precision, evaluations)
 
@@ -136,18 +138,18 @@ class Interpreted(Evaluator):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled(Evaluator):
-    """Evaluation by machine code, which a C compiler makes when a program first runs.
+    """Evaluation by machine code, which a C compiler produces when a program first runs.
 
-    Long runs are compiled by the system's compiler (cached, tens of nanoseconds per sample), short
-    ones by the embedded compiler in memory (a tenth of the speed, in milliseconds). If one is
-    missing, the other takes its place. Without both, or if compiling fails, programs are
-    interpreted; each reason is logged once as a warning.
+    The system's compiler is used for long runs; its code is cached and takes tens of nanoseconds
+    per sample. The embedded compiler is used for short runs; it compiles in milliseconds, but its
+    code is ten times slower. If one compiler is missing, the other is used. Without both, or if
+    compiling fails, programs are interpreted; each reason is logged once as a warning.
 
     Attributes:
-        at_least: number of samples from which the system's compiler is used. The default is one.
+        at_least: number of samples from which the system's compiler is used; by default one.
         largest: maximum number of operations; larger programs are interpreted.
         threads: number of threads for batches and simulations; it does not affect the results.
-        folder: the cache; the default is the user's.
+        folder: folder of the cache; by default the user's cache.
         timeout: time limit of the compiler for one file, s.
     """
 
@@ -171,7 +173,7 @@ class Compiled(Evaluator):
         try:
             return self.build(function, samples)
         except EngineError as error:
-            self._warn(f"running interpreted, which is some tens of times slower: {error}")
+            self._warn(f"running interpreted, which is tens of times slower: {error}")
             return None
 
     def tracker(
@@ -182,7 +184,7 @@ class Compiled(Evaluator):
             compiler = self.compiler(samples)
             return Tracker(function, self.folder, in_lanes=in_lanes, compiler=compiler)
         except EngineError as error:
-            self._warn(f"the samples of a motion are reached one by one, not followed: {error}")
+            self._warn(f"the samples of a motion are solved one by one, not followed: {error}")
             return None
 
     def rows(
@@ -196,7 +198,7 @@ class Compiled(Evaluator):
         """Return machine code over rows.
 
         Raises:
-            EngineError: there is no compiler, or it fails.
+            EngineError: there is no compiler, or the compiler fails.
         """
         compiler = self.compiler(evaluations)
         return CompiledRows(text, name, letters, self.threads, self.folder, precision, compiler)
@@ -204,18 +206,18 @@ class Compiled(Evaluator):
     def _warn(self, text: str) -> None:
         if text not in self._logged:
             self._logged.add(text)
-            import logging  # it takes milliseconds
+            import logging  # the import takes milliseconds
 
             logging.getLogger("tauloop").warning("%s", text)
 
     def build(self, function: CFunction, samples: float = math.inf) -> CompiledFunction:
-        """Compile a function for runs with a number of samples, unless it is in the cache.
+        """Compile a function for runs with this number of samples, unless it is in the cache.
 
         Returns:
             The compiled function.
 
         Raises:
-            EngineError: there is no compiler, it fails, or the cache cannot be written.
+            EngineError: there is no compiler, the compiler fails, or the cache cannot be written.
         """
         compiler = self.compiler(samples)
         return compile_function(function, compiler, threads=self.threads, folder=self.folder)
@@ -233,14 +235,14 @@ class Compiled(Evaluator):
 
 
 def default_evaluator(*, threads: int = 1, folder: Path | None = None) -> Compiled:
-    """Return the evaluator of models without a given one: each run has the faster compiler."""
+    """Return the default evaluator, which uses the faster compiler for each run."""
     return Compiled(at_least=WORTH_OPTIMIZING, threads=threads, folder=folder)
 
 
 def run_kernel(
     kernel: Kernel, inputs: Mapping[str, np.ndarray], n: int
 ) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
-    """Return outputs by name and the diagnostics, with memory for inputs and outputs only."""
+    """Return outputs by name and the diagnostics of a run of machine code."""
     outputs, is_sound = kernel.run(inputs, n)
     return outputs, compiled_diagnostics(outputs.pop("health"), is_sound)
 
@@ -278,7 +280,7 @@ class BatchRuns:
             inputs: arrays (N, n), already checked.
             n: number of samples.
             outputs: names of the requested outputs; the default is all.
-            work: number of samples of the whole run that these belong to.
+            work: number of samples of the whole run to which these samples belong.
         """
         samples = max(n, work)
         key = program, outputs, self._evaluator.is_large(samples)
@@ -313,7 +315,7 @@ def c_function(
         else:
             produced |= set(step.outputs)
             sizes |= dict(zip(step.outputs, step.function.output_sizes, strict=True))
-    # after the motion, which callers copy to the front as one block
+    # `start` comes after the motion, which callers copy to the front as one block
     needed.sort(key=lambda name: name == "start")
     results = tuple(outputs or program.outputs)
     symbol = c_name(program.name)
@@ -327,13 +329,13 @@ def c_function(
     )
 
 
-#: Smallest discriminant that compiled code reports if an input or a result is not finite, or too
-#: large.
+#: Value that compiled code reports as the smallest discriminant if an input or a result is not
+#: finite or too large.
 NOT_FINITE = -1e300
 
 
 def reads_start(program: Program, outputs: tuple[str, ...]) -> bool:
-    """Return whether outputs depend on starts of Newton's method or of angles' revolutions."""
+    """Return whether outputs depend on the start of Newton's method or of angles' revolutions."""
     return any("start" in _read(step, program, set(outputs)) for step in program.steps)
 
 
@@ -373,8 +375,8 @@ def compiled_diagnostics(numbers: np.ndarray, is_sound: bool = False) -> SolveDi
     )
 
 
-#: Outputs by name (n,) and the diagnostics; None where a batch must explain a failure or can
-#: recover from it.
+#: Outputs by name (n,) and the diagnostics; None if the sample failed, so that a batch must recover
+#: from the failure or explain it.
 Outcome = tuple[dict[str, np.ndarray], SolveDiagnostics] | None
 Once = Callable[..., Outcome]
 
@@ -385,14 +387,14 @@ for _array in (_FINITE, _NONE, _NO_STEPS):
 
 
 def nothing(*motion: object) -> None:
-    """Return None, as an evaluation that is not available."""
+    """Return None; used as the evaluation of one sample if none is available."""
 
 
 def compiled_once(kernel: CompiledFunction, names: tuple[str, ...]) -> Once:
     """Return the evaluation of one sample by machine code.
 
     Args:
-        kernel: the code, with its nominal values.
+        kernel: machine code with its nominal values.
         names: names of the inputs that are given.
     """
     call = kernel.checked(names, nothing, whole=True)
@@ -402,7 +404,7 @@ def compiled_once(kernel: CompiledFunction, names: tuple[str, ...]) -> Once:
         (port.name, slice(end - port.size, end))
         for port, end in zip(ports[:-1], ends, strict=False)
     ]
-    first = ends[-2]  # of the health
+    first = ends[-2]  # start of the health
 
     def once(*motion: object) -> Outcome:
         whole = call(*motion)
@@ -430,7 +432,7 @@ def interpreted_once(
     Args:
         program: program to run.
         names: names of the inputs that are given.
-        nominal: values of the other inputs, and placeholders of the right size for the given ones.
+        nominal: values of the other inputs, and placeholders with the sizes of the given inputs.
     """
     (step, *others) = program.steps
     return (
@@ -441,7 +443,7 @@ def interpreted_once(
 
 
 class _Interpreted:
-    """A stretch of straight-line code between two arrays, which CasADi's buffer uses in place."""
+    """Straight-line code that CasADi evaluates in place on two arrays, inputs and outputs."""
 
     def __init__(
         self,
@@ -493,8 +495,7 @@ class _Interpreted:
         values = self._whole.copy()
         least = values[self._discriminants]
         smallest = (np.abs(values[self._pivots]) / self._typical).min(initial=np.inf)
-        # a sum may overflow although its terms are finite, but then they are too large; a batch
-        # decides
+        # a sum of very large finite terms may overflow too; then a batch decides
         if not (
             math.isfinite(self._motion.sum() + values.sum())
             and least.min(initial=1.0) >= 0.0

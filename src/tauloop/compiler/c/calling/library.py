@@ -31,15 +31,16 @@ _KINDS: dict[str, Any] = {
     "": None,
 }
 
-#: Number of evaluations of a program from which the system's compiler takes less time in all than
-#: the embedded one. Measured for inverse dynamics with gcc 12 on AVX-512: 0.21 s and 22 ns against
-#: 3 ms and 491 ns for five_bar, 1.17 s and 55 ns against 32 ms and 855 ns for hexapod give 440 000
-#: to 1 400 000. Both sides grow with the length of the program, so its length does not matter.
+#: Number of evaluations of a program from which the system's compiler takes less total time than
+#: the embedded compiler. Compile time and time per sample of inverse dynamics, with gcc 12 on
+#: AVX-512 and with the embedded compiler: 0.21 s + 22 ns and 3 ms + 491 ns for five_bar, 1.17 s +
+#: 55 ns and 32 ms + 855 ns for hexapod, which gives 440 000 to 1 400 000 evaluations. Compile time
+#: and time per sample both grow with the length of the program, so its length does not matter.
 WORTH_OPTIMIZING = 800_000
 
 
 def is_forked() -> bool:
-    """Return whether this process is a fork of the one that imported Tauloop."""
+    """Return whether this process was forked from the process that imported Tauloop."""
     return os.getpid() != _PROCESS
 
 
@@ -52,22 +53,23 @@ def require_compiler() -> Compiler:
     compiler = find_compiler()
     if compiler is None:
         what = "none was found (cc, gcc, clang)"
-        raise EngineError.of("C compiler", what, "install one")
+        raise EngineError.of("C compiler", what, "install gcc or clang")
     return compiler
 
 
 def compiler_for(
     evaluations: float = math.inf, least: float = WORTH_OPTIMIZING
 ) -> Compiler | EmbeddedCompiler:
-    """Return the compiler for a run: the system's for much work, else the embedded one.
+    """Return the compiler for a run: the system's for much work, the embedded one for little.
 
-    The embedded compiler takes milliseconds, the system's compiler tenths of a second for code that
-    is some ten times faster in batches. The choice depends on the given work alone, never on what
-    the cache contains, so the same call gives the same numbers every time. If one is missing, the
-    other takes its place.
+    The embedded compiler takes milliseconds. The system's compiler takes tenths of a second, for
+    code that is about ten times faster in batches. The choice depends only on the given work, never
+    on the contents of the cache, so the same call always returns the same numbers. If one compiler
+    is missing, the other is used.
 
     Args:
-        evaluations: given work: number of samples of a batch, or of evaluations of rates.
+        evaluations: work of the run: number of samples of a batch, or number of evaluations of
+            rates.
         least: number of evaluations from which the system's compiler is chosen.
 
     Raises:
@@ -92,7 +94,7 @@ _logged: set[str] = set()
 def _warn_once(text: str) -> None:
     if text not in _logged:
         _logged.add(text)
-        import logging  # it takes milliseconds
+        import logging  # the import takes milliseconds
 
         logging.getLogger("tauloop").warning("%s", text)
 
@@ -104,14 +106,17 @@ class Library:
         """Load an existing library.
 
         Raises:
-            EngineError: it cannot be loaded.
+            EngineError: the library cannot be loaded.
         """
         self.path: Path | None = path
         self._in_memory: MemoryCode | None = None
         try:
             self._loaded = ctypes.CDLL(str(path))
         except OSError as error:
-            remedy = "use a cache folder from which programs may run; without it functions are interpreted"
+            remedy = (
+                "use a cache folder from which programs may run; without it functions are "
+                "interpreted"
+            )
             what = f"compiled code cannot be loaded: {error}"
             raise EngineError.of(str(path), what, remedy) from error
 
@@ -139,22 +144,22 @@ class Library:
         threads: bool = False,
         folder: Path | None = None,
     ) -> Library:
-        """Compile C text, or load it from the cache; damaged files there are compiled again.
+        """Compile C text, or load its library from the cache; a damaged library is compiled again.
 
-        Where the cache cannot be written, the embedded compiler makes the code in memory, with a
+        If the cache cannot be written, the embedded compiler produces the code in memory, with a
         warning in the log.
 
         Args:
-            source: one or more units.
-            compiler: the compiler (`compiler_for`); the default is that for much work.
-            threads: whether to compile with OpenMP, which the embedded compiler has not.
-            folder: the cache; the default is the user's.
+            source: one or more C texts.
+            compiler: the compiler (see `compiler_for`); by default the compiler for much work.
+            threads: whether to compile with OpenMP, which the embedded compiler does not support.
+            folder: folder of the cache; by default the user's cache.
 
         Returns:
             The loaded library.
 
         Raises:
-            EngineError: no compiler was found, it fails, or the library cannot be loaded.
+            EngineError: no compiler was found, the compiler fails, or the library cannot be loaded.
         """
         compiler = compiler or compiler_for()
         sources = [source] if isinstance(source, str) else source
@@ -166,7 +171,7 @@ class Library:
             embedded = find_embedded_compiler()
             if embedded is None:
                 raise
-            _warn_once(f"compiling in memory, for code that takes some ten times longer: {error}")
+            _warn_once(f"compiling in memory; the code is about ten times slower: {error}")
             return cls.in_memory(sources, embedded)
 
     def address(self, name: str) -> int:
@@ -176,11 +181,11 @@ class Library:
         return int(ctypes.cast(self._loaded[name], ctypes.c_void_p).value or 0)
 
     def function(self, name: str, arguments: str, result: str = "") -> Callable[..., Any]:
-        """Return a C function to call with numbers and contiguous arrays (passed by address).
+        """Return a C function of numbers and contiguous arrays, which are passed by address.
 
         Args:
             name: name of the function.
-            arguments: one letter each: n size_t, i int, l long, d double, * array.
+            arguments: one letter for each argument: n size_t, i int, l long, d double, * array.
             result: letter of the result; None for void.
         """
         kind = ctypes.CFUNCTYPE(_KINDS[result], *(_KINDS[letter] for letter in arguments))
@@ -191,16 +196,16 @@ class Library:
                 *(address(value) if isinstance(value, np.ndarray) else value for value in arguments)
             )
 
-        call.library = self  # type: ignore[attr-defined]  # the code lives as long as it is called
+        call.library = self  # type: ignore[attr-defined]  # keep the library loaded
         return call
 
 
-#: Replaces an array without numbers.
+#: Memory to which the address of an empty array refers.
 _EMPTY_ARRAY = ctypes.c_double()
 
 
 def address(array: np.ndarray) -> int:
-    """Return the address of an array; a third of NumPy's time for a writable array."""
+    """Return the address of an array; for a writable array three times as fast as NumPy."""
     if not array.size:
         return ctypes.addressof(_EMPTY_ARRAY)
     flags = array.flags
@@ -215,12 +220,12 @@ _LAW = ctypes.CFUNCTYPE(
 
 
 class Callback:
-    """A Python function (time, state, acting) for C that fills in `acting`; errors are stored."""
+    """A Python function (time, state, acting) for C that fills `acting`; errors are stored."""
 
     def __init__(
         self, law: Callable[[float, np.ndarray, np.ndarray], None] | None, n: int, n_acting: int
     ) -> None:
-        """Wrap a law of n states and n_acting forces; None is a null pointer."""
+        """Wrap a law of n states and n_acting forces; None becomes a null pointer."""
         self._error: Exception | None = None
 
         def call(time: float, state: Any, acting: Any) -> None:
@@ -238,6 +243,6 @@ class Callback:
         self.pointer = ctypes.cast(self._law, ctypes.c_void_p)
 
     def raise_error(self) -> None:
-        """Raise the exception of the law, which C could not pass on."""
+        """Raise the stored exception of the law, which C cannot propagate."""
         if self._error is not None:
             raise self._error

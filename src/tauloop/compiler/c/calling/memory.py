@@ -1,7 +1,7 @@
-"""Memory of large results, reused when no result refers to it any more.
+"""Memory of large results, which is reused when no result refers to it any more.
 
-The first access to new memory takes the system longer than many functions take to fill it, and
-only one thread at a time can do it.
+The first access to new memory often takes longer than computing the results, and only one thread at
+a time can do it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from threading import Lock
 
 import numpy as np
 
-#: Minimum size, bytes, of memory that is reused, and maximum size that is kept unused. Smaller
-#: results come from the C library's own pool, which returns larger ones to the system after each
-#: use.
+#: Minimum size of memory that is reused, and maximum size of unused memory that is kept, bytes. The
+#: C library reuses smaller blocks, but returns larger ones to the system after each use.
 LEAST, MOST = 1 << 17, 1 << 28
 #: Maximum number of memory blocks to search for a free one. A caller that keeps more results gets
 #: new memory.
@@ -24,12 +23,12 @@ _LOCK = Lock()
 
 
 def _is_free(k: int) -> bool:
-    """Return whether no result refers to the memory: each result is a view, which does."""
+    """Return whether no result refers to a memory block; each result is a view of its block."""
     return sys.getrefcount(_KEPT[k]) <= _HELD
 
 
 def _held() -> int:
-    """Return the reference count of memory that only the list refers to."""
+    """Return the reference count of a memory block to which only the list refers."""
     _KEPT.append(np.empty(0))
     count = sys.getrefcount(_KEPT[-1])
     _KEPT.clear()
@@ -51,7 +50,7 @@ def empty(n: int, size: int, dtype: np.dtype | type = float) -> np.ndarray:
             memory = _KEPT.pop(min(fitting, key=lambda k: _KEPT[k].nbytes))
         else:
             spare = sum(_KEPT[k].nbytes for k in free)
-            for k in reversed(free):  # from the last one on, so that remaining indices stay valid
+            for k in reversed(free):  # in reverse order, so that the other indices stay valid
                 if spare <= MOST and len(_KEPT) < MOST_PIECES:
                     break
                 spare -= _KEPT.pop(k).nbytes

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from tauloop.common.records import dataclass
 
-#: Number of diagnostics of every function: smallest discriminant (at most 1), smallest pivot over
-#: its typical size (1e300 without pivots), sum of the final residuals of Newton's loops
-#: (characteristic lengths or pure numbers), and largest number of iterations of a loop.
+#: Number of diagnostics of every function: smallest discriminant (at most 1), smallest pivot
+#: relative to its typical size (1e300 without pivots), sum of the final residuals of Newton's loops
+#: (characteristic lengths or dimensionless), and largest number of iterations of a loop.
 HEALTH = 4
-#: Limit of the Euclidean norm of inputs and outputs, in SI units. Beyond it the first diagnostic is
-#: -1e300, as for values that are not finite: products of larger numbers overflow.
+#: Limit of the Euclidean norm of inputs and outputs, in SI units. Beyond this limit the first
+#: diagnostic is -1e300, as for values that are not finite, because products would overflow.
 LARGEST = 1e100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CPort:
-    """An array argument: name in C, numbers per sample, and meaning (for headers and manifests)."""
+    """An array argument: name in C, size per sample, and meaning (for headers and manifests)."""
 
     name: str
     size: int

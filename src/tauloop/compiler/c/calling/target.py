@@ -1,8 +1,7 @@
-"""Target processors of exported C code, with code size, stack depth and calls from their compilers.
+"""Target processors of exported C code; code size, stack depth and calls from their compilers.
 
-The stack depth of a function is the maximum over all chains of calls from it, of the sum of stack
-frames. gcc writes both (-fcallgraph-info=su). A chain that returns to a function would be a
-recursion, which is rejected.
+The stack depth of a function is the largest sum of stack frames over all chains of calls from it.
+gcc reports the frames and the calls (-fcallgraph-info=su). Recursion is rejected.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Target:
 
     Attributes:
         name: name of the target.
-        compilers: names of its compilers; the first one that is installed is used.
+        compilers: names of compilers; the first installed one is used.
         flags: command-line flags for the processor.
         package: package that contains the compiler.
     """
@@ -46,7 +45,8 @@ class Target:
 
 _ARM, _ARM_PACKAGE = ("arm-none-eabi-gcc",), "gcc-arm-none-eabi (Debian)"
 _HARD = ("-mthumb", "-mfloat-abi=hard")
-#: Targets by name. The generic one is any processor; its values are those of this computer.
+#: Targets by name. The generic target stands for any processor; its values are measured on this
+#: computer.
 TARGETS: Mapping[str, Target] = MappingProxyType(
     {
         target.name: target
@@ -74,7 +74,7 @@ class TargetFigures:
     """Code size, stack depth and calls of C code on a target.
 
     Attributes:
-        compiler: first line of its version text.
+        compiler: first line of the compiler's version text.
         flags: command-line flags.
         code_bytes, data_bytes: sizes in the object file: instructions with constants, and static
             variables.
@@ -148,7 +148,9 @@ def deepest(
     """
     if name in way:
         raise EngineError.of(
-            name, f"calls itself: {' -> '.join((*way, name))}", "report it: no such code is made"
+            name,
+            f"calls itself: {' -> '.join((*way, name))}",
+            "report this: Tauloop generates no such code",
         )
     below = (deepest(called, frames, calls, (*way, name)) for called in calls.get(name, ()))
     return frames.get(name, 0) + max(below, default=0)
@@ -188,20 +190,20 @@ def _ran(command: list[str], folder: Path | None = None) -> str:
     """Return the output of a program.
 
     Raises:
-        EngineError: it cannot be started, or fails.
+        EngineError: the program cannot be started, or fails.
     """
     try:
         done = run_program(command, TIMEOUT, folder)
     except subprocess.TimeoutExpired:
-        what = f"was ended after {TIMEOUT:g} s: {shlex.join(command)}"
+        what = f"was stopped after {TIMEOUT:g} s: {shlex.join(command)}"
         raise EngineError.of(
-            command[0], what, "see whether that command hangs by itself too"
+            command[0], what, "check whether this command also hangs in a terminal"
         ) from None
     except OSError as error:
         raise EngineError.of(command[0], f"cannot be run: {error}", "install it") from error
     if done.returncode:
         what = f"fails: {' '.join(done.stderr.split())[:500]}"
         raise EngineError.of(
-            command[0], what, "name another target, or update it: gcc from version 10 on"
+            command[0], what, "choose another target, or update the compiler (gcc 10 or later)"
         )
     return done.stdout

@@ -1,8 +1,8 @@
 """Distribution of a batch over threads; Python's lock is released during each call.
 
-The same machine code runs for any number of threads, and parts begin at block boundaries. So
-results do not depend on the number of threads. Threads are started for each call, so that a forked
-process does not wait for threads that it does not have.
+The same machine code runs for any number of threads, and parts start at block boundaries, so
+results do not depend on the number of threads. Threads are started for each call, because a forked
+process would wait forever for threads that exist only in its parent.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import numpy as np
 from tauloop.compiler.c.calling.memory import empty
 from tauloop.compiler.c.printing.batch_source import LANES
 
-#: Minimum number of samples per thread, whose start and end take about 0.1 ms.
+#: Minimum number of samples per thread; starting and ending a thread takes about 0.1 ms.
 LEAST_SHARE = 4096
-#: Number of pieces of work done in Python, and minimum and maximum number of samples per piece.
-#: Threads wait for each other between calls: a few large pieces gain less than many pieces whose
-#: arrays stay in a core's cache.
+#: Number of slices of work done in Python, and minimum and maximum number of samples per slice.
+#: Many slices whose arrays fit into a core's cache are faster than a few large ones, because
+#: threads wait for each other between calls.
 PIECES, SMALLEST_PIECE, LARGEST_PIECE = 16, 512, 32768
 
 
 class _Here(local):
-    """This thread, with whether it already works on a part, which must not be split again."""
+    """State of this thread: whether it already works on a part, which must not be divided again."""
 
     is_busy = False
 
@@ -34,13 +34,13 @@ _HERE = _Here()
 
 
 def shares(n: int, threads: int, least: int = LEAST_SHARE, block: int = LANES) -> list[slice]:
-    """Return parts of n samples, one per thread; a single part inside another part's work.
+    """Return parts of n samples, one per thread; only one part if this thread works on a part.
 
     Args:
         n: number of samples.
         threads: maximum number of parts.
         least: minimum number of samples in a part.
-        block: every part but the last is a multiple of this.
+        block: the size of every part except the last one is a multiple of this number.
     """
     count = 1 if _HERE.is_busy else max(min(threads, n // least), 1)
     size = -(-n // (count * block)) * block
@@ -50,7 +50,7 @@ def shares(n: int, threads: int, least: int = LEAST_SHARE, block: int = LANES) -
 
 
 def share_out(parts: Sequence[slice], threads: int, work: Callable[[slice], object]) -> None:
-    """Do the work of every part in this thread and in others; idle threads take the next part.
+    """Process all parts in this thread and in others; idle threads take the next part.
 
     Args:
         parts: parts of the batch.
@@ -90,16 +90,16 @@ def in_pieces(
     least: int = SMALLEST_PIECE,
     most: int = LARGEST_PIECE,
 ) -> Sequence[np.ndarray]:
-    """Return arrays (n, ...) computed in pieces that do not depend on the number of threads.
+    """Return arrays (n, ...) computed in slices that do not depend on the number of threads.
 
-    The first of several pieces is computed alone: it creates what all pieces use, such as machine
-    code, and defines the shape of a row.
+    The first slice is computed before the others, because it creates objects that all slices use,
+    such as machine code, and defines the shape of a row.
 
     Args:
         n: number of samples.
         threads: maximum number of threads.
-        work: function that returns the rows of a piece.
-        least, most: minimum and maximum number of samples in a piece.
+        work: function that returns the rows of a slice.
+        least, most: minimum and maximum number of samples in a slice.
 
     Raises:
         Exception: as `share_out`.

@@ -1,9 +1,8 @@
 """Kinematics along a sampled motion in machine code; every sample starts from an extrapolation.
 
 Consecutive samples are close together. Newton's method from the extrapolation of four samples
-converges in one or two steps and stays on the initial assembly mode. A long motion is cut into as
-many parts as a block of the batch kernel has lanes; all lanes advance through their parts at the
-same time.
+converges in one or two steps and stays in the initial assembly mode. A long motion is divided into
+one segment per lane of the batch kernel, and all lanes advance through their segments together.
 """
 
 from __future__ import annotations
@@ -21,14 +20,15 @@ from tauloop.compiler.c.calling.signature import HEALTH
 from tauloop.compiler.c.printing.batch_source import LANES
 from tauloop.compiler.c.printing.source import CFunction, block_text, c_text, scalar_text
 
-#: Newton's loop ends after a step this short (characteristic lengths, rad or pure numbers). The
-#: error is then about its square, a rounding error. The residual is computed separately after the
-#: step.
+#: Newton's loop ends after a step shorter than this (characteristic lengths, rad or dimensionless).
+#: The error is then about the square of the step, a rounding error. The residual is computed
+#: separately after the step.
 TRACKING_STEP_TOLERANCE = 3e-8
-#: Minimum number of samples of a motion that is cut into parts, whose starts are computed by the
-#: interpreter.
+#: Minimum number of samples of a motion that is divided into segments. The interpreter computes the
+#: starts of the segments.
 LONG_MOTION = 20_000
-#: Maximum distance of parts at their seams: characteristic lengths, rad or pure numbers.
+#: Largest accepted distance between the end of a segment and the start of the next one,
+#: characteristic lengths, rad or dimensionless.
 SEAM = 1e-8
 
 
@@ -36,8 +36,8 @@ def track_source(function: CFunction, lanes: int) -> str:
     """Return the C text of the loop over samples, for a function of position and start.
 
     q is among the function's outputs. The extrapolation is q + d1 + d2 + d3 with the backward
-    differences d of the last four samples: a polynomial of third degree, or less at the beginning.
-    Every lane continues to the first sample of the next part.
+    differences d of the last four samples, which is a polynomial of third degree (lower for the
+    first samples). Every lane continues to the first sample of the next segment.
     """
     position = next(port for port in function.inputs if port.name == "position").size
     n = next(port for port in function.outputs if port.name == "q").size
@@ -104,7 +104,7 @@ def track_source(function: CFunction, lanes: int) -> str:
 
 
 class Tracker:
-    """Machine code that follows a motion, in one part or one part per lane."""
+    """Machine code that follows a motion, in one segment or one segment per lane."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Tracker:
         self._track = Library.made(source, compiler, folder=folder).function("track", "nn******")
 
     def starts(self, n: int) -> np.ndarray:
-        """Return the numbers of the first samples of all parts of a motion of n samples."""
+        """Return the indices of the first samples of all segments of a motion of n samples."""
         return np.minimum(np.arange(self.parts) * self._length(n), n - 1)
 
     def _length(self, n: int) -> int:
@@ -139,12 +139,14 @@ class Tracker:
     def __call__(
         self, position: np.ndarray, start: np.ndarray, theta: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Return coordinates (N, n_q), health (N, 4), and the distances of parts at their seams.
+        """Return coordinates (N, n_q), health (N, 4), and the largest distance between segments.
+
+        All arrays must be contiguous and already checked.
 
         Args:
             position: given positions (N, n).
-            start: coordinates (parts, n_q) at the samples `starts`.
-            theta: free parameters (n_free,). All are contiguous and already checked.
+            start: coordinates (segments, n_q) at the samples `starts`.
+            theta: free parameters (n_free,).
         """
         n = len(position)
         q, health, seam = (
@@ -159,23 +161,23 @@ class Tracker:
         return q, health, gap.max(axis=0, initial=0.0)
 
 
-#: Ratio of a coordinate's step to the 99th percentile of its steps above which it is a jump.
+#: Ratio of a coordinate's step to the 99th percentile of its steps above which the step is a jump.
 JUMP = 50.0
 
 
 def require_continuity(
     q: np.ndarray, names: tuple[str, ...], scale: np.ndarray, is_angle: np.ndarray
 ) -> None:
-    """Raise if a tracked motion jumps, because it has left its assembly mode.
+    """Raise an error if a tracked motion jumps because it has left its assembly mode.
 
     Args:
         q: coordinates (N, n_q).
-        names: their names.
+        names: names of the coordinates.
         scale: unit displacement (n_q,) of every coordinate, m or rad.
-        is_angle: which coordinates are angles (n_q,), which may jump by full revolutions.
+        is_angle: whether each coordinate is an angle (n_q,), which may jump by full revolutions.
 
     Raises:
-        AssemblyError: the message reports where it jumps and by how much.
+        AssemblyError: the motion jumps; the message states the sample and the size of the jump.
     """
     if len(q) < 3:
         return
@@ -190,9 +192,15 @@ def require_continuity(
     usual = np.quantile(steps, 0.99)
     if largest > JUMP * usual and largest > 0.1:
         unit = "rad" if is_angle[coordinate] else "m"
-        what = f"track is lost: it jumps by {largest * scale[coordinate]:.3g} {unit} from sample {sample} to "
-        what += f"{sample + 1} of {len(q)}, {largest / max(usual, 1e-300):.0f} times a usual step"
-        remedy = "the motion passes a singularity or has a gap there; split it, or sample it more densely"
+        what = (
+            f"track is lost: it jumps by {largest * scale[coordinate]:.3g} {unit} from sample "
+            f"{sample} to {sample + 1} of {len(q)}, {largest / max(usual, 1e-300):.0f} times a "
+            "usual step"
+        )
+        remedy = (
+            "the motion passes a singularity or has a gap there; split the motion, or sample it "
+            "more densely"
+        )
         raise AssemblyError.of(names[coordinate], what, remedy)
 
 

@@ -1,4 +1,4 @@
-"""C text of batch kernels: blocks of samples are transposed from rows into lanes and back."""
+"""C text of batch kernels, which transpose blocks of samples from rows into lanes and back."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Sequence
 from tauloop.compiler.c.calling.signature import CPort, CSignature
 from tauloop.compiler.limits import CONVERGED, FEW_STEPS, SMALLEST_PIVOT
 
-#: Samples per block of a batch kernel: two to four vector registers' worth. With AVX-512's
-#: registers, which are wider and twice as many, kernels in one piece keep a block of half the size
-#: in them.
+#: Number of samples per block of a batch kernel, which fill two to four vector registers. The
+#: registers of AVX-512 are wider and twice as many, and kernels in one piece keep blocks of half
+#: the size in them.
 LANES, LANES_OF_WIDE_REGISTERS = 16, 8
-#: A kernel whose ports and kept values exceed this count of numbers has smaller blocks on every
-#: processor: blocks of 16 samples would exceed the first-level cache (TX40 with Jacobians 211 to
-#: 163 ns, with AVX2's registers 291 to 242).
+#: Number of values (of ports and stored values) above which a kernel has smaller blocks on every
+#: processor, because blocks of 16 samples would exceed the first-level cache (TX40 with Jacobians:
+#: 163 instead of 211 ns, with the registers of AVX2 242 instead of 291 ns).
 NUMBERS_IN_CACHE, FEW_LANES = 380, 8
-#: Number of samples from which on threads make a batch faster.
+#: Number of samples from which threads make a batch faster.
 SAMPLES_FOR_THREADS = 2048
-#: Number of columns of a port that are copied by a line each; more are copied in a loop, or
-#: transposed back by `tl_back`.
+#: Largest number of columns of a port that are copied by one line each; more columns are copied in
+#: a loop, or transposed back by `tl_back`.
 MOST_LINES = 24
-#: Numbers of columns for which compilers would transpose rows into lanes number by number.
+#: Numbers of columns for which compilers would transpose rows into lanes value by value.
 TURNED_IN_PAIRS = (5, 6, 7)
-#: Whether a lane is in reach, regular and near its start; without branches, so that it consists of
-#: vector instructions.
+#: C text of the check that a lane is within reach, regular and near its start. It has no branches,
+#: so that it compiles to vector instructions.
 _IS_SOUND = (
     f"(lanes_health[0][l] >= 0.0) & (lanes_health[1][l] > {SMALLEST_PIVOT!r})"
     f" & (fabs(lanes_health[2][l]) < {CONVERGED!r}) & (lanes_health[3][l] <= {float(FEW_STEPS)!r})"
@@ -31,13 +31,13 @@ _IS_SOUND = (
 
 
 def batch_text(function: CSignature, *, is_counted: bool = False) -> str:
-    """Return the C text of the loop over blocks; the last one is completed with its last sample.
+    """Return the C text of the loop over blocks; the last block is filled with its last sample.
 
     Args:
         function: function to compute.
-        is_counted: whether the kernel takes the numbers by which each array advances per sample
-            (zero if all samples share one row, which is then repeated for a whole block), and
-            returns the number of samples that failed.
+        is_counted: whether the kernel takes the step by which each array advances per sample (zero
+            if all samples share one row, which is then repeated for a whole block), and returns the
+            number of failed samples.
     """
     ports = function.arguments
     results = ports[len(function.inputs) :]
@@ -90,7 +90,7 @@ def batch_text(function: CSignature, *, is_counted: bool = False) -> str:
 
 
 def batch_head(function: CSignature, *, is_counted: bool = False) -> str:
-    """Return the C text of a kernel's name with its parameters."""
+    """Return the C text of a kernel's return type, name and parameters."""
     parameters = ", ".join(argument(port, port in function.inputs) for port in function.arguments)
     if is_counted:
         return f"size_t {function.name}_batch(size_t n, const size_t *steps, {parameters})"
@@ -98,7 +98,7 @@ def batch_head(function: CSignature, *, is_counted: bool = False) -> str:
 
 
 def _advanced(i: int, port: CPort, *, is_counted: bool) -> str:
-    """Return the C text of the position where a block's numbers of a port begin."""
+    """Return the C text of the address at which a block's values of a port begin."""
     if not port.size:
         return port.name
     return f"{port.name} + first * {f'steps[{i}]' if is_counted else port.size}"
@@ -149,7 +149,10 @@ def _rows(function: CSignature, *, is_counted: bool) -> str:
 
 
 def _pairs(port: CPort) -> tuple[int, ...]:
-    """Return the first columns of pairs that transpose a port; an odd last column occurs twice."""
+    """Return the first columns of the pairs in which a port is transposed.
+
+    With an odd number of columns, the last two pairs share a column.
+    """
     if port.size not in TURNED_IN_PAIRS:
         return ()
     return (*range(0, port.size - 1, 2), *((port.size - 2,) if port.size % 2 else ()))
@@ -161,7 +164,7 @@ def _turned(port: CPort, k: int) -> str:
 
 
 def _loops(ports: Sequence[CPort], lines: Sequence[str]) -> list[str]:
-    """Return a loop over the columns of every port with more than one, with its line."""
+    """Return a loop over the columns of each port, with the port's line."""
     return [
         f"            for (size_t i = 0; i < {port.size}; ++i) {line}"
         for port, line in zip(ports, lines, strict=True)
@@ -170,7 +173,7 @@ def _loops(ports: Sequence[CPort], lines: Sequence[str]) -> list[str]:
 
 
 def argument(port: CPort, is_input: bool) -> str:
-    """Return the C text of an argument that shares no memory with others."""
+    """Return the C text of an argument that shares no memory with other arguments."""
     return f"{'const ' if is_input else ''}double *restrict {port.name}"
 
 

@@ -1,4 +1,4 @@
-"""C files of this package, and the parts of them that generated code calls."""
+"""C files of this package, and the helper functions in them that generated code calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tauloop.equations.assembly.nearest import (
     VIOLATION_TOLERANCE,
 )
 
-#: Pieces that must precede others.
+#: Pieces that other pieces need, with these other pieces.
 _NEEDED = {
     "tl_reduced": ("tl_sin", "tl_cos"),
     "TL_SHUFFLE": ("tl_turn", "tl_back", "tl_squares"),
@@ -26,7 +26,8 @@ _SIZES = (
     f"#define TL_MISSED {VIOLATION_TOLERANCE!r}\n"
     f"#define TL_DEPENDENT {DEPENDENCE_TOLERANCE!r}\n"
 )
-#: In floats, conditions of cables are satisfied to a millionth of the largest side.
+#: In single precision, conditions of cables are satisfied to a millionth of the largest right-hand
+#: side.
 _SINGLE_SIZES = (
     f"#define TL_MOST_CHANGES {MAX_CHANGES}\n#define TL_MISSED 1e-6f\n#define TL_DEPENDENT 1e-5f\n"
 )
@@ -35,7 +36,8 @@ _SINGLE_SIZES = (
 def c_file(package: str, name: str) -> str:
     """Return the text of a C file in a package.
 
-    `importlib.resources` would import readers of archives, which takes longer than reading.
+    `importlib.resources` is not used, because it imports readers of archives, which takes longer
+    than reading the file.
     """
     module = import_module(package)
     return Path(str(module.__file__)).with_name(name).read_text(encoding="utf-8")
@@ -53,7 +55,7 @@ def pieces() -> dict[str, str]:
 
 
 def _pieces(file: str) -> dict[str, str]:
-    """The pieces of a file."""
+    """Return the pieces of a C file by name."""
     mark = r"^/\* piece: (\w+) \*/\n(?:/\*.*?\*/\n)*"
     _, *parts = re.split(
         mark, c_file("tauloop.compiler.c.printing", file), flags=re.MULTILINE | re.DOTALL
@@ -69,7 +71,7 @@ def mathematics() -> str:
 
 
 def used_helpers(body: str) -> list[str]:
-    """Return the helpers that a text calls: compilers warn of unused functions."""
+    """Return only the helpers that a text calls, because compilers warn about unused functions."""
     called = {name for name in pieces() if f"{name}(" in body} | (
         {"TL_APART"} if "TL_APART" in body else set()
     )

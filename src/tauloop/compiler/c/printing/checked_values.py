@@ -1,9 +1,9 @@
-"""Numbers that generated code must check itself, in contrast to those that other checks imply.
+"""Selection of the values that generated code must check.
 
 Sums, differences, products, square roots, sines and cosines of a number that is not finite are not
-finite, nor is a quotient with such a numerator. An input on such a path to a checked output, or to
-a residual of Newton's method, needs no check: the output or residual is not finite either. Pivots
-that are the same expression need only one comparison.
+finite, and neither is a quotient with such a numerator. If an input leads to a checked output, or
+to a residual of Newton's method, through such operations, it needs no check, because the output or
+residual is not finite either. Pivots with the same expression need only one comparison.
 """
 
 from __future__ import annotations
@@ -45,19 +45,20 @@ _KEEP_MAGNITUDE = frozenset({ca.OP_ASSIGN, ca.OP_NEG, ca.OP_FABS})
 _CHECKS = ("discriminants", "pivots")
 #: Input with the default starts of Newton's method.
 START = "start"
-#: Number of functions whose checks are cached: one is printed for single samples and for lanes.
+#: Number of functions whose checks are cached, because a function is printed for single samples and
+#: for lanes.
 _KEPT_FUNCTIONS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedValues:
-    """Numbers that generated code checks.
+    """Values that generated code checks.
 
     Attributes:
-        inputs: elements of inputs, in order.
-        outputs: elements of outputs, in order, that are not implied by other checked ones.
-        pivot_factors: for each array of pivots, one over the typical size of the compared ones, by
-            index.
+        inputs: checked elements of inputs, in order.
+        outputs: checked elements of outputs, in order; other checked values imply the rest.
+        pivot_factors: for each array of pivots, the reciprocal typical size of each compared pivot,
+            by index.
         implied: arrays of discriminants and pivots that need no check for NaN, because a checked
             output implies it.
     """
@@ -72,13 +73,13 @@ class CheckedValues:
 def checked_values(
     program: Program, inputs: tuple[CPort, ...], outputs: tuple[CPort, ...], most: int
 ) -> CheckedValues:
-    """Return the numbers that the code of a program checks.
+    """Return the values that the code of a program checks.
 
     Args:
-        program: the steps.
+        program: program whose code performs the checks.
         inputs, outputs: ports of the function.
-        most: size per sample of the largest output that is checked. If an output is not, all inputs
-            are checked.
+        most: largest size per sample of an output that is checked. If an output is larger, all
+            inputs are checked.
     """
     codes = _codes(program, {port.name for port in outputs})
     factors = {
@@ -105,7 +106,7 @@ def checked_values(
 def _codes(program: Program, outputs: Set[str]) -> list[tuple[Instruction, ...]]:
     """Return the instructions of each step on which outputs, checks or later steps depend.
 
-    Other solvers have none.
+    Steps of other kinds have no instructions.
     """
     later = [name for step in program.steps for name in step.inputs]
     later += [step.start for step in program.steps if isinstance(step, Newton)]
@@ -134,7 +135,7 @@ def _eliminations(program: Program) -> Iterator[tuple[str, Sequence[Pivot]]]:
 def _smallest_factors(
     program: Program, codes: Sequence[Sequence[Instruction]], name: str, records: Sequence[Pivot]
 ) -> dict[int, float]:
-    """Return one over the typical size of each pivot by index, once for equal expressions."""
+    """Return the reciprocal typical size of each pivot by index, once for equal expressions."""
     expressions: dict[int, int] = {}
     for step, code in zip(program.steps, codes, strict=True):
         if isinstance(step, Evaluate) and name in step.outputs:
@@ -180,7 +181,7 @@ def _read(program: Program, codes: Sequence[Sequence[Instruction]]) -> set[Eleme
 def _implied(
     program: Program, codes: Sequence[Sequence[Instruction]], outputs: Sequence[CPort]
 ) -> frozenset[Element]:
-    """Return the elements that make a checked output or a residual not finite."""
+    """Return elements that, if not finite, make a checked output or a residual not finite."""
     implied: set[Element] = {(port.name, i) for port in outputs for i in range(port.size)}
     for step, code in zip(reversed(program.steps), reversed(codes), strict=True):
         if isinstance(step, Newton):
@@ -193,7 +194,7 @@ def _implied(
 
 
 def _wrapped(program: Program, codes: Sequence[Sequence[Instruction]]) -> Iterator[Element]:
-    """Yield the elements reduced by full revolutions: rounding may make a huge one small."""
+    """Yield elements reduced by full revolutions, because rounding may make a huge angle small."""
     for step, code in zip(program.steps, codes, strict=True):
         if not isinstance(step, Evaluate | Newton):
             continue
@@ -207,9 +208,9 @@ def _wrapped(program: Program, codes: Sequence[Sequence[Instruction]]) -> Iterat
 def _followed(
     program: Program, codes: Sequence[Sequence[Instruction]], checked: Set[Element]
 ) -> set[Element]:
-    """Return the checked elements that make another checked one not finite.
+    """Return checked elements that, if not finite, make another checked element not finite.
 
-    Back substitution, for instance, computes each unknown from those before it.
+    For example, back substitution computes each unknown from those before it.
     """
     followed: set[Element] = set()
     for step, code in zip(program.steps, codes, strict=True):
@@ -253,7 +254,7 @@ def _implied_checks(
 
 
 def _origins(code: Sequence[Instruction], port: int) -> Iterator[int]:
-    """Yield the number of the instruction that determines the magnitude of each output element."""
+    """Yield the index of the instruction that determines the magnitude of each output element."""
     by_number = {instruction.number: instruction for instruction in code}
     for instruction in code:
         if (
@@ -274,8 +275,8 @@ def _spoiling(
 
     Args:
         step: step of the program.
-        code: its instructions.
-        implied: elements that are checked, or that make checked ones not finite.
+        code: instructions of the step.
+        implied: elements that are checked, or that make checked elements not finite.
         keeping: operations that propagate a value that is not finite from any operand.
     """
     _, results = _ports(step)

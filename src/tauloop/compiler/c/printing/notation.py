@@ -1,7 +1,7 @@
-"""Straight-line code as readable formulas: plain text, LaTeX, or Python.
+"""Straight-line code as readable formulas in plain text, LaTeX, or Python.
 
-A value that is used once is written where it is used. A value that is used again, or is long, gets
-a name. Conditions are Iverson brackets: [a < b] is one if true, else zero.
+A value that is used once is written where it is used. A value that is used several times, or is
+long, gets a name. Conditions are Iverson brackets: [a < b] is 1 if a < b, otherwise 0.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ SUM, PRODUCT, POWER, ATOM = range(4)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formula:
-    """A formula, its precedence, and the formula that it is the negative of, if any."""
+    """A formula, its precedence, and the formula whose negative it is, if any."""
 
     text: str
     level: int = ATOM
     minus: Formula | None = None
 
 
-#: Operation: pattern, precedence, and required precedence of its operands.
+#: For each operation: pattern, precedence, and required precedence of its operands.
 Patterns = Mapping[int, tuple[str, int, tuple[int, ...]]]
 _PLAIN: Patterns = {
     ca.OP_ADD: ("%s + %s", SUM, (SUM, PRODUCT)),
@@ -70,8 +70,8 @@ class Notation:
         name: name of the notation.
         patterns: patterns of the operations.
         parentheses: pattern for operands of too low precedence.
-        new_name: pattern of the names of intermediate values, with their number.
-        longest: number of characters from which on a formula gets a name.
+        new_name: pattern of the names of intermediate values, with a number.
+        longest: number of characters from which a formula gets a name.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Notation:
         """Return the formula of an operation.
 
         Raises:
-            ValueError: the operation is not known.
+            ValueError: the operation is unknown.
         """
         first, last = operands[0], operands[-1]
         if operation == ca.OP_NEG:
@@ -197,17 +197,17 @@ class Writer:
     """
 
     def __init__(self, notation: Notation) -> None:
-        """Begin with nothing."""
+        """Start without assignments."""
         self.notation = notation
         self.lines: list[tuple[str, str]] = []
         self._count = 0
 
     def count_from(self, other: Writer) -> None:
-        """Continue the numbers of new names where another writer has stopped."""
+        """Continue the numbers of new names from those of another writer."""
         self._count = other._count
 
     def named(self, formula: Formula, name: str | None = None) -> Formula:
-        """Return the name of a formula, an existing or a new one."""
+        """Return the name of a formula; a new assignment is added if it has no name."""
         if name is None:
             self._count += 1
             name = self.notation.new_name % self._count
@@ -217,12 +217,12 @@ class Writer:
     def written(
         self, function: ca.Function, inputs: Sequence[Sequence[Formula]], wanted: Sequence[bool]
     ) -> list[list[Formula]]:
-        """Return formulas of the outputs of a function; outputs that are not wanted stay empty.
+        """Return formulas of the outputs of a function; outputs that are not wanted are empty.
 
         Args:
-            function: function of SX symbols, whose outputs are dense columns of scalars.
-            inputs: formulas of every number of every input.
-            wanted: indices of the wanted outputs.
+            function: function of SX symbols whose outputs are dense columns of scalars.
+            inputs: formulas of the components of each input.
+            wanted: whether each output is wanted.
         """
         code = instructions(function, wanted)
         used = Counter(k for instruction in code for k in instruction.operands)

@@ -31,10 +31,10 @@ _KIND = {
 }
 #: Values without arguments that are operations.
 _LEAVES = (ca.OP_INPUT, ca.OP_CONST)
-#: Not counted: a change of sign is part of the addition that follows.
+#: Operations that are not counted; a change of sign is part of the addition that follows.
 _FREE = (ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN, ca.OP_NEG)
 
-#: Operations by kind, `once` and of `each_iteration` of Newton's loops.
+#: Numbers of operations by kind, `once` and for `each_iteration` of Newton's loops.
 Counts = dict[str, dict[str, int]]
 
 
@@ -47,7 +47,7 @@ class OperationGraph:
     """
 
     def __init__(self, function: ca.Function) -> None:
-        """Number the values of a function: equal operations on equal arguments have one number."""
+        """Number the values of a function; equal operations on equal arguments share a number."""
         self._results: dict[tuple[int, int], int] = {}
         numbers: dict[tuple[Any, ...], int] = {}
         places: dict[int, int] = {}
@@ -80,7 +80,7 @@ class OperationGraph:
             if output in outputs and (entries is None or entry in entries):
                 is_needed[number] = True
         codes: list[int] = []
-        # An operation follows its arguments.
+        # in reverse order, because an operation follows its arguments
         for number in range(len(self._operations) - 1, -1, -1):
             if not is_needed[number]:
                 continue
@@ -99,7 +99,7 @@ class OperationGraph:
 
 @final
 class ProgramOperations:
-    """Operations of a program by output, counted without building the program of that output."""
+    """Operations of a program by output, counted without building a program for each output."""
 
     def __init__(self, program: Program) -> None:
         """Number the values of all steps."""
@@ -111,10 +111,10 @@ class ProgramOperations:
         ]
 
     def of_values(self, wanted: Container[str]) -> Counts:
-        """Return operations of one sample by kind: `once`, and of `each_iteration` of Newton.
+        """Return operations of one sample by kind, `once` and for `each_iteration` of Newton.
 
-        `each_iteration` is the sum over all Newton loops. The operations of nearest points depend
-        on the numbers and are not counted.
+        `each_iteration` is the sum over all Newton loops. The operations of projections depend on
+        the values and are not counted.
 
         Args:
             wanted: names of the values that are computed (see `wanted_values`).

@@ -1,4 +1,4 @@
-"""Parameters of exported code with a hash, which code and host compare at start-up.
+"""Parameters of exported code with a hash, which the code and the host compare at start-up.
 
 The hash is FNV-1a with 64 bits over the bytes of all values as IEEE doubles, lowest byte first, one
 value after the other. Any code can compute it without a library.
@@ -19,7 +19,9 @@ _OFFSET, _PRIME, _BITS = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
 
 
 def parameter_hash(values: Mapping[str, float]) -> str:
-    """Return the hash of values in their order, 16 hexadecimal digits; names do not count, -0 is 0.
+    """Return the hash of the values in order as 16 hexadecimal digits; -0 counts as 0.
+
+    Names do not affect the hash.
 
     Examples:
         >>> parameter_hash({"length": 0.25, "mass": 1.0})

@@ -12,9 +12,9 @@ from tauloop.compiler.c.printing import single
 from tauloop.compiler.c.printing.source import CFunction
 from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
 
-#: A projection onto the loops ends with the step that starts from a residual below this, in
-#: characteristic lengths or pure numbers: the residual after that step is its square, a rounding
-#: error.
+#: A projection onto the loops ends with the step that starts from a residual below this
+#: (characteristic lengths or dimensionless). The residual after this step is the square of it, a
+#: rounding error.
 RETURNED = 1e-12
 
 
@@ -31,26 +31,26 @@ class Precision(Enum):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of arrays."""
+        """NumPy type of arrays."""
         return np.dtype(np.float64 if self is Precision.DOUBLE else np.float32)
 
     @property
     def smallest_pivot(self) -> float:
-        """Share of its typical size below which a pivot means a singular pose."""
+        """Fraction of its typical size below which a pivot indicates a singular pose."""
         return SMALLEST_PIVOT if self is Precision.DOUBLE else single.SMALLEST_PIVOT
 
     @property
     def converged(self) -> float:
-        """Residual above which a loop is missed, characteristic lengths or pure numbers."""
+        """Residual above which a loop is not closed, characteristic lengths or dimensionless."""
         return CONVERGED if self is Precision.DOUBLE else single.CONVERGED
 
     @property
     def returned(self) -> float:
-        """Residual before the last step of a projection onto the loops, characteristic lengths or pure numbers."""
+        """Residual before the last projection step, characteristic lengths or dimensionless."""
         return RETURNED if self is Precision.DOUBLE else single.RETURNED
 
     def written(self, text: str) -> str:
-        """Return the text of doubles in this precision."""
+        """Return C text of doubles, converted to this precision."""
         return text if self is Precision.DOUBLE else single.in_single(text)
 
     def limited(self, function: CFunction) -> CFunction:

@@ -1,8 +1,8 @@
-"""Kernels that are not programs: one row of arrays per thread, run on this computer or a device.
+"""Kernels that are not programs: each thread processes one row of arrays, on the CPU or a device.
 
-The text is valid C99 and CUDA (`kernels.h`). A kernel's parameters are the number of rows n, the
-first and the last row of a call, further integers, and arrays: structures of arrays (k, n), or
-whole arrays.
+The text is valid C99 and CUDA (`kernels.h`). The parameters of a kernel are the number of rows n,
+the first and the last row of a call, further integers, and arrays, which are either structures of
+arrays (k, n) or shared by all rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tauloop.compiler.c.printing.c_helpers import c_file, used_helpers
 from tauloop.compiler.c.printing.precision import Precision
 
 _INCLUDE = re.compile(r"^#include .*\n", re.MULTILINE)
-#: Parts per thread, because rows take different times.
+#: Number of parts per thread; more than one, because rows take different times.
 ROW_PARTS = 8
 
 
@@ -40,22 +40,22 @@ class RowKernel(Protocol):
 
         Args:
             n: number of rows.
-            numbers: integers after the range of rows.
-            arrays: inputs, converted to doubles; outputs are doubles too.
-            shapes: shapes of the outputs, which follow the inputs.
+            numbers: integer arguments after the range of rows.
+            arrays: inputs, which are converted to doubles.
+            shapes: shapes of the outputs, which are doubles and follow the inputs.
         """
         ...
 
 
 def row_kernel_text(body: str) -> str:
-    """Return the text of a whole file: definitions for both compilers, helpers, and the text."""
+    """Return the text of a whole file: definitions for both compilers, helpers, and the kernel."""
     return "\n".join(
         [c_file("tauloop.compiler.c.printing", "kernels.h"), *used_helpers(body), body]
     )
 
 
 def without_headers(text: str) -> str:
-    """Return a text with definitions for both compilers in place of its included headers."""
+    """Return a text whose included headers are replaced by definitions for both compilers."""
     return c_file("tauloop.compiler.c.printing", "kernels.h") + _INCLUDE.sub("", text)
 
 
@@ -80,7 +80,7 @@ class CompiledRows:
         """Compile the kernel, unless it is in the cache.
 
         Raises:
-            EngineError: there is no compiler, it fails, or the cache cannot be written.
+            EngineError: there is no compiler, the compiler fails, or the cache cannot be written.
         """
         self._run = Library.made(text, compiler, folder=folder).function(name, letters)
         self._threads, self._dtype = threads, precision.dtype

@@ -1,7 +1,7 @@
-"""Order of straight-line code: short waits for operands, and few live values.
+"""Order of straight-line code with short waits for operands and few live values.
 
 Compilers mostly keep the given order. In the order in which equations are written, a processor
-waits for chains of operations, or keeps more values than it has registers.
+waits for chains of operations, or needs more values at once than it has registers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import casadi as ca
 
 from tauloop.compiler.c.printing.straight import Instruction
 
-#: Latencies in cycles: of slow operations, and of sums and products.
+#: Latencies in cycles of slow operations, and of sums and products.
 LATENCIES = {
     ca.OP_DIV: 13,
     ca.OP_INV: 13,
@@ -33,11 +33,10 @@ WIDTH = 2
 def scheduled(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """Return the instructions in another order, by list scheduling.
 
-    While registers are free, the next instruction is the one that starts the longest chain to the
-    end. When none is free, it is the one that frees most registers. If all need one more, it is the
-    one that has waited longest, which stays with the part of the machine already begun. Arguments
-    and constants precede the first instruction that reads them: memory is read wherever they are
-    needed.
+    While registers are free, the next instruction is the one with the longest chain of operations
+    to the end. If no register is free, it is the one that frees most registers. If all instructions
+    need a further register, it is the one that has waited longest, which continues the current part
+    of the machine. Arguments and constants come before the first instruction that reads them.
 
     Args:
         code: instructions, every value before its use.
@@ -76,8 +75,8 @@ class _Schedule:
         self._available = [0] * len(code)
         self._missing = [len(self._operands[i]) for i in every]
         self._uses = [len(users) for users in self._users]
-        # registers that an instruction takes: one for its result, minus those of operands that no
-        # other instruction needs
+        # number of registers that an instruction takes: one for its result, minus those of operands
+        # that no other instruction needs
         self._takes = [int(bool(users)) for users in self._users]
         for i in every:
             self._takes[i] -= sum(self._uses[j] == 1 for j in self._operands[i])
@@ -110,7 +109,7 @@ class _Schedule:
         return tuple(scheduled)
 
     def _next(self, is_short: bool) -> int:
-        """Return the next instruction, removed from those that can start."""
+        """Choose the next instruction, remove it from the ready instructions, and return it."""
         i = min(self._now, key=(self._frugal if is_short else self._urgent).__getitem__)
         if is_short and self._takes[i] > 0:
             i = min((*self._now, *(k for _, k in self._waiting)), key=self._oldest.__getitem__)
@@ -138,7 +137,7 @@ class _Schedule:
                 heapq.heappush(self._waiting, (self._available[k], k))
 
     def _rank(self, i: int) -> None:
-        """Return the sort keys of the three criteria; the smallest is chosen."""
+        """Store the sort keys of an instruction for the three criteria; the smallest is chosen."""
         takes, chain = self._takes[i], self._chain[i]
         self._urgent[i] = takes - chain
         self._frugal[i] = (takes, -chain)

@@ -1,8 +1,8 @@
 """Single precision: generated C code of doubles, converted to floats.
 
-The code for one sample contains only doubles, counters and calls of a few functions. In floats each
-number keeps its meaning, rounded to the nearest float. Every call becomes a call of a function in
-`single.c`, or of sqrtf or fabsf.
+The code for one sample contains only doubles, counters and calls of a few functions. Each number is
+rounded to the nearest float. Every call becomes a call of a function in `single.c`, or of sqrtf or
+fabsf.
 """
 
 from __future__ import annotations
@@ -12,29 +12,30 @@ import re
 
 import numpy as np
 
-#: Newton's loop ends after a step this short; the error is then below a float's rounding, because
-#: convergence is quadratic.
+#: Newton's loop ends after a step shorter than this. The error is then below the rounding of
+#: floats, because convergence is quadratic.
 SINGLE_STEP_TOLERANCE = 1e-4
 #: Maximum number of Newton steps, which bounds the time of a call.
 NEWTON_ITERATIONS = 20
-#: Limit of the Euclidean norm of inputs and outputs, beyond which a result is rejected: products of
-#: three such numbers are still floats.
+#: Limit of the Euclidean norm of inputs and outputs, beyond which a result is rejected. Products of
+#: three such numbers do not overflow.
 LARGEST = 1e12
-#: Pivots below this fraction of their typical size indicate a singular pose: rounding may reach
-#: 1e-6 of it.
+#: Pivots below this fraction of their typical size indicate a singular pose. Rounding errors may be
+#: 1e-6 of the typical size.
 SMALLEST_PIVOT = 1e-4
-#: Position residuals above this indicate that Newton's method has not converged: ten times a
-#: float's rounding of ten characteristic lengths.
+#: Position residuals above this indicate that Newton's method has not converged. It is ten times
+#: the rounding of ten characteristic lengths.
 CONVERGED = 1e-5
-#: A projection onto the loops ends with the step that starts from a residual below this, in
-#: characteristic lengths or pure numbers: ten times a float's rounding of ten characteristic
+#: A projection onto the loops ends with the step that starts from a residual below this
+#: (characteristic lengths or dimensionless). It is ten times the rounding of ten characteristic
 #: lengths.
 RETURNED = 1e-5
-#: Smallest tolerance of a step: the rounding error of a state is a tenth of it.
+#: Smallest tolerance of a step; the rounding error of a state is a tenth of it.
 LEAST_TOLERANCE = 1e-6
-#: Smallest step of an integrator, s: times of some seconds are floats a tenth of this apart.
+#: Smallest step of an integrator, s; at times of some seconds, adjacent floats differ by a tenth of
+#: it.
 SHORTEST_STEP = 1e-6
-#: Replaces marks that exceed the range of floats.
+#: Value that replaces special values outside the range of floats.
 FLOAT_MARK = 1e30
 
 _FUNCTIONS = {
@@ -61,7 +62,7 @@ _C_WORDS = re.compile(
 
 
 def in_single(text: str) -> str:
-    """Return C code of doubles as C code of floats; comments, strings and integers stay."""
+    """Return C code of doubles as C code of floats; comments, strings, integers stay."""
     return _C_WORDS.sub(_word, text)
 
 

@@ -1,8 +1,9 @@
 """C source of programs: a function for one sample and a kernel for batches, from the same steps.
 
-The source is C99 with math.h only: no heap, no global state, no branches on data (except in nearest
-points), reproducible text. A batch is cut into blocks of lanes. In a block every value is an array
-over lanes, and every stretch of straight-line code is a loop over lanes, which compilers vectorize.
+The source is C99 and needs only math.h. It uses no heap, no global state and no branches on data
+(except in projections), and its text is reproducible. A batch is divided into blocks of lanes. In a
+block, every value is an array over lanes, and every piece of straight-line code is a loop over
+lanes, which compilers vectorize.
 """
 
 from __future__ import annotations
@@ -44,33 +45,34 @@ from tauloop.compiler.program import (
 )
 from tauloop.compiler.solving.bounded import Bounded
 
-#: Maximum number of instructions of a stretch of straight-line code in one piece, for one sample
-#: and for lanes, and of the pieces of longer stretches, which are separate functions. The time of
-#: register allocation grows with the square of a function's length. Lanes gain by short pieces
-#: (hexapod 112 to 94 ns, a leg of 3900 operations 339 to 293 ns), single samples do not.
+#: Maximum number of instructions of straight-line code in one piece, for one sample and for lanes.
+#: Longer code is divided into pieces of at most this size, which are separate functions, because
+#: the time of register allocation grows with the square of a function's length. Short pieces make
+#: code for lanes faster (hexapod 94 instead of 112 ns, a leg of 3900 operations 293 instead of 339
+#: ns), but not code for single samples.
 LONGEST_STRETCH, LONGEST_STRETCH_OF_LANES = 2500, 1200
 LONGEST_PIECE, LONGEST_PIECE_OF_LANES = 600, 150
-#: The same limits for one thread among many: values that outlive a piece would go through memory,
-#: and a graphics processor's compiler allocates registers in seconds.
+#: The same limits for one thread among many. Values that are used in several pieces are stored in
+#: memory, and the compiler of a graphics processor takes seconds to allocate registers.
 LONGEST_STRETCH_OF_THREADS, LONGEST_PIECE_OF_THREADS = 20_000, 2500
-#: Minimum number of instructions of a stretch that is reordered: calls of large machines take a
-#: tenth to a fifth less (RCID's forward dynamics 280 to 220 ns). A processor reorders short ones
-#: itself (Delta would lose 7 %).
+#: Minimum number of instructions of code that is reordered. Reordering makes calls of large
+#: machines 10 to 20 % faster (RCID's forward dynamics 220 instead of 280 ns). Processors reorder
+#: short code themselves, and Delta would become 7 % slower.
 SCHEDULED_FROM = 600
-#: Number of lines of a kernel below which a single compiler is started: a start takes as long as
-#: some hundred lines.
+#: Number of lines of a kernel below which a single compiler is started, because starting a compiler
+#: takes as long as compiling some hundred lines.
 SHORT = 600
-#: Number of partial sums of a sum of squares: each addition waits four cycles for the one before
-#: it.
+#: Number of partial sums of a sum of squares, because each addition waits four cycles for the
+#: previous one.
 CHAINS_OF_SQUARES = 4
-#: Size of an input from which on its squares are summed in vectors (`tl_squares`).
+#: Size of an input from which its squares are summed in vectors (`tl_squares`).
 NUMBERS_OF_VECTOR = 4
-#: Prefix of the names of values for the health, which no port has.
+#: Prefix of the names of values for the health; no port has this prefix.
 LOCAL = "health_"
-#: The array of values that outlive their piece.
+#: Name of the array of values that are used in several pieces.
 KEPT = "kept"
-#: Newton's loop ends after a step this short (characteristic lengths, rad or pure numbers), unless
-#: a function defines its own limit.
+#: Newton's loop ends after a step shorter than this (characteristic lengths, rad or dimensionless),
+#: unless a function defines another limit.
 NEWTON_STEP_TOLERANCE = 1e-8
 #: Declaration of an array in a kernel, with the number of values per sample.
 _ARRAY_OF_LANES = re.compile(r"^    double \w+\[(\d+)\]\[TL_LANES\];$", re.MULTILINE)
@@ -93,7 +95,7 @@ _CALLS = {
     ca.OP_FLOOR: "floor",
     ca.OP_FMIN: "fmin",
     ca.OP_FMAX: "fmax",
-    # rare, so those of the system's library are enough
+    # rare functions, for which the system's library is fast enough
     ca.OP_TAN: "tan",
     ca.OP_ASIN: "asin",
     ca.OP_ACOS: "acos",
@@ -119,12 +121,12 @@ class CFunction(CSignature):
     """A program with the ports of its C function.
 
     Attributes:
-        program: the steps.
-        last_step: Newton's loop ends after a step this short (characteristic lengths, rad or pure
-            numbers).
+        program: program that the function computes.
+        last_step: length of a step after which Newton's loop ends (characteristic lengths, rad or
+            dimensionless).
         most_steps: maximum number of Newton steps.
-        largest: limit of the Euclidean norm of inputs and outputs, beyond which the first number of
-            the health is -1e300.
+        largest: limit of the Euclidean norm of inputs and outputs, beyond which the first
+            diagnostic of the health is -1e300.
     """
 
     program: Program
@@ -142,7 +144,7 @@ def c_name(text: str) -> str:
     name = re.sub(r"[^A-Za-z0-9_]", "_", text)[:60]
     if not re.match(r"[A-Za-z]", name) or name in _RESERVED:
         raise InputError.of(
-            text, "gives no C identifier", "choose a name that begins with a letter"
+            text, "cannot be used as a C identifier", "choose a name that begins with a letter"
         )
     return name
 
@@ -183,7 +185,7 @@ def c_source(
     body = "\n".join([*parts, *([further] if further else [])])
     if single:
         return c_text(in_single(body), note, ["<stdint.h>", *includes])
-    # of a large kernel, else of one in pieces, if there are such
+    # the block size of a large kernel, or else that of a kernel in pieces, if there is one
     least = min(sizes, default=(LANES, LANES))
     return c_text(
         body, note, includes, samples=least if least[0] < LANES else max(sizes, default=least)
@@ -193,8 +195,8 @@ def c_source(
 def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...]:
     """Return the source of a function and its counted kernel (`batch_text`), for calls from Python.
 
-    A long source consists of several files, to be compiled in parallel: the last one contains the
-    function of one sample, the others the kernel.
+    A long source consists of several files that are compiled in parallel. The last file contains
+    the function of one sample, and the others contain the kernel.
 
     Args:
         function: function to print.
@@ -217,7 +219,7 @@ def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...
 
 
 def _filling(texts: Sequence[str]) -> list[list[str]]:
-    """Yield groups of texts, in order, each long enough to justify a start of the compiler."""
+    """Return groups of texts, in order, each long enough to justify starting a compiler."""
     groups: list[list[str]] = []
     lines = SHORT
     for text in texts:
@@ -230,11 +232,11 @@ def _filling(texts: Sequence[str]) -> list[list[str]]:
 
 
 def _samples_of_a_block(function: CFunction, block: str, *, is_whole: bool) -> tuple[int, int]:
-    """Return the number of samples per block, and that for wide registers.
+    """Return the number of samples per block, and the number for wide registers.
 
     Args:
         function: function to compute.
-        block: its kernel, which declares values that outlive steps and pieces.
+        block: C text of the kernel, which declares values that are used in several pieces.
         is_whole: whether the kernel is in one piece.
     """
     numbers = sum(port.size for port in function.arguments) + sum(
@@ -251,10 +253,10 @@ def c_text(
     """Return the text of a whole file: headers, helpers that the functions need, and the functions.
 
     Args:
-        body: the functions.
+        body: text of the functions.
         note: text of the comment at the top (escaped here).
         includes: further headers, in quotes or brackets.
-        samples: number of samples per block of lanes, and that for wide registers.
+        samples: number of samples per block of lanes, and the number for wide registers.
     """
     head = [
         f"/* {comment(note)} */",
@@ -280,14 +282,14 @@ def declarations(function: CFunction, *, single: bool = False) -> list[str]:
 
 
 def comment(text: str) -> str:
-    """Return a text that cannot end a comment, with characters outside printable ASCII escaped."""
+    """Return text that cannot end a comment, with characters outside printable ASCII escaped."""
     plain = " ".join(text.split()).encode("ascii", "backslashreplace").decode()
     plain = "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in plain)
     return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\")
 
 
 def c_string(text: str) -> str:
-    """Return a C string of exactly this text in UTF-8, with special characters in octal."""
+    """Return a C string literal of this text in UTF-8, with special characters in octal."""
     plain = (
         chr(byte)
         if (chr(byte).isalnum() and byte < 128) or chr(byte) in " _.-"
@@ -316,13 +318,13 @@ def _straight(
     access: Access,
     indent: str,
 ) -> list[str]:
-    """Return a piece of straight-line code as statements, with a variable per intermediate value.
+    """Return a piece of straight-line code as statements, with one variable per intermediate value.
 
     Args:
         code: the instructions.
         constants: C text of constant values.
         inputs, outputs: names of the arrays to read and write.
-        access: writes the access to an element of an array.
+        access: function that returns the C text of an element of an array.
         indent: indentation of every line.
     """
     lines = [f"const double t{k} = {access(KEPT, place)};" for k, place in code.fetched.items()]
@@ -394,19 +396,19 @@ def _expression(op: int, a: list[str]) -> str:
         ca.OP_SQ: lambda: f"{a[0]} * {a[0]}",
         ca.OP_TWICE: lambda: f"{a[0]} + {a[0]}",
         ca.OP_INV: lambda: f"1.0 / {a[0]}",
-        # not with integers: fewer of them fit into a register, and compilers would unroll a loop
-        # over lanes for them
+        # doubles, not integers: fewer integers fit into a register, and compilers would unroll
+        # loops over lanes
         ca.OP_SIGN: lambda: f"({a[0]} > 0.0 ? 1.0 : 0.0) - ({a[0]} < 0.0 ? 1.0 : 0.0)",
         ca.OP_IF_ELSE_ZERO: lambda: f"{a[0]} != 0.0 ? {a[1]} : 0.0",
         ca.OP_NOT: lambda: f"{a[0]} == 0.0 ? 1.0 : 0.0",
     }
     if op not in simple:
-        raise ValueError(f"no C for CasADi's operation {op}")
+        raise ValueError(f"CasADi's operation {op} cannot be printed as C")
     return simple[op]()
 
 
 def _stored(function: CFunction) -> dict[str, int]:
-    """Return the values that live between steps, with sizes, except inputs and outputs."""
+    """Return the sizes of values that several steps use, except inputs and outputs, by name."""
     sizes: dict[str, int] = {}
     ports = {port.name for port in function.arguments}
     for step in function.program.steps:
@@ -422,7 +424,7 @@ def _stored(function: CFunction) -> dict[str, int]:
 
 
 def wanted_values(function: CFunction) -> set[str]:
-    """Return the values that must be computed: outputs, diagnostics, and inputs of later steps."""
+    """Return the names of values to compute: outputs, diagnostics, and inputs of later steps."""
     wanted = {port.name for port in function.outputs} | {"discriminants", "pivots"}
     for step in function.program.steps:
         if isinstance(step, Newton):
@@ -438,14 +440,14 @@ class _Layout:
 
     Attributes:
         suffix: suffix of the function's name.
-        access: writes the access to an element of an array.
-        loop: beginning of a stretch of straight-line code.
+        access: function that returns the C text of an element of an array.
+        loop: C text at the start of straight-line code.
         width: suffix of the size in the declaration of an array.
-        parameter: writes the parameter for an array from its name.
-        ended: condition that ends Newton's loop, from its last step.
-        whole: maximum number of instructions of a stretch in one piece.
-        longest: maximum number of instructions of a piece of a longer stretch.
-        is_scheduled: whether long stretches are reordered.
+        parameter: function that returns the C text of the parameter for an array from its name.
+        ended: function that returns the condition that ends Newton's loop, from the last step.
+        whole: maximum number of instructions of code in one piece.
+        longest: maximum number of instructions of a piece of longer code.
+        is_scheduled: whether long code is reordered.
         kind: text before the function's name.
         first: parameter before the arrays, and its name.
     """
@@ -469,7 +471,7 @@ class _Layout:
 
     @property
     def is_one_sample(self) -> bool:
-        """Whether the numbers of a port are adjacent in memory."""
+        """Whether the values of a port are adjacent in memory."""
         return not self.is_lanes and self.first is None
 
     def listed(self, arguments: Iterable[str], which: int) -> str:
@@ -479,7 +481,7 @@ class _Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Apart:
-    """A function with a piece of straight-line code: name with parameters, and body."""
+    """A separate function with a piece of straight-line code: name with parameters, and body."""
 
     head: str
     body: str
@@ -511,8 +513,8 @@ _ONE_SAMPLE = _Layout(
     longest=LONGEST_PIECE,
     kind="void",
 )
-#: For a compiler that does not optimize: the order of instructions does not matter to it, and takes
-#: half of the time of printing.
+#: Layout for a compiler that does not optimize. Reordering instructions, which takes half of the
+#: printing time, does not make its code faster.
 _ONE_SAMPLE_UNOPTIMIZED = replace(_ONE_SAMPLE, is_scheduled=False)
 _LANES = _Layout(
     suffix="_block",
@@ -527,7 +529,7 @@ _LANES = _Layout(
 
 
 def _thread(strided: Set[str]) -> _Layout:
-    """Return the layout of one sample of n; number i of a `strided` port is at index i n."""
+    """Return the layout of one sample of n; value i of a `strided` port is at index i n."""
     return _Layout(
         suffix="_thread",
         access=lambda name, i: f"{name}[{i} * n]" if name in strided else f"{name}[{i}]",
@@ -542,7 +544,7 @@ def _thread(strided: Set[str]) -> _Layout:
 
 
 def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart]]:
-    """Return all steps as C lines, and the functions with the pieces of long stretches."""
+    """Return all steps as C lines, and the separate functions for pieces of long code."""
     wanted = wanted_values(function)
     lines: list[str] = []
     functions: list[_Apart] = []
@@ -584,10 +586,10 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
 
 
 def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
-    """Return Newton's loop on a block, which ends when every lane has converged.
+    """Return the C lines of Newton's loop on a block, which ends when every lane has converged.
 
-    The final residual is computed separately. The pivots are those of the last step, at no extra
-    cost: that step starts within its length of the solution.
+    The final residual is computed separately. The pivots are those of the last step, which starts
+    close to the solution, so they cost nothing extra.
     """
     access, inner = layout.access, " " * 12
     is_kept = step.residual_values in {port.name for port in function.outputs}
@@ -627,7 +629,7 @@ def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
         f"    {layout.loop}",
         *(f"        double phi_{i};" for i in range(step.size)),
         *_whole(step.function.function, *ports, {"phi"}, inside, " " * 8),
-        # a sum, so that NaN is preserved
+        # a sum preserves NaN
         *(f"        {access('residual', 0)} += fabs({text});" for text in left),
         *(
             f"        {access(step.residual_values, i)} = {text};"
@@ -644,11 +646,11 @@ def _in_units(name: str, size: float) -> str:
 
 
 def _health(function: CFunction, layout: _Layout) -> list[str]:
-    """Return C lines that reduce the checks of a run to four numbers; NaN is the worst value."""
+    """Return C lines that reduce the checks of a run to four numbers; NaN counts as the worst."""
     program, access = function.program, layout.access
     checked = checked_values(program, function.inputs, function.outputs, MOST_LINES)
-    # single samples do not gain by fewer sums: gcc then orders other code worse (Delta, inverse
-    # dynamics, call 50 to 53 ns)
+    # for single samples, fewer sums are slower, because gcc then orders other code worse (inverse
+    # dynamics of Delta: 53 instead of 50 ns)
     implied = checked.implied if layout.is_lanes else frozenset()
     discriminants = [access("discriminants", i) for i in range(len(program.closed_forms))]
     pivots = [
@@ -673,8 +675,8 @@ def _squares(function: CFunction, checked: CheckedValues, layout: _Layout) -> li
     """Return C lines that sum the squares of the checked inputs and of outputs.
 
     The sum is infinite or NaN if one of them is. Most processors square and add in one instruction.
-    Large matrices are skipped (regressors would take a tenth to a half longer): below `LARGEST`
-    their entries, which are products of two velocities and a length, cannot overflow.
+    Large matrices are skipped, because regressors would take 10 to 50 % longer. Their entries are
+    products of two velocities and a length, which cannot overflow below `LARGEST`.
     """
     in_vectors, one_by_one = [], []
     for name, first, count in _runs(checked.inputs):
@@ -716,14 +718,14 @@ def _least(
 ) -> list[str]:
     """Return C lines for the smallest of some values, at most `most`; `worst` if one is NaN.
 
-    Values are compared in pairs of pairs to avoid a long chain of operations. The constant comes
-    last: otherwise compilers would merge the selections into branches, or into masks of lanes.
+    Values are compared in a binary tree to avoid a long chain of operations. The constant comes
+    last; otherwise compilers would merge the selections into branches, or into masks of lanes.
 
     Args:
         name: name of the result.
         values: C text of each value.
         most, worst: bounds of the result.
-        is_a_number: whether another check finds NaN.
+        is_a_number: whether another check detects NaN.
     """
     lines = [f"const double {name}_0_{i} = {value};" for i, value in enumerate(values)]
     least = total = [f"{name}_0_{i}" for i in range(len(values))]
@@ -774,8 +776,8 @@ def thread_text(function: CFunction, strided: Set[str]) -> str:
 
     Args:
         function: function to print.
-        strided: ports whose numbers are n samples apart, as in structures of arrays; the numbers of
-            other ports are adjacent.
+        strided: names of ports whose values are n samples apart, as in structures of arrays; the
+            values of other ports are adjacent.
     """
     text, apart = _text(function, _thread(strided))
     return "\n".join([*(piece.text for piece in apart), text])

@@ -1,7 +1,7 @@
 """Straight-line code as a list of single-assignment instructions, and its division into pieces.
 
-Compile times grow faster than the length of a stretch of code. A long stretch is therefore cut into
-pieces. Values that outlive their piece are stored in an array, whose elements are reused when they
+Compile times grow faster than the length of straight-line code. Long code is therefore divided into
+pieces. Values that later pieces need are stored in an array, whose elements are reused when they
 are no longer needed.
 """
 
@@ -18,14 +18,15 @@ from tauloop.equations.operators import read_instructions
 
 
 class Instruction(NamedTuple):
-    """One instruction; its number identifies its value.
+    """One instruction; its number identifies the value that it computes.
 
-    A tuple, because a program has thousands and a dataclass takes longer to create.
+    It is a tuple, because a program has thousands of instructions and a dataclass takes longer to
+    create.
 
     Attributes:
-        number: index in CasADi's function.
+        number: index of the instruction in CasADi's function.
         operation: CasADi's code of the operation.
-        operands: numbers of the instructions that compute its operands.
+        operands: numbers of the instructions that compute the operands.
         port: argument to read or write, and index in it; None for other instructions.
         constant: value of a constant.
     """
@@ -66,11 +67,10 @@ def instructions(function: ca.Function, wanted: Sequence[bool]) -> tuple[Instruc
 
 
 def with_reciprocals(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """Return the code with one reciprocal and products in place of divisions by the same value.
+    """Return code with products with a reciprocal instead of several divisions by the same value.
 
-    Divisions by constants become products too.
-
-    A division takes as long as four to sixteen products; the results differ by rounding.
+    Divisions by constants are also replaced. A division takes as long as four to sixteen products.
+    The results differ by rounding.
     """
     constants = {
         instruction.number: instruction.constant
@@ -128,9 +128,9 @@ class Piece:
     """A part of straight-line code.
 
     Attributes:
-        instructions: its instructions; arguments and constants are read again where needed.
-        fetched: values of earlier pieces that it needs, with their indices.
-        stored: values that later pieces need, with their indices.
+        instructions: instructions of the piece; arguments and constants are read again if needed.
+        fetched: values of earlier pieces that the piece needs, with their indices in the array.
+        stored: values that later pieces need, with their indices in the array.
     """
 
     instructions: tuple[Instruction, ...]
@@ -181,7 +181,7 @@ def pieces(code: Sequence[Instruction], longest: int, whole: int = 0) -> tuple[P
                     free.append(places)
                     places += 1
                 alive[instruction.number] = stored[instruction.number] = free.pop()
-        # not earlier, so that a piece does not read and write the same element
+        # only now, so that a piece does not read and write the same element
         for ended in [k for k in alive if last[k] <= p]:
             free.append(alive.pop(ended))
         read = tuple(sources[k] for k in operands if k in sources)

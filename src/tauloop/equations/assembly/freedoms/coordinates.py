@@ -1,7 +1,7 @@
 """Choice of the independent coordinates, the leading actuators and the passive freedoms.
 
-The choice is made once, when the machine is built, for the worst of many assembled states, by
-pivoting on unit-free motions.
+The choice is made once, when the machine is built, by pivoting on dimensionless motions. It is made
+for the worst of many assembled states.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tauloop.equations.values import quantile
 MIN_PIVOT = 1e-8
 #: Factors on the pivots of driven coordinates, and of velocities without a scalar coordinate.
 DRIVEN_PREFERENCE, ROTATION_PREFERENCE = 10.0, 0.1
-#: A row with less than this fraction of its usual pivot does not move at a state.
+#: Fraction of its usual pivot below which a row counts as not moving at a state.
 STANDSTILL_RATIO = 1e-3
-#: Rows whose sizes differ by less than this fraction are equal, as in machines with a plane of
-#: symmetry. The first one is taken, so that rounding, which differs between processors, does not
-#: decide. Closed states are exact to 1e-12.
+#: Rows whose sizes differ by less than this fraction count as equal, as in machines with a plane of
+#: symmetry. Then the first row is chosen, so that rounding, which differs between processors, does
+#: not decide. Closed states are accurate to 1e-12.
 TIE_TOLERANCE = 1e-9
-#: Quantile over the states that rates a pivot: near the worst state, but single singular states do
-#: not exclude a choice.
+#: Quantile over the states by which pivots are compared. It is close to the worst state, but single
+#: singular states do not exclude a choice.
 PIVOT_QUANTILE = 0.1
 
 
@@ -38,16 +38,15 @@ def independent_rows(
     *,
     sure: int = 0,
 ) -> tuple[int, ...]:
-    """Return rows that are well conditioned together at all states, chosen by pivoting.
+    """Return rows that together are well conditioned at all states, chosen by pivoting.
 
     Args:
-        matrices: (N, k, m) at N states.
-        count: number of rows wanted, including those in `fixed`; the result is shorter if fewer
+        matrices: matrices (N, k, m) at N states.
+        count: number of rows to choose, including those in `fixed`; the result is shorter if fewer
             are independent.
-        fixed: rows that are taken first, in this order.
-        preference: factor (k,) on the size of each row; zero rules a row out.
-        sure: number of states, from the first on, without exceptions: the chosen rows move at
-            each of these states.
+        fixed: rows that are chosen first, in this order.
+        preference: factor (k,) on the size of each row; zero excludes a row.
+        sure: number of leading states at which each chosen row must move.
 
     Returns:
         Indices of the rows, in the order of their choice.
@@ -82,9 +81,9 @@ class Actuation:
     """The coordinates with which actuators and passive freedoms determine the motion.
 
     Attributes:
-        leading: indices of the actuators whose motion is given; the others follow them (redundant
-            actuation).
-        passive: indices of the passive velocities, which move while all actuators rest.
+        leading: indices of the actuators whose motion is given; with redundant actuation, the other
+            actuators follow them.
+        passive: indices of the passive velocities, which can move while all actuators rest.
     """
 
     leading: tuple[int, ...]
@@ -105,19 +104,21 @@ def actuation(
 ) -> Actuation:
     """Return leading actuators and passive freedoms that determine the motion together.
 
-    Passive freedoms are coordinates of the actuators first if an actuator drives several (then
-    positions follow at once), then the velocities that move most while the actuators rest.
+    If an actuator drives several coordinates, these are chosen first as passive freedoms, because
+    positions then follow without the loops. The velocities that move most while the actuators rest
+    come next.
 
     Args:
-        motions: unit-free motions (N, n_v, m).
-        actuators: unit-free actuator velocities per velocity (n_u, n_v).
-        transmission: the same with units; it defines which coordinates an actuator drives.
+        motions: dimensionless motions (N, n_v, m).
+        actuators: dimensionless actuator velocities per velocity (n_u, n_v).
+        transmission: actuator velocities per velocity (n_u, n_v), SI; it defines which coordinates
+            an actuator drives.
         rank: upper bound of the actuation's rank.
-        scalar: which velocities (n_v,) belong to a scalar coordinate, not to a quaternion.
+        scalar: whether each velocity (n_v,) belongs to a scalar coordinate, not to a quaternion.
     """
     m = motions.shape[2]
     leading = tuple(sorted(independent_rows(actuators @ motions, rank)))
-    rank = len(leading)  # a motor on a coordinate that never moves has rank by rounding only
+    rank = len(leading)  # motors on coordinates that never move add rank only by rounding
     driven = np.flatnonzero(np.abs(transmission[list(leading)]).max(axis=0, initial=0.0) > 0)
     weight = np.where(scalar, 1.0, ROTATION_PREFERENCE)
     spare = len(driven) - len(leading)
@@ -149,7 +150,7 @@ def named_independent(loops: Loops) -> tuple[int, ...]:
         Problem(
             where="platform.independent",
             what=f"{name} is not a coordinate of the extended space: its joint closes a loop",
-            remedy=f"choose among {', '.join(names)}",
+            remedy=f"choose one of {', '.join(names)}",
             file=loops.mechanism.file,
         )
         for name in wanted
@@ -168,18 +169,18 @@ def completed(
 ) -> tuple[int, ...]:
     """Return the file's independent velocities, completed up to the mobility.
 
-    Other velocities of a joint that the file names come first. If it names none, velocities of the
-    joints between the base and the platform's body come first. Then come driven and passive
-    velocities, so that the state consists of these. Velocities that do not move at the file's
-    start pose are not chosen.
+    Other velocities of a joint that the file names are chosen first. If the file names no joint,
+    velocities of the joints between the base and the platform's body are chosen first. Driven and
+    passive velocities come next. Velocities that do not move at the file's start pose are not
+    chosen.
 
     Args:
         loops: the loop equations.
-        motions: unit-free motions at many states (N, n_v, m).
-        at_start: motions at the file's start pose (1, n_v, m); empty (0, n_v, m) where the loops
-            have a lower rank there.
+        motions: dimensionless motions at many states (N, n_v, m).
+        at_start: motions at the file's start pose (1, n_v, m); empty (0, n_v, m) if the loops have
+            a lower rank at this pose.
         wanted, passive: velocities that the file names, and passive velocities.
-        notes: receives a note on the choice.
+        notes: list to which a note on the choice is added.
     """
     mobility = motions.shape[2]
     if len(wanted) >= mobility:
@@ -206,7 +207,7 @@ def completed(
     notes.add(
         "platform.independent",
         f"{beginning} but the mobility is {mobility}; chosen by their conditioning: {added}",
-        f"name {mobility} coordinates where others suit you better",
+        f"name {mobility} coordinates if you prefer others",
         file=loops.mechanism.file,
     )
     return chosen
@@ -231,9 +232,9 @@ def platform_conditions(
     motions: np.ndarray,
     findings: Problems,
 ) -> np.ndarray:
-    """Return the condition (N,) of the kept loops in the dependent velocities.
+    """Return condition numbers (N,) of the independent loops in the dependent velocities.
 
-    Independent velocities that do not determine the pose are added to the findings.
+    A problem is added to the findings if the independent velocities do not determine the pose.
     """
     names, mobility = loops.topology.velocity_names, motions.shape[2]
     listed = ", ".join(names[i] for i in independent)
@@ -249,7 +250,7 @@ def platform_conditions(
         )
     elif constant and mobility:
         verb = "is" if len(constant) == 1 else "are"
-        what = f"{', '.join(constant)} {verb} constant: no motion of the machine moves it"
+        what = f"{', '.join(constant)} {verb} constant in every motion of the machine"
     else:
         what = f"names {len(independent)} coordinates ({listed}) but the mobility is {mobility}"
     findings.add(
@@ -262,7 +263,7 @@ def platform_conditions(
 
 
 def _suggested(loops: Loops, motions: np.ndarray, wanted: tuple[int, ...]) -> str:
-    """Return advice that names a working choice close to the wanted velocities."""
+    """Return advice with a working choice that is close to the requested velocities."""
     names, mobility = loops.topology.velocity_names, motions.shape[2]
     kept = tuple(sorted(independent_rows(motions[:, list(wanted)], min(mobility, len(wanted)))))
     chosen = independent_rows(
@@ -273,7 +274,8 @@ def _suggested(loops: Loops, motions: np.ndarray, wanted: tuple[int, ...]) -> st
     )
     if not mobility or len(chosen) < mobility:
         return f"name {mobility} coordinates, or check the joints"
-    return f"these determine it: {', '.join(names[i] for i in chosen)}; or check the joints"
+    listed = ", ".join(names[i] for i in chosen)
+    return f"name coordinates that determine it: {listed}; or check the joints"
 
 
 def found_actuation(loops: Loops, motions: np.ndarray, notes: Problems) -> Actuation:
@@ -297,8 +299,8 @@ def found_actuation(loops: Loops, motions: np.ndarray, notes: Problems) -> Actua
             "actuators",
             f"no actuator moves {mobility - rank} of the {mobility} degrees of freedom of the machine; "
             f"passive: {names}",
-            "hybrid inverse dynamics gives their accelerations; add motors, or lock the passive degrees of freedom "
-            "that are not meant to move freely",
+            "hybrid inverse dynamics computes their accelerations; add motors, or lock the passive "
+            "degrees of freedom that are not meant to move freely",
             file=loops.mechanism.file,
         )
     if mobility and rank < len(actuators):
@@ -307,9 +309,10 @@ def found_actuation(loops: Loops, motions: np.ndarray, notes: Problems) -> Actua
         notes.add(
             "actuators",
             f"{len(actuators)} actuators ({', '.join(actuators)}) act on only {rank} {noun} of freedom: "
-            "actuation is redundant; inverse dynamics shares forces by the least norm, and motion is given without "
-            f"{spare}",
-            "weigh the actuators (`ForceSharing`) if the least sum of squares is not the share you want",
+            "actuation is redundant; inverse dynamics returns the forces with the smallest norm, "
+            f"and motion is given without {spare}",
+            "give weights of the actuators (`ForceSharing`) if you want other forces than those "
+            "with the smallest sum of squares",
             file=loops.mechanism.file,
         )
     return chosen
@@ -318,7 +321,7 @@ def found_actuation(loops: Loops, motions: np.ndarray, notes: Problems) -> Actua
 def actuator_conditions(
     loops: Loops, motions: np.ndarray, independent: tuple[int, ...], actuation: Actuation
 ) -> np.ndarray:
-    """Return the condition (N,) of the map from independent to actuator and passive velocities."""
+    """Return condition numbers (N,) of the map from independent velocities to the actuation."""
     mobility = motions.shape[2]
     if (
         not mobility
@@ -340,7 +343,7 @@ def _scalar(loops: Loops) -> np.ndarray:
 
 
 def unit_free(loops: Loops) -> np.ndarray:
-    """Return actuator velocities per unit-free velocity (n_u, n_v); row maxima are one."""
+    """Return actuator velocities per dimensionless velocity (n_u, n_v); row maxima are one."""
     A = loops.transmission * loops.velocity_scale
     unit = np.abs(A).max(axis=1, initial=0.0)
     return np.asarray(A / np.where(unit > 0, unit, 1.0)[:, None])
@@ -349,7 +352,8 @@ def unit_free(loops: Loops) -> np.ndarray:
 def conditions(matrices: np.ndarray) -> np.ndarray:
     """Return condition numbers (N,) in the 2-norm.
 
-    They are infinite for singular matrices or matrices that are not finite, and one for empty ones.
+    The numbers are infinite for singular matrices and matrices that are not finite, and one for
+    empty matrices.
     """
     if matrices.shape[1] == 0 or matrices.shape[2] == 0:
         return np.ones(len(matrices))

@@ -1,4 +1,4 @@
-"""Positions and speeds of cut joints: they are not coordinates of the tree, but may have limits."""
+"""Positions and speeds of cut joints, which are not coordinates of the tree but may have limits."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class CutFreedoms:
 
     Attributes:
         names: names of the joints.
-        freedoms: their limits.
+        freedoms: freedoms of the joints, with their limits.
         units: units of their positions, rad or m.
         n_v: number of velocities.
-        function: (q, v) -> positions, then speeds (2 n,); None where there are no such joints.
-        unseen: names and kinds of limited cut joints of other kinds, whose positions are unknown.
+        function: (q, v) -> positions, then speeds (2 n,); None if there are no such joints.
+        unseen: names and kinds of limited cut joints whose positions cannot be computed.
     """
 
     names: tuple[str, ...]
@@ -62,7 +62,8 @@ def cut_freedoms(mechanism: Mechanism, topology: Topology) -> CutFreedoms:
         raise InputError(
             Problem(
                 where=name,
-                what=f"closes a loop as a {kind} joint, and limits of such joints cannot be kept",
+                what=f"closes a loop as a {kind} joint, and limits of such joints are not "
+                "supported",
                 remedy="cut another joint of the loop ('cut: yes'), or remove the limits",
                 file=mechanism.file,
             )
@@ -72,7 +73,7 @@ def cut_freedoms(mechanism: Mechanism, topology: Topology) -> CutFreedoms:
 
 
 def limited_cuts(mechanism: Mechanism, topology: Topology) -> CutFreedoms:
-    """Return the limited cut joints, with those whose positions are unknown."""
+    """Return the limited cut joints, including those whose positions cannot be computed."""
     every = tuple(_limited(topology.cuts))
     joints = tuple(joint for joint in every if joint.kind in POSITIONED_KINDS)
     function = None
@@ -99,9 +100,9 @@ def cut_motions(
 ) -> dict[str, tuple[ca.SX, ca.SX]]:
     """Return position and speed of every limited revolute or prismatic cut joint, by name.
 
-    For a revolute joint with axis a and perpendicular directions u, w (u x w = a) in both frames:
-    cos = u_A . u_B, sin = w_A . u_B; the angle is within half a turn of the middle of its range.
-    The position of a prismatic joint is the offset along a.
+    A revolute joint has an axis a and perpendicular directions u, w (u x w = a) in both frames A
+    and B. Its angle has cos = u_A . u_B and sin = w_A . u_B, and is within half a revolution of the
+    middle of its range. The position of a prismatic joint is the offset along a.
 
     Args:
         mechanism, topology: the machine.
@@ -148,7 +149,7 @@ def _turned(body: BodyMotion, rotation: ca.SX, axis: str) -> ca.SX:
 
 
 def _middle(freedom: Freedom) -> float:
-    """Return the middle of a range of angles; with a single limit, a quarter turn inside it."""
+    """Return the middle of a range of angles; with a single limit, an angle 90 deg inside it."""
     if np.isfinite(freedom.lower) and np.isfinite(freedom.upper):
         return 0.5 * (freedom.lower + freedom.upper)
     if np.isfinite(freedom.lower):

@@ -1,7 +1,7 @@
-"""Coordinates that follow at once from the positions of the leading actuators.
+"""Coordinates that the positions of the leading actuators determine without the loops.
 
 An actuator may drive several coordinates, as a tendon over two joints does. Couplings and constant
-coordinates are linear equations between them. They are solved before any loop is closed.
+coordinates are linear equations between them, which are solved before any loop is closed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from tauloop.common.records import dataclass
 from tauloop.equations.assembly.freedoms.coordinates import independent_rows
 from tauloop.equations.assembly.loops import Loops
 
-#: Singular values below this fraction of the largest are zero: gear ratios span fewer orders of
-#: magnitude.
+#: Singular values below this fraction of the largest count as zero. Gear ratios span fewer orders
+#: of magnitude.
 DRIVE_RANK_TOLERANCE = 1e-9
 
 
@@ -39,15 +39,15 @@ def leading_drive(
 ) -> LeadingDrive:
     """Return the coordinates that the leading actuators drive and couplings do not determine.
 
-    With R x = r for the couplings among the driven coordinates and x = (y, z), where z follows y: z
-    = R_z^-1 (r - R_y y), so that p = (A_y - A_z R_z^-1 R_y) y + A_z R_z^-1 r + b with the
-    actuators' offsets b.
+    The couplings among the driven coordinates x are R x = r. With x = (y, z), they determine
+    z = R_z^-1 (r - R_y y), so that p = (A_y - A_z R_z^-1 R_y) y + A_z R_z^-1 r + b with the offsets
+    b of the actuators.
 
     Args:
         loops: loops of the machine.
         leading: indices of the actuators.
-        passive: indices of the passive velocities, which are given in addition.
-        constants: values of the coordinates that never change, by velocity index.
+        passive: indices of the passive velocities, which are also given.
+        constants: values of constant coordinates, by velocity index.
     """
     transmission = loops.transmission[list(leading)]
     driven = [int(i) for i in np.flatnonzero(np.any(transmission, axis=0))]
@@ -66,10 +66,10 @@ def leading_drive(
 def _ties(
     loops: Loops, driven: list[int], constants: dict[int, float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return independent linear equations R x = r (k, n_driven), (k,) between driven coordinates.
+    """Return R (k, n_driven) and r (k,) of the independent equations R x = r of driven coordinates.
 
-    Couplings may contain other coordinates too; the equations are the combinations in which these
-    cancel.
+    Couplings may contain other coordinates too. The equations are combinations of couplings in
+    which these coordinates cancel.
     """
     n_v = loops.topology.n_v
     rows = np.concatenate([loops.coupling_ratios, np.eye(n_v)[list(constants)]])
@@ -82,7 +82,7 @@ def _ties(
 
 
 def _followers(ratios: np.ndarray, driven: list[int], passive: Sequence[int]) -> list[int]:
-    """Return the driven coordinates that follow the others; passive freedoms never do."""
+    """Return the driven coordinates that follow from the others, without passive freedoms."""
     preference = np.array([0.0 if i in passive else 1.0 for i in driven])
     return list(independent_rows(ratios.T[None], len(ratios), preference=preference))
 

@@ -7,13 +7,13 @@ from tauloop.common.records import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Locks:
-    """Freedoms that are held at the assembled reference pose.
+    """Degrees of freedom that are locked at the assembled reference pose.
 
     Attributes:
-        names: names of velocities; each must be the rate of a scalar coordinate.
-        spins: which spins of axisymmetric bodies are held too. None: those of links between two
-            ball joints and of pins between two hinges, unless the machine names one as independent.
-            True: all. False: none.
+        names: names of the locked velocities; each must be the rate of a scalar coordinate.
+        spins: True to lock all spins of axisymmetric bodies, False to lock none, None to lock the
+            spins of links between two ball joints and of pins between two hinges, unless the
+            machine file names the spin as independent.
     """
 
     names: tuple[str, ...] = ()

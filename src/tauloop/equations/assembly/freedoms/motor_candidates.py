@@ -1,4 +1,4 @@
-"""Joints that could have the motors of a machine whose file does not specify them."""
+"""Candidates for the driven joints of a machine whose file does not specify its motors."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tauloop.formats.library import motor_remedy
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.suggestions import listing
 
-#: Maximum number of sets to compare; beyond it, one set is chosen by pivoting.
+#: Maximum number of sets to compare; if there are more, one set is chosen by pivoting.
 MAX_SETS = 2000
 #: Number of sets that a message lists.
 SHOWN_SETS = 5
 
 
 def motor_candidates(assembly: Assembly) -> list[tuple[str, ...]]:
-    """Return sets of joints whose motors would move all freedoms of these joints, the best first.
+    """Return sets of joints whose motors would drive the machine, the best set first.
 
-    Each set has full rank at the assembled states. Sets with more joints on the base come first, as
-    motors usually are there; then the better conditioned sets.
+    Each set has full rank at the assembled states. Sets with more joints on the base come first,
+    because motors are usually there. Otherwise, better conditioned sets come first.
     """
     topology, loops = assembly.topology, assembly.loops
     names = [name for name in assembly.mechanism.unstated_motors if name in topology.velocity_names]
@@ -59,12 +59,12 @@ def _conditions(rows: np.ndarray, rank: int) -> np.ndarray:
 
 
 def unstated_motors(assembly: Assembly) -> Problem:
-    """Return the problem that the file does not specify the motors; the remedy names candidates."""
+    """Return the problem that the file does not specify the motors; the remedy lists candidates."""
     joints, mobility = assembly.mechanism.unstated_motors, assembly.mobility
     freedoms = "1 degree of freedom" if mobility == 1 else f"{mobility} degrees of freedom"
     what = (
-        f"the file does not state which joints have motors: {len(joints)} could ({listing(joints)}), "
-        f"and the machine has {freedoms}"
+        f"the file does not specify which joints have motors: there are {len(joints)} candidates "
+        f"({listing(joints)}), and the machine has {freedoms}"
     )
     sets = motor_candidates(assembly)
     remedy = motor_remedy(assembly.mechanism.file)

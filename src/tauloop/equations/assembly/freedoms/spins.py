@@ -1,8 +1,8 @@
 """Locked freedoms: coordinates by name, and spins of axisymmetric bodies.
 
-A body that turns about its axis of symmetry through joints that leave this rotation free moves
-nothing else. An example is a rod between two ball joints. Its spin is a passive freedom that acts
-on other bodies only through its angular momentum.
+A body that rotates about its axis of symmetry moves nothing else if its joints leave this rotation
+free. An example is a rod between two ball joints. Its spin is a passive freedom that acts on other
+bodies only through its angular momentum.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tauloop.mechanism.links.ball_links import is_pin, lies_between_balls
 from tauloop.mechanism.model import BASE, Freedom, Friction, Mechanism, Placement
 from tauloop.mechanism.suggestions import unknown_names
 
-#: A spin displaces other bodies and the ends of rods by less than this fraction of its rotation.
+#: Largest displacement of other bodies and of rod ends by a spin, as a fraction of its rotation.
 STILLNESS_TOLERANCE = 1e-6
-#: Mass centers of spinning bodies are nearer to the axis than this fraction of the characteristic
-#: length.
+#: Largest distance of the mass centers of spinning bodies from the axis, as a fraction of the
+#: characteristic length.
 AXIS_OFFSET_TOLERANCE = 1e-3
-#: Moments of inertia across the axis may differ by the first share: CAD rods have clevises and
-#: screws. The difference affects forces only through the rotation of the rod. It is reported
-#: above the second share.
+#: Largest relative difference of the moments of inertia across the axis, because CAD rods have
+#: clevises and screws; and the difference from which it is reported. The difference affects forces
+#: only through the rotation of the rod.
 SYMMETRY_TOLERANCE, REPORTED_ASYMMETRY = 0.05, 1e-4
 
 
@@ -44,9 +44,9 @@ class Spin:
     Attributes:
         index: index of the passive velocity.
         name: name of the passive velocity.
-        bodies: the bodies that spin with it.
+        bodies: names of the bodies that spin.
         asymmetry: difference of the moments of inertia across the axis, as a fraction of the
-            largest.
+            largest moment.
     """
 
     index: int
@@ -58,13 +58,13 @@ class Spin:
 def lock_spins(assembly: Assembly, locks: Locks) -> Assembly:
     """Return the assembly of a machine whose spins are locked as requested.
 
-    A spin with a coordinate of its own is locked there. The spin of a body on a ball joint is
-    locked by a universal joint in its place, whose axes are both perpendicular to the spin's axis
-    at the reference pose. The assembly then has the changed mechanism.
+    If a spin is a coordinate, this coordinate is locked. The spin of a body on a ball joint is
+    locked by replacing the ball joint with a universal joint, whose axes are both perpendicular to
+    the spin's axis at the reference pose. The assembly then has the changed mechanism.
 
     Args:
-        assembly: the assembly with the named freedoms of `locks` held.
-        locks: freedoms that are held.
+        assembly: the assembly with the freedoms in `locks.names` locked.
+        locks: freedoms to lock.
 
     Raises:
         AssemblyError: the loops cannot be closed.
@@ -84,7 +84,7 @@ def lock_spins(assembly: Assembly, locks: Locks) -> Assembly:
         changed = loops(_with_universal_joints(assembly, balls)) if balls else current
         locked = assemble(changed, held_velocities(changed, held))
         if locks.spins is None and locked.findings and not assembly.findings:
-            break  # the machine would not work: these spins do more than turn symmetric bodies
+            break  # these spins do more than rotate symmetric bodies: the machine needs them
         notes += map(_note, spins, [assembly.mechanism.file] * len(spins))
         current, names, assembly = changed, held, locked
     return replace(assembly, notes=(*assembly.notes, *notes)) if notes else assembly
@@ -92,10 +92,10 @@ def lock_spins(assembly: Assembly, locks: Locks) -> Assembly:
 
 def _note(spin: Spin, file: str) -> Problem:
     bodies = ", ".join(spin.bodies)
-    what = f"the spin of {bodies} is locked: nothing drives it, and it moves nothing else"
+    what = f"the spin of {bodies} is locked: no actuator drives it, and it moves nothing else"
     if spin.asymmetry > REPORTED_ASYMMETRY:
         difference = f"moments of inertia across it differ by {100 * spin.asymmetry:.2g} %"
-        what += f" ({difference}: a free spin would change forces a little)"
+        what += f" ({difference}, so a free spin would change forces slightly)"
     return Problem(
         where=spin.name,
         what=what,
@@ -108,8 +108,8 @@ def _note(spin: Spin, file: str) -> Problem:
 def _is_locked_by_default(assembly: Assembly, spin: Spin) -> bool:
     """Return whether a spin is locked by default.
 
-    It is that of a link between ball joints or of a pin, the file does not name it, and no force
-    acts on it.
+    It is locked if it is the spin of a link between ball joints or of a pin, the file does not name
+    it, and no force acts on it.
     """
     mechanism, topology = assembly.mechanism, assembly.topology
     is_idle = lies_between_balls(mechanism, spin.bodies) or is_pin(mechanism, spin.bodies)
@@ -130,7 +130,7 @@ def _is_locked_by_default(assembly: Assembly, spin: Spin) -> bool:
         return False
     if is_ball:
         return _acts_alike(joint.freedoms)
-    # at rest within its stops, friction and rotor inertia exert no force; a spring does
+    # at rest within the stops, friction and rotor inertia exert no force, but a spring does
     return mechanism.freedoms.get(spin.name, Freedom()).spring is None
 
 
@@ -144,10 +144,10 @@ def _acts(freedom: Freedom) -> bool:
 
 
 def _acts_alike(freedoms: tuple[Freedom, ...]) -> bool:
-    """Return whether two perpendicular axes of a ball joint have the effect of its three axes.
+    """Return whether forces on a ball joint's three axes also apply to two perpendicular axes.
 
-    Equal viscous friction and equal inertia about all axes do not depend on the axes' directions;
-    everything else does.
+    Only equal viscous friction and equal inertia about all axes are independent of the directions
+    of the axes.
     """
     for freedom in freedoms:
         friction = freedom.friction
@@ -162,7 +162,7 @@ def _acts_alike(freedoms: tuple[Freedom, ...]) -> bool:
 
 
 def held_velocities(loops: Loops, names: tuple[str, ...]) -> tuple[int, ...]:
-    """Return the indices of velocities that are held.
+    """Return the indices of the velocities to lock.
 
     Raises:
         InputError: a name is not a velocity, or not the rate of a scalar coordinate.
@@ -184,11 +184,11 @@ class _BodyMotions:
     """Orientations of bodies, and their motions per unit of each passive freedom.
 
     Attributes:
-        names: bodies (k,).
-        rotation: their orientations (N, k, 3, 3).
-        center: their mass centers (N, k, 3), base frame.
-        turn, shift: angular velocities of these bodies, and velocities of their mass centers
-            (N, k, 3, p); zero shift for massless bodies.
+        names: names of the k bodies.
+        rotation: orientations of the bodies (N, k, 3, 3).
+        center: mass centers of the bodies (N, k, 3), base frame.
+        turn: angular velocities of the bodies (N, k, 3, p).
+        shift: velocities of the mass centers (N, k, 3, p); zero for massless bodies.
         ends: velocities of the ends of all rods (N, r, 3, p).
     """
 
@@ -201,7 +201,7 @@ class _BodyMotions:
 
 
 def find_spins(assembly: Assembly) -> tuple[Spin, ...]:
-    """Return the passive freedoms that only spin axisymmetric bodies at all states."""
+    """Return the passive freedoms that, at all states, only spin axisymmetric bodies."""
     if not assembly.passive:
         return ()
     moved = _body_motions(assembly)
@@ -313,8 +313,8 @@ class _Group:
 
     Attributes:
         turn: angular velocity (N, 3) per unit of the spin.
-        shift: velocity of the common mass center (N, 3).
-        inertia: inertia about that center (N, 3, 3), base frame.
+        shift: velocity of the common mass center (N, 3) per unit of the spin.
+        inertia: inertia about the common mass center (N, 3, 3), base frame.
     """
 
     turn: np.ndarray
@@ -330,7 +330,7 @@ def _rigid_groups(
 ) -> list[_Group]:
     """Return the bodies of a spin grouped by angular velocity.
 
-    A rod may consist of two halves that a loop welds together.
+    For example, a rod may consist of two halves that a loop welds together.
     """
     groups: list[_Group] = []
     left = [int(b) for b in bodies if inertias[moved.names[b]][2].any()]
@@ -359,13 +359,13 @@ def _rigid_groups(
 
 
 def _asymmetry(group: _Group, unit: np.ndarray) -> float:
-    """Return the fraction of the largest moment of inertia by which a spin moves mass.
+    """Return the relative difference of the moments of inertia across the axis of a spin.
 
     It is infinite if the mass center moves.
 
     Args:
         group: bodies that spin together.
-        unit: the rotation (N,) times the machine's characteristic length.
+        unit: rotation (N,) times the machine's characteristic length.
     """
     if (np.linalg.norm(group.shift, axis=1) > AXIS_OFFSET_TOLERANCE * unit).any():
         return np.inf
@@ -417,9 +417,9 @@ def _with_universal_joints(assembly: Assembly, spins: list[Spin]) -> Mechanism:
 def _axes_across(turn: np.ndarray, neighbor: np.ndarray, *, is_first: bool) -> np.ndarray:
     """Return axes (3, 3) of a universal joint in the base frame at the reference pose.
 
-    The spin's axis is last. The joint cannot lock the spin where the axis on its neighbor is
-    parallel to the spin. Therefore this axis is the perpendicular direction from which the link
-    stays farthest away over all states.
+    The last axis is that of the spin. The joint cannot lock the spin if its axis on the neighbor is
+    parallel to the spin. Therefore this axis is the perpendicular direction to which the link's
+    axis never comes close over all states.
 
     Args:
         turn: angular velocity (N, 3) of the spin, the reference pose first.
