@@ -310,7 +310,7 @@ def test_nuwar_below_its_reach_is_told_by_leg_and_millimetres():
         (["--side", "side.yaml"], ["delta is a machine file, which has no side file"]),
         (["--motion", "none.csv"], ["no such file"]),
         (["--from-momenta"], ["--from-momenta", "finite differences need more than one pose"]),
-        (["--out", "forces.txt"], ["--out", "'forces.txt' does not have the ending"]),
+        (["--out", "forces.txt"], ["--out", "'forces.txt' does not have the extension"]),
         (["--out", "no_such_folder/forces.csv"], ["cannot be written"]),
     ],
 )
