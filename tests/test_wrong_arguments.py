@@ -45,6 +45,7 @@ GIVEN: dict[str, object] = {
     "source": MACHINE,
     "stations": "missing.csv",
     "study": "missing.yaml",
+    "task": "missing.yaml",
     "steps": "missing.yaml",
     "results": (),
     "line": None,

@@ -76,6 +76,10 @@ if TYPE_CHECKING:
         certify as certify,
         check_certificate as check_certificate,
     )
+    from tauloop.design.synthesis.workflow import (
+        SynthesisOptions as SynthesisOptions,
+        synthesize as synthesize,
+    )
     from tauloop.display import plot as plot
     from tauloop.drives import (
         BacklashOptions as BacklashOptions,

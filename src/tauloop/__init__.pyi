@@ -92,6 +92,10 @@ from tauloop.design.certification import (
     Certification,
     CertifyOptions as CertifyOptions,
 )
+from tauloop.design.synthesis.workflow import (
+    Synthesis,
+    SynthesisOptions as SynthesisOptions,
+)
 from tauloop.design.tolerances.allocation import (
     ToleranceAllocation,
     ToleranceAllocationOptions as ToleranceAllocationOptions,
@@ -1676,6 +1680,16 @@ def symbolic_base_parameters(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> AnalyticRegrouping: ...
+
+def synthesize(
+    task: str | Path,
+    folder: str | Path | None = None,
+    options: SynthesisOptions | None = None,
+    *,
+    workers: int | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> Synthesis: ...
 
 def thermal_expansion(
     machine: MachineSource,

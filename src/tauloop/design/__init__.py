@@ -1,6 +1,6 @@
-"""Design with proofs: certified boxes of poses, and tolerances.
+"""Design with proofs: certified boxes of poses, tolerances, and dimensional synthesis.
 
-It uses models, their kinematics and their elasticity; it must not import simulation,
+It uses models, their kinematics, elasticity, motions and simulations; it must not import
 identification or display.
 
 Examples:
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
         CertifyOptions as CertifyOptions,
         certify as certify,
         check_certificate as check_certificate,
+    )
+    from tauloop.design.synthesis.workflow import (
+        Synthesis as Synthesis,
+        SynthesisOptions as SynthesisOptions,
+        synthesize as synthesize,
     )
     from tauloop.design.tolerances.allocation import (
         ToleranceAllocation as ToleranceAllocation,

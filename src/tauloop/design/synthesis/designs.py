@@ -1,0 +1,301 @@
+"""Machines of a task: machine files with reference poses and ranges, checked, certified and moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from tauloop.common.errors import TauloopError
+from tauloop.common.plain import OMITTED
+from tauloop.common.records import dataclass
+from tauloop.common.shown import ReprMixin
+from tauloop.design.certification import Certification, certify
+from tauloop.design.synthesis.evaluation import TaskEvaluator
+from tauloop.design.synthesis.task import DesignTask
+from tauloop.dynamics import size_motors
+from tauloop.dynamics.motor_sizing import MotorSizing
+from tauloop.formats.library import dumps
+from tauloop.kinematics.inspection import check
+from tauloop.logs import write_log
+from tauloop.mechanism.model import Freedom, Joint, Mechanism, Rod
+from tauloop.model import Model
+from tauloop.motion import plan_stroke
+from tauloop.simulation import RoundTripOptions, plan_cycle, simulate
+
+#: Longest processor time of a certificate, s.
+CERTIFICATE_TIME = 30.0
+#: Number of poses of the motion that a page shows.
+SHOWN_POSES = 60
+#: Part of the half widths of the box that a stroke uses.
+STROKE_SHARE = 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizedMotor(ReprMixin):
+    """The load of an actuator over the motion, and its lightest motor.
+
+    Attributes:
+        actuator: its name.
+        unit: unit of its force, N or N m.
+        peak_force, rms_force: over the motion.
+        motor, gear: in the catalogue; "" without a catalogue or a suitable pair.
+        use: largest fraction of a limit that the motion uses; None without a pair.
+        limited_by: that limit.
+        mass: mass of motor and gear, kg; None if unknown.
+    """
+
+    actuator: str
+    unit: str
+    peak_force: float
+    rms_force: float
+    motor: str = ""
+    gear: str = ""
+    use: float | None = None
+    limited_by: str = ""
+    mass: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesignedMachine(ReprMixin):
+    """A machine that was made for a task, and what was found about it.
+
+    Attributes:
+        text: text of its machine file.
+        is_usable: whether `check` has no problem.
+        certificate: verdict over the box: "proved", "refuted", "undecided", or "not covered".
+        certified: the certified ranges.
+        note: what the certificate does not cover.
+        motors: loads and motors of all actuators; empty if the motion is not possible.
+        duration: duration of the motion, s; None without one.
+        position_error: largest error of the simulated motion, m; None without one.
+        problems: what failed.
+        time: times of the shown poses, s.
+        poses: coordinates (N, n_q) of the machine at these times.
+    """
+
+    text: str = field(metadata=OMITTED)
+    is_usable: bool
+    certificate: str
+    certified: dict[str, tuple[float, float]]
+    note: str
+    motors: tuple[SizedMotor, ...]
+    duration: float | None
+    position_error: float | None
+    problems: tuple[str, ...]
+    time: np.ndarray = field(metadata=OMITTED)
+    poses: np.ndarray = field(metadata=OMITTED)
+
+
+def machine_of(evaluator: TaskEvaluator, x: np.ndarray) -> Mechanism:
+    """Return the mechanism of a design: values, reference at the center of the box, and ranges.
+
+    Args:
+        evaluator: the task's evaluator.
+        x: variables (d,).
+    """
+    task = evaluator.task
+    measured = evaluator.measures.model
+    position = evaluator.base_positions(np.zeros((1, len(task.half)))) + evaluator.shifts(x[None])
+    q = measured.platform.kinematics(position, theta=task.theta(x[None])).q[0]
+    mechanism = task.model.mechanism.with_values(task.values(x))
+    mechanism = _with_reference(
+        mechanism, dict(zip(measured.topology.coordinate_names, q, strict=True))
+    )
+    return mechanism.with_freedoms(lambda name, freedom: _limited(task, x, name, freedom))
+
+
+def _with_reference(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
+    """Return the mechanism with start values of its coordinates."""
+
+    def joint(old: Joint) -> Joint:
+        coordinates = old.coordinate_names
+        if not coordinates or any(name not in values for name in coordinates):
+            return old
+        return replace(old, reference=tuple(float(values[name]) for name in coordinates))
+
+    def rod(old: Rod) -> Rod:
+        if old.telescope is None or old.name not in values:
+            return old
+        return replace(old, telescope=replace(old.telescope, reference=float(values[old.name])))
+
+    return replace(
+        mechanism, joints=tuple(map(joint, mechanism.joints)), rods=tuple(map(rod, mechanism.rods))
+    )
+
+
+def _limited(task: DesignTask, x: np.ndarray, name: str, freedom: Freedom) -> Freedom:
+    """Return a freedom with the range of the task as stops, or the box as its range for drawing."""
+    if name in task.ranges:
+        lower, upper = task.ranges[name]
+        return replace(freedom, lower=lower, upper=upper, limit="stop")
+    if name in task.axes.columns and freedom.limit == "drawing":
+        axis = task.axes.columns.index(name)
+        center, half = float(task.centers(x[None])[0, axis]), float(task.half[axis])
+        if half > 0.0:
+            return replace(freedom, lower=center - half, upper=center + half)
+    return freedom
+
+
+def certified_box(task: DesignTask, x: np.ndarray) -> tuple[dict[str, tuple[float, float]], str]:
+    """Return the ranges to certify, and what they leave out of the task's box."""
+    centers, half = task.centers(x[None])[0], task.half.copy()
+    note = "stops and distance from singularities; other requirements hold at sampled poses"
+    if task.radius is not None:
+        half[np.flatnonzero(half > 0.0)[:2]] = task.radius / np.sqrt(2.0)
+        note = f"the box inscribed in the cylinder; {note}"
+    ranges = {
+        name: (float(centers[i] - half[i]), float(centers[i] + half[i]))
+        for i, name in enumerate(task.axes.columns)
+        if half[i] > 0.0
+    }
+    return ranges, note
+
+
+def designed_machine(
+    evaluator: TaskEvaluator, x: np.ndarray
+) -> tuple[DesignedMachine, Certification | None]:
+    """Return a machine that is checked, certified on its box, sized and simulated.
+
+    Args:
+        evaluator: the task's evaluator.
+        x: variables (d,).
+    """
+    task = evaluator.task
+    mechanism = machine_of(evaluator, x)
+    problems: list[str] = []
+    text = dumps(mechanism)
+    inspection = check(Model(mechanism))
+    problems += [f"check: {problem}" for problem in inspection.problems]
+    certification, verdict = None, "not covered"
+    ranges, note = certified_box(task, x)
+    centers = task.centers(x[None])[0]
+    fixed = {
+        name: float(centers[i])
+        for i, name in enumerate(task.axes.columns)
+        if name not in ranges and task.axes.units[i] == "m"
+    }
+    try:
+        certification = certify(
+            Model(mechanism), ranges=ranges, pose=fixed, time_limit=CERTIFICATE_TIME
+        )
+        verdict = certification.verdict
+    except TauloopError as error:
+        note = f"no certificate: {error.problems[0].what}"
+    motion = _DesignMotion()
+    if inspection.is_usable:
+        motion = _moved(task, Model(mechanism), centers, problems)
+    return (
+        DesignedMachine(
+            text=text,
+            is_usable=inspection.is_usable,
+            certificate=verdict,
+            certified=ranges,
+            note=note,
+            motors=motion.motors,
+            duration=motion.duration,
+            position_error=motion.position_error,
+            problems=tuple(problems),
+            time=motion.time,
+            poses=motion.poses,
+        ),
+        certification,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _DesignMotion:
+    """Outcome of the motion of a design."""
+
+    motors: tuple[SizedMotor, ...] = ()
+    duration: float | None = None
+    position_error: float | None = None
+    time: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    poses: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+
+
+def _moved(
+    task: DesignTask, model: Model, centers: np.ndarray, problems: list[str]
+) -> _DesignMotion:
+    """Return loads of motors and the simulation of the task's motion; problems are added."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "motion.csv"
+        try:
+            if task.cycle is not None:
+                log = plan_cycle(model, task.cycle).log()
+            else:
+                start, end = _stroke_ends(task, centers)
+                stroke = plan_stroke(model, start=start, end=end, duration=task.duration)
+                log = stroke.log()
+            write_log(path, log)
+            sizing = size_motors(
+                model,
+                path,
+                catalogue=task.catalogue,
+                reserve=task.reserve,
+                payload=task.payload or None,
+            )
+        except TauloopError as error:
+            problems.append(f"motion: {error.problems[0]}")
+            return _DesignMotion()
+        error = None
+        try:
+            trip = simulate(model, RoundTripOptions(motion=path))
+            error = trip.position_error
+        except TauloopError as failure:
+            problems.append(f"simulation: {failure.problems[0]}")
+    motors = tuple(_sized(sizing, load.name) for load in sizing.loads)
+    for motor in motors:
+        if task.catalogue is not None and not motor.motor:
+            problems.append(f"motors: the catalogue has no motor for {motor.actuator}")
+    q, time = np.asarray(sizing.motion.forces.state.q), np.asarray(sizing.motion.time)
+    chosen = np.unique(np.linspace(0, len(time) - 1, SHOWN_POSES).astype(int))
+    return _DesignMotion(
+        motors=motors,
+        duration=float(time[-1] - time[0]),
+        position_error=error,
+        time=time[chosen],
+        poses=q[chosen],
+    )
+
+
+def _stroke_ends(
+    task: DesignTask, centers: np.ndarray
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the ends of a stroke along the longest side of the box."""
+    lengths = [
+        half if unit == "m" else 0.0 for half, unit in zip(task.half, task.axes.units, strict=True)
+    ]
+    longest = int(np.argmax(lengths))
+    middle = {
+        name: float(centers[i])
+        for i, name in enumerate(task.axes.columns)
+        if task.axes.units[i] == "m"
+    }
+    name, reach = task.axes.columns[longest], STROKE_SHARE * lengths[longest]
+    return {**middle, name: middle[name] - reach}, {**middle, name: middle[name] + reach}
+
+
+def _sized(sizing: MotorSizing, name: str) -> SizedMotor:
+    load = next(load for load in sizing.loads if load.name == name)
+    motor = SizedMotor(
+        actuator=name,
+        unit="N m" if load.turns else "N",
+        peak_force=load.peak_force,
+        rms_force=load.rms_force,
+    )
+    suitable = sizing.suitable(name) if sizing.catalogue is not None else ()
+    if not suitable:
+        return motor
+    best = suitable[0]
+    return replace(
+        motor,
+        motor=best.motor,
+        gear=best.gear,
+        use=best.use,
+        limited_by=best.limited_by,
+        mass=best.mass,
+    )

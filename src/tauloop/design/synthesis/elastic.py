@@ -1,0 +1,82 @@
+"""Expensive quantities of candidates: stiffness, first mode and accuracy at a few poses of the box."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.errors import TauloopError
+from tauloop.design.synthesis.evaluation import Scores, TaskEvaluator, signed
+from tauloop.design.synthesis.task import EXPENSIVE
+from tauloop.design.tolerances.tolerance_map import tolerance_map
+from tauloop.elasticity import stiffness, vibration
+from tauloop.model import Model
+
+#: Number of the hardest poses of the box, in addition to its center.
+FEW_POSES = 8
+
+
+class ExpensiveScores:
+    """Scores of candidates with expensive quantities, for those that pass the cheap requirements."""
+
+    def __init__(self, evaluator: TaskEvaluator) -> None:
+        """Store the evaluator and the poses at which expensive quantities are computed."""
+        self._evaluator, self._task = evaluator, evaluator.task
+        task = self._task
+        wanted = {r.quantity for r in task.requirements} | {o.quantity for o in task.objectives}
+        self.wanted = tuple(name for name in EXPENSIVE if name in wanted)
+        grid = evaluator.poses
+        self.poses = np.concatenate([grid[:FEW_POSES], np.zeros((1, grid.shape[1]))])
+        self.evaluated = 0
+
+    def __call__(self, x: np.ndarray) -> Scores:
+        """Return scores of candidates (N, d); expensive ones only where the cheap ones suffice."""
+        scores = self._evaluator.scores(x, leaves_early=True)
+        return scores if not self.wanted else self.complete(x, scores)
+
+    def complete(self, x: np.ndarray, scores: Scores) -> Scores:
+        """Return scores with the expensive quantities of candidates that have no violation."""
+        values = {name: np.full(len(x), np.nan) for name in self.wanted}
+        for i in np.flatnonzero(scores.worst <= 0.0):
+            for name, number in self.quantities(x[i]).items():
+                values[name][i] = number
+        violations, objectives = scores.violations.copy(), scores.objectives.copy()
+        for i, requirement in enumerate(self._task.requirements):
+            if requirement.quantity in values:
+                number = values[requirement.quantity]
+                known = np.isfinite(number)
+                violations[known, i] = requirement.violation(number[known])
+        for k, objective in enumerate(self._task.objectives):
+            if objective.quantity in values:
+                objectives[:, k] = signed(objective, values[objective.quantity])
+        return replace(
+            scores,
+            values={**scores.values, **values},
+            violations=violations,
+            objectives=objectives,
+        )
+
+    def quantities(self, x: np.ndarray) -> Mapping[str, float]:
+        """Return the worst expensive quantities over the poses of a candidate (d,), SI.
+
+        A candidate that cannot be computed has quantities of NaN.
+        """
+        self.evaluated += 1
+        task = self._task
+        positions = self._evaluator.base_positions(self.poses) + self._evaluator.shifts(x[None])
+        result: dict[str, float] = dict.fromkeys(self.wanted, np.nan)
+        try:
+            model = Model(task.model.mechanism.with_values(task.values(x)))
+            if "stiffness" in self.wanted:
+                result["stiffness"] = float(stiffness(model, positions).worst_translational.min())
+            if "first_mode" in self.wanted:
+                modes = vibration(model, positions, count=1)
+                result["first_mode"] = float(modes.frequency[:, 0].min())
+            if "accuracy" in self.wanted:
+                errors = tolerance_map(model, positions, **task.tolerances)
+                result["accuracy"] = float(errors.worst_distance.max())
+        except TauloopError:
+            return dict.fromkeys(self.wanted, np.nan)
+        return result

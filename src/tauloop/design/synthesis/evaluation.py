@@ -1,0 +1,305 @@
+"""Quantities, violations and objectives of candidates of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.compiler.expressions import column
+from tauloop.design.synthesis.population import Population
+from tauloop.design.synthesis.pose_measures import (
+    CLEARANCE,
+    CONDITION,
+    FOOTPRINT,
+    LARGEST_FACTOR,
+    RANGE,
+    REACH,
+    SMALLEST_FACTOR,
+    SPEED,
+    MeasureColumn,
+    MeasureRequest,
+    PoseMeasures,
+)
+from tauloop.design.synthesis.poses import HALVINGS, grid_poses, neighbours
+from tauloop.design.synthesis.task import EXPENSIVE, DesignObjective, DesignTask
+from tauloop.equations.assembly.loops import nominal
+from tauloop.equations.values import BatchFunction, dynamic_parameters
+
+#: Relative violation beyond which a candidate is left before its last pose.
+WORST_VIOLATION = 1.0
+#: Value of a violation that is not known, such as of a pose without a solution.
+UNKNOWN_VIOLATION = 2.0
+#: Roles of dynamic parameters that are masses.
+_MASSES = ("m", "upper_m")
+_QUANTITY_OF = {
+    REACH: "reach",
+    SPEED: "joint_speed",
+    CLEARANCE: "clearance",
+    CONDITION: "condition_number",
+    LARGEST_FACTOR: "largest_velocity_factor",
+    SMALLEST_FACTOR: "smallest_velocity_factor",
+}
+#: Quantities of which the smallest value over poses and elements counts.
+_SMALLEST = ("clearance", "smallest_velocity_factor")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scores:
+    """Values of N candidates.
+
+    Attributes:
+        values: worst values (N,) over the poses by quantity, SI.
+        violations: relative violations (N, r) of the requirements; -inf where not evaluated.
+        objectives: objectives (N, k), of which less is better; NaN where not evaluated.
+        poses: number of poses that were evaluated for each candidate (N,).
+    """
+
+    values: Mapping[str, np.ndarray]
+    violations: np.ndarray
+    objectives: np.ndarray
+    poses: np.ndarray
+
+    @property
+    def worst(self) -> np.ndarray:
+        """Largest violation of each candidate (N,)."""
+        return np.asarray(self.violations.max(axis=1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WorstPose:
+    """A worst pose of one measure.
+
+    Attributes:
+        column: number of the measure.
+        pose: the pose (m,) in half widths of the box.
+        value: natural value there.
+    """
+
+    column: int
+    pose: np.ndarray
+    value: float
+
+
+def quantity_of(column: MeasureColumn) -> str:
+    """Return the quantity that a measure belongs to."""
+    return f"range {column.element}" if column.kind == RANGE else _QUANTITY_OF.get(column.kind, "")
+
+
+class TaskEvaluator:
+    """Cheap quantities of the candidates of a task, in one compiled batch."""
+
+    def __init__(self, task: DesignTask, threads: int = 1) -> None:
+        """Build the measures of a pose.
+
+        Args:
+            task: the task.
+            threads: number of threads; results do not depend on it.
+
+        Raises:
+            InputError: the machine cannot be measured (`PoseMeasures`).
+        """
+        self.task = task
+        wanted = {r.quantity for r in task.requirements} | {o.quantity for o in task.objectives}
+        self._has_footprint = "footprint" in wanted
+        request = MeasureRequest(
+            ranges=task.ranges,
+            has_condition="condition_number" in wanted,
+            has_factors=bool(wanted & {"largest_velocity_factor", "smallest_velocity_factor"}),
+            tool_speed=task.speeds[0] if "joint_speed" in wanted else 0.0,
+            turning_speed=task.speeds[1] if "joint_speed" in wanted else 0.0,
+            has_clearance="clearance" in wanted,
+            has_footprint=self._has_footprint,
+        )
+        self.measures = PoseMeasures(task.model, task.parameters, request)
+        self.columns = self.measures.columns
+        self.quantities = tuple(quantity_of(item) for item in self.columns)
+        self._population = Population(self.measures, threads)
+        self.poses = grid_poses(task)
+
+    @cached_property
+    def cheap(self) -> tuple[int, ...]:
+        """Indices of the requirements that the batch evaluates."""
+        requirements = self.task.requirements
+        return tuple(i for i, r in enumerate(requirements) if r.quantity not in EXPENSIVE)
+
+    @cached_property
+    def _parametric(self) -> BatchFunction:
+        """Mass and the objectives that are expressions, with derivatives by parameters."""
+        mechanism = self.task.model.mechanism
+        theta = ca.SX.sym("theta", len(self.task.parameters))
+        symbols = {name: theta[i] for i, name in enumerate(self.task.parameters)}
+        values = nominal(mechanism, symbols)
+        pi = dynamic_parameters(mechanism, self.task.model.topology)
+        masses = [values.scalar(item.expression) for item in pi if item.role in _MASSES]
+        terms = [ca.sum1(column(ca.SX(mass) for mass in masses))]
+        for objective in self.task.objectives:
+            if objective.expression is not None:
+                terms.append(ca.SX(values.scalar(objective.expression)))
+        whole = ca.densify(ca.vertcat(*terms))
+        slopes = ca.densify(ca.vec(ca.jacobian(whole, theta)))
+        return BatchFunction(ca.Function("parametric", [theta], [whole, slopes], {"cse": True}))
+
+    def parametric(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return mass and expressions (N, 1 + e), and their derivatives by variables (N, 1 + e, d)."""
+        theta = np.ascontiguousarray(self.task.theta(x))
+        values, flat = self._parametric([theta], len(x))
+        slopes = flat.reshape(len(x), theta.shape[1], -1).transpose(0, 2, 1)
+        return values, self._by_variables(slopes, np.zeros((len(x), slopes.shape[1], 0)))
+
+    def _by_variables(self, by_theta: np.ndarray, by_position: np.ndarray) -> np.ndarray:
+        """Return derivatives by variables (N, c, d) from those by parameters and positions."""
+        variables = self.task.variables
+        result = np.zeros((*by_theta.shape[:2], len(variables)))
+        first = 0
+        for i, variable in enumerate(variables):
+            count = len(variable.parameters)
+            result[:, :, i] = by_theta[:, :, first : first + count].sum(axis=2)
+            first += count
+            if variable.axis is not None and by_position.shape[2]:
+                result[:, :, i] = by_position[:, :, self._position_column(variable.axis)]
+        return result
+
+    def _position_column(self, axis: int) -> int:
+        """Return the column of a position for a translation of the axes."""
+        place = self.task.axes.place
+        return axis if place is None or axis < place else axis + 1
+
+    def base_positions(self, poses: np.ndarray) -> np.ndarray:
+        """Return positions (P, p) of poses (P, m) in half widths, about a center at zero."""
+        axes = self.task.axes
+        values = poses * self.task.half
+        turning = [axes.columns.index(name) for name in axes.angles]
+        others = [i for i in range(len(axes.columns)) if i not in turning and axes.units[i] != "m"]
+        values[:, others] += axes.reference[others]
+        return axes.positions(values)
+
+    def shifts(self, x: np.ndarray) -> np.ndarray:
+        """Return displacements (N, p) of the positions to the center of the box."""
+        axes, centers = self.task.axes, self.task.centers(x)
+        base = self.base_positions(np.zeros((1, len(axes.columns))))
+        shifts = np.zeros((len(x), base.shape[1]))
+        for axis, unit in enumerate(axes.units):
+            if unit == "m":
+                shifts[:, self._position_column(axis)] = centers[:, axis]
+        return shifts
+
+    def scores(self, x: np.ndarray, *, leaves_early: bool = False) -> Scores:
+        """Return cheap quantities, violations and objectives of candidates.
+
+        Args:
+            x: variables (N, d), SI.
+            leaves_early: leave a candidate once a violation exceeds `WORST_VIOLATION`.
+        """
+        shift = self.shifts(x)
+        caps = self._caps if leaves_early else None
+        worst = self._population(self.task.theta(x), shift, self.base_positions(self.poses), caps)
+        values = self._values(worst.raw)
+        parametric, _ = self.parametric(x)
+        values["mass"] = parametric[:, 0]
+        violations = np.full((len(x), len(self.task.requirements)), -np.inf)
+        for i in self.cheap:
+            requirement = self.task.requirements[i]
+            violation = requirement.violation(values[requirement.quantity])
+            violations[:, i] = np.where(np.isfinite(violation), violation, UNKNOWN_VIOLATION)
+        violations[~worst.is_sound, 0] = UNKNOWN_VIOLATION
+        return Scores(
+            values=values,
+            violations=violations,
+            objectives=self._objectives(values, parametric),
+            poses=worst.poses,
+        )
+
+    @cached_property
+    def _caps(self) -> np.ndarray:
+        caps = np.full(len(self.columns), np.inf)
+        for j, item in enumerate(self.columns):
+            for requirement in self.task.requirements:
+                if requirement.quantity == self.quantities[j]:
+                    limit = requirement.value_at(WORST_VIOLATION)
+                    caps[j] = min(caps[j], item.raw(limit))
+        return caps
+
+    def _values(self, raw: np.ndarray) -> dict[str, np.ndarray]:
+        """Return worst values by quantity from worst raw measures (N, c)."""
+        values: dict[str, np.ndarray] = {}
+        for j, item in enumerate(self.columns):
+            quantity = self.quantities[j]
+            if not quantity:
+                continue
+            natural = item.natural(raw[:, j])
+            join = np.minimum if quantity in _SMALLEST else np.maximum
+            values[quantity] = join(values[quantity], natural) if quantity in values else natural
+        if self._has_footprint:
+            sides = [raw[:, j] for j, item in enumerate(self.columns) if item.kind == FOOTPRINT]
+            values["footprint"] = (sides[0] + sides[1]) * (sides[2] + sides[3])
+        return values
+
+    def _objectives(self, values: Mapping[str, np.ndarray], parametric: np.ndarray) -> np.ndarray:
+        columns, place = [], 1
+        for objective in self.task.objectives:
+            if objective.expression is not None:
+                number, place = parametric[:, place], place + 1
+            elif objective.quantity in values:
+                number = values[objective.quantity]
+            else:
+                number = np.full(len(parametric), np.nan)
+            columns.append(signed(objective, number))
+        return np.column_stack(columns)
+
+    def at_poses(self, x: np.ndarray, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return raw measures (P, c) of one candidate, and their derivatives by variables (P, c, d).
+
+        Args:
+            x: variables (d,).
+            poses: poses (P, m) in half widths of the box.
+        """
+        n = len(poses)
+        theta = np.repeat(self.task.theta(x[None]), n, axis=0)
+        position = self.base_positions(poses) + self.shifts(x[None])
+        raw, slopes = self.measures.evaluate(theta, position)
+        t = theta.shape[1]
+        return raw, self._by_variables(slopes[:, :, :t], slopes[:, :, t:])
+
+    def worst_poses(self, x: np.ndarray, count: int = 3) -> list[WorstPose]:
+        """Return the worst poses of each measure, sought between the poses of the grid too.
+
+        Args:
+            x: variables (d,).
+            count: number of poses of the grid from which the search starts, for each measure.
+        """
+        raw, _ = self.at_poses(x, self.poses)
+        step = 1.0 / max(len(self.poses) ** (1.0 / max((self.task.half > 0.0).sum(), 1)) - 1.0, 1.0)
+        result = []
+        for j, item in enumerate(self.columns):
+            known = np.where(np.isfinite(raw[:, j]), raw[:, j], -np.inf)
+            for start in np.argsort(-known, kind="stable")[:count]:
+                pose, value = self._climb(x, j, self.poses[start], step)
+                natural = float(item.natural(np.array([value]))[0])
+                result.append(WorstPose(column=j, pose=pose, value=natural))
+        return result
+
+    def _climb(
+        self, x: np.ndarray, j: int, pose: np.ndarray, step: float
+    ) -> tuple[np.ndarray, float]:
+        """Return the pose with the largest raw measure near a pose, and that measure."""
+        best = -np.inf
+        for _ in range(HALVINGS):
+            around = neighbours(self.task, pose, step)
+            raw = self.at_poses(x, around)[0][:, j]
+            index = int(np.argmax(np.where(np.isfinite(raw), raw, -np.inf)))
+            pose, best = around[index], float(raw[index])
+            step *= 0.5
+        return pose, best
+
+    def add_poses(self, poses: np.ndarray) -> None:
+        """Add poses (P, m) to those of every candidate, first."""
+        self.poses = np.concatenate([poses, self.poses])
+
+
+def signed(objective: DesignObjective, number: np.ndarray) -> np.ndarray:
+    """Return an objective (N,) of which less is better."""
+    return np.asarray(number if objective.is_minimized else -number)

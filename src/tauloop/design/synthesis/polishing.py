@@ -1,0 +1,297 @@
+"""Local search with exact derivatives: from a candidate to an optimum, or to the least violation.
+
+Requirements hold at infinitely many poses. The worst poses of each measure are constraints of a
+smooth problem, which SLSQP solves; poses that its solution violates are added until there are none
+(the exchange method: Hettich and Kortanek 1993, Semi-infinite programming, SIAM Review 35).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.design.synthesis.evaluation import TaskEvaluator
+from tauloop.design.synthesis.pose_measures import FOOTPRINT
+from tauloop.design.synthesis.task import DesignRequirement
+
+#: Rounds of the exchange of poses, and iterations of SLSQP in a round.
+MAX_ROUNDS, MAX_ITERATIONS = 30, 50
+#: Largest relative violation of a polished design.
+FEASIBLE = 1e-6
+#: Number of poses of the grid with which each measure starts.
+FIRST_POSES = 6
+#: Margin of a measure that a pose out of reach does not have; its reach is a constraint too.
+_NOT_KNOWN = 10.0
+#: First and least distance, in widths of the bounds, of a solution from its start.
+FIRST_RADIUS, LEAST_RADIUS = 0.1, 1e-7
+#: Relative gain of a round below which the search ends.
+LEAST_GAIN = 1e-8
+#: Value of an objective that bounds nothing.
+_NO_BOUND = -1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Polished:
+    """Outcome of a local search.
+
+    Attributes:
+        x: variables (d,), SI.
+        violation: largest relative violation over the box at x, sought between the poses too.
+        rounds: number of rounds of the exchange.
+    """
+
+    x: np.ndarray
+    violation: float
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _LocalPoint:
+    """Variables (d,), their largest violation, and the weighted objectives."""
+
+    x: np.ndarray
+    violation: float
+    value: float
+
+    def gain_of(self, other: _LocalPoint, *, is_relaxed: bool) -> float:
+        """Return by how much another point is better: less violation first, then less value."""
+        if is_relaxed:
+            return self.violation - other.violation
+        here, there = (max(point.violation, FEASIBLE) for point in (self, other))
+        return here - there if here != there else self.value - other.value
+
+
+class LocalSearch:
+    """Smooth problem of one task: constraints at chosen poses, objectives as upper bounds."""
+
+    def __init__(self, evaluator: TaskEvaluator) -> None:
+        """Store the evaluator."""
+        self._evaluator, self._task = evaluator, evaluator.task
+        self._lower, upper = self._task.bounds
+        self._width = upper - self._lower
+        by_quantity: dict[str, list[DesignRequirement]] = {}
+        for i in evaluator.cheap:
+            requirement = self._task.requirements[i]
+            by_quantity.setdefault(requirement.quantity, []).append(requirement)
+        self._by_quantity = by_quantity
+        self._size = np.ones(len(self._task.objectives))
+
+    def improve(self, x: np.ndarray, weights: Sequence[float], *, keeps_others: bool) -> Polished:
+        """Return a design of less weighted objectives that meets the cheap requirements.
+
+        Args:
+            x: variables (d,), SI.
+            weights: weight of each objective.
+            keeps_others: whether no objective may become worse.
+        """
+        start = self._evaluator.scores(x[None]).objectives[0]
+        self._size = np.maximum(np.abs(np.nan_to_num(start, nan=1.0)), 1e-12)
+        limits = start if keeps_others else np.full(len(start), np.inf)
+        return self._exchange(x, np.asarray(weights, dtype=float), limits, is_relaxed=False)
+
+    def repair(self, x: np.ndarray) -> Polished:
+        """Return the design with the least largest relative violation near x (d,)."""
+        count = len(self._task.objectives)
+        self._size = np.ones(count)
+        return self._exchange(x, np.zeros(count), np.full(count, np.inf), is_relaxed=True)
+
+    def _exchange(
+        self, x: np.ndarray, weights: np.ndarray, limits: np.ndarray, *, is_relaxed: bool
+    ) -> Polished:
+        poses, radius, rounds = self._first_poses(x), FIRST_RADIUS, 0
+        violation, worst = self._violation(x)
+        best = _LocalPoint(x=x, violation=violation, value=self._value(x, weights))
+        poses = np.concatenate([poses, worst])
+        while rounds < MAX_ROUNDS:
+            rounds += 1
+            x = self._solved(best.x, poses, weights, limits, radius, is_relaxed=is_relaxed)
+            violation, worst = self._violation(x)
+            point = _LocalPoint(x=x, violation=violation, value=self._value(x, weights))
+            inside = self._violation_at(x, poses)
+            gain = best.gain_of(point, is_relaxed=is_relaxed)
+            if gain > 0.0:
+                best = point
+            is_exchanged = violation > max(inside, 0.0) + FEASIBLE
+            if is_exchanged:
+                poses = np.concatenate([poses, worst])
+            elif gain <= 0.0:
+                radius *= 0.25
+            if (0.0 < gain < LEAST_GAIN and not is_exchanged) or radius < LEAST_RADIUS:
+                break
+        return Polished(x=best.x, violation=best.violation, rounds=rounds)
+
+    def _value(self, x: np.ndarray, weights: np.ndarray) -> float:
+        """Return the weighted objectives, relative to their sizes."""
+        objectives = self._evaluator.scores(x[None]).objectives[0]
+        return float(np.nan_to_num(objectives) @ (weights / self._size))
+
+    def _first_poses(self, x: np.ndarray) -> np.ndarray:
+        """Return the worst poses of the grid for each measure."""
+        raw, _ = self._evaluator.at_poses(x, self._evaluator.poses)
+        chosen = np.argsort(-np.nan_to_num(raw, nan=np.inf), axis=0, kind="stable")[:FIRST_POSES]
+        return self._evaluator.poses[np.unique(chosen)]
+
+    def _violation(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the largest violation over the box, and the worst poses of all measures."""
+        worst = self._evaluator.worst_poses(x, count=1)
+        poses = np.unique(np.array([item.pose for item in worst]).round(12), axis=0)
+        return self._violation_at(x, poses), poses
+
+    def _violation_at(self, x: np.ndarray, poses: np.ndarray) -> float:
+        values, _ = self._constraints(x, poses)
+        return float(-values.min())
+
+    def _solved(
+        self,
+        x: np.ndarray,
+        poses: np.ndarray,
+        weights: np.ndarray,
+        limits: np.ndarray,
+        radius: float,
+        *,
+        is_relaxed: bool,
+    ) -> np.ndarray:
+        """Return the solution of the smooth problem at some poses, within a distance of x.
+
+        Its variables are those of the task on the unit box, an upper bound of every objective, and,
+        if relaxed, the largest violation.
+        """
+        from scipy.optimize import minimize
+
+        d, k = len(x), len(weights)
+        size = self._size
+        gradient = np.concatenate([np.zeros(d), weights, [1.0 if is_relaxed else 0.0]])
+
+        def constraints(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            position = self._lower + z[:d] * self._width
+            values, slopes = self._constraints(position, poses)
+            objectives, d_objectives, of = self._objectives(position, poses)
+            n = len(values)
+            jacobian = np.zeros((n + len(objectives), d + k + 1))
+            jacobian[:n, :d], jacobian[:n, -1] = slopes * self._width, 1.0
+            jacobian[n:, :d] = -d_objectives * self._width / size[of, None]
+            jacobian[np.arange(n, len(jacobian)), d + of] = 1.0
+            bound = z[d + of] - objectives / size[of]
+            return np.concatenate([values + z[-1], bound]), jacobian
+
+        cached: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
+
+        def cached_constraints(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            key = z.tobytes()
+            if key not in cached:
+                cached.clear()
+                cached[key] = constraints(z)
+            return cached[key]
+
+        u = np.clip((x - self._lower) / self._width, 0.0, 1.0)
+        violation = max(self._violation_at(x, poses), 0.0)
+        start = self._start(x, poses, size)
+        z = np.concatenate([u, start, [violation if is_relaxed else 0.0]])
+        slack = (0.0, max(2.0 * violation, 1.0)) if is_relaxed else (0.0, 0.0)
+        upper = np.where(np.isfinite(limits), limits / size, None)
+        near = [(max(v - radius, 0.0), min(v + radius, 1.0)) for v in u]
+        bounds: list[Any] = [*near, *[(None, end) for end in upper], slack]
+        solved = minimize(
+            lambda z: float(gradient @ z),
+            z,
+            jac=lambda z: gradient,
+            method="SLSQP",
+            bounds=bounds,
+            constraints=[
+                {
+                    "type": "ineq",
+                    "fun": lambda z: cached_constraints(z)[0],
+                    "jac": lambda z: cached_constraints(z)[1],
+                }
+            ],
+            options={"maxiter": MAX_ITERATIONS, "ftol": 1e-12},
+        )
+        point = np.clip(solved.x[:d], 0.0, 1.0)
+        if not np.isfinite(point).all():
+            return x
+        return np.asarray(self._lower + point * self._width)
+
+    def _start(self, x: np.ndarray, poses: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """Return the objectives (k,) over their sizes at the poses."""
+        objectives, _, of = self._objectives(x, poses)
+        start = np.full(len(size), -np.inf)
+        np.maximum.at(start, of, objectives / size[of])
+        return np.where(np.isfinite(start), start, 0.0)
+
+    def _constraints(self, x: np.ndarray, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return margins (n,), negative violations, and their derivatives by variables (n, d)."""
+        evaluator = self._evaluator
+        raw, slopes = evaluator.at_poses(x, poses)
+        margins, gradients = [], []
+        for j, item in enumerate(evaluator.columns):
+            for requirement in self._by_quantity.get(evaluator.quantities[j], ()):
+                sign = 1.0 if requirement.is_upper else -1.0
+                margin = -requirement.violation(item.natural(raw[:, j]))
+                slope = -sign / requirement.scale * item.slope(raw[:, j])
+                margins.append(np.where(np.isfinite(margin), margin, _NOT_KNOWN))
+                gradient = slope[:, None] * slopes[:, j]
+                gradients.append(np.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0))
+        for quantity, requirements in self._by_quantity.items():
+            if quantity not in ("mass", "footprint"):
+                continue
+            value, gradient = self._aggregate(quantity, x, raw, slopes)
+            for requirement in requirements:
+                sign = 1.0 if requirement.is_upper else -1.0
+                margins.append(-requirement.violation(np.array([value])))
+                gradients.append(-sign / requirement.scale * gradient[None])
+        return np.concatenate(margins), np.concatenate(gradients)
+
+    def _aggregate(
+        self, quantity: str, x: np.ndarray, raw: np.ndarray, slopes: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """Return mass or footprint, and its derivatives (d,)."""
+        if quantity == "mass":
+            values, by_variables = self._evaluator.parametric(x[None])
+            return float(values[0, 0]), by_variables[0, 0]
+        sides, gradients = [], []
+        for j, item in enumerate(self._evaluator.columns):
+            if item.kind == FOOTPRINT:
+                index = int(np.nanargmax(raw[:, j]))
+                sides.append(float(raw[index, j]))
+                gradients.append(slopes[index, j])
+        along, across = sides[0] + sides[1], sides[2] + sides[3]
+        d_along, d_across = gradients[0] + gradients[1], gradients[2] + gradients[3]
+        return along * across, across * d_along + along * d_across
+
+    def _objectives(
+        self, x: np.ndarray, poses: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return values (n,), derivatives (n, d) and numbers (n,) of objectives; less is better."""
+        evaluator = self._evaluator
+        raw, slopes = evaluator.at_poses(x, poses)
+        parametric, d_parametric = evaluator.parametric(x[None])
+        values, gradients, of = [], [], []
+        place = 1
+        for k, objective in enumerate(self._task.objectives):
+            sign = 1.0 if objective.is_minimized else -1.0
+            if objective.expression is not None:
+                rows = [(parametric[0, place : place + 1], d_parametric[0, place : place + 1])]
+                place += 1
+            elif objective.quantity in ("mass", "footprint"):
+                value, gradient = self._aggregate(objective.quantity, x, raw, slopes)
+                rows = [(np.array([value]), gradient[None])]
+            else:
+                rows = [
+                    (item.natural(raw[:, j]), item.slope(raw[:, j])[:, None] * slopes[:, j])
+                    for j, item in enumerate(evaluator.columns)
+                    if evaluator.quantities[j] == objective.quantity
+                ]
+            for value, gradient in rows:
+                known = np.isfinite(value) & np.isfinite(gradient).all(axis=1)
+                values.append(np.where(known, sign * value, _NO_BOUND))
+                gradients.append(np.where(known[:, None], sign * gradient, 0.0))
+                of.append(np.full(len(value), k))
+        d = len(self._task.variables)
+        return (
+            np.concatenate([np.zeros(0), *values]),
+            np.concatenate([np.zeros((0, d)), *gradients]),
+            np.concatenate([np.zeros(0, dtype=int), *of]),
+        )

@@ -1,0 +1,423 @@
+"""Measures of a pose as expressions of parameters and position, of which larger is always worse."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.compiler.catalogue import KINEMATICS
+from tauloop.compiler.expressions import MotionState
+from tauloop.compiler.program import Evaluate, Program
+from tauloop.equations.operators import fast_operators
+from tauloop.equations.values import BatchFunction
+from tauloop.geometry.clearance import rod_clearance
+from tauloop.model import Model
+
+#: Kinds of measures, in words.
+REACH, RANGE, SPEED, CLEARANCE, FOOTPRINT = "reach", "range", "speed", "clearance", "footprint"
+CONDITION, LARGEST_FACTOR, SMALLEST_FACTOR = "condition", "largest_factor", "smallest_factor"
+#: A number that changes no other number to which it is added, but zero.
+_TINY = 1e-200
+#: Relative misfit below which an equation that follows from the others is closed.
+CLOSED_TOLERANCE = 1e-8
+#: Sweeps of Jacobi's method: errors are squared in every sweep.
+JACOBI_SWEEPS = {4: 5, 5: 6, 6: 6}
+#: Bound of a solution of a quadratic equation that has none, as closed forms state it.
+_UNBOUNDED = 1e299
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MeasureRequest:
+    """What is measured at every pose.
+
+    Attributes:
+        ranges: lower and upper limit of coordinates by name, rad or m.
+        has_condition: condition number of the Jacobian from platform to actuators.
+        has_factors: largest and smallest singular value of that Jacobian.
+        tool_speed, turning_speed: speeds of the platform, m/s and rad/s, at which the largest speed
+            of each actuator over all directions is measured; zero for none.
+        has_clearance: distances between center lines of rods.
+        has_footprint: extent of joints and rod ends seen from above.
+    """
+
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    has_condition: bool = False
+    has_factors: bool = False
+    tool_speed: float = 0.0
+    turning_speed: float = 0.0
+    has_clearance: bool = False
+    has_footprint: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureColumn:
+    """A column of the measures of a pose.
+
+    The raw number is cheap to compute and rises with the natural one:
+
+    - reach: the ends of a rod are too far apart or too near, (d²/L² - 1)/2 or (1 - d²/L²)/2;
+    - range of an angle: -cos(a - middle); of a length: |q - middle|;
+    - condition, largest_factor: squares of the natural number; smallest_factor: minus its square;
+    - speed: speed of an actuator; clearance: minus the squared distance;
+    - footprint: extent along x, -x, y or -y.
+
+    Attributes:
+        kind: kind of the measure.
+        element: rod, coordinate, actuator, pair of rods or side.
+        is_angle: whether the range is of an angle.
+        middle: middle of the range.
+    """
+
+    kind: str
+    element: str
+    is_angle: bool = False
+    middle: float = 0.0
+
+    def natural(self, raw: np.ndarray) -> np.ndarray:
+        """Return natural numbers (N,): distances from the middle, singular values, ..."""
+        if self.kind == RANGE and self.is_angle:
+            return np.arccos(np.clip(-raw, -1.0, 1.0))
+        if self.kind in (CONDITION, LARGEST_FACTOR):
+            return np.sqrt(np.maximum(raw, 0.0))
+        if self.kind in (SMALLEST_FACTOR, CLEARANCE):
+            return np.sqrt(np.maximum(-raw, 0.0))
+        return np.asarray(raw)
+
+    def raw(self, natural: float) -> float:
+        """Return the raw number of a natural one, such as a limit."""
+        if not math.isfinite(natural):
+            return math.inf
+        if self.kind == RANGE and self.is_angle:
+            return math.inf if natural >= math.pi else -math.cos(natural)
+        if self.kind in (CONDITION, LARGEST_FACTOR):
+            return natural * natural
+        if self.kind in (SMALLEST_FACTOR, CLEARANCE):
+            return -natural * natural if natural > 0.0 else math.inf
+        return natural
+
+    def slope(self, raw: np.ndarray) -> np.ndarray:
+        """Return the derivatives (N,) of the natural number by the raw one."""
+        natural = np.maximum(self.natural(raw), 1e-12)
+        if self.kind == RANGE and self.is_angle:
+            return 1.0 / np.sqrt(np.maximum(1.0 - raw * raw, 1e-12))
+        if self.kind in (CONDITION, LARGEST_FACTOR):
+            return 0.5 / natural
+        if self.kind in (SMALLEST_FACTOR, CLEARANCE):
+            return -0.5 / natural
+        return np.ones_like(raw)
+
+
+class PoseMeasures:
+    """Measures of the poses of a machine, with their derivatives by parameters and position."""
+
+    def __init__(self, model: Model, names: Sequence[str], request: MeasureRequest) -> None:
+        """Build the expressions.
+
+        Args:
+            model: the machine.
+            names: independent parameters that are variables.
+            request: what is measured.
+
+        Raises:
+            InputError: the machine has passive freedoms, too few actuators, actuators of several
+                units where one is needed, or loops without closed forms; or an unknown name.
+        """
+        _require_suitable(model, request)
+        self.model = Model(model.mechanism, names)
+        self.names, self.request = tuple(names), request
+        self._columns: list[MeasureColumn] = []
+        self._direct: list[ca.SX] = []
+        with fast_operators():
+            self._build(self.model.platform.runner.catalogue.state("synthesis", 1))
+
+    @property
+    def columns(self) -> tuple[MeasureColumn, ...]:
+        """Columns of the measures: direct ones, then those from singular values."""
+        return tuple(self._columns)
+
+    def _build(self, state: MotionState) -> None:
+        J = self._scaled_jacobian(state)
+        self._add_reach(state)
+        self._add_ranges(state)
+        self._add_speeds(state)
+        self._add_places(state)
+        n_direct = len(self._direct)
+        of_singular_values = self._singular_measures(J)
+        direct = ca.vertcat(*self._direct)
+        measures = ca.vertcat(direct, *of_singular_values)
+        self.program: Program = state.builder.finish({"measures": ca.densify(measures)})
+        if any(not isinstance(step, Evaluate) for step in self.program.steps):
+            what = f"the loops of {self.model.mechanism.name} have no closed forms"
+            raise InputError.of("machine", what, "give a machine whose legs are solved one by one")
+        self._n_direct = n_direct
+        self._symbols = (state.builder.declared("theta"), state.builder.declared("position"))
+        self._outputs = (direct, ca.vec(J))
+        self._held = {
+            name: state.builder.declared(name)
+            for name in ("velocity", "start")
+            if state.builder.declares(name)
+        }
+
+    @cached_property
+    def _derivatives(self) -> BatchFunction:
+        """Direct measures, Jacobian, and derivatives of both by parameters and position."""
+        theta, position = self._symbols
+        whole = ca.vertcat(theta, position)
+        outputs = [ca.densify(output) for output in self._outputs]
+        outputs += [ca.densify(ca.vec(ca.jacobian(output, whole))) for output in self._outputs]
+        nominal = self.model.platform.runner.nominal
+        held = [ca.DM(nominal.get(name, np.zeros(s.numel()))) for name, s in self._held.items()]
+        replaced = ca.substitute(
+            outputs, list(self._held.values()), [ca.SX(value) for value in held]
+        )
+        return BatchFunction(
+            ca.Function("pose_measures", [theta, position], replaced, {"cse": True})
+        )
+
+    def evaluate(self, theta: np.ndarray, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return raw measures (N, c) and their derivatives (N, c, t + p), by CasADi and NumPy.
+
+        Where singular values coincide, their derivatives are those of one of them.
+
+        Args:
+            theta: parameters (N, t).
+            position: positions of the platform (N, p).
+        """
+        n, width = len(theta), theta.shape[1] + position.shape[1]
+        arrays = [np.ascontiguousarray(theta), np.ascontiguousarray(position)]
+        direct, flat, d_direct, d_flat = self._derivatives(arrays, n)
+        d_direct = d_direct.reshape(n, width, -1).transpose(0, 2, 1)
+        values, slopes = [direct], [d_direct]
+        if self._n_direct < len(self._columns):
+            rows = len(self.model.mechanism.actuators)
+            J = flat.reshape(n, -1, rows).transpose(0, 2, 1)
+            dJ = d_flat.reshape(n, width, -1, rows).transpose(0, 3, 2, 1)
+            more, d_more = self._from_singular_values(J, dJ)
+            values.append(more)
+            slopes.append(d_more)
+        return np.concatenate(values, axis=1), np.concatenate(slopes, axis=1)
+
+    def _from_singular_values(self, J: np.ndarray, dJ: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return measures (N, c) of singular values and their derivatives (N, c, v)."""
+        reached = np.isfinite(J).all(axis=(1, 2))
+        n, width = len(J), dJ.shape[3]
+        kinds = [column.kind for column in self._columns[self._n_direct :]]
+        values, slopes = np.full((n, len(kinds)), np.nan), np.full((n, len(kinds), width), np.nan)
+        U, sigma, Vt = np.linalg.svd(J[reached], full_matrices=False)
+        d_sigma = np.einsum("nrk,nrmv,nkm->nkv", U, dJ[reached], Vt)
+        high, low = sigma[:, 0], np.maximum(sigma[:, -1], 1e-150)
+        d_high, d_low = d_sigma[:, 0], d_sigma[:, -1]
+        for k, kind in enumerate(kinds):
+            if kind == CONDITION:
+                values[reached, k] = (high / low) ** 2
+                d_log = d_high / high[:, None] - d_low / low[:, None]
+                slopes[reached, k] = 2.0 * ((high / low) ** 2)[:, None] * d_log
+            elif kind == LARGEST_FACTOR:
+                values[reached, k] = high**2
+                slopes[reached, k] = 2.0 * high[:, None] * d_high
+            else:
+                values[reached, k] = -(low**2)
+                slopes[reached, k] = -2.0 * low[:, None] * d_low
+        return values, slopes
+
+    def _add(self, column: MeasureColumn, expression: ca.SX) -> None:
+        self._columns.append(column)
+        self._direct.append(expression)
+
+    def _scaled_jacobian(self, state: MotionState) -> ca.SX:
+        """Return the actuator velocities per platform velocity, rotations by the machine's length."""
+        length = self.model.assembly.loops.length
+        turns = [unit == "rad/s" for unit in state.ports.velocity.units]
+        scale = ca.DM([1.0 / length if turn else 1.0 for turn in turns])
+        return state.transmission @ state.embedding @ ca.diag(scale)
+
+    def _add_reach(self, state: MotionState) -> None:
+        """Add how far the ends of each rod are too far apart or too near."""
+        extremes, length = state.builder.extremes, self.model.assembly.loops.length
+        forms = self.model.platform.runner.program(KINEMATICS[0]).closed_forms
+        for k, form in enumerate(forms):
+            least, greatest, size = (extremes[3 * k + i] for i in range(3))
+            has_length = not size.is_zero()
+            scale = size * size if has_length else ca.SX(length)
+            measure = least
+            if not (greatest.is_constant() and float(greatest) > _UNBOUNDED):
+                measure = larger(least, -greatest)
+            open_by = 0.0 if form.unknown else CLOSED_TOLERANCE
+            self._add(MeasureColumn(kind=REACH, element=form.element), measure / scale - open_by)
+
+    def _add_ranges(self, state: MotionState) -> None:
+        """Add distances of limited coordinates from the middle of their range."""
+        topology = self.model.topology
+        index = {name: i for i, name in enumerate(topology.coordinate_names)}
+        for name, (lower, upper) in self.request.ranges.items():
+            i, middle = index[name], 0.5 * (lower + upper)
+            is_angle = bool(topology.is_angle[i])
+            if is_angle:
+                cosine, sine = state.configuration.pair(i)
+                measure = -(math.cos(middle) * cosine + math.sin(middle) * sine)
+            else:
+                measure = ca.fabs(state.configuration.q[i] - middle)
+            column = MeasureColumn(kind=RANGE, element=name, is_angle=is_angle, middle=middle)
+            self._add(column, measure)
+
+    def _add_speeds(self, state: MotionState) -> None:
+        """Add the speeds of actuators at the stated speeds of the platform, in the worst direction."""
+        speeds = (self.request.tool_speed, self.request.turning_speed)
+        if not any(speeds):
+            return
+        turns = [unit == "rad/s" for unit in state.ports.velocity.units]
+        J = state.transmission @ state.embedding
+        for k, actuator in enumerate(self.model.mechanism.actuators):
+            total = ca.SX(0)
+            for is_turning, speed in enumerate(speeds):
+                parts = [J[k, i] for i, turn in enumerate(turns) if turn == bool(is_turning)]
+                if parts and speed:
+                    total += speed * ca.sqrt(ca.sumsqr(ca.vertcat(*parts)))
+            self._add(MeasureColumn(kind=SPEED, element=actuator.name), total)
+
+    def _add_places(self, state: MotionState) -> None:
+        """Add distances between rods, and the extent seen from above."""
+        if not (self.request.has_clearance or self.request.has_footprint):
+            return
+        motion = state.motion(state.at_rest)
+        mechanism = self.model.mechanism
+        ends = {
+            rod.name: (motion.point(rod.start).p, motion.point(rod.end).p) for rod in mechanism.rods
+        }
+        if self.request.has_clearance:
+            for first, second in rod_clearance(self.model).pairs:
+                names = mechanism.rods[int(first)].name, mechanism.rods[int(second)].name
+                measure = -_squared_distance(*ends[names[0]], *ends[names[1]])
+                self._add(MeasureColumn(kind=CLEARANCE, element=" and ".join(names)), measure)
+        if self.request.has_footprint:
+            joints = [motion.point(joint.parent).p for joint in mechanism.joints]
+            points = [*joints, *(point for pair in ends.values() for point in pair)]
+            for axis, letter in enumerate("xy"):
+                for sign, side in ((1.0, letter), (-1.0, f"-{letter}")):
+                    extent = sign * points[0][axis]
+                    for point in points[1:]:
+                        extent = larger(extent, sign * point[axis])
+                    self._add(MeasureColumn(kind=FOOTPRINT, element=side), extent)
+
+    def _singular_measures(self, J: ca.SX) -> list[ca.SX]:
+        """Return the measures of singular values, whose columns are added."""
+        if not (self.request.has_condition or self.request.has_factors):
+            return []
+        low, high = extreme_eigenvalues(J.T @ J)
+        measures = []
+        if self.request.has_condition:
+            self._columns.append(MeasureColumn(kind=CONDITION, element=""))
+            measures.append(high / larger(low, 1e-12 * high + _TINY))
+        if self.request.has_factors:
+            for kind, value in ((LARGEST_FACTOR, high), (SMALLEST_FACTOR, -low)):
+                self._columns.append(MeasureColumn(kind=kind, element=""))
+                measures.append(value)
+        return measures
+
+
+def _require_suitable(model: Model, request: MeasureRequest) -> None:
+    """Raise InputError for machines that cannot be measured."""
+    assembly = model.assembly
+    name = model.mechanism.name
+    if assembly.passive or len(model.mechanism.actuators) < len(assembly.independent):
+        what = f"{name} has freedoms that no actuator holds"
+        raise InputError.of("machine", what, "lock them, or give another machine")
+    needs_singular_values = request.has_condition or request.has_factors
+    if needs_singular_values and len(set(model.actuator_units)) > 1:
+        what = f"the actuators of {name} turn and slide, so that singular values mix units"
+        raise InputError.of("requirements", what, "require joint_speed instead")
+
+
+def larger(a: ca.SX, b: ca.SX) -> ca.SX:
+    """Return the larger number, by operations that compilers vectorize."""
+    return 0.5 * (a + b + ca.fabs(a - b))
+
+
+def _clipped(a: ca.SX) -> ca.SX:
+    """Return a number limited to 0 ... 1."""
+    return 0.5 * (ca.fabs(a) - ca.fabs(a - 1.0) + 1.0)
+
+
+def _squared_distance(a: ca.SX, b: ca.SX, c: ca.SX, d: ca.SX) -> ca.SX:
+    """Return the squared distance of the segments ab and cd.
+
+    Source: Ericson, Real-Time Collision Detection, section 5.1.9.
+    """
+    u, w, r = b - a, d - c, a - c
+    uu, ww, uw = ca.sumsqr(u), ca.sumsqr(w), ca.dot(u, w)
+    ur, wr = ca.dot(u, r), ca.dot(w, r)
+    determinant = larger(uu * ww - uw * uw, 1e-12 * uu * ww + _TINY)
+    t = _clipped((uw * _clipped((uw * wr - ww * ur) / determinant) + wr) / ww)
+    s = _clipped((uw * t - ur) / uu)
+    return ca.sumsqr(r + s * u - t * w)
+
+
+def extreme_eigenvalues(B: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Return the smallest and largest eigenvalue of a symmetric matrix (m, m).
+
+    Up to three rows they have closed forms. The eigenvalues of three rows are
+    q + 2 p cos(phi + 2 pi k / 3), cos(3 phi) = det((B - q I) / p) / 2 (Smith 1961, Eigenvalues of a
+    symmetric 3x3 matrix). More rows take cyclic Jacobi rotations (Golub and Van Loan 2013, 8.5).
+    """
+    m = B.size1()
+    if m == 1:
+        return B[0, 0], B[0, 0]
+    if m == 2:
+        middle, half = 0.5 * (B[0, 0] + B[1, 1]), 0.5 * (B[0, 0] - B[1, 1])
+        root = ca.sqrt(half * half + B[0, 1] * B[0, 1])
+        return middle - root, middle + root
+    if m == 3:
+        return _of_three_rows(B)
+    eigenvalues = _jacobi(B, JACOBI_SWEEPS[m])
+    low = high = eigenvalues[0]
+    for value in eigenvalues[1:]:
+        low, high = -larger(-low, -value), larger(high, value)
+    return low, high
+
+
+def _of_three_rows(B: ca.SX) -> tuple[ca.SX, ca.SX]:
+    q = (B[0, 0] + B[1, 1] + B[2, 2]) / 3.0
+    a, b, c = (B[i, i] - q for i in range(3))
+    d, e, f = B[0, 1], B[0, 2], B[1, 2]
+    p = ca.sqrt((a * a + b * b + c * c + 2.0 * (d * d + e * e + f * f)) / 6.0) + _TINY**0.25
+    determinant = a * (b * c - f * f) - d * (d * c - f * e) + e * (d * f - b * e)
+    inverse = 1.0 / p
+    cosine = 0.5 * determinant * inverse * inverse * inverse
+    sine = ca.sqrt(larger(1.0 - cosine * cosine, ca.SX(0.0)))
+    phi = ca.atan2(sine, cosine) / 3.0
+    x, y = ca.cos(phi), ca.sin(phi)
+    return q - p * (x + math.sqrt(3.0) * y), q + 2.0 * p * x
+
+
+def _jacobi(B: ca.SX, sweeps: int) -> list[ca.SX]:
+    m = B.size1()
+    A = ca.SX(B)
+    for _ in range(sweeps):
+        for i in range(m):
+            for j in range(i + 1, m):
+                _rotate(A, i, j)
+    return [A[i, i] for i in range(m)]
+
+
+def _rotate(A: ca.SX, i: int, j: int) -> None:
+    """Make the entry i, j of a symmetric matrix zero, by the smaller rotation."""
+    off, difference = A[i, j], A[j, j] - A[i, i]
+    signed = difference + _TINY
+    root = ca.sqrt(difference * difference + 4.0 * off * off)
+    t = 2.0 * off / (signed + signed / ca.fabs(signed) * root)
+    c = 1.0 / ca.sqrt(1.0 + t * t)
+    s = t * c
+    A[i, i], A[j, j] = A[i, i] - t * off, A[j, j] + t * off
+    A[i, j] = A[j, i] = 0.0
+    for k in range(A.size1()):
+        if k not in (i, j):
+            x, y = A[k, i], A[k, j]
+            A[k, i] = A[i, k] = c * x - s * y
+            A[k, j] = A[j, k] = s * x + c * y

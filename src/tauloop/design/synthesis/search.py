@@ -1,0 +1,206 @@
+"""Global search by NSGA-II, with a checkpoint after every generation.
+
+Source: Deb, Pratap, Agarwal, Meyarivan 2002, A fast and elitist multiobjective genetic algorithm:
+NSGA-II, IEEE Transactions on Evolutionary Computation 6 (pymoo's, with constrained dominance).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.common.files import write_file
+from tauloop.common.optional import optional_module
+from tauloop.common.progress import Progress
+from tauloop.common.records import dataclass
+from tauloop.design.synthesis.evaluation import Scores, TaskEvaluator
+from tauloop.design.synthesis.task import DesignTask
+
+#: Number of random candidates per member of the first generation.
+SCREENED = 50
+#: Objective of a candidate that is not evaluated, because it violates a cheap requirement.
+NOT_EVALUATED = 1e30
+_ARRAYS = ("x", "objectives", "violations")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SearchHistory:
+    """All candidates of a search, in the order of evaluation.
+
+    Attributes:
+        x: variables (N, d), SI.
+        objectives: objectives (N, k), of which less is better; NaN where not evaluated.
+        violations: relative violations (N, r) of the requirements.
+        screened: number of random candidates that were screened in addition.
+        resumed: number of generations that were read from checkpoints.
+    """
+
+    x: np.ndarray
+    objectives: np.ndarray
+    violations: np.ndarray
+    screened: int
+    resumed: int
+
+    @property
+    def is_feasible(self) -> np.ndarray:
+        """Whether each candidate meets all requirements (N,)."""
+        known = np.isfinite(self.objectives).all(axis=1)
+        return np.asarray((self.violations <= 0.0).all(axis=1) & known)
+
+    @property
+    def front(self) -> np.ndarray:
+        """Indices of the feasible candidates that no other one dominates, each point once."""
+        chosen = np.flatnonzero(self.is_feasible)
+        _, first = np.unique(self.objectives[chosen], axis=0, return_index=True)
+        chosen = chosen[np.sort(first)]
+        kept = not_dominated(self.objectives[chosen])
+        return np.asarray(chosen[kept])
+
+
+#: Returns cheap and expensive scores of candidates (N, d).
+Score = Callable[[np.ndarray], Scores]
+
+
+def not_dominated(objectives: np.ndarray) -> np.ndarray:
+    """Return which points (N, k) no other point dominates; less is better (N,)."""
+    order = np.lexsort(objectives.T[::-1])
+    kept = np.zeros(len(objectives), dtype=bool)
+    front = np.zeros((0, objectives.shape[1]))
+    for index in order:
+        point = objectives[index]
+        is_dominated = ((front <= point).all(axis=1) & (front < point).any(axis=1)).any()
+        if not is_dominated:
+            kept[index] = True
+            front = np.concatenate([front, point[None]])
+    return kept
+
+
+def search_designs(
+    evaluator: TaskEvaluator,
+    score: Score,
+    checkpoints: Path | None = None,
+    progress: Progress | None = None,
+) -> SearchHistory:
+    """Return the history of a search of a task.
+
+    The search is repeated with the stored scores of the generations that were evaluated before, so
+    that an interrupted search continues as if it had not been interrupted.
+
+    Args:
+        evaluator: cheap quantities, for the screening of the first generation.
+        score: scores of a generation.
+        checkpoints: folder of the generations; None for none.
+        progress: called with generations done and in all.
+
+    Raises:
+        InputError: the folder belongs to another task.
+        EngineError: pymoo is not installed.
+    """
+    task = evaluator.task
+    lower, upper = task.bounds
+    algorithm, problem = _algorithm(task, _first_generation(evaluator))
+    static = _pymoo("pymoo.problems.static").StaticProblem
+    pymoo_evaluator = _pymoo("pymoo.core.evaluator").Evaluator()
+    parts: list[dict[str, np.ndarray]] = []
+    resumed = 0
+    for generation in range(task.generations):
+        asked = algorithm.ask()
+        x = lower + np.clip(asked.get("X"), 0.0, 1.0) * (upper - lower)
+        path = None if checkpoints is None else checkpoints / f"generation_{generation:05d}.npz"
+        part = _stored(path, x)
+        if part is None:
+            scores = score(x)
+            part = {"x": x, "objectives": scores.objectives, "violations": scores.violations}
+            _store(path, part)
+        else:
+            resumed += 1
+        parts.append(part)
+        F = np.where(np.isfinite(part["objectives"]), part["objectives"], NOT_EVALUATED)
+        G = np.maximum(part["violations"], -1.0)
+        pymoo_evaluator.eval(static(problem, F=F, G=G), asked)
+        algorithm.tell(infills=asked)
+        if progress is not None:
+            progress(generation + 1, task.generations)
+    whole = {name: np.concatenate([part[name] for part in parts]) for name in _ARRAYS}
+    return SearchHistory(**whole, screened=SCREENED * task.population, resumed=resumed)
+
+
+def _pymoo(module: str) -> Any:
+    return optional_module(module, "pymoo", "design")
+
+
+def _algorithm(task: DesignTask, first: np.ndarray) -> tuple[Any, Any]:
+    """Return the algorithm with its first generation (N, d) on the unit box, and its problem."""
+    problem = _pymoo("pymoo.core.problem").Problem(
+        n_var=len(task.variables),
+        n_obj=len(task.objectives),
+        n_ieq_constr=len(task.requirements),
+        xl=0.0,
+        xu=1.0,
+    )
+    algorithm = _pymoo("pymoo.algorithms.moo.nsga2").NSGA2(pop_size=len(first), sampling=first)
+    algorithm.setup(problem, termination=("n_gen", task.generations), seed=task.seed, verbose=False)
+    return algorithm, problem
+
+
+def _first_generation(evaluator: TaskEvaluator) -> np.ndarray:
+    """Return the members (N, d) on the unit box that violate least among many random ones.
+
+    The nominal machine is one of them if it is within the bounds.
+    """
+    task = evaluator.task
+    lower, upper = task.bounds
+    generator = np.random.default_rng(task.seed)
+    count = SCREENED * task.population
+    drawn = generator.random((count, len(task.variables)))
+    worst = np.maximum(
+        evaluator.scores(lower + drawn * (upper - lower), leaves_early=True).worst, 0.0
+    )
+    kept = drawn[np.argsort(worst, kind="stable")[: task.population]]
+    parameters = task.model.mechanism.parameters
+    nominal = [
+        parameters[v.parameters[0]].value if v.axis is None else task.center[v.axis]
+        for v in task.variables
+    ]
+    here = (np.array(nominal) - lower) / (upper - lower)
+    if ((here >= 0.0) & (here <= 1.0)).all():
+        kept[-1] = here
+    return kept
+
+
+def _stored(path: Path | None, x: np.ndarray) -> dict[str, np.ndarray] | None:
+    """Return the stored scores of a generation; None if there are none.
+
+    Raises:
+        InputError: they belong to other candidates.
+    """
+    if path is None or not path.exists():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            part = {name: np.asarray(data[name], dtype=float) for name in _ARRAYS}
+    except (OSError, ValueError, KeyError, EOFError) as error:
+        what = f"cannot be read ({type(error).__name__})"
+        raise InputError.of(
+            str(path), what, "remove the file; its generation is repeated"
+        ) from error
+    if part["x"].shape != x.shape or not np.allclose(part["x"], x, rtol=1e-12, atol=1e-15):
+        what = "contains another generation than this search makes"
+        raise InputError.of(str(path), what, "choose another folder, or remove its checkpoints")
+    return part
+
+
+def _store(path: Path | None, part: dict[str, np.ndarray]) -> None:
+    """Write a generation; a reader never sees an incomplete file."""
+    if path is None:
+        return
+
+    def write(target: Path) -> None:
+        with target.open("wb") as stream:
+            np.savez(stream, **part)  # type: ignore[arg-type]
+
+    write_file(path, write)

@@ -1,0 +1,131 @@
+"""Requirements of a design in words: what is active, what fails, and at which pose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.design.synthesis.elastic import ExpensiveScores
+from tauloop.design.synthesis.evaluation import TaskEvaluator, WorstPose
+from tauloop.design.synthesis.pose_measures import REACH
+from tauloop.design.synthesis.task import RANGE, DesignRequirement, DesignVariable
+
+#: Relative distance from a limit within which a requirement is active.
+ACTIVE = 1e-3
+#: Fraction of the range of a variable within which it is at its bound.
+AT_BOUND = 1e-6
+#: Step of neighbours, as a fraction of the range of a variable.
+NEIGHBOUR_STEP = 0.02
+#: Size below which a length or an angle is a rounding error.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RequirementState:
+    """A requirement at a design.
+
+    Attributes:
+        requirement: the requirement.
+        value: the worst value, SI.
+        violation: its relative violation.
+        text: value, limit and pose in words.
+    """
+
+    requirement: DesignRequirement
+    value: float
+    violation: float
+    text: str
+
+
+def shown_number(value: float, unit: str) -> str:
+    """Return a number with a usual unit, such as 12.5 mm or 30 deg; rounding errors are zero."""
+    value = 0.0 if abs(value) < ROUNDING else value
+    if unit == "m":
+        return f"{1e3 * value:.4g} mm"
+    if unit == "rad":
+        return f"{math.degrees(value):.4g} deg"
+    if unit == "N/m":
+        return f"{1e-6 * value:.4g} N/um"
+    return f"{value:.4g} {unit}".strip()
+
+
+def requirement_states(
+    evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray
+) -> tuple[RequirementState, ...]:
+    """Return the states of all requirements of a design (d,), by worst poses between the grid's too."""
+    task = evaluator.task
+    worst: dict[str, WorstPose] = {}
+    for item in evaluator.worst_poses(x, count=2):
+        quantity = evaluator.quantities[item.column]
+        for requirement in task.requirements:
+            if requirement.quantity == quantity:
+                known = worst.get(requirement.name)
+                value = np.array([item.value, -np.inf if known is None else known.value])
+                if known is None or np.diff(requirement.violation(value))[0] < 0.0:
+                    worst[requirement.name] = item
+    values = {name: float(number[0]) for name, number in evaluator.scores(x[None]).values.items()}
+    if expensive.wanted:
+        values |= expensive.quantities(x)
+    states = []
+    for requirement in task.requirements:
+        item = worst.get(requirement.name)
+        value = item.value if item is not None else values.get(requirement.quantity, math.nan)
+        violation = float(requirement.violation(np.array([value]))[0])
+        text = _text(evaluator, requirement, value, item, x)
+        states.append(
+            RequirementState(requirement=requirement, value=value, violation=violation, text=text)
+        )
+    return tuple(states)
+
+
+def _text(
+    evaluator: TaskEvaluator,
+    requirement: DesignRequirement,
+    value: float,
+    item: WorstPose | None,
+    x: np.ndarray,
+) -> str:
+    where = "" if item is None else f" at {pose_text(evaluator, x, item.pose)}"
+    if requirement.quantity == REACH and item is not None:
+        element = evaluator.columns[item.column].element
+        distance = "beyond" if value > 0.0 else "from"
+        return f"{element} is {100.0 * abs(value):.3g} % of its length {distance} the end of its reach{where}"
+    if requirement.is_range:
+        name = requirement.quantity.removeprefix(f"{RANGE} ")
+        room = requirement.limit - value
+        state = "within" if room >= 0.0 else "beyond"
+        amount = shown_number(abs(room), requirement.unit)
+        return f"{name} is {amount} {state} its range{where}"
+    element = "" if item is None else evaluator.columns[item.column].element
+    named = f" of {element}" if element else ""
+    limit = shown_number(requirement.limit, requirement.unit)
+    kind = "at most" if requirement.is_upper else "at least"
+    return f"{requirement.name}{named} is {shown_number(value, requirement.unit)} ({kind} {limit}){where}"
+
+
+def pose_text(evaluator: TaskEvaluator, x: np.ndarray, pose: np.ndarray) -> str:
+    """Return a pose (m,) of the box of a design, in words."""
+    task = evaluator.task
+    values = task.centers(x[None])[0] + pose * task.half
+    parts = []
+    for i in np.flatnonzero(task.half > 0.0):
+        name = task.axes.columns[i].rpartition(".")[2]
+        parts.append(f"{name} = {shown_number(float(values[i]), task.axes.units[i])}")
+    return ", ".join(parts)
+
+
+def active_texts(
+    states: Sequence[RequirementState], variables: Sequence[DesignVariable], x: np.ndarray
+) -> tuple[str, ...]:
+    """Return the active requirements and bounds of a design in words."""
+    texts = [state.text for state in states if state.violation > -ACTIVE]
+    for variable, value in zip(variables, x, strict=True):
+        width = variable.upper - variable.lower
+        for side, bound in (("lower", variable.lower), ("upper", variable.upper)):
+            if abs(value - bound) <= AT_BOUND * width:
+                unit = f"{bound / variable.scale:.4g} {variable.unit}".strip()
+                texts.append(f"{variable.name} is at its {side} bound, {unit}")
+    return tuple(texts)

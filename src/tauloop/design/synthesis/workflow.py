@@ -1,0 +1,499 @@
+"""Synthesis from one call: search, gradients, and machine files that are checked and certified."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import field
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.common.datasets import Variable, rows
+from tauloop.common.errors import InputError
+from tauloop.common.execution.processes import cores
+from tauloop.common.files import unreadable, write_text
+from tauloop.common.keywords import keywords
+from tauloop.common.options import Options, option
+from tauloop.common.plain import OMITTED
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
+from tauloop.common.shown import ReprMixin
+from tauloop.design.synthesis.designs import DesignedMachine, designed_machine
+from tauloop.design.synthesis.elastic import ExpensiveScores
+from tauloop.design.synthesis.evaluation import TaskEvaluator
+from tauloop.design.synthesis.polishing import FEASIBLE, LocalSearch
+from tauloop.design.synthesis.search import SearchHistory, not_dominated, search_designs
+from tauloop.design.synthesis.task import DesignTask, read_task
+from tauloop.design.synthesis.words import (
+    NEIGHBOUR_STEP,
+    RequirementState,
+    active_texts,
+    requirement_states,
+)
+
+#: File that states to which task the checkpoints of a folder belong.
+TASK_FILE = "task.json"
+#: Number of candidates from which the least violation is sought.
+REPAIRED = 3
+#: Weight of other objectives where one is improved.
+OTHER_WEIGHT = 1e-3
+#: Largest error of a simulated motion, as a fraction of the machine's length.
+MAX_POSITION_ERROR = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SynthesisOptions(Options):
+    """Threads of a synthesis, and whether to resume it.
+
+    Attributes:
+        workers: number of parallel threads; results do not depend on it. By default one per core.
+        resume: continue with the checkpoints that the folder contains.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.SynthesisOptions(workers=2).resume
+        False
+    """
+
+    workers: int | None = option(None, least=1, flag="--workers -j", metavar="N")
+    resume: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighbourDesign(ReprMixin):
+    """A design next to another one, and why it is not better.
+
+    Attributes:
+        variable: the changed variable.
+        value: its value, SI.
+        reason: the requirement that fails, or the objective that becomes worse.
+    """
+
+    variable: str
+    value: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SynthesizedDesign(ReprMixin):
+    """A design of a task.
+
+    Attributes:
+        name: name of its files.
+        variables: values of the free variables by name, SI.
+        objectives: values of the objectives by name, SI.
+        violation: largest relative violation, computed without the compiled batch, with poses
+            between those of the search.
+        active: active requirements and bounds in words.
+        neighbours: designs next to it, and why they are not better.
+        machine: its machine, checked, certified and simulated.
+        files: files that were written.
+    """
+
+    name: str
+    variables: dict[str, float]
+    objectives: dict[str, float]
+    violation: float
+    active: tuple[str, ...]
+    neighbours: tuple[NeighbourDesign, ...]
+    machine: DesignedMachine
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcludingRequirement(ReprMixin):
+    """Why no candidate meets a task, at the candidate with the least largest violation.
+
+    Attributes:
+        name: the requirement with the largest violation.
+        violation: its relative violation; no smaller one was reached.
+        text: value, limit and pose in words.
+        others: further requirements with this violation, in words.
+        variables: values of the variables at that candidate, SI.
+    """
+
+    name: str
+    violation: float
+    text: str
+    others: tuple[str, ...]
+    variables: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SynthesizedStructure(ReprMixin):
+    """Designs of one structure for a task.
+
+    Attributes:
+        name: name of the structure.
+        machine: name of its machine.
+        variable_names, variable_units: free variables and their SI units.
+        objective_names, objective_units: objectives and their SI units.
+        front: objectives (N, k) of the candidates that no other one dominates, SI.
+        front_variables: their variables (N, d), SI.
+        evaluated: number of candidates of the search.
+        screened: number of random candidates before it.
+        resumed: number of generations from checkpoints.
+        designs: the chosen designs.
+        exclusion: why no candidate meets the task; None if one does.
+        note: what was not done.
+    """
+
+    name: str
+    machine: str
+    variable_names: tuple[str, ...]
+    variable_units: tuple[str, ...]
+    objective_names: tuple[str, ...]
+    objective_units: tuple[str, ...]
+    front: np.ndarray
+    front_variables: np.ndarray
+    evaluated: int
+    screened: int
+    resumed: int
+    designs: tuple[SynthesizedDesign, ...]
+    exclusion: ExcludingRequirement | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synthesis(Result):
+    """Designs of a task, of one or several structures.
+
+    Attributes:
+        description: purpose of the machine.
+        structures: the structures, in the order of the file.
+        folder: folder of the machine files; None if none were written.
+    """
+
+    description: str
+    structures: tuple[SynthesizedStructure, ...]
+    folder: str | None = field(metadata=OMITTED)
+
+    @property
+    def machine(self) -> str:
+        """Names of the machines."""
+        return ", ".join(item.machine for item in self.structures)
+
+    def variables(self) -> Iterator[Variable]:
+        """Return the largest violation of every design."""
+        designs = [(s.name, d) for s in self.structures for d in s.designs]
+        yield from rows("design", [f"{structure} {design.name}" for structure, design in designs])
+        values = [design.violation for _, design in designs]
+        yield Variable(name="violation", values=values, over=("design",), unit="1")
+
+
+@keywords(SynthesisOptions)
+def synthesize(
+    task: str | Path,
+    folder: str | Path | None = None,
+    options: SynthesisOptions | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Synthesis:
+    """Return dimensions of machines that meet a task.
+
+    NSGA-II searches the free parameters and the center of the box; every generation is one batch of
+    compiled code over all poses. SLSQP with exact derivatives improves the chosen designs, and
+    their worst poses between those of the search are added until none is worse. Stiffness, first
+    mode and accuracy are computed for candidates that meet all other requirements. If no candidate
+    meets the task, the largest relative violation is minimized.
+
+    Args:
+        task: the task file (tauloop-synthesis/1).
+        folder: folder of machine files, proofs and checkpoints; none are written without it.
+        options: threads, and whether to resume.
+        progress: called with the completed and the total number of steps.
+
+    Returns:
+        The designs of every structure, or the requirement that excludes all candidates.
+
+    Raises:
+        DescriptionError: the file has errors.
+        InputError: a machine is not covered, or the folder has checkpoints of another task.
+        EngineError: pymoo, SciPy or a compiler is missing.
+
+    Source: Deb et al. 2002, NSGA-II; Hettich and Kortanek 1993, Semi-infinite programming.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.synthesize("missing.yaml")
+        Traceback (most recent call last):
+            ...
+        tauloop.common.errors.DescriptionError: missing.yaml: cannot be read: ...
+        ...
+    """
+    options = options or SynthesisOptions()
+    tasks = read_task(task)
+    target = None if folder is None else Path(folder)
+    stages = Stages(progress, 2 * len(tasks))
+    structures = []
+    for item in tasks:
+        own = None if target is None else target if len(tasks) == 1 else target / item.name
+        checkpoints = _checkpoints(own, item, options)
+        structures.append(_structure(item, own, checkpoints, options, stages))
+    return Synthesis(
+        description=tasks[0].description,
+        structures=tuple(structures),
+        folder=None if target is None else str(target),
+        diagnostics=tuple(_diagnostics(structures)),
+        provenance=provenance(
+            options={"task": Path(task).name},
+            inputs={"machine": ", ".join(item.model.mechanism.name for item in tasks)},
+            packages=("numpy", "scipy", "casadi", "pymoo"),
+        ),
+    )
+
+
+def _checkpoints(own: Path | None, task: DesignTask, options: SynthesisOptions) -> Path | None:
+    """Return the folder of the checkpoints of a task, which is created.
+
+    Raises:
+        InputError: it belongs to another task, or it exists and is not to be resumed.
+    """
+    if own is None:
+        return None
+    folder = own / "search"
+    state = folder / TASK_FILE
+    if state.exists():
+        reason = unreadable(state)
+        text = "" if reason else state.read_text(encoding="utf-8", errors="replace")
+        if json.dumps(task.digest) not in text:
+            remedy = "choose another folder, or remove this one"
+            raise InputError.of("out", f"{own} contains designs of another task", remedy)
+        if not options.resume:
+            remedy = "continue it with resume (--resume), or choose another folder"
+            raise InputError.of("out", f"{own} contains a search of this task", remedy)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = f"cannot be created ({error.strerror})"
+        raise InputError.of(str(folder), what, "choose another folder") from error
+    write_text(state, json.dumps({"task": task.digest}) + "\n")
+    return folder
+
+
+def _structure(
+    task: DesignTask,
+    own: Path | None,
+    checkpoints: Path | None,
+    options: SynthesisOptions,
+    stages: Stages,
+) -> SynthesizedStructure:
+    """Return the designs of one structure."""
+    evaluator = TaskEvaluator(task, options.workers or cores())
+    expensive = ExpensiveScores(evaluator)
+    history = search_designs(evaluator, expensive, checkpoints, stages.part)
+    stages.done()
+    front, exclusion, designs = history.front, None, []
+    if len(front):
+        chosen = _improved(evaluator, expensive, history, _picked(history, task.designs))
+        for number, x in enumerate(chosen, 1):
+            designs.append(_design(evaluator, expensive, x, f"design_{number}", own))
+            stages.part(number, len(chosen))
+    else:
+        exclusion = _exclusion(evaluator, expensive, history)
+    stages.done()
+    signs = np.array([1.0 if o.is_minimized else -1.0 for o in task.objectives])
+    note = ""
+    if expensive.wanted and len(front):
+        names = ", ".join(name.replace("_", " ") for name in expensive.wanted)
+        note = f"{names}: computed without gradients, so that the designs are those of the search"
+    return SynthesizedStructure(
+        name=task.name,
+        machine=task.model.mechanism.name,
+        variable_names=tuple(v.name for v in task.variables),
+        variable_units=tuple(v.unit for v in task.variables),
+        objective_names=tuple(o.name for o in task.objectives),
+        objective_units=tuple(o.unit for o in task.objectives),
+        front=history.objectives[front] * signs,
+        front_variables=history.x[front],
+        evaluated=len(history.x),
+        screened=history.screened,
+        resumed=history.resumed,
+        designs=tuple(designs),
+        exclusion=exclusion,
+        note=note,
+    )
+
+
+def _picked(history: SearchHistory, count: int) -> list[int]:
+    """Return candidates of the front: the best in each objective, then those farthest apart."""
+    front = history.front
+    objectives = history.objectives[front]
+    picked = list(dict.fromkeys(int(i) for i in np.argmin(objectives, axis=0)))
+    width = np.maximum(np.ptp(objectives, axis=0), 1e-300)
+    while len(picked) < min(count, len(front)):
+        gaps = (objectives[:, None] - objectives[picked][None]) / width
+        distance = np.linalg.norm(gaps, axis=2).min(axis=1)
+        picked.append(int(np.argmax(distance)))
+    return [int(front[i]) for i in picked[:count]]
+
+
+def _improved(
+    evaluator: TaskEvaluator, expensive: ExpensiveScores, history: SearchHistory, picked: list[int]
+) -> list[np.ndarray]:
+    """Return the picked designs after a local search, without those that another one dominates."""
+    if expensive.wanted:
+        return [history.x[i] for i in picked]
+    local, count = LocalSearch(evaluator), len(evaluator.task.objectives)
+    objectives = history.objectives[history.front]
+    points = []
+    for i in picked:
+        best = np.flatnonzero(history.objectives[i] <= objectives.min(axis=0))
+        weights = np.ones(count)
+        if len(best):
+            weights = np.full(count, OTHER_WEIGHT)
+            weights[best[0]] = 1.0
+        points.append(local.improve(history.x[i], weights, keeps_others=not len(best)))
+    sound = [point.x for point in points if point.violation <= FEASIBLE]
+    if not sound:
+        sound = [min(points, key=lambda point: point.violation).x]
+    kept = not_dominated(evaluator.scores(np.array(sound)).objectives)
+    return [x for x, is_kept in zip(sound, kept, strict=True) if is_kept]
+
+
+def _design(
+    evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray, name: str, own: Path | None
+) -> SynthesizedDesign:
+    """Return a design with its machine; its files are written into a folder."""
+    task = evaluator.task
+    states = requirement_states(evaluator, expensive, x)
+    machine, certification = designed_machine(evaluator, x)
+    files = []
+    if own is not None:
+        files.append(str(write_text(own / f"{name}.yaml", machine.text)))
+        if certification is not None and certification.verdict == "proved":
+            files.append(str(certification.write_proof(own / f"{name}.proof.json")))
+    objectives = _objectives(evaluator, expensive, x)
+    return SynthesizedDesign(
+        name=name,
+        variables={v.name: float(value) for v, value in zip(task.variables, x, strict=True)},
+        objectives=dict(zip([o.name for o in task.objectives], objectives, strict=True)),
+        violation=max(state.violation for state in states),
+        active=active_texts(states, task.variables, x),
+        neighbours=tuple(_neighbours(evaluator, expensive, x)),
+        machine=machine,
+        files=tuple(files),
+    )
+
+
+def _objectives(evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray) -> list[float]:
+    """Return the objectives of a design, SI."""
+    scores = evaluator.scores(x[None])
+    if expensive.wanted:
+        scores = expensive.complete(x[None], scores)
+    signs = [1.0 if o.is_minimized else -1.0 for o in evaluator.task.objectives]
+    return (scores.objectives[0] * signs).tolist()
+
+
+def _neighbours(
+    evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray
+) -> Iterator[NeighbourDesign]:
+    """Yield the designs one step along each variable, and why they are not better."""
+    task = evaluator.task
+    here = evaluator.scores(x[None])
+    for i, variable in enumerate(task.variables):
+        for sign in (-1.0, 1.0):
+            other = x.copy()
+            other[i] += sign * NEIGHBOUR_STEP * (variable.upper - variable.lower)
+            if not variable.lower <= other[i] <= variable.upper:
+                reason = "beyond its bounds"
+            else:
+                reason = _reason(evaluator, expensive, other, here.objectives[0])
+            yield NeighbourDesign(variable=variable.name, value=float(other[i]), reason=reason)
+
+
+def _reason(
+    evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray, here: np.ndarray
+) -> str:
+    """Return why a design (d,) is not better than one with objectives (k,)."""
+    task = evaluator.task
+    scores = evaluator.scores(x[None])
+    if expensive.wanted:
+        scores = expensive.complete(x[None], scores)
+    worst = int(np.argmax(scores.violations[0]))
+    violation = float(scores.violations[0, worst])
+    if violation > FEASIBLE:
+        return f"{task.requirements[worst].name} fails by {100.0 * violation:.3g} %"
+    there = scores.objectives[0]
+    worse = [
+        f"{objective.name} is worse by {100.0 * (b - a) / max(abs(a), 1e-300):.3g} %"
+        for objective, a, b in zip(task.objectives, here, there, strict=True)
+        if b > a
+    ]
+    return ", ".join(worse) or "no worse in any objective"
+
+
+def _exclusion(
+    evaluator: TaskEvaluator, expensive: ExpensiveScores, history: SearchHistory
+) -> ExcludingRequirement:
+    """Return why no candidate meets the task, at the least largest violation."""
+    cheap = list(evaluator.cheap)
+    worst_cheap, worst = history.violations[:, cheap].max(axis=1), history.violations.max(axis=1)
+    best = history.x[int(np.argmin(worst))]
+    if (worst_cheap > 0.0).all():
+        local = LocalSearch(evaluator)
+        starts = np.argsort(worst_cheap, kind="stable")[:REPAIRED]
+        points = [local.repair(history.x[i]) for i in starts]
+        best = min(points, key=lambda point: point.violation).x
+    else:
+        passing = np.flatnonzero(worst_cheap <= 0.0)
+        best = history.x[passing[int(np.argmin(worst[passing]))]]
+    states = sorted(
+        requirement_states(evaluator, expensive, best), key=lambda state: -_known(state)
+    )
+    largest = states[0]
+    others = [
+        s.text for s in states[1:] if _known(s) >= _known(largest) - 1e-3 * abs(_known(largest))
+    ]
+    names = [variable.name for variable in evaluator.task.variables]
+    return ExcludingRequirement(
+        name=largest.requirement.name,
+        violation=largest.violation,
+        text=largest.text,
+        others=tuple(others),
+        variables=dict(zip(names, best.tolist(), strict=True)),
+    )
+
+
+def _known(state: RequirementState) -> float:
+    return state.violation if np.isfinite(state.violation) else -np.inf
+
+
+def _diagnostics(structures: list[SynthesizedStructure]) -> Iterator[Diagnostic]:
+    """Yield whether the task is met, and what was found about the designs."""
+    designs = [design for structure in structures for design in structure.designs]
+    excluded = [item.exclusion for item in structures if item.exclusion is not None]
+    least = min((item.violation for item in excluded), default=0.0)
+    text = "; ".join(item.text for item in excluded)
+    yield diagnostic(
+        "least largest violation of the requirements",
+        0.0 if designs else least,
+        at_most=FEASIBLE,
+        advice=f"no candidate meets the task: {text}. Relax this requirement, or widen the bounds",
+    )
+    yield diagnostic(
+        "largest violation of a design",
+        max((design.violation for design in designs), default=0.0),
+        at_most=FEASIBLE,
+        advice="give the task more poses",
+    )
+    for name, is_bad, advice in (
+        ("designs that `check` rejects", _is_rejected, "see the problems of the designs"),
+        ("designs that are not certified", _is_uncertified, "certify them with more time"),
+        ("designs that cannot move", _has_problems, "see the problems of the designs"),
+    ):
+        yield diagnostic(name, sum(map(is_bad, designs)), at_most=0.0, advice=advice)
+
+
+def _is_rejected(design: SynthesizedDesign) -> bool:
+    return not design.machine.is_usable
+
+
+def _is_uncertified(design: SynthesizedDesign) -> bool:
+    return design.machine.certificate != "proved"
+
+
+def _has_problems(design: SynthesizedDesign) -> bool:
+    return bool(design.machine.problems)
