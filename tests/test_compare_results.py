@@ -27,6 +27,7 @@ NEW = {
     "accuracy tolerances",
     "design certify",
     "design motors",
+    "design synthesize",
     "export transmission",
     "log describe",
     "run stream",

@@ -79,6 +79,7 @@ EXPLAINING_PAGES = {
     "accuracy compensation-table, export compensation",
     "how-to/tolerances.md": "accuracy tolerances",
     "how-to/prove-a-workspace.md": "design certify",
+    "how-to/from-a-task-to-a-machine.md": "design synthesize",
     "workspace.md": "workspace",
     "motion.md": "plan stroke",
     "fastest-motion.md": "plan path",

@@ -41,6 +41,7 @@ from tauloop.display.page_records import KEY, page_record
 #: Folder of the commands' inputs, filled by `prepare`.
 GIVEN = Path(tempfile.gettempdir()) / f"kills-given-{os.getpid()}"
 #: A machine with drive lines.
+QUICK_TASK = Path(__file__).parents[1] / "tests" / "design" / "quick_task.yaml"
 TUBES = Path(__file__).parents[1] / "examples" / "elastic" / "gantry_tau.yaml"
 RACKS = Path(__file__).parents[1] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 #: Commands by name: their words, with {out} for the folder that they write to and {given} for that
@@ -331,6 +332,10 @@ COMMANDS = {
     "proof": (
         *("design", "certify", "delta", "--ranges", "x=-0.05:0.05,y=-0.05:0.05"),
         *("--proof", "{out}/proof.json"),
+    ),
+    "synthesis": (
+        *("design", "synthesize", str(QUICK_TASK), "--out", "{out}/designs"),
+        *("--out", "{out}/designs.png", "--out", "{out}/designs.json"),
     ),
     "control-c": ("drive", "step", "single_motor_axis", "--duration", "0.2", "--out", "{out}"),
     "tolerances": (

@@ -98,6 +98,7 @@ BAR = tl.PosePlanOptions(
 POSE = tl.DynamicsOptions(pose={"x": 0.1, "z": "-50 cm"}, velocity={"y": -1}, acceleration="z=2")
 
 #: A machine with elastic data.
+QUICK_TASK = Path(__file__).parents[1] / "design" / "quick_task.yaml"
 TUBES = Path(__file__).parents[2] / "examples" / "elastic" / "gantry_tau.yaml"
 #: The words of the command line, where FOLDER is an empty folder, and the result of the function
 #: behind it.
@@ -167,6 +168,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "design certify five_bar --ranges x=-0.02:0.02,y=0.4:0.44 --parallel 0.2": lambda _: tl.certify(
         tl.load("five_bar"), ranges={"x": (-0.02, 0.02), "y": (0.4, 0.44)}, parallel=0.2
     ),
+    f"design synthesize {QUICK_TASK}": lambda _: tl.synthesize(QUICK_TASK),
     "dynamics CABLES --preload 20": lambda _: tl.inverse_dynamics(
         tl.loads(CONSTRAINED.text()), tl.DynamicsOptions(preload=20.0)
     ),

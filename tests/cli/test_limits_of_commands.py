@@ -49,6 +49,7 @@ WORDS = {
 #: The other commands, and why they have no such option.
 WITHOUT = {
     "design certify": "proves that its whole box is within the stops",
+    "design synthesize": "requires that its whole box is within the stops of the task",
     "accuracy ballbar": "has it; its machine needs drive lines (see test_drives_machine.py)",
     **dict.fromkeys(
         (

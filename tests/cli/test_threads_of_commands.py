@@ -16,6 +16,7 @@ HAVING = (
     "calibrate",
     *("plan excitation", "plan poses", "control follow", "control collision", "log forces"),
     *("accuracy backlash", "drive tune", "drive fit", "study run"),
+    "design synthesize",
 )
 #: More samples than two threads share out.
 WORDS = (

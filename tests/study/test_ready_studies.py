@@ -42,6 +42,7 @@ NO_STUDY = {
     "log track": "follows a log over time, from a saved fit",
     "design motors": "takes a table of a motion",
     "design certify": "has a study of its own: one box after the other",
+    "design synthesize": "is a search of its own, with checkpoints",
     **dict.fromkeys(
         (
             *("stiffness", "vibration", "accuracy tolerances", "accuracy compensate"),

@@ -4,6 +4,8 @@ from pathlib import Path
 
 #: A machine with elastic data.
 TUBES = Path(__file__).parents[2] / "examples" / "elastic" / "gantry_tau.yaml"
+#: A small task of synthesis.
+QUICK_TASK = Path(__file__).parents[1] / "design" / "quick_task.yaml"
 
 #: Commands whose results have pages, with how many plots and machines in motion these show.
 REPORTED = {
@@ -16,6 +18,7 @@ REPORTED = {
     f"vibration {TUBES} --count 3 --damping 0.02": (2, 0),
     "design motors five_bar INPUTS/motion.csv": (2, 0),
     "design certify five_bar --ranges x=-0.02:0.02": (0, 0),
+    f"design synthesize {QUICK_TASK}": (1, 1),
     "dynamics five_bar --motion INPUTS/motion.csv --joint-forces": (3, 1),
     "simulate five_bar --duration 0.05": (5, 1),
     "simulate four_bar --free --duration 0.05": (5, 1),

@@ -363,7 +363,7 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
         },
     ),
     "design": CommandGroup(
-        "Motors and certified boxes of a design.",
+        "Dimensions, motors and certified boxes of a design.",
         {
             "motors": CommandEntry(
                 "design.motors",
@@ -376,6 +376,12 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
                 "certify",
                 "Prove that a machine reaches all poses of a box, or refute it.",
                 ("tl.certify", "tl.check_certificate"),
+            ),
+            "synthesize": CommandEntry(
+                "design.synthesize",
+                "synthesize",
+                "Choose dimensions of a machine for a task.",
+                ("tl.synthesize",),
             ),
         },
     ),

@@ -268,6 +268,12 @@ _OWN_PARTS = (
         plots="elastic_plots:stiffness_plots",
     ),
     _OwnPart("StudyResult", "tauloop.study.tables:study_tables"),
+    _OwnPart(
+        "Synthesis",
+        "design.synthesis_tables",
+        plots="motion.synthesis_plots",
+        scene="motion.synthesis_plots:synthesis_scene",
+    ),
     _OwnPart("FreeMotionComparison", "motion.simulation_tables", **_SIMULATION),
     _OwnPart(
         "ThermalExpansion",

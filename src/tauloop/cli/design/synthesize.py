@@ -1,0 +1,38 @@
+"""``tauloop design synthesize``: dimensions of machines that meet a task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tauloop as tl
+from tauloop.cli.output import command, finish
+from tauloop.cli.outputs import FIGURE, FOLDER, RESULT
+from tauloop.cli.terminal.screen import bar
+
+DESIGN_FOLDER = FOLDER.of("machine files, proofs and checkpoints")
+
+
+@command(out=DESIGN_FOLDER, figure=FIGURE, json_file=RESULT)
+def synthesize(
+    task: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TASK",
+            help="YAML file with a machine, its free parameters, a box, requirements and objectives.",
+        ),
+    ],
+    options: tl.SynthesisOptions,
+    out: Path | None = None,
+) -> None:
+    """Choose dimensions of a machine for a task: box, requirements and objectives.
+
+    Searches the free parameters, improves the best candidates with exact derivatives, and writes
+    machine files that are checked, certified on the box, sized with motors and simulated. A task
+    that no candidate meets ends with the requirement that excludes it and by how much, and exit
+    code 1.
+    """
+    with bar("candidates") as progress:
+        finish(tl.synthesize(task, out, options, progress=progress))

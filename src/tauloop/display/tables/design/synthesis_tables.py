@@ -1,0 +1,168 @@
+"""Tables of designs of a task: comparison of structures, designs, motors, and why neighbours fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tauloop.design.synthesis.words import shown_number
+from tauloop.design.synthesis.workflow import (
+    Synthesis,
+    SynthesizedDesign,
+    SynthesizedStructure,
+)
+from tauloop.display.pieces import Paragraph, Printed
+from tauloop.display.tables import doubts, table
+
+
+def synthesis_tables(result: Synthesis) -> Iterator[Printed]:
+    """Yield the comparison of several structures, and the designs of each."""
+    if len(result.structures) > 1:
+        yield _comparison(result)
+    for structure in result.structures:
+        yield from _structure(structure)
+    yield from doubts(result)
+
+
+def _comparison(result: Synthesis) -> Printed:
+    names = result.structures[0].objective_names
+    rows = []
+    for structure in result.structures:
+        first = structure.designs[0] if structure.designs else None
+        numbers = [] if first is None else _shown_objectives(structure, first)
+        numbers += [""] * (len(names) - len(numbers))
+        if structure.exclusion is not None:
+            limit = (
+                f"{structure.exclusion.name} fails by {100.0 * structure.exclusion.violation:.3g} %"
+            )
+        else:
+            assert first is not None
+            limit = "; ".join(first.active) or "none"
+        meets = "no" if first is None else "yes"
+        rows.append((structure.name, structure.machine, meets, *numbers, limit))
+    note = "objectives of the first design of each structure; what limits it"
+    heads = ("structure", "machine", "meets the task", *names, "limit")
+    return table("Structures for the task", *heads, rows=rows, note=note)
+
+
+def _shown_objectives(structure: SynthesizedStructure, design: SynthesizedDesign) -> list[str]:
+    return [
+        shown_number(design.objectives[name], unit)
+        for name, unit in zip(structure.objective_names, structure.objective_units, strict=True)
+    ]
+
+
+def _structure(structure: SynthesizedStructure) -> Iterator[Printed]:
+    heading = f"{structure.name} ({structure.machine})"
+    yield Paragraph(
+        text=heading if structure.name != structure.machine else structure.name, tone="heading"
+    )
+    yield (
+        f"{structure.screened + structure.evaluated} candidates, of which {len(structure.front)} "
+        "are not dominated"
+    )
+    if structure.exclusion is not None:
+        yield from _exclusion(structure)
+        return
+    yield _designs(structure)
+    if structure.note:
+        yield Paragraph(text=structure.note, tone="note")
+    for design in structure.designs:
+        yield from _design(structure, design)
+
+
+def _exclusion(structure: SynthesizedStructure) -> Iterator[Printed]:
+    exclusion = structure.exclusion
+    assert exclusion is not None
+    percent = f"{100.0 * exclusion.violation:.3g} %"
+    yield Paragraph(
+        text=f"no candidate meets the task: {exclusion.name} fails by {percent}", tone="failed"
+    )
+    yield f"the least violation: {exclusion.text}"
+    for text in exclusion.others:
+        yield Paragraph(text=f"as large: {text}", tone="item")
+    yield table(
+        "Candidate with the least violation",
+        "variable",
+        "value",
+        rows=_variables(structure, exclusion.variables),
+    )
+
+
+def _variables(
+    structure: SynthesizedStructure, values: dict[str, float]
+) -> Iterator[tuple[str, str]]:
+    units = dict(zip(structure.variable_names, structure.variable_units, strict=True))
+    for name, value in values.items():
+        unit = {"mm": "m", "deg": "rad"}.get(units[name], units[name])
+        yield name, shown_number(value, unit)
+
+
+def _designs(structure: SynthesizedStructure) -> Printed:
+    rows = []
+    for design in structure.designs:
+        values = [text for _, text in _variables(structure, design.variables)]
+        rows.append(
+            (
+                design.name,
+                *values,
+                *_shown_objectives(structure, design),
+                design.machine.certificate,
+            )
+        )
+    heads = ("design", *structure.variable_names, *structure.objective_names, "box")
+    return table("Designs", *heads, rows=rows, note="box: verdict of the certificate")
+
+
+def _design(structure: SynthesizedStructure, design: SynthesizedDesign) -> Iterator[Printed]:
+    machine = design.machine
+    yield Paragraph(text=f"{structure.name}, {design.name}", tone="heading")
+    for text in design.active or ("no requirement is active",):
+        yield Paragraph(text=f"active: {text}" if design.active else text, tone="item")
+    yield f"certificate: {machine.certificate} ({machine.note})"
+    if machine.duration is not None and machine.position_error is not None:
+        yield (
+            f"motion of {machine.duration:.3g} s, simulated by forward dynamics to within "
+            f"{1e6 * machine.position_error:.2g} um"
+        )
+    yield from (Paragraph(text=text, tone="doubtful") for text in machine.problems)
+    if machine.motors:
+        yield table(
+            "Motors",
+            "actuator",
+            "peak force",
+            "RMS force",
+            "motor",
+            "gear",
+            "use",
+            rows=[
+                (
+                    motor.actuator,
+                    f"{motor.peak_force:.4g} {motor.unit}",
+                    f"{motor.rms_force:.4g} {motor.unit}",
+                    motor.motor,
+                    motor.gear,
+                    "" if motor.use is None else f"{100.0 * motor.use:.0f} % of {motor.limited_by}",
+                )
+                for motor in machine.motors
+            ],
+        )
+    units = dict(zip(structure.variable_names, structure.variable_units, strict=True))
+    yield table(
+        "Neighbours",
+        "variable",
+        "value",
+        "why it is not better",
+        rows=[
+            (
+                item.variable,
+                shown_number(
+                    item.value,
+                    {"mm": "m", "deg": "rad"}.get(units[item.variable], units[item.variable]),
+                ),
+                item.reason,
+            )
+            for item in design.neighbours
+        ],
+    )
+    if design.files:
+        yield Paragraph(text=f"written: {', '.join(design.files)}", tone="note")
