@@ -363,6 +363,45 @@ def proved_workspace() -> Figure:
     return figure
 
 
+def synthesized_delta() -> Figure:
+    """Draw compromises of a task of a delta, and two of its designs with their cylinder."""
+    task = Path(__file__).parents[1] / "examples" / "synthesis" / "delta.yaml"
+    (structure,) = tl.synthesize(task).structures
+    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    front, *sides = figure.subplots(1, 3, width_ratios=(1.3, 1.0, 1.0))
+    order = np.argsort(structure.front[:, 0])
+    front.plot(1e3 * structure.front[order, 0], structure.front[order, 1], ".-", color=BLUE)
+    for axes, design in zip(sides, structure.designs, strict=True):
+        size, evenness = design.objectives["size"], design.objectives["evenness"]
+        front.scatter(1e3 * size, evenness, s=90, color=ORANGE, zorder=3)
+        title = f"{1e3 * size:.0f} mm, {evenness:.2f}"
+        _delta_from_the_side(axes, tl.loads(design.machine.text), title)
+    front.set(xlabel="arm and forearm [mm]", ylabel="largest condition number")
+    return figure
+
+
+def _delta_from_the_side(axes: Axes, mechanism: tl.Mechanism, title: str) -> None:
+    """Draw a delta at its reference pose seen along y, with the ranges of its platform."""
+    model = tl.Model(mechanism)
+    q = dict(zip(model.topology.coordinate_names, model.assembly.q, strict=True))
+    value = mechanism.value
+    for leg in (3, 2, 1):
+        azimuth = 2.0 * np.pi * (leg - 1) / 3
+        angle = q[f"leg{leg}.shoulder"]
+        arm = value("arm_length")
+        reach = value("motor_radius") + np.array([0.0, arm * np.cos(angle)])
+        x = np.cos(azimuth) * np.append(reach, value("plate_radius"))
+        z = np.array([0.0, -arm * np.sin(angle), q["platform.z"]])
+        color = BLUE if leg == 1 else "#7db7dd"
+        axes.plot(x, z, "o-", color=color, linewidth=3, markersize=5)
+    freedoms = mechanism.freedoms
+    low = np.array([freedoms[f"platform.{name}"].lower for name in "xz"])
+    high = np.array([freedoms[f"platform.{name}"].upper for name in "xz"])
+    axes.add_patch(Rectangle(low, *(high - low), facecolor="#b7dfc9", edgecolor=GREEN, zorder=0))
+    axes.set(xlim=(-0.65, 0.65), ylim=(-0.65, 0.2), aspect="equal", title=title)
+    axes.axis("off")
+
+
 def calibration_directions() -> Figure:
     """Draw singular values of the 51 parameters of the six-link Gantry-Tau seen by a tracker."""
     name, rng = "gantry_tau_6link", np.random.default_rng(3)
@@ -714,6 +753,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "motion-laws": motion_laws,
     "singular-poses": singular_poses,
     "prove-a-workspace": proved_workspace,
+    "from-a-task-to-a-machine": synthesized_delta,
     "calibration-directions": calibration_directions,
     "from-file-to-forces": from_file_to_forces,
     "loop-blocks": loop_blocks,

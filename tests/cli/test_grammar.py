@@ -41,7 +41,7 @@ from tauloop.mechanism import shipped_machines
 #: Commands without a subject: they list, or are about this computer.
 WITHOUT_SUBJECT = {"list", "demo", "env doctor", "env cache", "env schema"}
 #: What a command is about, by its first argument.
-SUBJECTS = {"machine", "line", "file", "results", "connected", "name"}
+SUBJECTS = {"task", "machine", "line", "file", "results", "connected", "name"}
 #: Groups that start with one command, because another issue brings the second.
 GROWING = {"run"}
 #: Short forms of options, everywhere.

@@ -26,7 +26,9 @@ FIRST_POSES = 6
 #: Margin of a measure that a pose out of reach does not have; its reach is a constraint too.
 _NOT_KNOWN = 10.0
 #: First and least distance, in widths of the bounds, of a solution from its start.
-FIRST_RADIUS, LEAST_RADIUS = 0.1, 1e-7
+FIRST_RADIUS, LEAST_RADIUS = 0.1, 1e-6
+#: Distance, in widths of the bounds, within which points are the same.
+SAME_POINT = 1e-9
 #: Relative gain of a round below which the search ends.
 LEAST_GAIN = 1e-8
 #: Value of an objective that bounds nothing.
@@ -112,14 +114,18 @@ class LocalSearch:
             point = _LocalPoint(x=x, violation=violation, value=self._value(x, weights))
             inside = self._violation_at(x, poses)
             gain = best.gain_of(point, is_relaxed=is_relaxed)
+            is_same = bool((np.abs(x - best.x) <= SAME_POINT * self._width).all())
             if gain > 0.0:
                 best = point
-            is_exchanged = violation > max(inside, 0.0) + FEASIBLE
+            both = np.concatenate([poses, worst])
+            rise = weights @ (self._bounds_of(x, both) - self._bounds_of(x, poses))
+            is_exchanged = violation > max(inside, 0.0) + FEASIBLE or rise > FEASIBLE
             if is_exchanged:
-                poses = np.concatenate([poses, worst])
+                poses = both
             elif gain <= 0.0:
                 radius *= 0.25
-            if (0.0 < gain < LEAST_GAIN and not is_exchanged) or radius < LEAST_RADIUS:
+            has_converged = is_same or 0.0 < gain < LEAST_GAIN
+            if (has_converged and not is_exchanged) or radius < LEAST_RADIUS:
                 break
         return Polished(x=best.x, violation=best.violation, rounds=rounds)
 
@@ -188,7 +194,7 @@ class LocalSearch:
 
         u = np.clip((x - self._lower) / self._width, 0.0, 1.0)
         violation = max(self._violation_at(x, poses), 0.0)
-        start = self._start(x, poses, size)
+        start = self._bounds_of(x, poses)
         z = np.concatenate([u, start, [violation if is_relaxed else 0.0]])
         slack = (0.0, max(2.0 * violation, 1.0)) if is_relaxed else (0.0, 0.0)
         upper = np.where(np.isfinite(limits), limits / size, None)
@@ -214,12 +220,12 @@ class LocalSearch:
             return x
         return np.asarray(self._lower + point * self._width)
 
-    def _start(self, x: np.ndarray, poses: np.ndarray, size: np.ndarray) -> np.ndarray:
-        """Return the objectives (k,) over their sizes at the poses."""
+    def _bounds_of(self, x: np.ndarray, poses: np.ndarray) -> np.ndarray:
+        """Return the largest objectives (k,) at the poses, over their sizes."""
         objectives, _, of = self._objectives(x, poses)
-        start = np.full(len(size), -np.inf)
-        np.maximum.at(start, of, objectives / size[of])
-        return np.where(np.isfinite(start), start, 0.0)
+        largest = np.full(len(self._size), -np.inf)
+        np.maximum.at(largest, of, objectives / self._size[of])
+        return np.where(np.isfinite(largest), largest, 0.0)
 
     def _constraints(self, x: np.ndarray, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return margins (n,), negative violations, and their derivatives by variables (n, d)."""

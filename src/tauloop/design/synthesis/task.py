@@ -63,6 +63,8 @@ EXPENSIVE = ("stiffness", "first_mode", "accuracy")
 #: Quantities that are parts of requirements, of which the first names the requirement.
 REACH, RANGE = "reach", "range"
 DEFAULT_POSES = 1000
+#: Part of a rod's length and of a range that is kept free, so that the box can be certified.
+RESERVE = 1e-3
 _AREA = units.LENGTH**2
 
 
@@ -512,7 +514,7 @@ class _TaskReader:
     def _requirements(
         self, model: Model, ranges: Mapping[str, tuple[float, float]]
     ) -> tuple[DesignRequirement, ...]:
-        reach = DesignRequirement(name="reach", quantity=REACH, limit=0.0, scale=1.0)
+        reach = DesignRequirement(name="reach", quantity=REACH, limit=-RESERVE, scale=1.0)
         result = [reach]
         topology = model.topology
         for name, (low, high) in ranges.items():
@@ -522,7 +524,7 @@ class _TaskReader:
                 DesignRequirement(
                     name=f"range of {name}",
                     quantity=f"{RANGE} {name}",
-                    limit=half,
+                    limit=(1.0 - RESERVE) * half,
                     scale=half,
                     unit="rad" if is_angle else "m",
                     is_range=True,

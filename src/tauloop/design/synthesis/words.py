@@ -95,7 +95,7 @@ def _text(
         return f"{element} is {100.0 * abs(value):.3g} % of its length {distance} the end of its reach{where}"
     if requirement.is_range:
         name = requirement.quantity.removeprefix(f"{RANGE} ")
-        room = requirement.limit - value
+        room = requirement.scale - value
         state = "within" if room >= 0.0 else "beyond"
         amount = shown_number(abs(room), requirement.unit)
         return f"{name} is {amount} {state} its range{where}"

@@ -49,7 +49,7 @@ class SynthesisOptions(Options):
 
     Attributes:
         workers: number of parallel threads; results do not depend on it. By default one per core.
-        resume: continue with the checkpoints that the folder contains.
+        resume: continue with what the folder contains.
 
     Examples:
         >>> import tauloop as tl
