@@ -334,7 +334,7 @@ COMMANDS = {
         *("--proof", "{out}/proof.json"),
     ),
     "synthesis": (
-        *("design", "synthesize", str(QUICK_TASK), "--out", "{out}/designs"),
+        *("design", "synthesize", str(QUICK_TASK), "--resume", "--out", "{out}/designs"),
         *("--out", "{out}/designs.png", "--out", "{out}/designs.json"),
     ),
     "control-c": ("drive", "step", "single_motor_axis", "--duration", "0.2", "--out", "{out}"),

@@ -32,7 +32,7 @@ from tauloop.display.record_reading import pieces_of
 from tauloop.viewer.pages import plotly_renderer
 
 #: Words of commands whose results take long to compute.
-SLOW = {"calibrate", "verify", "transfer", "cycle", "backlash", "poses", "excitation"}
+SLOW = {"calibrate", "verify", "transfer", "cycle", "backlash", "poses", "excitation", "synthesize"}
 #: Commands of results with plots that are not in `REPORTED`, and those of other machines.
 MORE = (
     "identify five_bar INPUTS/log.csv",

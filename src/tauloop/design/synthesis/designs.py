@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -13,17 +14,17 @@ from tauloop.common.errors import TauloopError
 from tauloop.common.plain import OMITTED
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.design.certification import Certification, certify
+from tauloop.design.certification import Certification, CertifyOptions, certify
 from tauloop.design.synthesis.evaluation import TaskEvaluator
 from tauloop.design.synthesis.task import DesignTask
-from tauloop.dynamics import size_motors
+from tauloop.dynamics import MotorSizingOptions, size_motors
 from tauloop.dynamics.motor_sizing import MotorSizing
 from tauloop.formats.library import dumps
 from tauloop.kinematics.inspection import check
 from tauloop.logs import write_log
 from tauloop.mechanism.model import Freedom, Joint, Mechanism, Rod
 from tauloop.model import Model
-from tauloop.motion import plan_stroke
+from tauloop.motion import StrokeOptions, plan_stroke
 from tauloop.simulation import RoundTripOptions, plan_cycle, simulate
 
 #: Longest processor time of a certificate, s.
@@ -179,9 +180,8 @@ def designed_machine(
         if name not in ranges and task.axes.units[i] == "m"
     }
     try:
-        certification = certify(
-            Model(mechanism), ranges=ranges, pose=fixed, time_limit=CERTIFICATE_TIME
-        )
+        claims = CertifyOptions(ranges=ranges, pose=fixed, time_limit=CERTIFICATE_TIME)
+        certification = certify(Model(mechanism), claims)
         verdict = certification.verdict
     except TauloopError as error:
         note = f"no certificate: {error.problems[0].what}"
@@ -228,23 +228,16 @@ def _moved(
                 log = plan_cycle(model, task.cycle).log()
             else:
                 start, end = _stroke_ends(task, centers)
-                stroke = plan_stroke(model, start=start, end=end, duration=task.duration)
-                log = stroke.log()
+                options = StrokeOptions(start=start, end=end, duration=task.duration)
+                log = plan_stroke(model, options).log()
             write_log(path, log)
-            sizing = size_motors(
-                model,
-                path,
-                catalogue=task.catalogue,
-                reserve=task.reserve,
-                payload=task.payload or None,
-            )
-        except TauloopError as error:
-            problems.append(f"motion: {error.problems[0]}")
+            sizing = size_motors(model, path, _motor_options(task))
+        except TauloopError as failure:
+            problems.append(f"motion: {failure.problems[0]}")
             return _DesignMotion()
-        error = None
+        position_error: float | None = None
         try:
-            trip = simulate(model, RoundTripOptions(motion=path))
-            error = trip.position_error
+            position_error = simulate(model, RoundTripOptions(motion=path)).position_error
         except TauloopError as failure:
             problems.append(f"simulation: {failure.problems[0]}")
     motors = tuple(_sized(sizing, load.name) for load in sizing.loads)
@@ -256,10 +249,15 @@ def _moved(
     return _DesignMotion(
         motors=motors,
         duration=float(time[-1] - time[0]),
-        position_error=error,
+        position_error=position_error,
         time=time[chosen],
         poses=q[chosen],
     )
+
+
+def _motor_options(task: DesignTask) -> MotorSizingOptions:
+    payload: Any = task.payload or None
+    return MotorSizingOptions(catalogue=task.catalogue, reserve=task.reserve, payload=payload)
 
 
 def _stroke_ends(

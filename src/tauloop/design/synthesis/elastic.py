@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from tauloop.common.errors import TauloopError
-from tauloop.design.synthesis.evaluation import Scores, TaskEvaluator, signed
+from tauloop.design.synthesis.evaluation import (
+    UNKNOWN_VIOLATION,
+    Scores,
+    TaskEvaluator,
+    signed,
+)
 from tauloop.design.synthesis.task import EXPENSIVE
-from tauloop.design.tolerances.tolerance_map import tolerance_map
-from tauloop.elasticity import stiffness, vibration
+from tauloop.design.tolerances.tolerance_map import ToleranceMapOptions, tolerance_map
+from tauloop.elasticity import VibrationOptions, stiffness, vibration
 from tauloop.model import Model
 
 #: Number of the hardest poses of the box, in addition to its center.
@@ -39,15 +45,16 @@ class ExpensiveScores:
     def complete(self, x: np.ndarray, scores: Scores) -> Scores:
         """Return scores with the expensive quantities of candidates that have no violation."""
         values = {name: np.full(len(x), np.nan) for name in self.wanted}
-        for i in np.flatnonzero(scores.worst <= 0.0):
-            for name, number in self.quantities(x[i]).items():
-                values[name][i] = number
+        passes = scores.worst <= 0.0
+        for candidate in np.flatnonzero(passes):
+            for name, value in self.quantities(x[candidate]).items():
+                values[name][candidate] = value
         violations, objectives = scores.violations.copy(), scores.objectives.copy()
         for i, requirement in enumerate(self._task.requirements):
             if requirement.quantity in values:
-                number = values[requirement.quantity]
-                known = np.isfinite(number)
-                violations[known, i] = requirement.violation(number[known])
+                violation = requirement.violation(values[requirement.quantity])
+                known = np.where(np.isfinite(violation), violation, UNKNOWN_VIOLATION)
+                violations[passes, i] = known[passes]
         for k, objective in enumerate(self._task.objectives):
             if objective.quantity in values:
                 objectives[:, k] = signed(objective, values[objective.quantity])
@@ -72,10 +79,11 @@ class ExpensiveScores:
             if "stiffness" in self.wanted:
                 result["stiffness"] = float(stiffness(model, positions).worst_translational.min())
             if "first_mode" in self.wanted:
-                modes = vibration(model, positions, count=1)
+                modes = vibration(model, positions, VibrationOptions(count=1))
                 result["first_mode"] = float(modes.frequency[:, 0].min())
             if "accuracy" in self.wanted:
-                errors = tolerance_map(model, positions, **task.tolerances)
+                stated: Any = dict(task.tolerances)
+                errors = tolerance_map(model, positions, ToleranceMapOptions(**stated))
                 result["accuracy"] = float(errors.worst_distance.max())
         except TauloopError:
             return dict.fromkeys(self.wanted, np.nan)

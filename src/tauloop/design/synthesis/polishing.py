@@ -197,7 +197,7 @@ class LocalSearch:
         start = self._bounds_of(x, poses)
         z = np.concatenate([u, start, [violation if is_relaxed else 0.0]])
         slack = (0.0, max(2.0 * violation, 1.0)) if is_relaxed else (0.0, 0.0)
-        upper = np.where(np.isfinite(limits), limits / size, None)
+        upper = [limit if np.isfinite(limit) else None for limit in (limits / size).tolist()]
         near = [(max(v - radius, 0.0), min(v + radius, 1.0)) for v in u]
         bounds: list[Any] = [*near, *[(None, end) for end in upper], slack]
         solved = minimize(
@@ -274,7 +274,9 @@ class LocalSearch:
         evaluator = self._evaluator
         raw, slopes = evaluator.at_poses(x, poses)
         parametric, d_parametric = evaluator.parametric(x[None])
-        values, gradients, of = [], [], []
+        values: list[np.ndarray] = []
+        gradients: list[np.ndarray] = []
+        of: list[np.ndarray] = []
         place = 1
         for k, objective in enumerate(self._task.objectives):
             sign = 1.0 if objective.is_minimized else -1.0
@@ -282,8 +284,8 @@ class LocalSearch:
                 rows = [(parametric[0, place : place + 1], d_parametric[0, place : place + 1])]
                 place += 1
             elif objective.quantity in ("mass", "footprint"):
-                value, gradient = self._aggregate(objective.quantity, x, raw, slopes)
-                rows = [(np.array([value]), gradient[None])]
+                total, d_total = self._aggregate(objective.quantity, x, raw, slopes)
+                rows = [(np.array([total]), d_total[None])]
             else:
                 rows = [
                     (item.natural(raw[:, j]), item.slope(raw[:, j])[:, None] * slopes[:, j])

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.compiler.c.calling.evaluator import c_function
+from tauloop.compiler.c.calling.evaluator import Compiled, c_function
 from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.c.printing.rows import RowKernel, row_kernel_letters
 from tauloop.compiler.c.printing.source import block_text, c_text
@@ -86,7 +86,7 @@ class Population:
     @cached_property
     def _kernel(self) -> RowKernel:
         evaluator = self.measures.model.evaluator
-        if self._threads > 1:
+        if isinstance(evaluator, Compiled):
             evaluator = replace(evaluator, threads=self._threads)
         letters = row_kernel_letters(_NUMBERS, _ARRAYS)
         return evaluator.rows(self.text, "tl_population", letters, evaluations=math.inf)

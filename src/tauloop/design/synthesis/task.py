@@ -505,9 +505,9 @@ class _TaskReader:
                 place.problem("there is no such coordinate", remedy)
                 continue
             is_angle = bool(topology.is_angle[chosen[0]])
-            ends = self._ends(place, units.ANGLE if is_angle else units.LENGTH)
-            for i in chosen if ends is not None else ():
-                ranges[names[i]] = ends
+            stated = self._ends(place, units.ANGLE if is_angle else units.LENGTH)
+            if stated is not None:
+                ranges |= dict.fromkeys([names[i] for i in chosen], stated)
         infinite = [name for name, ends in ranges.items() if not np.isfinite(ends).all()]
         return {name: ends for name, ends in ranges.items() if name not in infinite}
 

@@ -63,18 +63,18 @@ def requirement_states(
         for requirement in task.requirements:
             if requirement.quantity == quantity:
                 known = worst.get(requirement.name)
-                value = np.array([item.value, -np.inf if known is None else known.value])
-                if known is None or np.diff(requirement.violation(value))[0] < 0.0:
+                both = np.array([item.value, item.value if known is None else known.value])
+                if known is None or np.diff(requirement.violation(both))[0] < 0.0:
                     worst[requirement.name] = item
     values = {name: float(number[0]) for name, number in evaluator.scores(x[None]).values.items()}
     if expensive.wanted:
         values |= expensive.quantities(x)
     states = []
     for requirement in task.requirements:
-        item = worst.get(requirement.name)
-        value = item.value if item is not None else values.get(requirement.quantity, math.nan)
+        place = worst.get(requirement.name)
+        value = values.get(requirement.quantity, math.nan) if place is None else place.value
         violation = float(requirement.violation(np.array([value]))[0])
-        text = _text(evaluator, requirement, value, item, x)
+        text = _text(evaluator, requirement, value, place, x)
         states.append(
             RequirementState(requirement=requirement, value=value, violation=violation, text=text)
         )

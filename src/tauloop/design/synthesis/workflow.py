@@ -220,7 +220,7 @@ def synthesize(
         >>> tl.synthesize("missing.yaml")
         Traceback (most recent call last):
             ...
-        tauloop.common.errors.DescriptionError: missing.yaml: cannot be read: ...
+        tauloop.common.errors.DescriptionError: there is no such file (missing.yaml)
         ...
     """
     options = options or SynthesisOptions()
@@ -345,7 +345,7 @@ def _improved(
         if len(best):
             weights = np.full(count, OTHER_WEIGHT)
             weights[best[0]] = 1.0
-        points.append(local.improve(history.x[i], weights, keeps_others=not len(best)))
+        points.append(local.improve(history.x[i], weights.tolist(), keeps_others=not len(best)))
     sound = [point.x for point in points if point.violation <= FEASIBLE]
     if not sound:
         sound = [min(points, key=lambda point: point.violation).x]
