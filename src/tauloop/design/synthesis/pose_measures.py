@@ -62,7 +62,8 @@ class MeasureColumn:
 
     The raw number is cheap to compute and rises with the natural one:
 
-    - reach: the ends of a rod are too far apart or too near, (d²/L² - 1)/2 or (1 - d²/L²)/2;
+    - reach: the ends of a rod are too far apart or too near, (d²/L² - 1)/2 or (1 - d²/L²)/2; of an
+      equation that follows from the others, its misfit over what is permitted, minus 1;
     - range of an angle: -cos(a - middle); of a length: |q - middle|;
     - condition, largest_factor: squares of the natural number; smallest_factor: minus its square;
     - speed: speed of an actuator; clearance: minus the squared distance;
@@ -249,8 +250,10 @@ class PoseMeasures:
             measure = least
             if not (greatest.is_constant() and float(greatest) > _UNBOUNDED):
                 measure = larger(least, -greatest)
-            open_by = 0.0 if form.unknown else CLOSED_TOLERANCE
-            self._add(MeasureColumn(kind=REACH, element=form.element), measure / scale - open_by)
+            measure = measure / scale
+            if not form.unknown:
+                measure = measure / CLOSED_TOLERANCE - 1.0
+            self._add(MeasureColumn(kind=REACH, element=form.element), measure)
 
     def _add_ranges(self, state: MotionState) -> None:
         """Add distances of limited coordinates from the middle of their range."""
