@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -200,6 +201,21 @@ def test_an_early_exit_leaves_candidates_and_changes_no_verdict() -> None:
     assert (whole.violations[kept] == early.violations[kept]).all()
     assert (whole.worst[~kept] > 1.0).all()
     assert (early.worst[~kept] > 1.0).all()
+
+
+@pytest.mark.nightly
+def test_a_hundred_thousand_deltas_at_a_thousand_poses_take_five_seconds_on_two_cores() -> None:
+    """Reach, stops, condition number and joint speed of all, without an early exit."""
+    task = task_of(DELTA.replace("joint_speed:", "condition_number: {most: 3}\n  joint_speed:"))
+    evaluator = TaskEvaluator(replace(task, count=1100))
+    lower, upper = task.bounds
+    x = lower + np.random.default_rng(0).random((100_000, 3)) * (upper - lower)
+    evaluator.scores(x[:10])  # compiles
+    start = time.process_time()
+    scores = evaluator.scores(x)
+    seconds = time.process_time() - start
+    assert scores.poses.sum() >= 1e8
+    assert seconds < 10.0  # of two cores
 
 
 def test_unreachable_poses_state_by_how_much() -> None:
