@@ -499,3 +499,23 @@ def test_machines_that_are_not_covered_are_refused() -> None:
         with pytest.raises(InputError, match=message):
             PoseMeasures(model, (), MeasureRequest(has_condition=True))
     assert replace(task, seed=1).digest != task.digest
+
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "synthesis").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_are_tasks_whose_candidates_are_measured(path: Path) -> None:
+    for task in read_task(path):
+        evaluator = TaskEvaluator(task)
+        scores = evaluator.scores(task.bounds.mean(axis=0)[None])
+        assert np.isfinite(scores.violations).all()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["delta", "structures"])
+def test_examples_end_with_certified_machines(name: str, tmp_path: Path) -> None:
+    (path,) = [path for path in EXAMPLES if path.stem == name]
+    result = tl.synthesize(path, tmp_path / "designs")
+    assert result.status.value == "ok", result.advice
+    assert all(structure.designs for structure in result.structures)

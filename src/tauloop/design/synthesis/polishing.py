@@ -167,21 +167,9 @@ class LocalSearch:
         """
         from scipy.optimize import minimize
 
-        d, k = len(x), len(weights)
+        d = len(x)
         size = self._size
         gradient = np.concatenate([np.zeros(d), weights, [1.0 if is_relaxed else 0.0]])
-
-        def constraints(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            position = self._lower + z[:d] * self._width
-            values, slopes = self._constraints(position, poses)
-            objectives, d_objectives, of = self._objectives(position, poses)
-            n = len(values)
-            jacobian = np.zeros((n + len(objectives), d + k + 1))
-            jacobian[:n, :d], jacobian[:n, -1] = slopes * self._width, 1.0
-            jacobian[n:, :d] = -d_objectives * self._width / size[of, None]
-            jacobian[np.arange(n, len(jacobian)), d + of] = 1.0
-            bound = z[d + of] - objectives / size[of]
-            return np.concatenate([values + z[-1], bound]), jacobian
 
         cached: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
 
@@ -189,7 +177,7 @@ class LocalSearch:
             key = z.tobytes()
             if key not in cached:
                 cached.clear()
-                cached[key] = constraints(z)
+                cached[key] = self._smooth(z, poses, d)
             return cached[key]
 
         u = np.clip((x - self._lower) / self._width, 0.0, 1.0)
@@ -219,6 +207,26 @@ class LocalSearch:
         if not np.isfinite(point).all():
             return x
         return np.asarray(self._lower + point * self._width)
+
+    def _smooth(self, z: np.ndarray, poses: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return margins (n,) of the smooth problem and their derivatives (n, d + k + 1).
+
+        Args:
+            z: d variables on the unit box, k bounds of objectives, and the largest violation.
+            poses: poses of the constraints.
+            d: number of variables.
+        """
+        size = self._size
+        x = self._lower + z[:d] * self._width
+        values, slopes = self._constraints(x, poses)
+        objectives, d_objectives, of = self._objectives(x, poses)
+        n = len(values)
+        jacobian = np.zeros((n + len(objectives), len(z)))
+        jacobian[:n, :d], jacobian[:n, -1] = slopes * self._width, 1.0
+        jacobian[n:, :d] = -d_objectives * self._width / size[of, None]
+        jacobian[np.arange(n, len(jacobian)), d + of] = 1.0
+        bound = z[d + of] - objectives / size[of]
+        return np.concatenate([values + z[-1], bound]), jacobian
 
     def _bounds_of(self, x: np.ndarray, poses: np.ndarray) -> np.ndarray:
         """Return the largest objectives (k,) at the poses, over their sizes."""

@@ -125,8 +125,17 @@ def search_designs(
         algorithm.tell(infills=asked)
         if progress is not None:
             progress(generation + 1, task.generations)
-    whole = {name: np.concatenate([part[name] for part in parts]) for name in _ARRAYS}
-    return SearchHistory(**whole, screened=SCREENED * task.population, resumed=resumed)
+    x, objectives, violations = (
+        np.concatenate(arrays)
+        for arrays in zip(*(map(part.__getitem__, _ARRAYS) for part in parts), strict=True)
+    )
+    return SearchHistory(
+        x=x,
+        objectives=objectives,
+        violations=violations,
+        screened=SCREENED * task.population,
+        resumed=resumed,
+    )
 
 
 def _pymoo(module: str) -> Any:

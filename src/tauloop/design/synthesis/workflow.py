@@ -229,7 +229,9 @@ def synthesize(
     stages = Stages(progress, 2 * len(tasks))
     structures = []
     for item in tasks:
-        own = None if target is None else target if len(tasks) == 1 else target / item.name
+        own = target
+        if target is not None and len(tasks) > 1:
+            own = target / item.name
         checkpoints = _checkpoints(own, item, options)
         structures.append(_structure(item, own, checkpoints, options, stages))
     return Synthesis(
