@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.design.domain import Domain, covers
 from tauloop.design.enclosure import Requirements
-from tauloop.design.problem import pose_problem
+from tauloop.design.problem import NeededFunctions, pose_problem
 from tauloop.design.search import BoxSearch, Budget, search
 from tauloop.mechanism.shipped import SHIPPED
 from tauloop.model.model import modeled
@@ -33,18 +33,19 @@ def certified(
     parallel: float = 0.0,
     serial: float = 0.0,
     constraint: float = 0.0,
-    cone: float | None = None,
 ) -> BoxSearch:
     """Outcome of a search over ranges of axes; moments count over 0.2 m."""
-    problem = pose_problem(
-        modeled(machine),
+    needed = NeededFunctions(
         tolerances={},
         with_drawing=drawing,
-        cone=cone,
+        cones={},
         clearance=clearance > 0,
+        radii={},
         velocities=serial > 0 or constraint > 0,
+        loads=False,
         length=0.2,
     )
+    problem = pose_problem(modeled(machine), needed)
     axes = [axis.rpartition(".")[2] for axis in problem.axes]
     domain = Domain(
         start=problem.reference[0],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +43,17 @@ class ProofClaims:
     Attributes:
         parallel, serial, constraint: least distances from singularities.
         length: length of the moments of unit rows, m.
-        clearance: least distance of the center lines of rods, m; 0 for none.
+        clearance: least distance of rods beyond their radii, m; 0 for none.
         cone: largest angle of rods from their direction at the reference, rad; None for none.
         drawing: whether drawing ranges count as stops.
         tolerances: largest deviations of parameters, SI.
+        cones: largest angles by end of a rod or by joint, rad.
+        radii: radii of rods by name, m.
+        forces: whether forces and tensions at rest stay within the limits of the machine.
+        wrench: ranges of the six components of the wrench at the tool, N and N m; empty for none.
+        limits: largest errors of the tool by direction, m and rad.
+        encoders: errors of actuators by name, rad or m.
+        round: axes of a cylinder, whose diameters are the ranges; empty for a box.
     """
 
     parallel: float
@@ -56,6 +64,13 @@ class ProofClaims:
     cone: float | None
     drawing: bool
     tolerances: dict[str, float]
+    cones: dict[str, float] = field(default_factory=dict)
+    radii: dict[str, float] = field(default_factory=dict)
+    forces: bool = False
+    wrench: tuple[tuple[float, float], ...] = ()
+    limits: dict[str, float] = field(default_factory=dict)
+    encoders: dict[str, float] = field(default_factory=dict)
+    round: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

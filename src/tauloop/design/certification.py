@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +12,27 @@ from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import InputError, PoseError, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.optional import optional_module
-from tauloop.common.options import Options, option
+from tauloop.common.options import Options, listed, option
 from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.design.certificate import Proof, ProofClaims, read_proof, text_hash, write_proof
+from tauloop.design.claim_options import claims_of, needed_functions
 from tauloop.design.domain import Domain
 from tauloop.design.enclosure import Requirements
-from tauloop.design.problem import MAX_ROTATION, PoseProblem, pose_problem
+from tauloop.design.loads import load_limits
+from tauloop.design.pose_symbols import MAX_ROTATION
+from tauloop.design.problem import PoseProblem, pose_problem
 from tauloop.design.search import BoxSearch, Budget, search
-from tauloop.equations.named_values import by_column, numbers_of, ranges_of
+from tauloop.design.tolerances.sources import Amounts
+from tauloop.equations.named_values import (
+    by_column,
+    full_name,
+    numbers_of,
+    ranges_of,
+    wrenches_of,
+)
 from tauloop.mechanism.description import units
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
@@ -42,6 +52,8 @@ class CertifyOptions(Options):
     Attributes:
         ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit), and
             of the rotation vector from the reference, such as 'rx=-10deg:10deg'.
+        cylinder: axes whose ranges are the diameters of a cylinder instead of the sides of a box,
+            such as 'x,y'.
         pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units), where it does not
             vary; other coordinates are as in the reference pose.
         parallel: least singular value of the unit rows: forces and moments of all rods and cut
@@ -52,15 +64,26 @@ class CertifyOptions(Options):
             singular poses only.
         moment_length: length by which moments of the unit rows are divided; default: the
             characteristic length of the machine.
-        clearance: smallest distance between center lines of rods, such as 20mm; 0 for none.
+        clearance: smallest distance between rods, such as 20mm: of their center lines, or of their
+            surfaces with `rod_radii`; 0 for none.
+        rod_radii: radii of rods by name or pattern, such as '*=25mm', or 'file' for those of their
+            sections.
         cone: largest angle of a rod at both ends from its direction at the reference, such as 30deg.
+        cones: largest angles of single ends of rods (ROD.start, ROD.end), and of the z axes of ball
+            and universal joints, from their directions at the reference, such as '*.end=40deg'.
+        static_forces: motor forces and cable tensions at rest within the limits of the file.
+        wrenches: ranges of the wrench at the tool (N, N m, base frame), such as 'fz=-100:0', for
+            every one of which forces at rest stay within limits.
+        limits: largest errors of the tool along x, y, z (m) and about rx, ry, rz (rad), such as
+            'x=50um', by `encoders`, to first order.
+        encoders: errors of the readings of actuators, such as '*=20urad'.
         drawing_limits: count ranges for drawing as stops.
         deviations: largest deviation of parameters, such as 'arm_length=0.1mm': every machine within
             them is certified.
         largest: scale the ranges about their middles to the largest box that is proved; each scale
-            has the whole budget.
-        max_boxes: largest number of boxes that are evaluated.
-        time_limit: longest processor time of the search, such as 60s.
+            has half of the budget that is left.
+        max_boxes: largest number of boxes that are evaluated, at all scales together.
+        time_limit: longest processor time, such as 60s, of all scales together.
 
     Examples:
         >>> import tauloop as tl
@@ -74,6 +97,7 @@ class CertifyOptions(Options):
         metavar="NAME=LOW:HIGH",
         unit=(units.LENGTH, units.ANGLE, units.ONE),
     )
+    cylinder: tuple[str, ...] = option((), read=listed, metavar="NAMES")
     pose: Mapping[str, float] = option(
         factory=dict,
         read=numbers_of,
@@ -85,7 +109,18 @@ class CertifyOptions(Options):
     constraint: float = option(0.0, least=0.0, below=1.0)
     moment_length: float | None = option(None, above=0.0, metavar="LENGTH", unit=units.LENGTH)
     clearance: float = option(0.0, least=0.0, metavar="LENGTH", unit=units.LENGTH)
+    rod_radii: Amounts | None = option(None, read=str, metavar="VALUES")
     cone: float | None = option(None, above=0.0, below=np.pi, metavar="ANGLE", unit=units.ANGLE)
+    cones: Amounts | None = option(None, read=str, metavar="VALUES")
+    static_forces: bool = option(False)
+    wrenches: Mapping[str, tuple[float, float]] = option(
+        factory=dict,
+        read=wrenches_of,
+        metavar="NAME=LOW:HIGH",
+        unit=(units.FORCE, units.TORQUE),
+    )
+    limits: Amounts | None = option(None, read=str, metavar="VALUES")
+    encoders: Amounts | None = option(None, read=str, metavar="VALUES")
     drawing_limits: bool = option(False)
     deviations: Mapping[str, float] = option(
         factory=dict,
@@ -105,6 +140,7 @@ class Certification(Result):
     Attributes:
         model: the machine.
         options: the box and the claims.
+        claims: the claims with all names.
         verdict: "proved", "refuted" or "undecided".
         ranges: the box: ranges of the axes that vary.
         scale: size of the box relative to the given ranges.
@@ -116,8 +152,8 @@ class Certification(Result):
         undecided: fraction of the volume that is not decided.
         hardest: the claim that was hardest to prove in the undecided part; None without one.
         boxes: number of proved boxes.
-        evaluated: number of evaluated boxes.
-        duration: processor time of the search, s.
+        evaluated: number of evaluated boxes, at all scales.
+        duration: processor time of the search at all scales, s.
         assumed: loop equations that are redundant at exact dimensions and were not proved again.
         outcome: the boxes of the proof.
         problem: functions of the machine.
@@ -125,6 +161,7 @@ class Certification(Result):
 
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
     options: CertifyOptions = field(metadata=OMITTED)
+    claims: ProofClaims = field(metadata=OMITTED)
     verdict: str
     ranges: dict[str, tuple[float, float]]
     scale: float
@@ -155,7 +192,7 @@ class Certification(Result):
         return Proof(
             machine=self.model.mechanism.name,
             text_sha256=text_hash(self.model),
-            claims=_claims(problem, self.options),
+            claims=self.claims,
             axes=problem.axes,
             start=outcome.domain.start,
             varied=outcome.domain.varied,
@@ -254,25 +291,39 @@ def certify(
     """
     options = options or CertifyOptions()
     model = modeled(machine)
-    problem = _problem(model, _claims_of(model, options))
+    claims = claims_of(model, options)
+    problem = pose_problem(model, needed_functions(model, claims))
     domain = _domain(problem, options)
-    wanted = _requirements(options)
+    claims = replace(claims, round=tuple(problem.axes[domain.varied[i]] for i in domain.round))
+    wanted = _requirements(problem, claims)
     budget = Budget(boxes=options.max_boxes, duration=options.time_limit)
 
     def report(share: float) -> None:
         if progress is not None:
             progress(int(share * PROGRESS_PARTS), PROGRESS_PARTS)
 
-    outcome, scale = search(problem, wanted, domain, budget, report), 1.0
     if options.largest:
-        outcome, scale = _largest(problem, wanted, domain, budget, outcome)
+        outcome, scale, left = _largest(problem, wanted, domain, budget, report)
+    else:
+        outcome, scale = search(problem, wanted, domain, budget, report), 1.0
+        left = budget.without(outcome)
     report(1.0)
-    return _result(model, options, problem, outcome, scale)
+    result = _result(options, claims, problem, outcome, scale)
+    return replace(
+        result,
+        evaluated=budget.boxes - left.boxes,
+        duration=budget.duration - left.duration,
+    )
 
 
 def _result(
-    model: Model, options: CertifyOptions, problem: PoseProblem, outcome: BoxSearch, scale: float
+    options: CertifyOptions,
+    claims: ProofClaims,
+    problem: PoseProblem,
+    outcome: BoxSearch,
+    scale: float,
 ) -> Certification:
+    model = problem.model
     violation = outcome.counterexample
     verdict = PROVED if outcome.is_proved else REFUTED if violation is not None else UNDECIDED
     domain = outcome.domain
@@ -280,6 +331,7 @@ def _result(
     return Certification(
         model=model,
         options=options,
+        claims=claims,
         verdict=verdict,
         ranges={
             problem.axes[axis]: (float(low), float(high))
@@ -348,48 +400,18 @@ def _undecided_text(outcome: BoxSearch) -> str:
     )
 
 
-def _claims_of(model: Model, options: CertifyOptions) -> ProofClaims:
-    length = options.moment_length or model.assembly.loops.length
-    return ProofClaims(
-        parallel=options.parallel,
-        serial=options.serial,
-        constraint=options.constraint,
-        length=length,
-        clearance=options.clearance,
-        cone=options.cone,
-        drawing=options.drawing_limits,
-        tolerances=dict(options.deviations),
-    )
-
-
-def _claims(problem: PoseProblem, options: CertifyOptions) -> ProofClaims:
-    return _claims_of(problem.model, options)
-
-
-def _problem(model: Model, claims: ProofClaims) -> PoseProblem:
-    """Return the functions that claims need."""
-    return pose_problem(
-        model,
-        tolerances=claims.tolerances,
-        with_drawing=claims.drawing,
-        cone=claims.cone,
-        clearance=claims.clearance > 0.0,
-        velocities=claims.serial > 0.0 or claims.constraint > 0.0,
-        length=claims.length,
-    )
-
-
-def _requirements(options: CertifyOptions) -> Requirements:
+def _requirements(problem: PoseProblem, claims: ProofClaims) -> Requirements:
     return Requirements(
-        parallel=options.parallel,
-        serial=options.serial,
-        constraint=options.constraint,
-        clearance=options.clearance,
+        parallel=claims.parallel,
+        serial=claims.serial,
+        constraint=claims.constraint,
+        clearance=claims.clearance,
+        loads=load_limits(problem, claims),
     )
 
 
 def _domain(problem: PoseProblem, options: CertifyOptions) -> Domain:
-    """Return the box.
+    """Return the box or cylinder.
 
     Raises:
         InputError: no ranges, unknown or repeated names, an empty range, or a rotation that is too
@@ -419,9 +441,25 @@ def _domain(problem: PoseProblem, options: CertifyOptions) -> Domain:
         varied=varied,
         lower=np.array([ends[axis][0] for axis in varied]),
         upper=np.array([ends[axis][1] for axis in varied]),
+        round=_round_columns([problem.axes[axis] for axis in varied], options.cylinder),
     )
     _require_small_rotations(problem, domain)
     return domain
+
+
+def _round_columns(axes: Sequence[str], cylinder: Sequence[str]) -> tuple[int, ...]:
+    """Return the indices of the axes of a cylinder among the axes that vary.
+
+    Raises:
+        InputError: a name has no range, or there is a single one.
+    """
+    names = [full_name(axes, name, "cylinder") for name in cylinder]
+    if len(set(names)) == 1 or len(set(names)) < len(names):
+        what = f"has the axes {', '.join(names)}"
+        raise InputError.of(
+            "cylinder", what, "give two or three axes that have ranges, such as x,y"
+        )
+    return tuple(sorted(axes.index(name) for name in names))
 
 
 def _require_small_rotations(problem: PoseProblem, domain: Domain) -> None:
@@ -435,31 +473,38 @@ def _require_small_rotations(problem: PoseProblem, domain: Domain) -> None:
 
 
 def _largest(
-    problem: PoseProblem, wanted: Requirements, domain: Domain, budget: Budget, first: BoxSearch
-) -> tuple[BoxSearch, float]:
-    """Return the proof of the largest scaled box, by bisection, and its scale."""
+    problem: PoseProblem,
+    wanted: Requirements,
+    domain: Domain,
+    budget: Budget,
+    report: Callable[[float], None],
+) -> tuple[BoxSearch, float, Budget]:
+    """Return the proof of the largest scaled box, by bisection, its scale, and the budget left.
 
-    def attempt(scale: float) -> BoxSearch:
-        middle, half = 0.5 * (domain.lower + domain.upper), 0.5 * (domain.upper - domain.lower)
-        scaled = Domain(
-            start=domain.start,
-            varied=domain.varied,
-            lower=middle - scale * half,
-            upper=middle + scale * half,
-        )
-        _require_small_rotations(problem, scaled)
-        return search(problem, wanted, scaled, budget)
-
-    best, low, high = (first, 1.0, np.inf) if first.is_proved else (first, 0.0, 1.0)
-    scale = 2.0 if first.is_proved else 0.5
-    while 1.0 / MAX_SCALE <= scale <= MAX_SCALE and high > (1.0 + SCALE_ACCURACY) * low:
-        outcome = attempt(scale)
+    Each scale has half of the budget that is left, so that all of them keep the whole.
+    """
+    first, scale = search(problem, wanted, domain, budget.half, report), 1.0
+    best, low, high = first, (1.0 if first.is_proved else 0.0), (np.inf if first.is_proved else 1.0)
+    left = budget.without(first)
+    while high > (1.0 + SCALE_ACCURACY) * low:
+        scale = 2.0 * low if np.isinf(high) else 0.5 * (low + high)
+        if left.is_spent or not 1.0 / MAX_SCALE <= scale <= MAX_SCALE:
+            break
+        outcome = search(problem, wanted, _scaled(problem, domain, scale), left.half)
+        left = left.without(outcome)
         if outcome.is_proved:
             best, low = outcome, scale
         else:
             high = scale
-        scale = 2.0 * low if np.isinf(high) else 0.5 * (low + high)
-    return (best, low) if best.is_proved else (first, 1.0)
+    return (best, low, left) if best.is_proved else (first, 1.0, left)
+
+
+def _scaled(problem: PoseProblem, domain: Domain, scale: float) -> Domain:
+    """Return a domain that is larger by a factor, about the same middle."""
+    middle, half = 0.5 * (domain.lower + domain.upper), 0.5 * (domain.upper - domain.lower)
+    scaled = replace(domain, lower=middle - scale * half, upper=middle + scale * half)
+    _require_small_rotations(problem, scaled)
+    return scaled
 
 
 @keywords()
@@ -496,23 +541,7 @@ def check_certificate(
     """
     proof = read_proof(path)
     optional_module("flint", "python-flint", "design")
-    from tauloop.design.checking import checked
-
-    model = modeled(machine)
-    problems: tuple[str, ...] = ()
-    if text_hash(model) != proof.text_sha256:
-        problems = (
-            f"the certificate is that of another machine or other parameters ({proof.machine}, "
-            f"not {model.mechanism.name})",
-        )
-    else:
-        problem = _problem(model, proof.claims)
-        if problem.axes != proof.axes or problem.unknowns != proof.unknowns:
-            problems = ("the axes or unknowns are not those of the machine",)
-        elif len(proof.solutions) != len(proof.level):
-            problems = ("boxes and solutions differ in number",)
-        else:
-            problems = checked(problem, proof, progress).problems
+    problems = _checked_problems(modeled(machine), proof, progress)
     return CertificateCheck(
         machine=proof.machine,
         boxes=len(proof.level),
@@ -532,3 +561,20 @@ def check_certificate(
         ),
         provenance=provenance(options={}, inputs={"machine": proof.machine, "proof": str(path)}),
     )
+
+
+def _checked_problems(model: Model, proof: Proof, progress: Progress | None) -> tuple[str, ...]:
+    """Return what does not hold in a proof."""
+    from tauloop.design.checking import checked
+
+    if text_hash(model) != proof.text_sha256:
+        return (
+            f"the certificate is that of another machine or other parameters ({proof.machine}, "
+            f"not {model.mechanism.name})",
+        )
+    problem = pose_problem(model, needed_functions(model, proof.claims))
+    if problem.axes != proof.axes or problem.unknowns != proof.unknowns:
+        return ("the axes or unknowns are not those of the machine",)
+    if len(proof.solutions) != len(proof.level):
+        return ("boxes and solutions differ in number",)
+    return checked(problem, proof, progress).problems

@@ -10,14 +10,18 @@ from flint import arb, ctx
 from tauloop.common.records import dataclass
 from tauloop.design.certificate import Proof, ProofClaims
 from tauloop.design.domain import divisions
-from tauloop.design.enclosure import COMMON_WIDTH, LEAST_WIDTH, OWN_WIDTH, newton
+from tauloop.design.enclosure import newton
 from tauloop.design.intervals.balls import (
     BALLS,
     BallForm,
     BallMatrix,
     is_definite,
     lower_square,
+    near_inverse_product,
 )
+from tauloop.design.krawczyk import COMMON_WIDTH, LEAST_WIDTH, OWN_WIDTH
+from tauloop.design.load_checks import failed_load
+from tauloop.design.loads import LoadLimits, load_limits
 from tauloop.design.problem import PoseProblem
 from tauloop.geometry.clearance import segment_closest
 
@@ -64,18 +68,20 @@ def checked(
         progress: called with the numbers of checked and of all boxes.
     """
     ctx.prec = PRECISION
-    parts = divisions(proof.level, proof.index)
+    columns = _round_columns(problem, proof)
+    parts = divisions(proof.level, proof.index, columns)
     if parts is None:
         return Checked(
             n_boxes=len(proof.level),
             problems=("the boxes do not cover the whole box without overlap",),
         )
     problems: list[str] = []
+    loads = load_limits(problem, proof.claims)
     cells = []
     for i in range(len(proof.level)):
         cell = _box(problem, proof, i)
         cells.append(cell)
-        wrong = _failed(problem, proof.claims, cell) if cell.is_closed else "loops"
+        wrong = _failed(problem, proof.claims, loads, cell) if cell.is_closed else "loops"
         if wrong is not None:
             problems.append(f"box {i}: {wrong}")
         if progress is not None:
@@ -87,6 +93,12 @@ def checked(
         if not (_is_within(cells[lower], at_face) and _is_within(cells[upper], at_face)):
             problems.append(f"boxes {lower} and {upper}: solutions are not shown to be the same")
     return Checked(n_boxes=len(proof.level), problems=tuple(problems))
+
+
+def _round_columns(problem: PoseProblem, proof: Proof) -> tuple[int, ...]:
+    """Return the indices of the axes of a cylinder among the axes that vary."""
+    names = [problem.axes[axis] for axis in proof.varied]
+    return tuple(names.index(name) for name in proof.claims.round)
 
 
 def _exact_pose(proof: Proof, fractions: Sequence[float]) -> list[arb]:
@@ -229,15 +241,14 @@ def _follows_path(
     return _is_within(cells[int(np.flatnonzero(around.all(axis=1))[0])], here)
 
 
-def _failed(problem: PoseProblem, claims: ProofClaims, cell: _Cell) -> str | None:
+def _failed(
+    problem: PoseProblem, claims: ProofClaims, loads: LoadLimits | None, cell: _Cell
+) -> str | None:
     """Return the first claim that does not hold in a box."""
-    n, m, k = len(problem.unknowns), len(problem.axes), len(cell.inputs[0].g)
-    for i, (low, high) in enumerate(zip(*problem.axis_limits, strict=True)):
-        if not _is_between(cell.inputs[i], float(low), float(high)):
-            return f"limits of {problem.axes[i]}"
-    for limit in problem.limits:
-        if not _is_between(cell.inputs[m + limit.unknown], limit.lower, limit.upper):
-            return f"limits of {limit.name}"
+    n, k = len(problem.unknowns), len(cell.inputs[0].g)
+    failure = _beyond_limits(problem, cell)
+    if failure is not None:
+        return failure
     values = problem.rows.run(cell.inputs, BALLS)
     for name, value in zip(problem.inequalities, values[n * problem.n_free :], strict=True):
         if not (value.lower() if isinstance(value, BallForm) else value) > 0:
@@ -246,13 +257,42 @@ def _failed(problem: PoseProblem, claims: ProofClaims, cell: _Cell) -> str | Non
         units = BallMatrix.by_columns(values[: n * problem.n_free], n, problem.n_free, k)
         if not is_definite(lower_square(units), arb(claims.parallel) ** 2):
             return "parallel singularity"
-    if problem.velocities is not None:
-        K = BallMatrix.by_columns(problem.velocities.run(cell.inputs, BALLS), n, m + n, k)
-        if claims.serial > 0.0 and not _is_serial(K, m, claims.serial):
+    failure = _failed_velocities(problem, claims, loads, cell)
+    if failure is not None or problem.ends is None:
+        return failure
+    return _too_close(problem, claims, cell)
+
+
+def _beyond_limits(problem: PoseProblem, cell: _Cell) -> str | None:
+    """Return the first axis or unknown that is not shown to be within its limits."""
+    m = len(problem.axes)
+    for i, (low, high) in enumerate(zip(*problem.axis_limits, strict=True)):
+        if not _is_between(cell.inputs[i], float(low), float(high)):
+            return f"limits of {problem.axes[i]}"
+    for limit in problem.limits:
+        if not _is_between(cell.inputs[m + limit.unknown], limit.lower, limit.upper):
+            return f"limits of {limit.name}"
+    return None
+
+
+def _failed_velocities(
+    problem: PoseProblem, claims: ProofClaims, loads: LoadLimits | None, cell: _Cell
+) -> str | None:
+    """Return the first claim that needs all velocities and does not hold."""
+    if problem.velocities is None:
+        return None
+    n, m, k = len(problem.unknowns), len(problem.axes), len(cell.inputs[0].g)
+    K = BallMatrix.by_columns(problem.velocities.run(cell.inputs, BALLS), n, m + n, k)
+    if claims.serial > 0.0 or loads is not None:
+        S = _velocities(K, m)
+        if S is None or (claims.serial > 0.0 and not _is_serial(S, claims.serial)):
             return "serial singularity"
-        if claims.constraint > 0.0 and not _is_constrained(K, claims.constraint):
-            return "constraint singularity"
-    return _too_close(problem, claims, cell) if problem.ends is not None else None
+        failure = failed_load(problem, loads, S, cell.inputs) if loads is not None else None
+        if failure is not None:
+            return failure
+    if claims.constraint > 0.0 and not _is_constrained(K, claims.constraint):
+        return "constraint singularity"
+    return None
 
 
 def _is_between(x: BallForm, low: float, high: float) -> bool:
@@ -260,48 +300,22 @@ def _is_between(x: BallForm, low: float, high: float) -> bool:
     return above and (high == np.inf or bool(x.upper() < high))
 
 
-def _is_serial(K: BallMatrix, m: int, limit: float) -> bool:
-    """Return whether 1 / sqrt(1 + |S|^2) exceeds a limit, with (I + D) S = -C K."""
+def _velocities(K: BallMatrix, m: int) -> BallMatrix | None:
+    """Return dependent per independent velocities (n, m): (I + D) S = -C K_i."""
     n = len(K.rows)
     dependent = K.columns(range(m, m + n))
-    C = np.linalg.inv(np.array(dependent.middle())).tolist()
-    near_one = dependent.multiplied(C).rows
-    D = BallMatrix(
-        [[near_one[i][j] - (1.0 if i == j else 0.0) for j in range(n)] for i in range(n)],
-        K.n_symbols,
-    )
-    Q = K.columns(range(m)).multiplied(C)
-    size = [[x.largest() for x in row] for row in D.rows]
-    norm = max(sum(row, arb(0)).upper() for row in size)
-    if not norm < 0.95:
-        return False
-    largest = [[x.largest() for x in row] for row in Q.rows]
-    second = _times(size, _times(size, largest))
-    tail = [max(row[j].upper() for row in second) * norm / (1 - norm) for j in range(m)]
-    DQ = D.times(Q).rows
-    S = BallMatrix(
-        [
-            [_wider(Q.rows[i][j] - DQ[i][j], second[i][j] + tail[j]) for j in range(m)]
-            for i in range(n)
-        ],
-        K.n_symbols,
-    )
+    C = np.linalg.inv(np.array(dependent.middle()))
+    right = K.columns(range(m)).multiplied((-C).tolist())
+    return near_inverse_product(dependent.multiplied(C.tolist()), right)
+
+
+def _is_serial(S: BallMatrix, limit: float) -> bool:
+    """Return whether 1 / sqrt(1 + |S|^2) exceeds a limit."""
     gram = S.transposed().times(S).rows
+    m = len(gram)
     room = 1 / arb(limit) ** 2 - 1
     rows = [[(room if i == j else arb(0)) - gram[i][j] for j in range(m)] for i in range(m)]
-    return is_definite(BallMatrix(rows, K.n_symbols), arb(0))
-
-
-def _times(A: list[list[arb]], B: list[list[arb]]) -> list[list[arb]]:
-    columns = list(zip(*B, strict=True))
-    return [
-        [sum((a * b for a, b in zip(row, column, strict=True)), arb(0)) for column in columns]
-        for row in A
-    ]
-
-
-def _wider(x: BallForm, by: arb) -> BallForm:
-    return BallForm(x.c, x.g, x.e + by)
+    return is_definite(BallMatrix(rows, S.n_symbols), arb(0))
 
 
 def _is_constrained(K: BallMatrix, limit: float) -> bool:
@@ -346,6 +360,7 @@ def _too_close(problem: PoseProblem, claims: ProofClaims, cell: _Cell) -> str | 
             for s in ends[:2]
             for t in ends[2:]
         ]
-        if not is_unit or not all(gap.lower() > claims.clearance for gap in gaps):
+        limit = arb(claims.clearance) + float(problem.radii[i]) + float(problem.radii[j])
+        if not is_unit or not all(gap.lower() > limit for gap in gaps):
             return f"clearance of {problem.rods[i]} and {problem.rods[j]}"
     return None

@@ -11,13 +11,13 @@ Source: Krawczyk 1969; Neumaier 1990, Interval methods for systems of equations,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from tauloop.common.records import dataclass
+from tauloop.design.claims import ARITHMETIC, POINT_ERROR, SURE, Claim
 from tauloop.design.intervals import forms
 from tauloop.design.intervals.forms import INFLATION, ROUNDING, Form, form
 from tauloop.design.intervals.matrices import (
@@ -31,37 +31,18 @@ from tauloop.design.intervals.matrices import (
     product,
     spread,
 )
+from tauloop.design.krawczyk import linear_form, solution_bounds, widened
+from tauloop.design.load_claims import load_claims
+from tauloop.design.loads import LoadLimits
 from tauloop.design.problem import PoseProblem
 from tauloop.geometry.clearance import segment_closest
 
-#: Half widths of the enclosure in which the solution is unique: multiples of the bound of |C psi|,
-#: and of the largest such bound, and a least width (rad, or characteristic lengths).
-OWN_WIDTH, COMMON_WIDTH, LEAST_WIDTH = 2.0, 0.25, 1e-9
-#: Steps of Newton's method at the middle of a box; they start from the parent's first-order solution.
-NEWTON_STEPS = 3
+#: Most steps of Newton's method at the middle of a box, from the parent's first-order solution; and the
+#: size of the last one (rad, or characteristic lengths).
+NEWTON_STEPS, SETTLED_STEP = 4, 1e-7
 #: Share of the motion of all coordinates in the choice of the direction that is halved; the rest is
 #: the change of the unit rows.
 MOTION_SHARE = 0.1
-#: Reserve of proofs, so that another arithmetic confirms them.
-SURE = 1.0 - 1e-9
-#: Errors of singular values and eigenvalues of LAPACK at a pose, relative to values of order one.
-POINT_ERROR = 1e-12
-
-ARITHMETIC: Mapping[str, Callable[..., Any]] = {
-    "add": forms.add,
-    "subtract": forms.subtract,
-    "multiply": forms.multiply,
-    "divide": forms.divide,
-    "negate": forms.negate,
-    "square": forms.square,
-    "twice": lambda x: forms.multiply(x, 2.0),
-    "invert": forms.invert,
-    "root": forms.root,
-    "sine": forms.sine,
-    "cosine": forms.cosine,
-    "tangent": lambda x: forms.divide(forms.sine(x), forms.cosine(x)),
-    "absolute": forms.absolute,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +52,15 @@ class Requirements:
     Attributes:
         parallel: smallest singular value of the matrix of unit rows must exceed this.
         serial, constraint: the measures of `tauloop.kinematics.singularities` must exceed these.
-        clearance: smallest distance of the center lines of rods, m; zero for none.
+        clearance: smallest distance of rods beyond their radii, m; zero for none.
+        loads: limits of forces and errors; None for none.
     """
 
     parallel: float
     serial: float
     constraint: float
     clearance: float
+    loads: LoadLimits | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,39 +91,6 @@ class Boxes:
             unknowns=self.unknowns[chosen],
             rounding=self.rounding,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """One requirement in N boxes.
-
-    Attributes:
-        name: what must be positive.
-        lower: proved lower bound (N,) of the quantity less its limit.
-        middle: the value at the middle of the box less its limit (N,).
-        slopes: first-order changes of the value along the box (N, k).
-        proved: whether the quantity exceeds its limit in the whole box (N,).
-        refuted: whether it does not, at every pose of the box (N,).
-        measure: proved lower bound of the measure itself (N,), if it has one.
-        at_middle: the measure at the middle of the box (N,), if it has one.
-        limit: the limit of the measure, or of the quantity.
-    """
-
-    name: str
-    lower: np.ndarray
-    middle: np.ndarray
-    slopes: np.ndarray
-    proved: np.ndarray
-    refuted: np.ndarray
-    measure: np.ndarray | None = None
-    at_middle: np.ndarray | None = None
-    limit: float = 0.0
-
-    def excess(self, which: int) -> float:
-        """Return the quantity at the middle of a box less its limit."""
-        if self.at_middle is None:
-            return float(self.middle[which])
-        return float(self.at_middle[which]) - self.limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,13 +125,25 @@ class Enclosure:
 
 
 def newton(problem: PoseProblem, b: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return unknowns (N, n) at poses (N, m), inverse Jacobians C, and sensitivities S = -C psi_b."""
+    """Return unknowns (N, n) at poses (N, m), inverse Jacobians C, and sensitivities S = -C psi_b.
+
+    C and S are those before the last step, whose size is below `SETTLED_STEP`: they need not be exact.
+    """
+    y = y.copy()
+    n = len(problem.unknowns)
+    C, S = np.zeros((len(b), n, n)), np.zeros((len(b), n, b.shape[1]))
+    left = np.arange(len(b))
     for _ in range(NEWTON_STEPS):
-        psi, by_y, _ = problem.values(b, y)
-        y = y - (_inverse(by_y) @ psi[:, :, None])[:, :, 0]
-    _, by_y, by_b = problem.values(b, y)
-    C = _inverse(by_y)
-    return y, C, -C @ by_b
+        psi, by_y, by_b = problem.values(b[left], y[left])
+        inverse = _inverse(by_y)
+        step = (inverse @ psi[:, :, None])[:, :, 0]
+        y[left] -= step
+        C[left], S[left] = inverse, -inverse @ by_b
+        large = np.abs(step / problem.unknown_scale) > SETTLED_STEP
+        left = left[large.any(axis=1)]
+        if len(left) == 0:
+            break
+    return y, C, S
 
 
 def _inverse(matrices: np.ndarray) -> np.ndarray:
@@ -228,32 +190,23 @@ def _closed(problem: PoseProblem, boxes: Boxes) -> tuple[Enclosure, list[Form]]:
     boxes = replace(boxes, unknowns=y)
     slopes = S @ boxes.generators
     b_forms = [
-        _widened(_input(boxes.middle[:, i], boxes.generators[:, i].T), boxes.rounding[i])
+        widened(linear_form(boxes.middle[:, i], boxes.generators[:, i].T), boxes.rounding[i])
         for i in range(len(problem.axes))
     ]
     p_forms = _parameter_forms(problem, k, N)
-    y_forms = [_input(y[:, j], slopes[:, j].T) for j in range(n)]
-    scale = problem.unknown_scale
-    psi = gathered(problem.loops.run([*b_forms, *y_forms, *p_forms], ARITHMETIC), n, 1, k, N)
-    z = multiplied(C, psi).largest()[:, :, 0] / scale
-    most = z.max(axis=1, keepdims=True, initial=0.0)
-    width = np.maximum(OWN_WIDTH * z + COMMON_WIDTH * most, LEAST_WIDTH)
-    wide = [_widened(y_forms[j], width[:, j] * scale[j]) for j in range(n)]
-    entries = problem.jacobian.run([*b_forms, *wide, *p_forms], ARITHMETIC)
-    J = gathered(entries, n, n, k, N)
-    D = _minus_one(multiplied(C, J)).largest() * (scale / scale[:, None])
-    within = (z + (D @ width[:, :, None])[:, :, 0]) * INFLATION
-    tight = (z + (D @ within[:, :, None])[:, :, 0]) * INFLATION
-    closed = (within < SURE * width).all(axis=1) if n else np.ones(N, dtype=bool)
+    y_forms = [linear_form(y[:, j], slopes[:, j].T) for j in range(n)]
+    solution = solution_bounds(
+        problem.loops, problem.jacobian, b_forms, y_forms, p_forms, C, problem.unknown_scale
+    )
     enclosure = Enclosure(
         boxes=boxes,
         sensitivity=S,
-        unique=width * scale,
-        remainder=np.minimum(within, tight) * scale,
-        closed=closed,
+        unique=solution.unique,
+        remainder=solution.remainder,
+        closed=solution.closed,
         influence=_motion_influence(problem, boxes, slopes),
     )
-    tight_forms = [_widened(y_forms[j], enclosure.remainder[:, j]) for j in range(n)]
+    tight_forms = [widened(y_forms[j], enclosure.remainder[:, j]) for j in range(n)]
     return enclosure, [*b_forms, *tight_forms, *p_forms]
 
 
@@ -264,31 +217,11 @@ def _motion_influence(problem: PoseProblem, boxes: Boxes, slopes: np.ndarray) ->
     return np.where(np.isfinite(moved), moved, 0.0) + own
 
 
-def _input(middle: np.ndarray, slopes: np.ndarray) -> Form:
-    """Return forms of a coordinate, widened by the rounding of its middle and slopes."""
-    rows = np.concatenate([middle[None], slopes, np.zeros((1, len(middle)))])
-    rows[-1] = 4.0 * ROUNDING * np.abs(rows).sum(axis=0)
-    return form(rows)
-
-
-def _widened(x: Form, by: np.ndarray) -> Form:
-    rows = x.rows.copy()
-    rows[-1] = (rows[-1] + by) * INFLATION
-    return form(rows)
-
-
 def _parameter_forms(problem: PoseProblem, k: int, N: int) -> list[Form]:
     rows = np.zeros((len(problem.parameters), k + 2, N))
     rows[:, 0] = problem.nominal[:, None]
     rows[:, -1] = problem.tolerances[:, None] * INFLATION
     return [form(row) for row in rows]
-
-
-def _minus_one(A: Matrix) -> Matrix:
-    rows = A.rows.copy()
-    rows[0] -= np.eye(rows.shape[-1])
-    rows[-1] += ROUNDING * (1.0 + A.largest())
-    return matrix(rows)
 
 
 def _judged(
@@ -310,7 +243,7 @@ def _judged(
         claims.append(_singular_value_claim("parallel singularity", units, wanted.parallel))
     if problem.velocities is not None:
         K = gathered(problem.velocities.run(inputs, ARITHMETIC), n, m + n, k, N)
-        claims += _velocity_claims(K, m, wanted)
+        claims += _velocity_claims(problem, K, wanted, inputs)
     if problem.ends is not None:
         claims += _clearance_claims(problem, wanted, inputs, N, k)
     turned = np.sqrt((units.rows[1:-1] ** 2).sum(axis=(2, 3))).T
@@ -368,12 +301,17 @@ def _velocities(K: Matrix, m: int) -> tuple[Matrix, np.ndarray]:
     return S, valid & np.isfinite(C).all(axis=(1, 2))
 
 
-def _velocity_claims(K: Matrix, m: int, wanted: Requirements) -> list[Claim]:
-    """Return the claims on the measures of `tauloop.kinematics.singularities` that need all velocities."""
+def _velocity_claims(
+    problem: PoseProblem, K: Matrix, wanted: Requirements, inputs: list[Form]
+) -> list[Claim]:
+    """Return the claims that need all velocities: measures of singularities, forces and errors."""
     claims = []
-    if wanted.serial > 0.0:
-        S, valid = _velocities(K, m)
-        claims.append(_serial_claim(S, wanted.serial, valid))
+    if wanted.serial > 0.0 or wanted.loads is not None:
+        S, valid = _velocities(K, len(problem.axes))
+        if wanted.serial > 0.0:
+            claims.append(_serial_claim(S, wanted.serial, valid))
+        if wanted.loads is not None:
+            claims += load_claims(problem, wanted.loads, S, valid, inputs)
     if wanted.constraint > 0.0:
         claims.append(_constraint_claim(K, wanted.constraint))
     return claims
@@ -476,49 +414,54 @@ def _constraint_claim(K: Matrix, limit: float) -> Claim:
 def _clearance_claims(
     problem: PoseProblem, wanted: Requirements, inputs: list[Form], N: int, k: int
 ) -> list[Claim]:
-    """Return the claims that rods keep their distance.
+    """Return the claims that rods keep their distance beyond their radii."""
+    assert problem.ends is not None
+    values = problem.ends.run(inputs, ARITHMETIC)
+    points = gathered(values, 6, len(problem.rods), k, N)
+    return [
+        _clearance_claim(problem, points, int(i), int(j), wanted.clearance)
+        for i, j in problem.pairs
+    ]
+
+
+def _clearance_claim(
+    problem: PoseProblem, points: Matrix, i: int, j: int, clearance: float
+) -> Claim:
+    """Return the claim that two rods keep their distance.
 
     For any vector w up to unit length, w . (x - z) <= |x - z|; it is linear along both rods, so its
     least value is at their ends. w is the direction between the nearest points at the middle.
     """
-    assert problem.ends is not None
-    values = problem.ends.run(inputs, ARITHMETIC)
-    points = gathered(values, 6, len(problem.rods), k, N)
+    N, k = points.rows.shape[1], points.rows.shape[0] - 2
+    limit = clearance + float(problem.radii[i] + problem.radii[j])
     ends = points.middle.swapaxes(1, 2).reshape(N, -1, 2, 3)
-    claims = []
-    for i, j in problem.pairs:
-        nearest, other = segment_closest(ends[:, i, 0], ends[:, i, 1], ends[:, j, 0], ends[:, j, 1])
-        difference = nearest - other
-        distance = np.linalg.norm(difference, axis=1)
-        w = difference / np.maximum(distance, 1e-300)[:, None] * (1.0 - 8.0 * ROUNDING)
-        lower = np.full(N, np.inf)
-        for first in (0, 3):
-            for second in (0, 3):
-                rows = (
-                    points.rows[:, :, first : first + 3, i]
-                    - points.rows[:, :, second : second + 3, j]
-                )
-                rows[-1] = (
-                    points.rows[-1, :, first : first + 3, i]
-                    + points.rows[-1, :, second : second + 3, j]
-                )
-                rows[-1] += 4 * ROUNDING * (np.abs(rows[0]) + np.abs(rows[1:]).sum(axis=0))
-                along = (rows * w).sum(axis=-1)
-                along[-1] = (rows[-1] * np.abs(w)).sum(axis=-1)
-                along[-1] += 8 * ROUNDING * np.abs(rows).sum(axis=(0, -1))
-                lower = np.minimum(lower, form(along).bounds[0])
-        name = f"clearance of {problem.rods[i]} and {problem.rods[j]}"
-        slopes = np.zeros((N, k))
-        is_point = np.abs(points.rows[1:-1]).sum(axis=(0, 2, 3)) == 0
-        widest = points.rows[-1].sum(axis=(1, 2)) * 4.0 + 1e-12 * np.abs(ends).sum(axis=(1, 2, 3))
-        claims.append(
-            Claim(
-                name=name,
-                lower=lower - wanted.clearance,
-                middle=distance - wanted.clearance,
-                slopes=slopes,
-                proved=SURE * lower > wanted.clearance,
-                refuted=is_point & (distance + widest < wanted.clearance),
-            )
-        )
-    return claims
+    nearest, other = segment_closest(ends[:, i, 0], ends[:, i, 1], ends[:, j, 0], ends[:, j, 1])
+    difference = nearest - other
+    distance = np.linalg.norm(difference, axis=1)
+    w = difference / np.maximum(distance, 1e-300)[:, None] * (1.0 - 8.0 * ROUNDING)
+    lower = np.full(N, np.inf)
+    for first, second in itertools.product((0, 3), repeat=2):
+        one_end = points.rows[:, :, first : first + 3, i]
+        other_end = points.rows[:, :, second : second + 3, j]
+        lower = np.minimum(lower, _along(one_end, other_end, w))
+    is_point = np.abs(points.rows[1:-1]).sum(axis=(0, 2, 3)) == 0
+    widest = points.rows[-1].sum(axis=(1, 2)) * 4.0 + 1e-12 * np.abs(ends).sum(axis=(1, 2, 3))
+    return Claim(
+        name=f"clearance of {problem.rods[i]} and {problem.rods[j]}",
+        lower=lower - limit,
+        middle=distance - limit,
+        slopes=np.zeros((N, k)),
+        proved=SURE * lower > limit,
+        refuted=is_point & (distance + widest < limit),
+    )
+
+
+def _along(x: np.ndarray, z: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Return lower bounds (N,) of w . (x - z) for forms of points (k + 2, N, 3)."""
+    rows = x - z
+    rows[-1] = x[-1] + z[-1]
+    rows[-1] += 4 * ROUNDING * (np.abs(rows[0]) + np.abs(rows[1:]).sum(axis=0))
+    along = (rows * w).sum(axis=-1)
+    along[-1] = (rows[-1] * np.abs(w)).sum(axis=-1)
+    along[-1] += 8 * ROUNDING * np.abs(rows).sum(axis=(0, -1))
+    return form(along).bounds[0]

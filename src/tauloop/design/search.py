@@ -15,7 +15,7 @@ from dataclasses import field
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.design.domain import MAX_LEVEL, Domain, halves
+from tauloop.design.domain import MAX_LEVEL, Domain, halves, is_outside_cylinder
 from tauloop.design.enclosure import (
     Boxes,
     Enclosure,
@@ -49,6 +49,22 @@ class Budget:
 
     boxes: int
     duration: float
+
+    @property
+    def half(self) -> Budget:
+        """Half of it."""
+        return Budget(boxes=-(-self.boxes // 2), duration=0.5 * self.duration)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.boxes <= 0 or self.duration <= 0.0
+
+    def without(self, outcome: BoxSearch) -> Budget:
+        """Return what a search left of it."""
+        return Budget(
+            boxes=self.boxes - outcome.n_evaluated, duration=self.duration - outcome.duration
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,13 +168,14 @@ class _Pending:
             chosen[np.argpartition(self.priority, size // 2)[: size // 2]] = True
             depth = self.level.sum(axis=1) + 10_000 * chosen
             chosen[np.argpartition(depth, size // 2)[: size // 2]] = True
-        batch = self._part(chosen)
-        rest = self._part(~chosen)
+        batch = self.part(chosen)
+        rest = self.part(~chosen)
         for name in self.__slots__:
             setattr(self, name, getattr(rest, name))
         return batch
 
-    def _part(self, chosen: np.ndarray) -> _Pending:
+    def part(self, chosen: np.ndarray) -> _Pending:
+        """Return some of the boxes."""
         return _Pending(*(getattr(self, name)[chosen] for name in self.__slots__))
 
     def put(self, other: _Pending) -> None:
@@ -177,6 +194,32 @@ class _Proved:
     enclosures: list[tuple[Enclosure, np.ndarray]] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class _Search:
+    """State of a search.
+
+    Attributes:
+        tree: divisions of the domain.
+        proved: proved boxes.
+        pending: boxes to evaluate.
+        measures: lower bounds of the measures in the proved boxes.
+        n_evaluated: number of evaluated boxes.
+        volume: decided fraction of the volume.
+        counterexample, worst: as in `BoxSearch`.
+        is_stopped: whether the search cannot go on.
+    """
+
+    tree: _Tree
+    proved: _Proved
+    pending: _Pending
+    measures: dict[str, float] = field(default_factory=dict)
+    n_evaluated: int = 0
+    volume: float = 0.0
+    counterexample: Counterexample | None = None
+    worst: str | None = None
+    is_stopped: bool = False
+
+
 def search(
     problem: PoseProblem,
     wanted: Requirements,
@@ -189,7 +232,7 @@ def search(
     Args:
         problem: functions of the machine.
         wanted: the requirements.
-        domain: the box.
+        domain: the box, or a cylinder.
         budget: where the search ends.
         progress: called with the decided fraction of the volume.
 
@@ -197,59 +240,90 @@ def search(
         The proved boxes, or a pose that violates a requirement.
     """
     started = time.process_time()
-    k = len(domain.varied)
     path = follow(problem, problem.reference[0], problem.reference[1], domain.center)
-    tree, proved = _Tree(), _Proved()
-    measures: dict[str, float] = {}
-    root = np.zeros((1, k), dtype=int)
-    pending = _Pending(
-        np.zeros(1, dtype=int), root, root, path.last[None], np.zeros(1), np.zeros((1, 3))
-    )
-    n_evaluated, volume, worst, counterexample = 0, 0.0, None, None
-    while path.is_complete and len(pending.number):
-        if n_evaluated >= budget.boxes or time.process_time() - started > budget.duration:
+    root = np.zeros((1, len(domain.varied)), dtype=int)
+    none = np.zeros((1, len(MEASURES)))
+    pending = _Pending(np.zeros(1, dtype=int), root, root, path.last[None], none[:, 0], none)
+    state = _Search(_Tree(), _Proved(), pending, is_stopped=not path.is_complete)
+    while len(state.pending.number) and not state.is_stopped:
+        if state.n_evaluated >= budget.boxes or time.process_time() - started > budget.duration:
             break
-        batch = pending.take(BATCH)
-        enclosure = enclose(problem, wanted, domain.boxes(batch.level, batch.index, batch.unknowns))
-        n_evaluated += len(batch.number)
-        good = enclosure.proved
-        volume += float((0.5 ** batch.level[good].sum(axis=1)).sum())
-        _note(proved, batch, enclosure, good)
-        _measure(measures, enclosure, good)
+        _step(state, problem, wanted, domain, path)
         if progress is not None:
-            progress(min(volume, 1.0))
-        if good.all():
-            continue
-        if n_evaluated == 1 and not enclosure.closed[0]:
-            pending.put(_first_boxes(tree, domain, batch, enclosure))
-            continue
-        counterexample, worst = _violation(problem, wanted, domain, path, enclosure, ~good)
-        if counterexample is not None:
-            break
-        if (batch.level[~good].sum(axis=1) >= MAX_LEVEL).any():
-            pending.put(batch._part(~good))
-            break
-        pending.put(_divided(tree, domain, batch, enclosure, ~good))
+            progress(min(state.volume, 1.0))
+    return _outcome(state, problem, domain, path, started)
+
+
+def _step(
+    state: _Search,
+    problem: PoseProblem,
+    wanted: Requirements,
+    domain: Domain,
+    path: FollowedPath,
+) -> None:
+    """Evaluate a batch of boxes; then divide those that are not proved, or stop."""
+    batch = state.pending.take(BATCH)
+    enclosure = enclose(problem, wanted, domain.boxes(batch.level, batch.index, batch.unknowns))
+    is_first = state.n_evaluated == 0
+    state.n_evaluated += len(batch.number)
+    good = enclosure.proved
+    state.volume += _volume(batch.level[good])
+    _note(state.proved, batch, enclosure, good)
+    _measure(state.measures, enclosure, good)
+    if good.all():
+        return
+    if is_first and not enclosure.closed[0]:
+        _put(state, domain, _first_boxes(state.tree, domain, batch, enclosure))
+        return
+    state.counterexample, state.worst = _violation(problem, wanted, domain, path, enclosure, ~good)
+    if state.counterexample is not None:
+        state.is_stopped = True
+    elif (batch.level[~good].sum(axis=1) >= MAX_LEVEL).any():
+        state.pending.put(batch.part(~good))
+        state.is_stopped = True
+    else:
+        _put(state, domain, _divided(state.tree, domain, batch, enclosure, ~good))
+
+
+def _volume(level: np.ndarray) -> float:
+    """Return the fraction of the whole volume in boxes (N, k)."""
+    return float((0.5 ** level.sum(axis=1)).sum())
+
+
+def _put(state: _Search, domain: Domain, boxes: _Pending) -> None:
+    """Add boxes to evaluate, except those outside of a cylinder."""
+    outside = domain.is_outside(boxes.level, boxes.index)
+    state.volume += _volume(boxes.level[outside])
+    state.pending.put(boxes.part(~outside))
+
+
+def _outcome(
+    state: _Search, problem: PoseProblem, domain: Domain, path: FollowedPath, started: float
+) -> BoxSearch:
+    """Return the outcome of a search."""
+    pending, proved, measures = state.pending, state.proved, dict(state.measures)
     for column, name in enumerate(MEASURES):
         if name in measures and (len(pending.number) or not path.is_complete):
             left = float(pending.least[:, column].min(initial=np.inf))
             measures[name] = min(measures[name], left if path.is_complete else 0.0)
-    level = np.concatenate([root[:0], *proved.level])
-    index = np.concatenate([root[:0], *proved.index])
+    none = pending.level[:0]
     unknowns = [part.boxes.unknowns[good] for part, good in proved.enclosures]
-    is_whole = counterexample is None and path.is_complete and len(pending.number) == 0
+    is_whole = state.counterexample is None and path.is_complete and len(pending.number) == 0
+    unconnected = 0
+    if is_whole:
+        unconnected = _unconnected(problem, domain, path, state.tree, proved)
     return BoxSearch(
         domain=domain,
         path=path,
-        counterexample=counterexample,
-        level=level,
-        index=index,
+        counterexample=state.counterexample,
+        level=np.concatenate([none, *proved.level]),
+        index=np.concatenate([none, *proved.index]),
         unknowns=np.concatenate([path.last[None][:0], *unknowns]),
-        n_evaluated=n_evaluated,
-        undecided=0.0 if is_whole else max(1.0 - volume, 2.0**-MAX_LEVEL),
-        unconnected=_unconnected(problem, domain, path, tree, proved) if is_whole else 0,
+        n_evaluated=state.n_evaluated,
+        undecided=0.0 if is_whole else max(1.0 - state.volume, 2.0**-MAX_LEVEL),
+        unconnected=unconnected,
         measures=measures,
-        worst=worst,
+        worst=state.worst,
         duration=time.process_time() - started,
     )
 
@@ -278,7 +352,7 @@ def _divided(
     """Return the halves of boxes, with start values of first order."""
     which = np.flatnonzero(chosen)
     axis = np.argmax(enclosure.influence[which], axis=1)
-    level, index, faces = halves(batch.level[which], batch.index[which], axis)
+    level, index, faces = halves(batch.level[which], batch.index[which], axis, domain.round)
     numbers = tree.divide(batch.number[which], axis, faces)
     both = np.concatenate([which, which])
     middles = domain.poses((2 * index + 1) * 0.5 ** (level + 1))
@@ -317,7 +391,7 @@ def _first_boxes(tree: _Tree, domain: Domain, batch: _Pending, enclosure: Enclos
     for _ in range(FIRST_HALVINGS):
         axis = np.full(len(batch.number), int(np.argmax(influence)))
         influence[axis[0]] *= 0.5
-        level, index, faces = halves(batch.level, batch.index, axis)
+        level, index, faces = halves(batch.level, batch.index, axis, domain.round)
         numbers = tree.divide(batch.number, axis, faces)
         middles = domain.poses((2 * index + 1) * 0.5 ** (level + 1))
         guess = predicted(enclosure, np.zeros(len(numbers), dtype=int), middles)
@@ -360,15 +434,9 @@ def _violation(
         starts += list(boxes.unknowns[open_boxes])
     if not poses:
         return None, worst
-    b = np.clip(np.array(poses), *_corners(domain))
+    b = domain.nearest(np.array(poses))
     trial = enclose(problem, wanted, points(b, np.array(starts)))
     return _first_violation(problem, path, trial) or _out_of_reach(problem, trial), worst
-
-
-def _corners(domain: Domain) -> tuple[np.ndarray, np.ndarray]:
-    both = np.array([[0.0], [1.0]]) * np.ones(len(domain.varied))
-    lower, upper = domain.poses(both)
-    return lower, upper
 
 
 def _first_violation(
@@ -411,47 +479,71 @@ def _unconnected(
 ) -> int:
     """Return the number of divisions across which the solution may differ, and of the center.
 
-    Across each division the middle of the common face lies in one box on either side. If the
-    solution there is that of both, all boxes of both halves have the same one, by induction.
+    Across each division a point of the common face lies in one box on either side. If the solution
+    there is that of both, all boxes of both halves have the same one, by induction. Faces outside of
+    a cylinder do not count: what is inside lies on one side of them.
     """
-    numbers = np.concatenate(proved.number)
     merged = merged_enclosure(
         [part for part, _ in proved.enclosures], [g for _, g in proved.enclosures]
     )
-    place = np.full(tree.count, -1)
-    place[numbers] = np.arange(len(numbers))
-    axis = np.full(tree.count, -1)
-    child = np.zeros(tree.count, dtype=int)
-    step = np.zeros(tree.count, dtype=int)
-    cut = np.zeros(tree.count)
-    for parents, cuts, faces, first in zip(
-        tree.parents, tree.axis, tree.faces, tree.first_children, strict=True
-    ):
-        axis[parents] = cuts
-        cut[parents] = faces[np.arange(len(parents)), cuts]
-        child[parents], step[parents] = first, len(parents)
-
-    def leaves(start: np.ndarray, fractions: np.ndarray) -> np.ndarray:
-        """Return the proved box below a box that contains a point."""
-        node = start.copy()
-        while (inner := axis[node] >= 0).any():
-            own = node[inner]
-            above = fractions[inner, axis[own]] > cut[own]
-            node[inner] = child[own] + np.where(above, step[own], 0)
-        return place[node]
-
-    center = leaves(np.zeros(1, dtype=int), np.full((1, len(domain.varied)), 0.5))
+    leaves = _Leaves.of(tree, np.concatenate(proved.number))
+    center = leaves.at(np.zeros(1, dtype=int), np.full((1, len(domain.varied)), 0.5))
     at_center = closed_only(problem, points(domain.center[None], path.last[None]))
     missing = int((~is_within(merged, center, at_center)).sum())
     if not tree.parents:
         return missing
     parents, faces = np.concatenate(tree.parents), np.concatenate(tree.faces)
-    lower = leaves(child[parents], faces)
-    upper = leaves(child[parents] + step[parents], faces)
+    inside = ~is_outside_cylinder(faces, domain.round)
+    parents, faces = parents[inside], faces[inside]
+    lower = leaves.at(leaves.child[parents], faces)
+    upper = leaves.at(leaves.child[parents] + leaves.step[parents], faces)
     b = domain.poses(faces)
     at_faces = closed_only(problem, points(b, predicted(merged, lower, b)))
     same = is_within(merged, lower, at_faces) & is_within(merged, upper, at_faces)
     return missing + int((~same).sum())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Leaves:
+    """The tree of divisions by number of the box.
+
+    Attributes:
+        place: index among the proved boxes; -1 for others.
+        axis: axis of the division; -1 for none.
+        cut: its fraction.
+        child: number of the lower half; that of the upper half is larger by `step`.
+        step: see `child`.
+    """
+
+    place: np.ndarray
+    axis: np.ndarray
+    cut: np.ndarray
+    child: np.ndarray
+    step: np.ndarray
+
+    @classmethod
+    def of(cls, tree: _Tree, numbers: np.ndarray) -> _Leaves:
+        """Return the tree with proved boxes of some numbers (N,)."""
+        place, axis = np.full(tree.count, -1), np.full(tree.count, -1)
+        place[numbers] = np.arange(len(numbers))
+        child, step = np.zeros(tree.count, dtype=int), np.zeros(tree.count, dtype=int)
+        cut = np.zeros(tree.count)
+        for parents, cuts, faces, first in zip(
+            tree.parents, tree.axis, tree.faces, tree.first_children, strict=True
+        ):
+            axis[parents] = cuts
+            cut[parents] = faces[np.arange(len(parents)), cuts]
+            child[parents], step[parents] = first, len(parents)
+        return cls(place=place, axis=axis, cut=cut, child=child, step=step)
+
+    def at(self, start: np.ndarray, fractions: np.ndarray) -> np.ndarray:
+        """Return the proved boxes (N,) below boxes that contain points (N, k)."""
+        node = start.copy()
+        while (inner := self.axis[node] >= 0).any():
+            own = node[inner]
+            above = fractions[inner, self.axis[own]] > self.cut[own]
+            node[inner] = self.child[own] + np.where(above, self.step[own], 0)
+        return self.place[node]
 
 
 def merged_enclosure(parts: list[Enclosure], chosen: list[np.ndarray]) -> Enclosure:

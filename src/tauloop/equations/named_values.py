@@ -13,8 +13,10 @@ from tauloop.common.options import by_label, pairs
 from tauloop.equations.ports import Port, checked
 from tauloop.mechanism.description.units import (
     ANGLE,
+    FORCE,
     LENGTH,
     ONE,
+    TORQUE,
     Dimension,
     UnitError,
     interval,
@@ -218,10 +220,26 @@ def ranges_of(
     Raises:
         InputError: the text cannot be read; all problems are listed at once.
     """
+    return _ranges_in(text, where, "x=-0.4:0.4", LENGTH, ANGLE, ONE)
+
+
+def wrenches_of(text: str | Iterable[str] | None) -> dict[str, tuple[float, float]]:
+    """Return ranges of forces and moments by name from texts such as ``fz=-100:0,mx=-1:1 N m``.
+
+    Raises:
+        InputError: all problems at once.
+    """
+    return _ranges_in(text, "wrenches", "fz=-100:0", FORCE, TORQUE, ONE)
+
+
+def _ranges_in(
+    text: str | Iterable[str] | None, where: str, example: str, *wanted: Dimension
+) -> dict[str, tuple[float, float]]:
+    """Return ranges of wanted dimensions by name."""
     problems, ranges = Problems(), dict[str, tuple[float, float]]()
-    for name, limits in pairs(where, text, problems, "x=-0.4:0.4").items():
+    for name, limits in pairs(where, text, problems, example).items():
         try:
-            ends = interval(limits, ":", LENGTH, ANGLE, ONE, is_si=True)
+            ends = interval(limits, ":", *wanted, is_si=True)
         except UnitError as error:
             problems.add(where, f"{name}: {error.what}", error.remedy)
         else:

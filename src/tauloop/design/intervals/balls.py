@@ -187,6 +187,16 @@ class BallMatrix:
             [[_dot(row, column) for column in columns] for row in self.rows], self.n_symbols
         )
 
+    def plus(self, other: BallMatrix) -> BallMatrix:
+        """Return the sum."""
+        return BallMatrix(
+            [
+                [a + b for a, b in zip(row, line, strict=True)]
+                for row, line in zip(self.rows, other.rows, strict=True)
+            ],
+            self.n_symbols,
+        )
+
     def multiplied(self, left: Sequence[Sequence[float]]) -> BallMatrix:
         """Return the product of numbers with the matrix."""
         columns = list(zip(*self.rows, strict=True))
@@ -205,6 +215,43 @@ def _dot(forms: Sequence[BallForm], factors: Sequence[Entry]) -> Entry:
         if isinstance(y, BallForm) or y != 0.0:
             total = x * y + total
     return total
+
+
+def near_inverse_product(near_one: BallMatrix, Q: BallMatrix) -> BallMatrix | None:
+    """Return (I + D)^-1 Q for a matrix I + D near one; None where it is too far from one.
+
+    (I + D)^-1 Q = Q - D Q + R with |R| <= D^2 (I - |D|)^-1 |Q|, entry by entry.
+    """
+    n, columns = len(near_one.rows), len(Q.rows[0])
+    D = BallMatrix(
+        [[near_one.rows[i][j] - (1.0 if i == j else 0.0) for j in range(n)] for i in range(n)],
+        Q.n_symbols,
+    )
+    size = [[x.largest() for x in row] for row in D.rows]
+    norm = max(sum(row, arb(0)).upper() for row in size)
+    if not norm < 0.95:
+        return None
+    largest = [[x.largest() for x in row] for row in Q.rows]
+    second = _times(size, _times(size, largest))
+    tail = [max(row[j].upper() for row in second) * norm / (1 - norm) for j in range(columns)]
+    DQ = D.times(Q).rows
+    rows: list[list[Entry]] = []
+    for i in range(n):
+        first_order = [Q.rows[i][j] - DQ[i][j] for j in range(columns)]
+        rows.append([_wider(x, second[i][j] + tail[j]) for j, x in enumerate(first_order)])
+    return BallMatrix(rows, Q.n_symbols)
+
+
+def _times(A: list[list[arb]], B: list[list[arb]]) -> list[list[arb]]:
+    columns = list(zip(*B, strict=True))
+    return [
+        [sum((a * b for a, b in zip(row, column, strict=True)), arb(0)) for column in columns]
+        for row in A
+    ]
+
+
+def _wider(x: BallForm, by: arb) -> BallForm:
+    return BallForm(x.c, x.g, x.e + by)
 
 
 def lower_square(W: BallMatrix) -> BallMatrix:

@@ -58,6 +58,11 @@ class Matrix:
         chosen = list(columns)
         return Matrix(self.rows[..., chosen], self.size[..., chosen])
 
+    def chosen_rows(self, rows: Sequence[int]) -> Matrix:
+        """Return some rows."""
+        chosen = list(rows)
+        return Matrix(self.rows[..., chosen, :], self.size[..., chosen, :])
+
     def largest(self) -> np.ndarray:
         """Return upper bounds (N, r, s) of the absolute values."""
         return (np.abs(self.rows[0]) + self.size) * INFLATION
@@ -105,6 +110,14 @@ def added(left: Matrix, right: Matrix, sign: float = 1.0) -> Matrix:
     rows = left.rows + sign * right.rows
     rows[-1] = left.rows[-1] + right.rows[-1]
     rows[-1] += 2.0 * ROUNDING * (np.abs(rows[0]) + left.size + right.size)
+    return matrix(rows)
+
+
+def shifted(x: Matrix, by: np.ndarray) -> Matrix:
+    """Return matrices of forms plus numbers (r, s) or (N, r, s)."""
+    rows = x.rows.copy()
+    rows[0] += by
+    rows[-1] += ROUNDING * (np.abs(rows[0]) + np.abs(by) + x.size)
     return matrix(rows)
 
 

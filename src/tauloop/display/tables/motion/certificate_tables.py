@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from tauloop.design.certificate import ProofClaims
 from tauloop.design.certification import CertificateCheck, Certification
 from tauloop.display.pieces import Printed, Table
 from tauloop.display.tables import doubts, table
@@ -11,7 +12,10 @@ from tauloop.display.tables import doubts, table
 
 def certificate_tables(result: Certification) -> Iterator[Printed]:
     """Yield the box, the proved distances, and a pose that violates a claim."""
-    yield _box(f"Box of {result.model.mechanism.name}: {result.verdict}", result.ranges)
+    shape = "Cylinder" if result.claims.round else "Box"
+    yield _box(f"{shape} of {result.model.mechanism.name}: {result.verdict}", result.ranges)
+    if result.verdict == "proved":
+        yield from _proved_claims(result.claims)
     if result.options.largest and result.verdict == "proved":
         yield f"largest proved scale of the given ranges about their middles: {result.scale:.3g}"
     if result.measures:
@@ -35,6 +39,23 @@ def certificate_tables(result: Certification) -> Iterator[Printed]:
     if result.assumed:
         yield f"taken as redundant, as they are at exact dimensions: {len(result.assumed)} loop equations"
     yield from doubts(result)
+
+
+def _proved_claims(claims: ProofClaims) -> Iterator[str]:
+    """Yield what is proved besides distances from singularities."""
+    if claims.round:
+        axes = ", ".join(name.rpartition(".")[2] for name in claims.round)
+        yield f"the ranges of {axes} are diameters"
+    if claims.clearance or claims.radii:
+        surfaces = "surfaces" if claims.radii else "center lines"
+        yield f"proved: {surfaces} of rods are more than {claims.clearance:.4g} m apart"
+    if claims.cone is not None or claims.cones:
+        yield "proved: rods and joints stay within their cones"
+    if claims.forces:
+        wrench = " with every wrench of the ranges" if claims.wrench else ""
+        yield f"proved: forces and tensions at rest{wrench} stay within the limits of the file"
+    if claims.limits:
+        yield "proved: errors of the tool by encoders, to first order, stay within the limits"
 
 
 def certificate_check_tables(result: CertificateCheck) -> Iterator[Printed]:

@@ -1,0 +1,227 @@
+"""Limits of forces at rest and of errors by encoders, and force distributions within limits.
+
+With the velocities v = G v_i of a pose and the actuator velocities A v, the forces u of the actuators
+satisfy Q^T u = G^T (tau - J^T w), Q = A G, where tau are the forces at rest (gravity and springs), J
+the Jacobian of the tool and w the wrench on it. Errors e of the actuators move the tool by J G Q^-1 e.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import ReprMixin
+from tauloop.design.certificate import ProofClaims
+from tauloop.design.problem import PoseProblem
+
+#: Directions of errors of the tool.
+ERROR_DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
+#: Reserves that force distributions keep from their limits, as fractions of the range, largest first.
+RESERVES = (0.25, 0.1, 0.03, 0.003)
+#: Projections on balance and limits in turn.
+PROJECTIONS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadLimits(ReprMixin):
+    """Limits of forces at rest, and of errors of the tool by errors of the actuators.
+
+    Attributes:
+        quantities: names of the r limited forces: of motors, and tensions of cables.
+        by_force: (r, n_u) of each quantity, per actuator force.
+        by_load: (r, m + n) of each quantity, per force at rest free of units.
+        lower, upper: limits (r,) of the quantities, N or N m; infinite where there is none.
+        wrenches: (7, V) one, then minus a wrench at the tool: the corners of its range.
+        errors: limits (6,) of errors of the tool, m and rad; infinite where there is none.
+        encoders: errors (n_u,) of the actuators, rad or m.
+    """
+
+    quantities: tuple[str, ...]
+    by_force: np.ndarray
+    by_load: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    wrenches: np.ndarray
+    errors: np.ndarray
+    encoders: np.ndarray
+
+
+def load_limits(problem: PoseProblem, claims: ProofClaims) -> LoadLimits | None:
+    """Return the limits that claims state; None without claims on forces and errors.
+
+    Raises:
+        InputError: there are no limits, or the machine has something that proofs do not cover.
+    """
+    if not (claims.forces or claims.limits):
+        return None
+    n_u, m = len(problem.drives), len(problem.axes)
+    if claims.limits and n_u != m:
+        what = f"{n_u} actuators drive {m} freedoms: errors of single actuators strain the machine"
+        raise InputError.of("limits", what, "leave them out for redundant machines")
+    names = [actuator.name for actuator in problem.model.mechanism.actuators]
+    rows = _force_rows(problem) if claims.forces else []
+    by_force = np.array([row.by_force for row in rows]).reshape(len(rows), n_u)
+    if n_u > m and ((by_force != 0.0).sum(axis=1) != 1).any():
+        what = "several motors act on one cable, or none does"
+        raise InputError.of("forces", what, "give each cable its own winch")
+    return LoadLimits(
+        quantities=tuple(row.name for row in rows),
+        by_force=by_force,
+        by_load=np.array([row.by_load for row in rows]).reshape(len(rows), problem.drives.shape[1]),
+        lower=np.array([row.lower for row in rows]),
+        upper=np.array([row.upper for row in rows]),
+        wrenches=_corner_wrenches(claims.wrench),
+        errors=np.array([claims.limits.get(name, np.inf) for name in ERROR_DIRECTIONS]),
+        encoders=np.array([claims.encoders.get(name, 0.0) for name in names]),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ForceRow:
+    """One limited force: its name, its coefficients, and its range."""
+
+    name: str
+    by_force: np.ndarray
+    by_load: np.ndarray
+    lower: float
+    upper: float
+
+
+def _force_rows(problem: PoseProblem) -> list[_ForceRow]:
+    """Return the limited forces of motors, and tensions T = tau - A^T u of cables.
+
+    Raises:
+        InputError: there is none, or a cable has a fixed length.
+    """
+    mechanism = problem.model.mechanism
+    n_u, n_c = problem.drives.shape
+    rows = []
+    for i, actuator in enumerate(mechanism.actuators):
+        if np.isfinite(actuator.force):
+            unit = np.eye(n_u)[i]
+            force = actuator.force
+            rows.append(
+                _ForceRow(
+                    name=f"{actuator.name}: force",
+                    by_force=unit,
+                    by_load=np.zeros(n_c),
+                    lower=-force,
+                    upper=force,
+                )
+            )
+    for name, tension in mechanism.cables.items():
+        if name not in problem.velocity_names:
+            what = f"{name} is a cable of fixed length, whose tension proofs do not cover"
+            raise InputError.of("forces", what, "describe it as `telescopic` with a winch")
+        column = problem.velocity_names.index(name)
+        scale = problem.velocity_scale[column]
+        rows.append(
+            _ForceRow(
+                name=f"{name}: tension",
+                by_force=-problem.drives[:, column] / scale,
+                by_load=np.eye(n_c)[column] / scale,
+                lower=tension.least,
+                upper=tension.greatest,
+            )
+        )
+    if not rows:
+        what = "no actuator states its largest force, and no cable its tension"
+        raise InputError.of("forces", what, "state `force` of the actuators in the file")
+    return rows
+
+
+def _corner_wrenches(ranges: tuple[tuple[float, float], ...]) -> np.ndarray:
+    """Return one and minus the corners of the ranges of a wrench, as columns (7, V)."""
+    ends = [dict.fromkeys(map(float, pair)) for pair in ranges] or [{0.0: None}] * 6
+    corners = np.array(list(itertools.product(*ends)))
+    return np.concatenate([np.ones((1, len(corners))), -corners.T])
+
+
+def force_ranges(limits: LoadLimits, loads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ranges (N, n_u) of actuator forces within the limits; for own winches only.
+
+    Args:
+        limits: the limits.
+        loads: forces at rest (N, m + n).
+    """
+    shape = (len(loads), limits.by_force.shape[1])
+    lower, upper = np.full(shape, -np.inf), np.full(shape, np.inf)
+    offsets = loads @ limits.by_load.T
+    for r, row in enumerate(limits.by_force):
+        i = int(np.flatnonzero(row)[0])
+        ends = np.stack([limits.lower[r] - offsets[:, r], limits.upper[r] - offsets[:, r]]) / row[i]
+        lower[:, i] = np.maximum(lower[:, i], ends.min(axis=0))
+        upper[:, i] = np.minimum(upper[:, i], ends.max(axis=0))
+    return lower, upper
+
+
+def distribution(
+    balance: np.ndarray, needed: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> np.ndarray:
+    """Return forces (N, n_u, V) with Q^T u = h that are far from their limits, if there are such.
+
+    Projections on the balance and on the limits with a reserve follow in turn; of all reserves,
+    the forces that are farthest from their limits are taken.
+
+    Args:
+        balance: Q^T (N, m, n_u).
+        needed: h (N, m, V).
+        lower, upper: limits (N, n_u).
+
+    Source: Cheney and Goldstein 1959, Proximity maps for convex sets (alternating projections).
+    """
+    B = np.linalg.pinv(np.where(np.isfinite(balance), balance, 0.0))
+    low, high = lower[:, :, None], upper[:, :, None]
+    width = np.where(np.isfinite(high - low), high - low, np.abs(np.where(low > -np.inf, low, 1.0)))
+    best = B @ needed
+    for reserve in RESERVES:
+        first, last = low + reserve * width, high - reserve * width
+        u = np.clip(np.zeros_like(best), first, last)
+        for _ in range(PROJECTIONS):
+            u = u + B @ (needed - balance @ u)
+            u = np.clip(u, first, last)
+        u = u + B @ (needed - balance @ u)
+        better = _room(u, low, high) > _room(best, low, high)
+        best = np.where(better[:, None, :], u, best)
+    return np.asarray(best)
+
+
+def _room(u: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the least distance (N, V) of forces from their limits."""
+    return np.asarray(np.minimum(u - low, high - u).min(axis=1))
+
+
+def separation(
+    balance: np.ndarray, needed: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Return the largest distance of balanced forces from their limits, and the multipliers (m,).
+
+    Where the distance is negative, no forces within the limits balance the load, and the multipliers
+    y show it: y^T h exceeds y^T Q^T u for all forces u within the limits.
+
+    Args:
+        balance: Q^T (m, n_u).
+        needed: h (m,).
+        lower, upper: limits (n_u,).
+    """
+    from scipy.optimize import linprog
+
+    m, n_u = balance.shape
+    above, below = np.isfinite(lower), np.isfinite(upper)
+    eye = np.eye(n_u)
+    rows = np.concatenate([-eye[above], eye[below]])
+    sides = np.concatenate([-lower[above], upper[below]])
+    solution = linprog(
+        np.append(np.zeros(n_u), -1.0),
+        A_ub=np.hstack([rows, np.ones((len(rows), 1))]),
+        b_ub=sides,
+        A_eq=np.hstack([balance, np.zeros((m, 1))]),
+        b_eq=needed,
+        bounds=[(None, None)] * n_u + [(None, float(np.abs(sides).max(initial=1.0)))],
+    )
+    if solution.x is None:
+        return np.inf, np.zeros(m)
+    return float(solution.x[-1]), np.asarray(solution.eqlin.marginals)
