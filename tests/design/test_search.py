@@ -250,6 +250,37 @@ def test_a_bad_region_below_5_mm_is_refuted(tmp_path: Path) -> None:
     assert np.hypot(counterexample.pose[0] - x, counterexample.pose[1] - y) < 0.0025
 
 
+def test_a_bad_region_of_a_printer_is_refuted_in_a_second(tmp_path: Path) -> None:
+    """A carriage is at its stop only within 2.4 mm of the point where its arms hang straight down."""
+    text = (SHIPPED / "linear_delta.yaml").read_text(encoding="utf-8")
+    top, gap, arm = 0.12, 8e-6, 0.34
+    stop = 0.333 + np.sqrt(arm**2 - 0.172**2) - top - arm + gap
+    assert "limits: {drawing: [0 mm, 450 mm]}" in text
+    path = tmp_path / "printer.yaml"
+    path.write_text(
+        text.replace("limits: {drawing: [0 mm, 450 mm]}", f"limits: [{stop:.12f} m, 450 mm]")
+    )
+    ranges = {"x": (-0.03, 0.02), "y": (0.15, 0.19), "z": (0.09, top)}
+    angles = np.radians([210, 330, 90])
+    towers = 0.172 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+    def carriages(x: np.ndarray) -> np.ndarray:
+        across = np.linalg.norm(x[:, None, :2] - towers, axis=2)
+        return 0.333 + np.sqrt(arm**2 - 0.172**2) - x[:, 2:] - np.sqrt(arm**2 - across**2)
+
+    corners = np.array(list(itertools.product(*ranges.values())))
+    center = np.array([[np.mean(ends) for ends in ranges.values()]])
+    assert carriages(np.concatenate([corners, center])).min() > stop
+    result = certified(str(path), ranges)
+    counterexample = result.counterexample
+    assert counterexample is not None
+    assert counterexample.claim == "tower3.slide: lower limit"
+    assert np.hypot(counterexample.pose[0], counterexample.pose[1] - 0.172) < 0.0025
+    excess = carriages(counterexample.pose[None]).min() - stop
+    assert excess == pytest.approx(counterexample.excess, abs=1e-10)
+    assert result.duration < 1.0
+
+
 def test_coverage_is_exact() -> None:
     level = np.array([[1, 0], [1, 1], [1, 1]])
     index = np.array([[0, 0], [1, 0], [1, 1]])
