@@ -117,6 +117,31 @@ class FirstOrder:
     mismatch: Array
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ErrorExpressions:
+    """The equations as expressions of coordinates and errors.
+
+    Attributes:
+        q, errors: symbols.
+        f: loops and actuator positions.
+        place, rotation: of the tool center point.
+        n_v: number of velocities.
+        q_of_v: index of the coordinate of each velocity; -1 for none.
+        quaternions: index of the first coordinate and of the first velocity of each quaternion.
+        is_angular: whether each velocity is a rotation (n_v,).
+    """
+
+    q: ca.SX
+    errors: ca.SX
+    f: ca.SX
+    place: ca.SX
+    rotation: ca.SX
+    n_v: int
+    q_of_v: tuple[int, ...]
+    quaternions: tuple[tuple[int, int], ...]
+    is_angular: np.ndarray
+
+
 class ErrorEquations:
     """Loops, encoders and tool as functions of coordinates and errors.
 
@@ -126,6 +151,8 @@ class ErrorEquations:
     Attributes:
         assembly: how the loops close.
         count: number of errors.
+        expressions: the equations as expressions.
+        held: velocities that errors leave at zero: locked and passive ones.
     """
 
     def __init__(self, model: Model, parts: PartParameters, joints: Sequence[str]) -> None:
@@ -159,6 +186,17 @@ class ErrorEquations:
         tool = mechanism.platform.tool
         place = motion.point(tool).p
         R = motion.bodies[tool.body].R @ motion.values.rotation(tool.turns)
+        self.expressions = ErrorExpressions(
+            q=motion.q,
+            errors=errors,
+            f=f,
+            place=place,
+            rotation=R,
+            n_v=shape.n_v,
+            q_of_v=tuple(shape.q_of_v),
+            quaternions=tuple(shape.quaternions),
+            is_angular=np.array(shape.angular, dtype=bool),
+        )
         rates = coordinate_rates(shape, motion.q)
         arguments = [motion.q, errors]
         self._value = _function("value", arguments, [f, place, ca.vec(R)])
@@ -171,6 +209,7 @@ class ErrorEquations:
         self._rate = _function("rate", arguments, [ca.vec(output) for output in outputs])
         self._shapes = [output.shape for output in outputs]
         self._held = list(assembly.locked)
+        self.held = frozenset({*assembly.locked, *assembly.passive})
 
     def value(self, q: Array, errors: Array) -> tuple[Array, Array, Array]:
         """Return loops and actuator positions (N, m), tool center points (N, 3) and rotations (N, 3, 3)."""

@@ -11,10 +11,11 @@ import numpy as np
 from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
-from tauloop.common.options import Options, option
+from tauloop.common.options import Options, listed, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
+from tauloop.design.tolerances.error_bounds import second_order_bounds
 from tauloop.design.tolerances.error_equations import (
     Array,
     ErrorEquations,
@@ -103,7 +104,7 @@ class ToleranceMapOptions(Options):
     wrench: str | Mapping[str, str | float] | tuple[float, ...] | None = option(
         None, read=str, metavar="VALUES"
     )
-    common: tuple[str, ...] = option((), metavar="NAMES")
+    common: tuple[str, ...] = option((), read=listed, metavar="NAMES")
     samples: int = option(DEFAULT_POSES, least=1, most=1_000_000)
     seed: int = option(0, least=0)
 
@@ -131,6 +132,8 @@ class ToleranceMap(Result):
         worst_angle: (N,) the same for its rotation, rad.
         second_order: (N, 6) difference of the exact error from the first-order one, at the errors
             that are worst in each direction, m and rad.
+        remainder: (N, 6) proved bound of this difference for parameters, encoders and clearances, at
+            any errors within their tolerances; NaN where none is proved.
         notes: assumptions about this machine.
     """
 
@@ -148,7 +151,17 @@ class ToleranceMap(Result):
     worst_distance: np.ndarray = field(metadata=json_keys("worst_distance_m"))
     worst_angle: np.ndarray = field(metadata=json_keys("worst_angle_rad"))
     second_order: np.ndarray
+    remainder: np.ndarray = field(metadata=json_keys(nullable=True))
     notes: tuple[str, ...]
+
+    @property
+    def proved_worst(self) -> np.ndarray:
+        """Largest error (N, 6) in each direction with all terms: no machine exceeds it, m and rad.
+
+        It covers parameters, encoders and clearances; those of heat and loads count to first order.
+        NaN where no bound is proved.
+        """
+        return np.asarray(self.worst + self.remainder)
 
     @property
     @in_json()
@@ -171,7 +184,7 @@ class ToleranceMap(Result):
         port = self.model.platform.ports.position
         yield from columns("position", port.columns, port.units, self.platform, over)
         units = ("m",) * 3 + ("rad",) * 3
-        for name in ("worst", "root_sum_square", "second_order"):
+        for name in ("worst", "root_sum_square", "second_order", "remainder"):
             yield from columns(name, DIRECTIONS, units, getattr(self, name), over)
         yield Variable(name="worst_distance", values=self.worst_distance, unit="m", over=over)
         yield Variable(name="worst_angle", values=self.worst_angle, unit="rad", over=over)
@@ -189,7 +202,8 @@ def tolerance_map(
     With the equations f(q, e) = 0 of loops and encoders, the tool's twist by errors e is
     S e, S = T_e - T_v f_v⁻¹ f_e. The worst error along d is Σ |d·sᵢ| tᵢ over errors in ±tᵢ, plus
     Σ r ‖Sᵀ d‖ over joint centers in balls of radius r. `second_order` compares it with Newton's
-    solution of the machine with these errors: a measure, not a proof.
+    solution of the machine with these errors: a measure. `remainder` bounds the difference by
+    interval arithmetic for all errors within the tolerances: a proof.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -208,14 +222,8 @@ def tolerance_map(
         ('arm_length@leg1', 'arm_length@leg2', 'arm_length@leg3')
     """
     model, options = modeled(machine), options or ToleranceMapOptions()
-    reached: tuple[Diagnostic, ...] = ()
-    if poses is None:
-        generator = np.random.default_rng(options.seed)
-        q = np.asarray(random_states(model, options.samples, generator).q)
-    else:
-        q, reached = machine_coordinates(model, poses)
-    stated = _stated(model.assembly.mechanism, model, options)
-    equations = ErrorEquations(model, stated.parts, tuple(stated.clearances))
+    q, reached = map_coordinates(model, poses, options)
+    stated, equations = error_sources(model, options)
     first = equations.first_order(q)
     geometric = _geometric_groups(stated, first)
     groups = (*geometric, *_elastic_groups(model, q, options))
@@ -224,6 +232,7 @@ def tolerance_map(
     tolerances = np.concatenate([group.tolerances for group in stated_groups])
     distance, angle = worst_sizes(groups)
     second = second_order(equations, first, q, geometric)
+    remainder = _remainder(equations, stated, q, first)
     worst = contributions.sum(axis=2)
     _, place, _ = equations.value(q, np.zeros((len(q), equations.count)))
     return ToleranceMap(
@@ -241,9 +250,14 @@ def tolerance_map(
         worst_distance=distance,
         worst_angle=angle,
         second_order=second.twist,
+        remainder=remainder,
         notes=tuple(_notes(model, equations, q)),
         diagnostics=(
             *_diagnostics(model, stated, first, worst, second),
+            diagnostic(
+                "poses without a proved bound of the errors",
+                int(np.isnan(remainder).any(axis=1).sum()),
+            ),
             *reached,
             *omission_diagnostics(model.mechanism),
         ),
@@ -254,8 +268,34 @@ def tolerance_map(
     )
 
 
+def map_coordinates(
+    model: Model, poses: PoseInput, options: ToleranceMapOptions
+) -> tuple[Array, tuple[Diagnostic, ...]]:
+    """Return the coordinates (N, n_q) of poses, or of random ones, and their diagnostics.
+
+    Raises:
+        PoseError: a pose is out of reach or singular.
+    """
+    if poses is not None:
+        return machine_coordinates(model, poses)
+    generator = np.random.default_rng(options.seed)
+    return np.asarray(random_states(model, options.samples, generator).q), ()
+
+
+def error_sources(
+    model: Model, options: ToleranceMapOptions
+) -> tuple[StatedTolerances, ErrorEquations]:
+    """Return the tolerances of geometric sources of error, and the machine with these errors.
+
+    Raises:
+        InputError: no tolerance is given, or a name, unit or value is wrong.
+    """
+    stated = _stated(model.assembly.mechanism, model, options)
+    return stated, ErrorEquations(model, stated.parts, tuple(stated.clearances))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _StatedTolerances:
+class StatedTolerances:
     """Tolerances by name, SI.
 
     Attributes:
@@ -275,7 +315,7 @@ class _StatedTolerances:
     clearances: Mapping[str, float]
 
 
-def _stated(mechanism: Mechanism, model: Model, options: ToleranceMapOptions) -> _StatedTolerances:
+def _stated(mechanism: Mechanism, model: Model, options: ToleranceMapOptions) -> StatedTolerances:
     """Return the tolerances by name.
 
     Raises:
@@ -304,7 +344,7 @@ def _stated(mechanism: Mechanism, model: Model, options: ToleranceMapOptions) ->
     is_common = {name for name in names for pattern in options.common if fnmatchcase(name, pattern)}
     parts = part_parameters(mechanism, tuple(parameters), is_common)
     units = {candidate.name: candidate.unit for candidate in candidates}
-    return _StatedTolerances(
+    return StatedTolerances(
         parts=parts,
         parameters=np.array([parameters[owner] for owner in parts.owners.values()], dtype=float),
         parameter_units=tuple(units[owner] for owner in parts.owners.values()),
@@ -314,7 +354,7 @@ def _stated(mechanism: Mechanism, model: Model, options: ToleranceMapOptions) ->
     )
 
 
-def _geometric_groups(stated: _StatedTolerances, first: FirstOrder) -> tuple[ErrorGroup, ...]:
+def _geometric_groups(stated: StatedTolerances, first: FirstOrder) -> tuple[ErrorGroup, ...]:
     """Return the errors of parameters, encoders and joint centers, in the order of the equations."""
     count, motors = len(stated.parts.owners), len(stated.encoders)
     in_parameters = first.twist[:, :, :count]
@@ -345,6 +385,24 @@ def _geometric_groups(stated: _StatedTolerances, first: FirstOrder) -> tuple[Err
             effects=np.swapaxes(vectors, 1, 2),
         ),
     )
+
+
+def _remainder(
+    equations: ErrorEquations, stated: StatedTolerances, q: Array, first: FirstOrder
+) -> Array:
+    """Return the proved bounds (N, 6) of what first order leaves out; NaN where there is none."""
+    errors = np.concatenate(
+        [
+            stated.parameters,
+            [*stated.encoders.values()],
+            np.repeat([*stated.clearances.values()], 3),
+        ]
+    )
+    none = np.full((len(q), 6), np.nan)
+    if first.mismatch.size:
+        return none  # redundant loops: these errors deform parts, which rigid equations leave out
+    bounds = second_order_bounds(equations, q, errors, first.twist)
+    return none if bounds is None else bounds
 
 
 def _elastic_groups(model: Model, q: Array, options: ToleranceMapOptions) -> Iterator[ErrorGroup]:
@@ -383,7 +441,7 @@ def _notes(model: Model, equations: ErrorEquations, q: Array) -> Iterator[str]:
 
 def _diagnostics(
     model: Model,
-    stated: _StatedTolerances,
+    stated: StatedTolerances,
     first: FirstOrder,
     worst: Array,
     second: SecondOrder,

@@ -31,13 +31,12 @@ def _directions_table(result: ToleranceMap) -> Printed:
     rows: list[tuple[object, ...]] = []
     for k, direction in enumerate(DIRECTIONS):
         unit = "um" if k < 3 else "urad"
-        worst, likely, second = (
-            1e6 * float(values[:, k].max())
-            for values in (result.worst, result.root_sum_square, result.second_order)
-        )
-        rows.append((direction, worst, likely, second, unit))
-    rows.append(("distance", 1e6 * float(result.worst_distance.max()), None, None, "um"))
-    rows.append(("angle", 1e6 * float(result.worst_angle.max()), None, None, "urad"))
+        columns = (result.worst, result.root_sum_square, result.second_order, result.remainder)
+        values = [1e6 * float(column[:, k].max()) for column in columns]
+        bound = None if np.isnan(values[-1]) else values[-1]
+        rows.append((direction, *values[:3], bound, unit))
+    rows.append(("distance", 1e6 * float(result.worst_distance.max()), None, None, None, "um"))
+    rows.append(("angle", 1e6 * float(result.worst_angle.max()), None, None, None, "urad"))
     count = len(result.tool)
     poses = f"{count} poses" if count > 1 else "1 pose"
     return table(
@@ -46,6 +45,7 @@ def _directions_table(result: ToleranceMap) -> Printed:
         ("worst case", ".4g"),
         ("root of squares", ".4g"),
         ("second order", ".2g"),
+        ("its proved bound", ".2g"),
         "unit",
         rows=rows,
     )
