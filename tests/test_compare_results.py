@@ -28,6 +28,7 @@ NEW = {
     "design certify",
     "design motors",
     "design synthesize",
+    "design tolerances",
     "export transmission",
     "log describe",
     "run stream",

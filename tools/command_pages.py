@@ -77,7 +77,7 @@ EXPLAINING_PAGES = {
     "elastic-machines.md": "stiffness, vibration, accuracy thermal, accuracy compliance, "
     "accuracy compensate, "
     "accuracy compensation-table, export compensation",
-    "how-to/tolerances.md": "accuracy tolerances",
+    "how-to/tolerances.md": "accuracy tolerances, design tolerances",
     "how-to/prove-a-workspace.md": "design certify",
     "how-to/from-a-task-to-a-machine.md": "design synthesize",
     "workspace.md": "workspace",

@@ -342,6 +342,10 @@ COMMANDS = {
         *("accuracy", "tolerances", "five_bar", "--tolerances", "*=0.1mm", "--samples", "5"),
         *("--out", "{out}/tolerances.json"),
     ),
+    "grades": (
+        *("design", "tolerances", "delta", "--tolerances", "*_length=0.1mm", "--samples", "5"),
+        *("--limits", "z=0.3mm", "--out", "{out}/grades.json"),
+    ),
     "play": (
         "accuracy",
         "backlash",

@@ -339,6 +339,15 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             "delta", {"z": -0.5}, tolerances={"arm_length": 5e-5}, common=("arm_length",)
         )
     ),
+    "design tolerances delta --pose z=-0.5 --tolerances *_length=0.05mm --limits z=0.2mm --grades 7,8": lambda _: (
+        tl.allocate_tolerances(
+            "delta",
+            {"z": -0.5},
+            tolerances={"*_length": 5e-5},
+            limits={"z": 2e-4},
+            grades=(7, 8),
+        )
+    ),
     "accuracy backlash gantry_tau_3dof --backlash track1.motor=20um": lambda _: tl.backlash_map(
         tl.load("gantry_tau_3dof"), tl.BacklashOptions(backlash={"track1.motor": 1e-6 * 20})
     ),
@@ -393,6 +402,7 @@ QUICK |= {
     "stiffness",
     "vibration",
     "accuracy tolerances",
+    "design tolerances",
     "accuracy thermal",
     "accuracy compliance",
     "env schema",

@@ -45,6 +45,9 @@ WORDS = {
     ),
     "accuracy backlash": ("{machine}", "--ranges", "x=-0.01:0.01,y=0.41:0.43"),
     "accuracy tolerances": ("{machine}", "--tolerances", "link_length=0.1mm", "--pose", "x=0"),
+    "design tolerances": (
+        *("{machine}", "--tolerances", "link_length=0.1mm", "--limits", "x=1mm", "--pose", "x=0"),
+    ),
 }
 #: The other commands, and why they have no such option.
 WITHOUT = {

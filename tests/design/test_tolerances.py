@@ -9,13 +9,20 @@ import pytest
 
 import tauloop as tl
 from tauloop.common.errors import InputError
-from tauloop.design.tolerances.allocation import continuous_allocation, graded_allocation
+from tauloop.design.tolerances.allocation_programs import (
+    continuous_allocation,
+    graded_allocation,
+)
 from tauloop.design.tolerances.worst_case import COVERING_COSINE, farthest
 
 #: Central differences of the forward kinematics, whose loops close to about 1e-13 m.
 DIFFERENCES = 2e-6
 #: Rounding of the same sum in another order.
 ROUNDING = 1e-10
+#: Standard deviation of a standard deviation of 20 000 samples, five times.
+SAMPLED = 0.025
+#: Newton's solution of a machine with errors, m.
+NEWTON = 1e-12
 #: Optimality of the dual problem's solution.
 OPTIMUM = 1e-6
 
@@ -96,6 +103,66 @@ def test_random_machines_are_inside_the_worst_case(name: str) -> None:
         assert (np.abs(moved) <= allowed).all()
         slack = 1.5 * np.linalg.norm(result.second_order[pose, :3])
         assert np.linalg.norm(moved, axis=1).max() <= result.worst_distance[pose] + slack
+
+
+@pytest.mark.parametrize("name", ["delta", "hexapod", "linear_delta", "rcid", "gantry_tau_5dof"])
+def test_random_machines_are_inside_the_proved_bound(name: str) -> None:
+    """Newton's solutions of 1 000 machines, at corners and inside; without any slack but rounding."""
+    from tauloop.design.tolerances.error_equations import ErrorEquations, part_parameters
+
+    model = tl.Model(name)
+    result = tl.tolerance_map(model, tolerances={"*": "0.3 mm"}, samples=2)
+    names = tuple(dict.fromkeys(source.partition("@")[0] for source in result.sources))
+    equations = ErrorEquations(model, part_parameters(model.assembly.mechanism, names), ())
+    q = np.asarray(model.inverse_kinematics(result.platform).q)
+    first = equations.first_order(q)
+    generator = np.random.default_rng(6)
+    corners = generator.choice([-1.0, 1.0], (500, equations.count))
+    shares = np.concatenate([corners, generator.uniform(-1.0, 1.0, (500, equations.count))])
+    limits = np.zeros(equations.count)  # the last ones are errors of encoders
+    limits[: len(result.tolerances)] = result.tolerances
+    for pose in range(len(q)):
+        for axis in range(3):  # the corners that are worst to first order, too
+            shares[2 * axis] = np.sign(first.twist[pose, axis])
+            shares[2 * axis + 1] = -shares[2 * axis]
+        errors = shares * limits
+        start = np.tile(q[pose], (len(errors), 1))
+        place, _, _ = equations.displaced(start, errors @ first.velocities[pose].T, errors)
+        moved = np.abs(place - result.tool[pose])
+        assert (moved <= result.proved_worst[pose, :3] + NEWTON).all()
+        linear = errors @ first.twist[pose, :3].T
+        beyond = np.abs(place - result.tool[pose] - linear)
+        assert (beyond <= result.remainder[pose, :3] + NEWTON).all()
+
+
+def test_the_proved_bound_is_near_first_order_for_small_tolerances() -> None:
+    for name in MACHINES[2:]:
+        result = tl.tolerance_map(name, tolerances={"*": "10 um"}, samples=4)
+        share = result.remainder[:, :3] / np.maximum(result.worst[:, :3], 1e-12)
+        assert share.max() < 0.01, name
+
+
+def test_the_remainder_of_a_crank_is_its_curvature() -> None:
+    """One arm that an encoder turns by e: 1 - cos e across, at most e^2 / 2 of its length."""
+    text = """
+format: tauloop-machine/1
+name: crank
+provenance: {status: chosen, source: test}
+gravity: [0, 0, -9.81 m/s^2]
+parameters: {reach: 0.5 m}
+bodies: {arm: {mass: 1 kg}}
+joints:
+  turn: {type: revolute, axis: z, parent: base, child: arm, reference: 0 deg}
+actuators: {motor: {on: turn, force: 1 N m}}
+platform: {body: arm, tool: {at: [reach, 0, 0]}, independent: [turn]}
+"""
+    angle = 0.01
+    result = tl.tolerance_map(tl.loads(text), np.zeros((1, 1)), encoders={"motor": angle})
+    sagitta = 0.5 * (1.0 - np.cos(angle))
+    assert result.worst[0, :2] == pytest.approx([0.0, 0.5 * angle], abs=1e-15)
+    assert sagitta <= result.remainder[0, 0] <= 1.01 * sagitta
+    assert 0.5 * (angle - np.sin(angle)) <= result.remainder[0, 1] < 0.5 * angle**2
+    assert result.remainder[0, 5] < angle**3
 
 
 def test_second_order_part_vanishes_with_the_tolerances() -> None:
@@ -251,6 +318,92 @@ def test_wide_tolerances_that_are_chosen_are_doubtful() -> None:
     )
     assert chosen.tolerances[0] > 1e-3
     assert chosen.status == "doubtful"
+
+
+def test_errors_after_a_calibration_are_those_of_least_squares() -> None:
+    """The same estimate from stacked rows of readings and prior, and its covariance by samples."""
+    from tauloop.design.tolerances.calibrated import calibrated_effects
+    from tauloop.design.tolerances.error_equations import ErrorEquations, part_parameters
+    from tauloop.design.tolerances.tolerance_map import ToleranceMapOptions
+    from tauloop.kinematics.states import random_states
+
+    model, noise, readings, made = tl.Model("delta"), 2e-5, 12, 5e-4
+    options = ToleranceMapOptions(tolerances={"arm_length": 1e-4, "forearm_length": 1e-4})
+    effects = calibrated_effects(
+        model, DELTA_POSES, options, {"forearm_length": made}, noise, readings
+    )
+    names = ("arm_length", "forearm_length")
+    equations = ErrorEquations(model, part_parameters(model.assembly.mechanism, names), ())
+    measured = np.asarray(random_states(model, readings, np.random.default_rng(1)).q)
+    J = equations.first_order(measured).twist[:, :3, :6].reshape(-1, 6)
+    q = np.asarray(model.inverse_kinematics(DELTA_POSES).q)
+    T = equations.first_order(q).twist[:, :, :6]
+    prior = np.sqrt(3.0) / made
+    rows = np.concatenate([J[:, 3:] / noise, prior * np.eye(3)])
+    for j in range(3):
+        right = np.concatenate([J[:, j] / noise, np.zeros(3)])
+        estimate = np.linalg.lstsq(rows, right)[0]
+        left = np.abs(T[:, :, j] - T[:, :, 3:] @ estimate)
+        assert effects.per_unit[f"arm_length@leg{j + 1}"] == pytest.approx(left, abs=1e-9)
+    generator = np.random.default_rng(2)
+    count = 20_000
+    true = made * generator.uniform(-1.0, 1.0, (count, 3))
+    seen = true @ J[:, 3:].T + noise * generator.normal(size=(count, len(J)))
+    right = np.concatenate([seen / noise, np.zeros((count, 3))], axis=1)
+    estimates = np.linalg.lstsq(rows, right.T)[0].T
+    spread = ((true - estimates) @ np.swapaxes(T[:, :, 3:], 1, 2)).std(axis=1)
+    assert effects.deviation == pytest.approx(spread, rel=SAMPLED, abs=1e-12)
+
+
+def test_a_calibration_with_a_better_instrument_saves_more() -> None:
+    stated = {"*_length": "0.05 mm", "motor_radius": "0.05 mm"}
+    common = {"tolerances": stated, "limits": {"z": "0.2 mm"}, "samples": 20}
+    calibrated = {"forearm_length": "0.5 mm"}
+    plain = tl.allocate_tolerances("delta", **common)
+    fine, coarse = (
+        tl.allocate_tolerances("delta", calibrated=calibrated, noise=noise, **common)
+        for noise in (5e-6, 5e-5)
+    )
+    assert plain.saving == 0.0
+    assert fine.uncalibrated_cost == pytest.approx(plain.cost, rel=OPTIMUM)
+    assert fine.names == ("arm_length", "motor_radius")
+    assert fine.calibrated == {"forearm_length": 5e-4}
+    assert 0.0 < coarse.saving < fine.saving
+    assert fine.cost > 0.05 / 0.5  # the forearms themselves cost a tenth of their stated tolerance
+    assert fine.saving == pytest.approx(fine.uncalibrated_cost - fine.cost)
+
+
+def test_the_sensitivity_of_the_cost_is_that_of_the_closed_form() -> None:
+    """With one limit b the cost is c / b, so that its relative sensitivity is -1."""
+    result = tl.allocate_tolerances(
+        "delta",
+        {"z": "-0.5 m"},
+        tolerances={"arm_length": "0.1 mm", "forearm_length": "0.1 mm"},
+        limits={"z": "0.2 mm"},
+    )
+    assert result.cost_sensitivity == pytest.approx(-1.0, rel=5e-3)
+    assert result.tighter_cost == pytest.approx(result.cost / 0.95, rel=OPTIMUM)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "text"),
+    [
+        ({"calibrated": {"forearm_length": "1 mm"}}, "is not given"),
+        ({"noise": 1e-5}, "names no parameter"),
+        ({"calibrated": {"plate_radius": "1 mm"}, "noise": 1e-5}, "has no stated tolerance"),
+        ({"calibrated": {"*_length": "1 mm"}, "noise": 1e-5}, "no parameter is left"),
+        ({"calibrated": {"forearm_length": 0.0}, "noise": 1e-5}, "is zero"),
+    ],
+)
+def test_wrong_calibrations_are_refused(keywords: dict[str, object], text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        tl.allocate_tolerances(
+            "delta",
+            tolerances={"*_length": "0.1 mm"},
+            limits={"z": "1 mm"},
+            samples=3,
+            **keywords,
+        )
 
 
 def test_parameters_of_tool_and_ratio_are_parts_of_their_own() -> None:

@@ -46,6 +46,7 @@ NO_STUDY = {
     **dict.fromkeys(
         (
             *("stiffness", "vibration", "accuracy tolerances", "accuracy compensate"),
+            "design tolerances",
             *("accuracy thermal", "accuracy compliance"),
         ),
         "take several poses in Python",

@@ -29,6 +29,7 @@ REPORTED = {
     "drive step dual_motor_axis --step 0.05 --duration 0.2": (9, 0),
     "accuracy ballbar RACKS --radius 0.05 --speed 0.6 --only rigid": (3, 1),
     "accuracy tolerances five_bar --tolerances *=0.1mm --samples 5": (0, 0),
+    "design tolerances delta --tolerances *_length=0.1mm --limits z=0.3mm --samples 5": (0, 0),
     f"accuracy compensate {TUBES} --wrench fx=100": (0, 0),
     f"accuracy compensation-table {TUBES} --ranges x=-0.01:0.01 --wrench fx=100": (0, 0),
     "verify five_bar --states 2": (1, 1),

@@ -363,7 +363,7 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
         },
     ),
     "design": CommandGroup(
-        "Dimensions, motors and certified boxes of a design.",
+        "Dimensions, motors, tolerances and certified boxes of a design.",
         {
             "motors": CommandEntry(
                 "design.motors",
@@ -382,6 +382,12 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
                 "synthesize",
                 "Choose dimensions of a machine for a task.",
                 ("tl.synthesize",),
+            ),
+            "tolerances": CommandEntry(
+                "design.tolerances",
+                "tolerances",
+                "Choose the cheapest tolerances of parts that keep the tool's limits.",
+                ("tl.allocate_tolerances",),
             ),
         },
     ),

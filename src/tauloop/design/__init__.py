@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     )
     from tauloop.design.tolerances.allocation import (
         ToleranceAllocation as ToleranceAllocation,
-        ToleranceAllocationOptions as ToleranceAllocationOptions,
         allocate_tolerances as allocate_tolerances,
+    )
+    from tauloop.design.tolerances.allocation_problem import (
+        ToleranceAllocationOptions as ToleranceAllocationOptions,
     )
     from tauloop.design.tolerances.grades import grade_tolerance as grade_tolerance
     from tauloop.design.tolerances.tolerance_map import (

@@ -290,6 +290,7 @@ _OWN_PARTS = (
         plots="comparison_plots:verification_plots",
         scene="comparison_plots:verification_scene",
     ),
+    _OwnPart("ToleranceAllocation", "design.allocation_tables"),
     _OwnPart("ToleranceMap", "design.tolerance_tables"),
     _OwnPart(
         "Vibration",

@@ -25,6 +25,7 @@ TAKES_MACHINE = frozenset(
         *("accuracy compensate", "accuracy compensation-table", "export compensation"),
         *("model cost", "model base-parameters", "model link-parameters", "log forces"),
         *("log describe", "log track", "design motors", "design certify"),
+        "design tolerances",
     }
 )
 #: Endings of machine files.

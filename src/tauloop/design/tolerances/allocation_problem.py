@@ -1,0 +1,374 @@
+"""What an allocation of tolerances chooses: parameters, their effects, costs and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field, replace
+
+import numpy as np
+
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.options import Options, listed, option
+from tauloop.common.records import dataclass
+from tauloop.design.tolerances.allocation_programs import (
+    ContinuousAllocation,
+    continuous_allocation,
+    graded_allocation,
+)
+from tauloop.design.tolerances.calibrated import CalibratedEffects, calibrated_effects
+from tauloop.design.tolerances.error_equations import Array
+from tauloop.design.tolerances.grades import grade_tolerance
+from tauloop.design.tolerances.sources import Amounts, Candidate, amounts, geometric_candidates
+from tauloop.design.tolerances.tolerance_map import (
+    ToleranceMap,
+    ToleranceMapOptions,
+    tolerance_map,
+)
+from tauloop.elasticity.machine.poses import PoseInput
+from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS
+from tauloop.mechanism.description import units
+from tauloop.mechanism.suggestions import listing
+from tauloop.model import Model
+from tauloop.model.model import MachineSource, modeled
+
+#: Directions in which errors can be limited, with their units.
+LIMITED = tuple(
+    Candidate(name=name, unit=unit)
+    for name, unit in zip(DIRECTIONS, ("m",) * 3 + ("rad",) * 3, strict=True)
+)
+#: Smallest effect of a stated tolerance that bounds it, as a fraction of the limit.
+MIN_EFFECT = 1e-9
+#: Standard deviations of what a calibration leaves that count as its error.
+COVERAGE = 3.0
+
+
+def _grades_in(text: str) -> tuple[int, ...]:
+    """Return grades from a text such as ``6,7,8`` or ``IT6,IT7``.
+
+    Raises:
+        InputError: a part is not a grade.
+    """
+    grades = []
+    for part in listed(text):
+        number = part.upper().removeprefix("IT")
+        if not number.isdecimal():
+            raise InputError.of("grades", f"{part!r} is not a grade", "give numbers, such as 6,7,8")
+        grades.append(int(number))
+    return tuple(grades)
+
+
+class LimitsExceeded(InputError):
+    """Sources of error that the allocation does not choose exceed a limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToleranceAllocationOptions(Options):
+    """Limits of the tool's error, and the tolerances to choose from.
+
+    Attributes:
+        limits: largest errors of the tool along x, y, z (m) and about rx, ry, rz (rad), such as
+            'x=50um'.
+        grades: standard grades (ISO 286-1) to choose from for lengths, such as 5, 6, 7; without
+            them, all tolerances are continuous.
+        costs: cost c of each parameter by name or pattern; a tolerance t costs c t₀ / t, where t₀
+            is its value in `tolerances`. 1 where not stated.
+        calibrated: tolerances to which parameters are made that a calibration corrects afterwards,
+            such as '*_length=0.5mm'.
+        noise: standard deviation of positions of the tool that an instrument measures for this
+            calibration, such as 20um.
+        readings: number of its poses, at random within the limits.
+        sources: tolerances t₀ of the parameters to choose, and other sources of error.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.ToleranceAllocationOptions(limits={"x": "50 um"}, grades=(6, 7, 8)).grades
+        (6, 7, 8)
+    """
+
+    limits: Amounts | None = option(None, read=str, metavar="VALUES")
+    grades: tuple[int, ...] = option((), read=_grades_in, metavar="GRADES")
+    costs: Amounts | None = option(None, read=str, metavar="VALUES")
+    calibrated: Amounts | None = option(None, read=str, metavar="VALUES")
+    noise: float | None = option(None, above=0.0, metavar="QUANTITY", unit=units.LENGTH)
+    readings: int = option(30, least=1, most=100_000)
+    sources: ToleranceMapOptions = field(default_factory=ToleranceMapOptions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AllocationProblem:
+    """Parameters to choose, and what limits them.
+
+    Attributes:
+        errors: errors of the tool by the stated tolerances.
+        names: the m parameters.
+        start: their stated tolerances (m,).
+        costs: cost times tolerance (m,).
+        per_unit: (N, 6, m) errors per unit of each tolerance.
+        fixed: (N, 6) errors by other sources.
+        limits: (6,) limits; infinite where none is stated.
+        menu: tolerances to choose from by grade, for each parameter; empty for continuous ones.
+        calibrated: tolerances of parameters that a calibration corrects.
+        calibrated_cost: their cost.
+        stated_cost: cost of all stated tolerances.
+    """
+
+    errors: ToleranceMap
+    names: tuple[str, ...]
+    start: Array
+    costs: Array
+    per_unit: Array
+    fixed: Array
+    limits: Array
+    menu: tuple[dict[int, float], ...]
+    calibrated: dict[str, float]
+    calibrated_cost: float
+    stated_cost: float
+
+    @property
+    def budget(self) -> Array:
+        """What other sources leave of the limits (N, 6)."""
+        return np.asarray(self.limits - self.fixed)
+
+    def least_cost(self, factor: float = 1.0) -> tuple[Array | None, float, float]:
+        """Return the best tolerances (m,), their cost, and its lower bound.
+
+        Args:
+            factor: factor of all limits.
+
+        Returns:
+            None and infinite costs if no choice keeps the limits.
+        """
+        budget = factor * self.limits - self.fixed
+        if not (budget > 0.0).all():
+            return None, np.inf, np.inf
+        rows, room = constraints(self.per_unit, budget)
+        bound = continuous_allocation(rows, room, self.costs)
+        chosen, cost = _chosen(rows, room, self.costs, self.menu, bound)
+        return chosen, cost + self.calibrated_cost, bound.lower_bound + self.calibrated_cost
+
+
+def allocation_problem(
+    machine: MachineSource, poses: PoseInput, options: ToleranceAllocationOptions
+) -> AllocationProblem:
+    """Return what an allocation chooses.
+
+    Raises:
+        InputError: no limit is given, a name, unit or value is wrong, or other sources exceed a limit.
+    """
+    model = modeled(machine)
+    limits, calibrated = _limits(options), _calibrated(model, options)
+    errors = tolerance_map(model, poses, options.sources)
+    all_names = _parameters(errors)
+    stray = [name for name in calibrated if name not in all_names]
+    if stray:
+        what = f"{listing(stray)} has no stated tolerance"
+        raise InputError.of("calibrated", what, "state it in `tolerances` too, for its cost")
+    names = tuple(name for name in all_names if name not in calibrated)
+    if not names:
+        remedy = "state tolerances of others, such as tolerances={'*': '0.1 mm'}"
+        raise InputError.of("calibrated", "no parameter is left to choose", remedy)
+    effects = None
+    if calibrated and options.noise is not None:
+        effects = calibrated_effects(
+            model, poses, options.sources, calibrated, options.noise, options.readings
+        )
+    per_unit, fixed = _effects(errors, names, effects)
+    start = np.array([_tolerance(errors, name) for name in names])
+    by_name = _costs(options, all_names)
+    costs = np.array([by_name[name] for name in names]) * start
+    _require_budget(errors, limits - fixed, fixed, limits)
+    rows, room = constraints(per_unit, limits - fixed)
+    _require_bounded(names, rows * start, room)
+    shares = [by_name[name] * _tolerance(errors, name) / t for name, t in calibrated.items()]
+    return AllocationProblem(
+        errors=errors,
+        names=names,
+        start=start,
+        costs=costs,
+        per_unit=per_unit,
+        fixed=fixed,
+        limits=limits,
+        menu=_menu(errors, names, start, options.grades),
+        calibrated=calibrated,
+        calibrated_cost=float(sum(shares)),
+        stated_cost=float(sum(by_name.values())),
+    )
+
+
+def _calibrated(model: Model, options: ToleranceAllocationOptions) -> dict[str, float]:
+    """Return the tolerances of calibrated parameters by name.
+
+    Raises:
+        InputError: a name or value is wrong, or the instrument's noise is missing.
+    """
+    problems = Problems()
+    candidates = geometric_candidates(model.assembly.mechanism)
+    calibrated = amounts("calibrated", options.calibrated, candidates, problems)
+    for name, value in calibrated.items():
+        if value == 0.0:
+            problems.add("calibrated", f"{name} is zero", "give the tolerance of manufacture")
+    if calibrated and options.noise is None:
+        problems.add("noise", "is not given", "state the noise of the instrument, such as '20 um'")
+    if options.noise is not None and not calibrated and not problems:
+        problems.add("calibrated", "names no parameter", "state some, such as '*_length=0.5mm'")
+    InputError.raise_if_any(problems)
+    return calibrated
+
+
+def without_calibration(options: ToleranceAllocationOptions) -> ToleranceAllocationOptions:
+    """Return the same choice without a calibration."""
+    return replace(options, calibrated=None, noise=None)
+
+
+def _limits(options: ToleranceAllocationOptions) -> Array:
+    """Return the limits (6,); infinite where none is stated.
+
+    Raises:
+        InputError: none is stated, or a name, unit or value is wrong.
+    """
+    problems = Problems()
+    stated = amounts("limits", options.limits, LIMITED, problems)
+    if not stated and not problems:
+        problems.add("limits", "no limit is given", "state one, such as limits={'x': '50 um'}")
+    for name, value in stated.items():
+        if value == 0.0:
+            problems.add("limits", f"{name} is zero", "give a positive limit")
+    InputError.raise_if_any(problems)
+    return np.array([stated.get(name, np.inf) for name in DIRECTIONS])
+
+
+def _costs(options: ToleranceAllocationOptions, names: Sequence[str]) -> dict[str, float]:
+    """Return the costs of the stated tolerances by name.
+
+    Raises:
+        InputError: a name or value is wrong.
+    """
+    problems = Problems()
+    candidates = [Candidate(name=name, unit="1") for name in names]
+    stated = amounts("costs", options.costs, candidates, problems)
+    for name, value in stated.items():
+        if value == 0.0:
+            problems.add("costs", f"{name} is zero", "give a positive cost")
+    InputError.raise_if_any(problems)
+    return {name: stated.get(name, 1.0) for name in names}
+
+
+def _parameters(errors: ToleranceMap) -> tuple[str, ...]:
+    """Return the parameters whose tolerances are stated.
+
+    Raises:
+        InputError: there is none.
+    """
+    owners = [
+        source.partition("@")[0]
+        for source, kind in zip(errors.sources, errors.kinds, strict=True)
+        if kind == "parameter"
+    ]
+    if not owners:
+        remedy = "state the tolerances to choose, such as tolerances={'*': '0.1 mm'}"
+        raise InputError.of("tolerances", "none of a parameter is given", remedy)
+    return tuple(dict.fromkeys(owners))
+
+
+def _effects(
+    errors: ToleranceMap, names: Sequence[str], effects: CalibratedEffects | None
+) -> tuple[Array, Array]:
+    """Return the errors (N, 6, m) per unit of the tolerances, and those of other sources (N, 6)."""
+    per_unit = np.zeros((*errors.worst.shape, len(names)))
+    fixed = np.zeros(errors.worst.shape)
+    if effects is not None:
+        fixed += COVERAGE * effects.deviation
+    for i, (source, kind) in enumerate(zip(errors.sources, errors.kinds, strict=True)):
+        contribution = errors.contributions[:, :, i]
+        if effects is not None and source in effects.per_unit:
+            contribution = effects.per_unit[source] * errors.tolerances[i]
+        owner = source.partition("@")[0]
+        if kind == "parameter" and owner in names:
+            per_unit[:, :, names.index(owner)] += contribution / errors.tolerances[i]
+        elif kind != "parameter":
+            fixed += contribution
+    return per_unit, fixed
+
+
+def _tolerance(errors: ToleranceMap, name: str) -> float:
+    """Return the stated tolerance of a parameter."""
+    owners = [source.partition("@")[0] for source in errors.sources]
+    return float(errors.tolerances[owners.index(name)])
+
+
+def _require_budget(errors: ToleranceMap, budget: Array, fixed: Array, limits: Array) -> None:
+    """Raise if other sources alone exceed a limit.
+
+    Raises:
+        InputError: they do.
+    """
+    if (budget > 0.0).all():
+        return
+    pose, axis = np.unravel_index(int(budget.argmin()), budget.shape)
+    what = (
+        f"{DIRECTIONS[axis]}: encoders, clearances, heat and loads alone cause "
+        f"{fixed[pose, axis]:.4g} at pose {pose + 1}, and the limit is {limits[axis]:.4g}"
+    )
+    raise LimitsExceeded.of("limits", what, "widen the limit, or reduce these sources")
+
+
+def _require_bounded(names: Sequence[str], effects: Array, room: Array) -> None:
+    """Raise if a limit does not bound each tolerance.
+
+    Args:
+        names: the parameters (m).
+        effects: errors (r, m) by the stated tolerances, in the limited directions.
+        room: limits (r,).
+
+    Raises:
+        InputError: a parameter has no effect in the limited directions.
+    """
+    share = (effects / room[:, None]).max(axis=0, initial=0.0)
+    free = [name for name, largest in zip(names, share, strict=True) if largest < MIN_EFFECT]
+    if free:
+        what = f"no limit bounds {listing(free)}: no error in the limited directions"
+        raise InputError.of(
+            "limits", what, "limit another direction, or leave these tolerances out"
+        )
+
+
+def constraints(per_unit: Array, budget: Array) -> tuple[Array, Array]:
+    """Return the rows A (r, m) and limits b (r,) of all poses and limited directions."""
+    is_limited = np.isfinite(budget)
+    rows, room = per_unit[is_limited], budget[is_limited]
+    has_effect = (rows > 0.0).any(axis=1)
+    return rows[has_effect], room[has_effect]
+
+
+def _menu(
+    errors: ToleranceMap, names: Sequence[str], start: Array, grades: Sequence[int]
+) -> tuple[dict[int, float], ...]:
+    """Return the tolerances to choose from by grade, for each parameter.
+
+    A parameter that is not a length keeps its stated tolerance, as grade 0. Without grades the
+    tuple is empty.
+    """
+    if not grades:
+        return ()
+    units = dict(zip((s.partition("@")[0] for s in errors.sources), errors.units, strict=True))
+    values = errors.model.mechanism.parameters.values
+    result: list[dict[int, float]] = []
+    for name, tolerance in zip(names, start, strict=True):
+        if units[name] == "m":
+            result.append({grade: grade_tolerance(values[name], grade) for grade in grades})
+        else:
+            result.append({0: float(tolerance)})
+    return tuple(result)
+
+
+def _chosen(
+    rows: Array,
+    room: Array,
+    costs: Array,
+    menu: tuple[dict[int, float], ...],
+    bound: ContinuousAllocation,
+) -> tuple[Array | None, float]:
+    """Return the tolerances (m,) and their cost; None if no choice keeps the limits."""
+    if not menu:
+        return bound.tolerances, bound.cost
+    return graded_allocation(rows, room, costs, [[*item.values()] for item in menu])

@@ -1,0 +1,95 @@
+"""Errors of the tool that a calibration leaves, to first order.
+
+An instrument measures positions of the tool. The calibration estimates some parameters by least
+squares with their tolerances as prior; what other errors do to the readings, it attributes to these
+parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.design.tolerances.error_equations import Array
+from tauloop.design.tolerances.tolerance_map import (
+    ToleranceMapOptions,
+    error_sources,
+    map_coordinates,
+)
+from tauloop.elasticity.machine.poses import PoseInput
+from tauloop.kinematics.states import random_states
+from tauloop.model import Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CalibratedEffects:
+    """Errors of the tool after a calibration.
+
+    Attributes:
+        per_unit: (N, 6) largest error per unit of each remaining parameter or encoder, by source.
+        deviation: (N, 6) standard deviation of the error that the calibrated parameters leave.
+    """
+
+    per_unit: dict[str, Array]
+    deviation: Array
+
+
+def calibrated_effects(
+    model: Model,
+    poses: PoseInput,
+    options: ToleranceMapOptions,
+    calibrated: Mapping[str, float],
+    noise: float,
+    readings: int,
+) -> CalibratedEffects:
+    """Return the errors of the tool that a calibration leaves.
+
+    With readings J c + J_o o + n of calibrated parameters c, other errors o and noise n, the estimate
+    K (J c + J_o o + n), K = P J^T / sigma^2, P = (D^-1 + J^T J / sigma^2)^-1, leaves the error
+    (T_o - T K J_o) o at the tool, and one of c and n with the covariance T P T^T. D are the variances
+    of uniform distributions within the tolerances.
+
+    Args:
+        model: the machine.
+        poses: where errors count, as in `tolerance_map`.
+        options: the sources of error.
+        calibrated: tolerances of calibrated parameters, m or rad.
+        noise: standard deviation sigma of each measured component of the tool's position, m.
+        readings: number of measured poses, at random within the limits.
+
+    Source: Kay 1993, Fundamentals of statistical signal processing: estimation theory, theorem 11.1.
+    """
+    stated, equations = error_sources(model, options)
+    q, _ = map_coordinates(model, poses, options)
+    generator = np.random.default_rng(options.seed + 1)
+    measured = np.asarray(random_states(model, readings, generator).q)
+    owners = list(stated.parts.owners.values())
+    named = [*stated.parts.owners, *stated.encoders]
+    is_calibrated = [i < len(owners) and owners[i] in calibrated for i in range(len(named))]
+    ours = np.flatnonzero(is_calibrated)
+    others = np.flatnonzero(~np.array(is_calibrated))
+    J = equations.first_order(measured).twist[:, :3].reshape(3 * readings, -1)
+    variances = np.array([calibrated[owners[i]] ** 2 / 3.0 for i in ours])
+    P, K = _estimator(J[:, ours], variances, noise)
+    twist = equations.first_order(q).twist
+    left = twist[:, :, others] - twist[:, :, ours] @ (K @ J[:, others])
+    variance = np.einsum("ndi,ij,ndj->nd", twist[:, :, ours], P, twist[:, :, ours])
+    return CalibratedEffects(
+        per_unit={named[i]: np.abs(left[:, :, j]) for j, i in enumerate(others)},
+        deviation=np.sqrt(np.maximum(variance, 0.0)),
+    )
+
+
+def _estimator(J: Array, variances: Array, noise: float) -> tuple[Array, Array]:
+    """Return the covariance (p, p) of the estimates and the matrix K (p, r) of the estimator.
+
+    Parameters are in units of their standard deviations, so that directions that the readings do not
+    show keep their prior.
+    """
+    deviations = np.sqrt(variances)
+    scaled = J * deviations / noise
+    inverse = np.linalg.inv(np.eye(len(variances)) + scaled.T @ scaled)
+    covariance = inverse * np.outer(deviations, deviations)
+    return covariance, covariance @ J.T / noise**2
