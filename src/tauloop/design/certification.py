@@ -75,8 +75,8 @@ class CertifyOptions(Options):
         wrenches: ranges of the wrench at the tool (N, N m, base frame), such as 'fz=-100:0', for
             every one of which forces at rest stay within limits.
         limits: largest errors of the tool along x, y, z (m) and about rx, ry, rz (rad), such as
-            'x=50um', by `encoders`, to first order.
-        encoders: errors of the readings of actuators, such as '*=20urad'.
+            'x=50um'.
+        encoders: errors of the readings of actuators.
         drawing_limits: count ranges for drawing as stops.
         deviations: largest deviation of parameters, such as 'arm_length=0.1mm': every machine within
             them is certified.

@@ -138,58 +138,11 @@ def _closed(
     problem: PoseProblem, middle: list[arb], generators: list[list[arb]], start: np.ndarray
 ) -> _Cell:
     """Return the enclosure of a box by Krawczyk's test."""
-    n, m, k = len(problem.unknowns), len(problem.axes), len(generators[0])
     numbers = np.array([[float(b.mid()) for b in middle]])
     with np.errstate(all="ignore"):
         y, C, S = (values[0] for values in newton(problem, numbers, start[None]))
-    scale = problem.unknown_scale
-    zero = arb(0)
-    b_forms = [BallForm(middle[i], generators[i], zero) for i in range(m)]
-    p_forms = [
-        BallForm(arb(float(value)), [zero] * k, arb(float(tolerance)))
-        for value, tolerance in zip(problem.nominal, problem.tolerances, strict=True)
-    ]
-    slopes = [
-        [sum((arb(float(S[j, i])) * generators[i][c] for i in range(m)), zero) for c in range(k)]
-        for j in range(n)
-    ]
-
-    def widened(widths: Sequence[arb]) -> list[BallForm]:
-        unknowns = [BallForm(arb(float(y[j])), slopes[j], widths[j]) for j in range(n)]
-        return [*b_forms, *unknowns, *p_forms]
-
-    psi = BallMatrix.by_columns(problem.loops.run(widened([zero] * n), BALLS), n, 1, k)
-    z = [
-        row[0].largest() / float(scale[j]) for j, row in enumerate(psi.multiplied(C.tolist()).rows)
-    ]
-    most = max((float(value.upper()) for value in z), default=0.0)
-    widths = [
-        max(OWN_WIDTH * float(value.upper()) + COMMON_WIDTH * most, LEAST_WIDTH) for value in z
-    ]
-    unique = [width * float(s) for width, s in zip(widths, scale, strict=True)]
-    wide = widened([arb(value) for value in unique])
-    J = BallMatrix.by_columns(problem.jacobian.run(wide, BALLS), n, n, k)
-    near_one = J.multiplied(C.tolist()).rows
-    D = [
-        [
-            (near_one[i][j] - (1.0 if i == j else 0.0)).largest()
-            * float(scale[j])
-            / float(scale[i])
-            for j in range(n)
-        ]
-        for i in range(n)
-    ]
-
-    def newer(sizes: Sequence[arb]) -> list[arb]:
-        return [z[i] + sum((D[i][j] * sizes[j] for j in range(n)), zero) for i in range(n)]
-
-    within = newer([arb(width) for width in widths])
-    is_closed = all(bool(value < width) for value, width in zip(within, widths, strict=True))
-    tight = newer(within)
-    remainder = [
-        (value if value < other else other) * float(s)
-        for value, other, s in zip(tight, within, scale, strict=True)
-    ]
+    forms = _Forms(problem, middle, generators, y, S)
+    unique, remainder, is_closed = _krawczyk(problem, forms, C)
     return _Cell(
         middle=middle,
         unknowns=y.tolist(),
@@ -197,8 +150,93 @@ def _closed(
         unique=unique,
         remainder=remainder,
         is_closed=is_closed,
-        inputs=widened(remainder) if is_closed else [],
+        inputs=forms.widened(remainder) if is_closed else [],
     )
+
+
+class _Forms:
+    """First-order forms of the inputs of programs in a box."""
+
+    def __init__(
+        self,
+        problem: PoseProblem,
+        middle: list[arb],
+        generators: list[list[arb]],
+        y: np.ndarray,
+        S: np.ndarray,
+    ) -> None:
+        """Compute the forms of axes and parameters, and the slopes S B of the unknowns."""
+        zero = arb(0)
+        self.n_symbols = len(generators[0])
+        no_slopes = [zero] * self.n_symbols
+        self._before = [
+            BallForm(b, slopes, zero) for b, slopes in zip(middle, generators, strict=True)
+        ]
+        self._after = [
+            BallForm(arb(float(value)), no_slopes, arb(float(tolerance)))
+            for value, tolerance in zip(problem.nominal, problem.tolerances, strict=True)
+        ]
+        self._unknowns = [arb(float(value)) for value in y]
+        columns = list(zip(*generators, strict=True))
+        self._slopes = [[_dot_numbers(row, column) for column in columns] for row in S.tolist()]
+
+    def widened(self, widths: Sequence[arb]) -> list[BallForm]:
+        """Return all forms, those of the unknowns with half widths (n,)."""
+        unknowns = [
+            BallForm(y, slopes, width)
+            for y, slopes, width in zip(self._unknowns, self._slopes, widths, strict=True)
+        ]
+        return [*self._before, *unknowns, *self._after]
+
+
+def _dot_numbers(row: Sequence[float], column: Sequence[arb]) -> arb:
+    return sum((arb(s) * g for s, g in zip(row, column, strict=True)), arb(0))
+
+
+def _krawczyk(
+    problem: PoseProblem, forms: _Forms, C: np.ndarray
+) -> tuple[list[float], list[arb], bool]:
+    """Return half widths of the unique solution, those that contain it, and whether it exists."""
+    n, k, scale = len(problem.unknowns), forms.n_symbols, problem.unknown_scale
+    left = C.tolist()
+    psi = BallMatrix.by_columns(problem.loops.run(forms.widened([arb(0)] * n), BALLS), n, 1, k)
+    rows = psi.multiplied(left).rows
+    z = [row[0].largest() / float(s) for row, s in zip(rows, scale, strict=True)]
+    most = max((float(value.upper()) for value in z), default=0.0)
+    widths = [
+        max(OWN_WIDTH * float(value.upper()) + COMMON_WIDTH * most, LEAST_WIDTH) for value in z
+    ]
+    unique = [width * float(s) for width, s in zip(widths, scale, strict=True)]
+    wide = forms.widened([arb(value) for value in unique])
+    J = BallMatrix.by_columns(problem.jacobian.run(wide, BALLS), n, n, k)
+    D = _deviation(J.multiplied(left), scale)
+    within = _newer(z, D, [arb(width) for width in widths])
+    is_closed = all(bool(value < width) for value, width in zip(within, widths, strict=True))
+    tight = _newer(z, D, within)
+    remainder = [
+        (value if value < other else other) * float(s)
+        for value, other, s in zip(tight, within, scale, strict=True)
+    ]
+    return unique, remainder, is_closed
+
+
+def _deviation(near_one: BallMatrix, scale: np.ndarray) -> list[list[arb]]:
+    """Return bounds of |A - I| for a matrix A near one, in units of the unknowns."""
+    D = []
+    for i, row in enumerate(near_one.rows):
+        less = [x - (1.0 if i == j else 0.0) for j, x in enumerate(row)]
+        D.append(
+            [x.largest() * float(s) / float(scale[i]) for x, s in zip(less, scale, strict=True)]
+        )
+    return D
+
+
+def _newer(z: list[arb], D: list[list[arb]], sizes: Sequence[arb]) -> list[arb]:
+    """Return |C psi| + |I - C psi_y| E."""
+    return [
+        value + sum((d * size for d, size in zip(row, sizes, strict=True)), arb(0))
+        for value, row in zip(z, D, strict=True)
+    ]
 
 
 def _is_within(cell: _Cell, point: _Cell) -> bool:
