@@ -217,6 +217,35 @@ def test_a_raised_claim_fails(change: Callable[[dict[str, Any]], None], tmp_path
     assert tl.check_certificate("delta", path).status is Status.DOUBTFUL
 
 
+@pytest.mark.parametrize(
+    ("claim", "value", "text"),
+    [
+        ("wrench", [[0.0, 1.0]], "six ranges"),
+        ("wrench", "fx", "damaged"),
+        ("limits", {"x": float("nan")}, "damaged"),
+        ("radii", ["leg1.forearm"], "damaged"),
+        ("mass", 1.0, "damaged"),
+    ],
+)
+def test_damaged_claims_are_refused(claim: str, value: object, text: str, tmp_path: Path) -> None:
+    extra("flint")
+    path = tl.certify("delta", ranges="x=-0.01:0.01").write_proof(tmp_path / "delta.json")
+    proof = json.loads(path.read_text())
+    proof["claims"][claim] = value
+    path.write_text(json.dumps(proof))
+    with pytest.raises(InputError, match=text):
+        tl.check_certificate("delta", path)
+
+
+def test_claims_on_what_is_not_there_fail(tmp_path: Path) -> None:
+    extra("flint")
+    path = tl.certify("delta", ranges="x=-0.01:0.01").write_proof(tmp_path / "delta.json")
+    proof = json.loads(path.read_text())
+    proof["claims"]["radii"] = {"leg9.forearm": 0.01}
+    path.write_text(json.dumps(proof))
+    assert "leg9.forearm" in tl.check_certificate("delta", path).problems[0]
+
+
 def test_a_raised_wrench_of_cables_fails(tmp_path: Path) -> None:
     extra("flint")
     box = "x=-0.05:0.05,y=-0.05:0.05,z=1.45:1.55"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -168,10 +169,42 @@ def read_proof(path: str | Path) -> Proof:
                 where="path", what=f"{path} cannot be read: {error.strerror}", remedy="correct it"
             )
         ) from error
-    except (TypeError, ValueError, KeyError, OverflowError) as error:
+    except (AttributeError, TypeError, ValueError, KeyError, OverflowError) as error:
         raise InputError.of(
             str(path), f"damaged certificate ({error})", "write it again"
         ) from error
+
+
+def _claims_in(contents: dict[str, Any]) -> ProofClaims:
+    """Return the claims in a file.
+
+    Raises:
+        TypeError, ValueError: a claim is unknown, or not finite numbers by name.
+    """
+    claims = dict(contents)
+    for name in ("tolerances", "cones", "radii", "limits", "encoders"):
+        claims[name] = {str(k): _finite(v) for k, v in claims.get(name, {}).items()}
+    for name in ("parallel", "serial", "constraint", "length", "clearance"):
+        claims[name] = _finite(claims[name])
+    claims["wrench"] = tuple((_finite(a), _finite(b)) for a, b in claims.get("wrench", ()))
+    if len(claims["wrench"]) not in (0, 6):
+        raise ValueError("a wrench has six ranges")
+    claims["round"] = tuple(map(str, claims.get("round", ())))
+    if claims["cone"] is not None:
+        claims["cone"] = _finite(claims["cone"])
+    return ProofClaims(**claims)
+
+
+def _finite(value: Any) -> float:
+    """Return a finite number.
+
+    Raises:
+        TypeError, ValueError: it is not one.
+    """
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{number} in the claims")
+    return number
 
 
 def _proof(contents: dict[str, Any]) -> Proof:
@@ -180,7 +213,7 @@ def _proof(contents: dict[str, Any]) -> Proof:
     return Proof(
         machine=str(contents["machine"]),
         text_sha256=str(contents["text_sha256"]),
-        claims=ProofClaims(**contents["claims"]),
+        claims=_claims_in(contents["claims"]),
         axes=tuple(contents["axes"]),
         start=np.array(contents["start"], dtype=float),
         varied=tuple(int(i) for i in contents["varied"]),

@@ -18,7 +18,7 @@ from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.design.certificate import Proof, ProofClaims, read_proof, text_hash, write_proof
-from tauloop.design.claim_options import claims_of, needed_functions
+from tauloop.design.claim_options import claims_of, needed_functions, unknown_names_in
 from tauloop.design.domain import Domain
 from tauloop.design.enclosure import Requirements
 from tauloop.design.loads import load_limits
@@ -572,7 +572,13 @@ def _checked_problems(model: Model, proof: Proof, progress: Progress | None) -> 
             f"the certificate is that of another machine or other parameters ({proof.machine}, "
             f"not {model.mechanism.name})",
         )
+    unknown = unknown_names_in(model, proof.claims)
+    if unknown:
+        return (f"the claims name what the machine does not have: {', '.join(unknown)}",)
     problem = pose_problem(model, needed_functions(model, proof.claims))
+    varied = {proof.axes[axis] for axis in proof.varied if 0 <= axis < len(proof.axes)}
+    if not set(proof.claims.round) <= varied:
+        return ("an axis of the cylinder does not vary",)
     if problem.axes != proof.axes or problem.unknowns != proof.unknowns:
         return ("the axes or unknowns are not those of the machine",)
     if len(proof.solutions) != len(proof.level):

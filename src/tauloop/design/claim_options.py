@@ -91,6 +91,19 @@ def needed_functions(model: Model, claims: ProofClaims) -> NeededFunctions:
     )
 
 
+def unknown_names_in(model: Model, claims: ProofClaims) -> list[str]:
+    """Return names in claims that the machine does not have."""
+    known = {
+        "cones": set(cone_candidates(model)),
+        "radii": {rod.name for rod in model.mechanism.rods},
+        "limits": set(ERROR_DIRECTIONS),
+        "encoders": {actuator.name for actuator in model.mechanism.actuators},
+    }
+    return [
+        name for kind, names in known.items() for name in getattr(claims, kind) if name not in names
+    ]
+
+
 def _require_fixed_loads(model: Model, tolerances: Mapping[str, float]) -> None:
     """Raise if deviations change masses, inertias, springs or gravity.
 
