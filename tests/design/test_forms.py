@@ -10,7 +10,7 @@ import pytest
 from extras import extra
 
 from tauloop.common.errors import InputError
-from tauloop.design.enclosure import ARITHMETIC
+from tauloop.design.claims import ARITHMETIC
 from tauloop.design.intervals.forms import Form, form
 from tauloop.design.intervals.matrices import Matrix, is_definite, matrix
 from tauloop.design.intervals.program import program

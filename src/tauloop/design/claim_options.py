@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -171,7 +172,7 @@ def _file_radius(model: Model, rod: Rod) -> float:
             if extent is not None:
                 sides = [model.mechanism.value(side) for side in extent]
                 is_round = section.is_round
-                radius = max(radius, max(sides) if is_round else float(np.hypot(*sides)))
+                radius = max(radius, max(sides) if is_round else math.hypot(*sides))
     return radius
 
 

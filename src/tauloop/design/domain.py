@@ -222,7 +222,7 @@ def divisions(
     )
 
 
-_Cell = tuple[np.ndarray, np.ndarray, np.ndarray]
+_PlacedCell = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _cell_halves(
@@ -232,7 +232,7 @@ def _cell_halves(
     cell: np.ndarray,
     place: np.ndarray,
     axis: int,
-) -> list[_Cell]:
+) -> list[_PlacedCell]:
     """Return both halves of a cell along an axis: their boxes, level and place."""
     bit = (index[members, axis] >> (level[members, axis] - cell[axis] - 1)) & 1
     deeper = cell.copy()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.design.enclosure import ARITHMETIC
+from tauloop.design.claims import ARITHMETIC
 from tauloop.design.intervals.forms import INFLATION, ROUNDING, Form, form
 from tauloop.design.problem import PoseProblem
 

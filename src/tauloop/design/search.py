@@ -195,7 +195,7 @@ class _Proved:
 
 
 @dataclass(slots=True)
-class _Search:
+class _BoxSearchState:
     """State of a search.
 
     Attributes:
@@ -244,7 +244,7 @@ def search(
     root = np.zeros((1, len(domain.varied)), dtype=int)
     none = np.zeros((1, len(MEASURES)))
     pending = _Pending(np.zeros(1, dtype=int), root, root, path.last[None], none[:, 0], none)
-    state = _Search(_Tree(), _Proved(), pending, is_stopped=not path.is_complete)
+    state = _BoxSearchState(_Tree(), _Proved(), pending, is_stopped=not path.is_complete)
     while len(state.pending.number) and not state.is_stopped:
         if state.n_evaluated >= budget.boxes or time.process_time() - started > budget.duration:
             break
@@ -255,7 +255,7 @@ def search(
 
 
 def _step(
-    state: _Search,
+    state: _BoxSearchState,
     problem: PoseProblem,
     wanted: Requirements,
     domain: Domain,
@@ -290,7 +290,7 @@ def _volume(level: np.ndarray) -> float:
     return float((0.5 ** level.sum(axis=1)).sum())
 
 
-def _put(state: _Search, domain: Domain, boxes: _Pending) -> None:
+def _put(state: _BoxSearchState, domain: Domain, boxes: _Pending) -> None:
     """Add boxes to evaluate, except those outside of a cylinder."""
     outside = domain.is_outside(boxes.level, boxes.index)
     state.volume += _volume(boxes.level[outside])
@@ -298,7 +298,7 @@ def _put(state: _Search, domain: Domain, boxes: _Pending) -> None:
 
 
 def _outcome(
-    state: _Search, problem: PoseProblem, domain: Domain, path: FollowedPath, started: float
+    state: _BoxSearchState, problem: PoseProblem, domain: Domain, path: FollowedPath, started: float
 ) -> BoxSearch:
     """Return the outcome of a search."""
     pending, proved, measures = state.pending, state.proved, dict(state.measures)
