@@ -84,6 +84,23 @@ def test_motor_forces_beyond_limits_are_refuted() -> None:
     assert largest - BELOW * most == pytest.approx(-result.excess, abs=ROUNDING)
 
 
+def test_forces_and_errors_of_a_serial_arm_are_certified(tmp_path: Path) -> None:
+    """Without loops; its torques are those of inverse dynamics."""
+    extra("flint")
+    model = tl.Model("pendulum_arm")
+    x = samples(dict.fromkeys(model.platform.ports.position.columns, (0.2, 0.3)), 500)
+    force = np.zeros((len(x), 6))
+    most = float(np.abs(static_forces(model, x, force)).max())
+    ranges = dict.fromkeys(model.platform.ports.position.columns, (0.2, 0.3))
+    proved = with_force("pendulum_arm", ABOVE * most)
+    result = tl.certify(proved, ranges=ranges, static_forces=True)
+    assert result.verdict == "proved"
+    check = tl.check_certificate(proved, result.write_proof(tmp_path / "arm.json"))
+    assert check.status is Status.OK
+    weak = with_force("pendulum_arm", BELOW * most)
+    assert tl.certify(weak, ranges=ranges, static_forces=True).verdict == "refuted"
+
+
 def test_errors_by_encoders_are_those_of_the_tolerance_map(tmp_path: Path) -> None:
     extra("flint")
     x = samples(DELTA_RANGES, 500)

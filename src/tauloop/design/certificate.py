@@ -221,8 +221,13 @@ def _proof(contents: dict[str, Any]) -> Proof:
         upper=np.array(contents["upper"], dtype=float),
         unknowns=tuple(contents["unknowns"]),
         cuts=np.array(contents["path"]["cuts"], dtype=float),
-        path=np.array(contents["path"]["solutions"], dtype=float).reshape(-1, n),
+        path=_rows_of(contents["path"]["solutions"], n),
         level=boxes[:, 0],
         index=boxes[:, 1],
-        solutions=np.array(contents["solutions"], dtype=float).reshape(-1, n),
+        solutions=_rows_of(contents["solutions"], n),
     )
+
+
+def _rows_of(values: list[Any], n: int) -> np.ndarray:
+    """Return rows (N, n), also of no columns."""
+    return np.array(values, dtype=float).reshape(len(values), n)

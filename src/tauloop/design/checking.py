@@ -341,6 +341,8 @@ def _is_between(x: BallForm, low: float, high: float) -> bool:
 def _velocities(K: BallMatrix, m: int) -> BallMatrix | None:
     """Return dependent per independent velocities (n, m): (I + D) S = -C K_i."""
     n = len(K.rows)
+    if n == 0:
+        return BallMatrix([], K.n_symbols)
     dependent = K.columns(range(m, m + n))
     C = np.linalg.inv(np.array(dependent.middle()))
     right = K.columns(range(m)).multiplied((-C).tolist())

@@ -295,6 +295,9 @@ def _as_form(x: forms.Register) -> Form:
 def _velocities(K: Matrix, m: int) -> tuple[Matrix, np.ndarray]:
     """Return dependent per independent velocities (N, n, m), free of units, and where they are valid."""
     total = K.rows.shape[-1]
+    if total == m:
+        none = np.zeros((*K.rows.shape[:2], 0, m))
+        return matrix(none), np.ones(K.rows.shape[1], dtype=bool)
     independent, dependent = K.part(range(m)), K.part(range(m, total))
     C = _inverse(dependent.middle)
     S, valid = inverse_product(multiplied(C, dependent), multiplied(-C, independent))

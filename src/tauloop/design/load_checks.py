@@ -17,17 +17,19 @@ def failed_load(
 
     Args:
         problem: functions of the machine.
-        limits: the limits.
+        limits: of forces and errors.
         S: dependent per independent velocities (n, m), free of units.
         inputs: inputs of programs.
     """
     assert problem.loads is not None
     m, (n_u, n_c), k = len(problem.axes), problem.drives.shape, S.n_symbols
     loads = BallMatrix.by_columns(problem.loads.run(inputs, BALLS), n_c, 7, k)
-    dependent = BallMatrix(loads.rows[m:], k)
-    H = S.transposed().times(dependent).plus(BallMatrix(loads.rows[:m], k))
     A = problem.drives
-    Q = S.multiplied(A[:, m:].tolist()).plus(_numbers(A[:, :m], k))
+    H, Q = BallMatrix(loads.rows[:m], k), _numbers(A[:, :m], k)
+    if S.rows:
+        dependent = BallMatrix(loads.rows[m:], k)
+        H = S.transposed().times(dependent).plus(H)
+        Q = S.multiplied(A[:, m:].tolist()).plus(Q)
     if n_u > m:
         forces = _shared_forces(limits, loads, Q, H)
         if forces is None:

@@ -56,7 +56,7 @@ def load_claims(
 
     Args:
         problem: functions of the machine.
-        limits: the limits.
+        limits: of forces and errors.
         S: dependent per independent velocities (N, n, m), free of units.
         valid: where they are valid (N,).
         inputs: inputs of programs.

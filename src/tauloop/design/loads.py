@@ -144,7 +144,7 @@ def force_ranges(limits: LoadLimits, loads: np.ndarray) -> tuple[np.ndarray, np.
     """Return the ranges (N, n_u) of actuator forces within the limits; for own winches only.
 
     Args:
-        limits: the limits.
+        limits: of forces and errors.
         loads: forces at rest (N, m + n).
     """
     shape = (len(loads), limits.by_force.shape[1])
