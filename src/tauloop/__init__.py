@@ -72,10 +72,10 @@ if TYPE_CHECKING:
         tolerance_map as tolerance_map,
     )
     from tauloop.design.certification import (
-        CertifyOptions as CertifyOptions,
         certify as certify,
         check_certificate as check_certificate,
     )
+    from tauloop.design.certify_options import CertifyOptions as CertifyOptions
     from tauloop.design.synthesis.workflow import (
         SynthesisOptions as SynthesisOptions,
         synthesize as synthesize,

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from tauloop.design.certification import (
         CertificateCheck as CertificateCheck,
         Certification as Certification,
-        CertifyOptions as CertifyOptions,
         certify as certify,
         check_certificate as check_certificate,
     )
+    from tauloop.design.certify_options import CertifyOptions as CertifyOptions
     from tauloop.design.synthesis.workflow import (
         Synthesis as Synthesis,
         SynthesisOptions as SynthesisOptions,

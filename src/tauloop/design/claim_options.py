@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.design.certificate import ProofClaims
+from tauloop.design.certify_options import CertifyOptions
 from tauloop.design.loads import ERROR_DIRECTIONS
 from tauloop.design.pose_limits import cone_candidates
 from tauloop.design.problem import NeededFunctions
@@ -18,9 +18,6 @@ from tauloop.equations.named_values import TOOL_PORT, by_column
 from tauloop.equations.ports import motor_port
 from tauloop.mechanism.model import Rod
 from tauloop.model import Model
-
-if TYPE_CHECKING:
-    from tauloop.design.certification import CertifyOptions
 
 #: Value of the radii of rods that takes them from the file.
 FROM_FILE = "file"

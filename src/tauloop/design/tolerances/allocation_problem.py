@@ -156,8 +156,8 @@ def allocation_problem(
         InputError: no limit is given, a name, unit or value is wrong, or other sources exceed a limit.
     """
     model = modeled(machine)
-    limits, calibrated = _limits(options), _calibrated(model, options)
     errors = tolerance_map(model, poses, options.sources)
+    limits, calibrated = _limits(options), _calibrated(model, options)
     all_names = _parameters(errors)
     stray = [name for name in calibrated if name not in all_names]
     if stray:
