@@ -244,3 +244,28 @@ def test_simulated_deformation_along_a_motion(slide: Path, tmp_path: Path) -> No
 def test_refused_options_of_deformation(slide: Path, words: list[str], message: str) -> None:
     text = run("simulate", str(slide), *words, code=2).output
     assert message in text
+
+
+def test_controlled_motors_of_a_simulation(tmp_path: Path) -> None:
+    """The command's values are those of the call."""
+    text = SLIDE.replace("stiffness: 5 N/um", "stiffness: 5 N/um, inertia: 1 kg")
+    machine = tmp_path / "slide.yaml"
+    machine.write_text(text, encoding="utf-8")
+    words = ("simulate", machine, "--elastic", "--release", "fx=10", "--duration", "50ms")
+    servo = ("--motor-state", "servo", "--servo-gains", "*.position=50 1/s,motor.speed=400")
+    data = run_json(*words, *servo, "--feedforward", "force")
+    own = tl.simulate_elastic(
+        machine,
+        release={"fx": 10.0},
+        duration=0.05,
+        motor_state="servo",
+        servo_gains={"motor": {"position": 50.0, "speed": 400.0}},
+        feedforward="force",
+    )
+    assert data["motors"] == ["motor"]
+    assert data["largest_deflection_m"] == pytest.approx(own.largest_deflection)
+    # At rest at the start: the spring of the drive and the position loop in series.
+    at_rest = 10.0 / 5e6 + 10.0 / (400.0 * 50.0)
+    assert own.deflection[0, 0] == pytest.approx(at_rest)
+    refused = run("simulate", machine, "--motor-state", "servo", code=2).output
+    assert "--motor-state: has an effect with --elastic alone" in refused

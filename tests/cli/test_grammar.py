@@ -76,6 +76,7 @@ MEANINGS = {
     "--measure": ("Kind of", "str"),
     "--method": ("Integrator between", "str"),
     "--motion": ("Motion from a", "FILE"),
+    "--motor-state": ("State of the motors", "str"),
     "--noise": ("Standard deviation of", "QUANTITY"),
     "--order": ("Order of the Butterworth", "int"),
     "--out": ("Write", "PATH"),

@@ -275,8 +275,10 @@ def test_velocity_terms_are_those_of_particles() -> None:
         origin={"b": zero},
         angular_velocity={"b": omega[None]},
         angular_acceleration={"b": zero},
+        velocity={"b": zero},
         acceleration={"b": zero},
         coordinates={},
+        coordinate_velocity={},
     )
 
     class Machine:

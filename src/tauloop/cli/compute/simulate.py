@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -91,6 +91,35 @@ def simulate(
             "settled, such as 5um.",
         ),
     ] = None,
+    motor_state: Annotated[
+        str | None,
+        typer.Option(
+            help="State of the motors of an elastic machine: locked: they follow the motion exactly (default); "
+            "servo: by their position loops.",
+        ),
+    ] = None,
+    servo_gains: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Gains of position loops (1/s), of speed loops (N s/m, N m s/rad) and their integral "
+            "times, such as '*.position=50,motor.speed=2e4'.",
+        ),
+    ] = None,
+    bandwidth: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FREQUENCY",
+            help="Bandwidth of the position loops that have no gains, such as '20 Hz' or 100 (rad/s).",
+        ),
+    ] = None,
+    feedforward: Annotated[
+        str | None,
+        typer.Option(
+            help="What the reference adds in position loops: none, its speed (default), or force: its "
+            "speed and the force of the undeformed machine.",
+        ),
+    ] = None,
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
     threads: WorkersOption = "1",
@@ -105,17 +134,22 @@ def simulate(
     """
     hertz = frequency("spring_frequency", spring_frequency)
     radians = angle("amplitude", amplitude)
-    deformation = {"damping": damping, "release": release, "settling_band": settling_band}
+    deformation = {
+        "damping": damping,
+        "release": release,
+        "settling_band": settling_band,
+        "motor_state": motor_state,
+        "servo_gains": servo_gains,
+        "bandwidth": bandwidth,
+        "feedforward": feedforward,
+    }
     if elastic:
         _require_elastic(options, coupling, free=free)
         model = load_model(machine, side, threads=threads)
+        # Texts with units are read by the options.
+        stated: dict[str, Any] = {k: v for k, v in deformation.items() if v is not None}
         of_elastic = tl.ElasticSimulationOptions(
-            duration=options.duration,
-            wrench=options.wrench,
-            pose=options.pose,
-            damping=damping,
-            release=release,
-            settling_band=settling_band,  # type: ignore[arg-type]  # a text with a unit
+            duration=options.duration, wrench=options.wrench, pose=options.pose, **stated
         )
         deformed = tl.simulate_elastic(model, motion, of_elastic)
         finish(deformed, log_file(out, deformed.log), within_limits=within_limits)

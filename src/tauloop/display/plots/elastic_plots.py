@@ -200,10 +200,16 @@ def _over_frequency(
 
 def elastic_simulation_plots(result: ElasticSimulation) -> Iterator[Plot]:
     """Yield deflection, forces and energies over time."""
-    for title, quantity in (
+    quantities = [
         ("Deflection of the tool", "deflection"),
         ("Axial force of the links", "axial"),
         ("Force of the drives", "drive"),
         ("Energy of the elastic motion", "energy"),
-    ):
+    ]
+    if result.motors:
+        quantities += [
+            ("Force of the motors", "motor"),
+            ("Following error of the motors", "following_error"),
+        ]
+    for title, quantity in quantities:
         yield from channels_over_time(title, result, quantity)

@@ -222,12 +222,23 @@ def buckling_factors(assembled: AssembledStructure, geometric: Array, count: int
         AssemblyError: a motion deforms nothing.
     """
     assembled.require_no_mechanism()
-    L_inverse = np.linalg.inv(np.linalg.cholesky(assembled.stiffness))
+    return load_factors(assembled.stiffness, geometric, count)
+
+
+def load_factors(stiffness: Array, geometric: Array, count: int = 1) -> Array:
+    """Return the smallest positive λ (N, count) of (K + λ K_g) x = 0; infinite where none exists.
+
+    Args:
+        stiffness: K (N, n, n), positive.
+        geometric: K_g (N, n, n).
+        count: number of factors.
+    """
+    L_inverse = np.linalg.inv(np.linalg.cholesky(stiffness))
     scaled = L_inverse @ geometric @ np.swapaxes(L_inverse, -1, -2)
     mu = np.linalg.eigvalsh(scaled)[:, :count]
     # The stiffness itself is 1 here: what is smaller than its rounding errors counts as no load.
     largest = np.abs(mu).max(axis=1, keepdims=True, initial=1.0)
-    floor = assembled.size * np.finfo(float).eps * largest
+    floor = stiffness.shape[-1] * np.finfo(float).eps * largest
     negative = mu < -floor
     factors = np.where(negative, -1.0 / np.where(negative, mu, -1.0), np.inf)
     missing = count - factors.shape[1]

@@ -14,6 +14,8 @@ from tauloop.elasticity.frame.beams import NODE_FREEDOMS, Array
 from tauloop.elasticity.frame.structure import Element
 from tauloop.elasticity.machine.constants import machine_constants
 from tauloop.elasticity.machine.structure import MachineStructure
+from tauloop.elasticity.machine.telescopic_rods import TelescopicRod
+from tauloop.elasticity.vibrations.servo_drives import Terms
 from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import Configuration, tree_motion
@@ -30,15 +32,23 @@ class RigidRates:
     Attributes:
         origin: origins (N, 3) of the bodies, by name.
         angular_velocity, angular_acceleration: ω and α (N, 3).
-        acceleration: of the origins (N, 3).
+        velocity, acceleration: of the origins (N, 3).
         coordinates: accelerations (N,) of all coordinates, by name.
+        coordinate_velocity: velocities (N,) of all coordinates, by name.
     """
 
     origin: Mapping[str, Array]
     angular_velocity: Mapping[str, Array]
     angular_acceleration: Mapping[str, Array]
+    velocity: Mapping[str, Array]
     acceleration: Mapping[str, Array]
     coordinates: Mapping[str, Array]
+    coordinate_velocity: Mapping[str, Array]
+
+    def velocity_at(self, body: str, point: Array) -> Array:
+        """Return the velocity (N, 3) of a point (N, 3) that moves with a body."""
+        r = point - self.origin[body]
+        return np.asarray(self.velocity[body] + np.cross(self.angular_velocity[body], r))
 
     def at_point(self, body: str, point: Array) -> Array:
         """Return the acceleration (N, 3) of a point (N, 3) that moves with a body."""
@@ -66,14 +76,14 @@ class RigidMotion:
         for name in self._names:
             body = motion.bodies[name]
             rates = body.in_base
-            columns.append(ca.vertcat(body.p, rates.w, rates.alpha, rates.a))
+            columns.append(ca.vertcat(body.p, rates.w, rates.alpha, rates.a, rates.v))
         values = ca.densify(ca.vertcat(ca.SX(0, 1), *columns))
         self._function = BatchFunction(ca.Function("rates", [q, v, a], [values]))
 
     def at(self, q: Array, v: Array, a: Array) -> RigidRates:
         """Return the motion at coordinates (N, n_q), velocities and accelerations (N, n_v)."""
         count = len(q)
-        flat = self._function([q, v, a], count)[0].reshape(count, -1, 4, 3)
+        flat = self._function([q, v, a], count)[0].reshape(count, -1, 5, 3)
         zero = np.zeros((count, 3))
 
         def by_body(quantity: int) -> dict[str, Array]:
@@ -84,8 +94,10 @@ class RigidMotion:
             origin=by_body(0),
             angular_velocity=by_body(1),
             angular_acceleration=by_body(2),
+            velocity=by_body(4),
             acceleration=by_body(3),
             coordinates=dict(zip(self._topology.velocity_names, a.T, strict=True)),
+            coordinate_velocity=dict(zip(self._topology.velocity_names, v.T, strict=True)),
         )
 
 
@@ -102,7 +114,8 @@ def inertia_forces(
     """Return the forces (N, n) that accelerate the undeformed machine, on its elastic coordinates.
 
     Virtual work of all inertia forces of the rigid motion: Bᵀ (I [a; α] + [ω×(ω×h); ω×Jω]) of bodies,
-    and Eᵀ M [a] of elements, whose acceleration is linear along their axis.
+    and Eᵀ M [a] of elements, whose acceleration is linear along their axis. Points of telescopic rods
+    have accelerations of their own, see `TelescopicRod.acceleration`.
 
     Args:
         machine: bodies, joints and elements at N poses.
@@ -124,7 +137,10 @@ def inertia_forces(
         total += np.einsum("nki,nk->ni", assembled.body_motion[body.name], wrench)
     for element, motion in zip(machine.structure.elements, assembled.element_motion, strict=True):
         M = element.matrices.mass
-        if M.any():
+        rod = machine.telescopes.get(element.name)
+        if rod is not None:
+            total += np.einsum("nki,nk->ni", motion, rod_inertia_forces(machine, rod, rates))
+        elif M.any():
             local = element_acceleration(machine, element, rates)
             force = np.einsum("...ij,...j->...i", M, local)
             total += np.einsum("nki,nk->ni", motion, force)
@@ -132,14 +148,38 @@ def inertia_forces(
         if joint.inertia is None:
             continue
         for index in np.flatnonzero(joint.inertia.diagonal()):
-            name = joint.names[index]
-            if name not in rates.coordinates:
-                what = f"the inertia that moves with {name!r} is on a joint that closes a loop"
-                remedy = "give the inertia to a body, or cut the loop at another joint"
-                raise InputError.of(f"joints.{joint.name}", what, remedy)
-            moved = joint.inertia[index, index] * rates.coordinates[name]
+            terms = machine.rotors.get(joint.names[index], ((joint.names[index], 1.0),))
+            moved = joint.inertia[index, index] * coordinate_sum(rates.coordinates, terms)
             total += motion[:, index] * moved[:, None]
     return total
+
+
+def coordinate_sum(values: Mapping[str, Array], terms: Terms) -> Array:
+    """Return a sum (N,) of velocities or accelerations of coordinates.
+
+    Raises:
+        InputError: one of them is that of a joint that closes a loop.
+    """
+    for name, _ in terms:
+        if name not in values:
+            what = "an inertia or a motor is on this joint, which closes a loop"
+            remedy = "give the inertia to a body, or cut the loop at another joint"
+            raise InputError.of(f"joints.{name}", what, remedy)
+    return np.sum([factor * values[name] for name, factor in terms], axis=0)
+
+
+def rod_inertia_forces(machine: MachineStructure, rod: TelescopicRod, rates: RigidRates) -> Array:
+    """Return the forces (N, k) that accelerate a telescopic rod, on the coordinates of its element."""
+    ends = [
+        (machine.carried_by.get(body, BASE), np.broadcast_to(point, (len(rod.length), 3)))
+        for body, point in zip(rod.bodies, rod.points, strict=True)
+    ]
+    velocities, accelerations = (
+        (motion(*ends[0]), motion(*ends[1])) for motion in (rates.velocity_at, rates.at_point)
+    )
+    local = rod.acceleration(velocities, accelerations) @ rod.axes
+    weighted = rod.masses[:, None] * local
+    return np.asarray(np.einsum("npxk,npx->nk", rod.shapes, weighted))
 
 
 def first_moment(inertia: Array) -> Array:

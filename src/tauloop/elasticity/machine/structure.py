@@ -44,6 +44,14 @@ from tauloop.elasticity.machine.beams import (
 )
 from tauloop.elasticity.machine.constants import machine_constants
 from tauloop.elasticity.machine.joints import elastic_directions, elastic_joint, free_twists
+from tauloop.elasticity.machine.telescopic_rods import (
+    PartMass,
+    RodRotor,
+    TelescopicRod,
+    equivalent_mass,
+    spread_mass,
+    stretch_field,
+)
 from tauloop.elasticity.static_analysis.gradients import ElasticLaw, is_diagonal
 from tauloop.elasticity.vibrations.servo_control import ServoLaw
 from tauloop.elasticity.vibrations.servo_drives import (
@@ -125,6 +133,8 @@ class MachineStructure:
         lengths: telescopic rods without elastic parts, whose length a drive moves.
         reduced: names of finite-element models by the bodies that they describe.
         carried_by: body of the machine to which each body or node of the structure belongs.
+        rotors: how rotors that drives add move with the coordinates of the undeformed machine.
+        telescopes: telescopic rods by the names of the elements that have their masses.
     """
 
     structure: Structure
@@ -141,6 +151,8 @@ class MachineStructure:
     drives: tuple[ServoDrive, ...] = ()
     lengths: Mapping[str, RodLength] = field(default_factory=dict, repr=False)
     reduced: Mapping[str, str] = field(default_factory=dict, repr=False)
+    rotors: Mapping[str, Terms] = field(default_factory=dict, repr=False)
+    telescopes: Mapping[str, TelescopicRod] = field(default_factory=dict, repr=False)
 
 
 def machine_structure(
@@ -188,6 +200,7 @@ class _StructureBuilder:
         self.servo = ServoParts(self.mechanism, self.options.laws or {})
         self.rotors: dict[str, str] = {}
         self.lengths: dict[str, RodLength] = {}
+        self.telescopes: dict[str, TelescopicRod] = {}
 
     # Frames
 
@@ -299,6 +312,8 @@ class _StructureBuilder:
             lengths=self.lengths,
             reduced={body: item.name for body, item in reduced.items()},
             carried_by=carried_by,
+            rotors=self.servo.rotors,
+            telescopes=self.telescopes,
         )
 
     def _add_body(self, body: Body) -> None:
@@ -475,7 +490,8 @@ class _StructureBuilder:
                 inertias[name] = inertias.get(name, 0.0) + ratio**2 * inertia
             else:
                 rotor = f"{actuator.name}.rotor"
-                shaft = ((self.servo.add_rotor(rotor, ratio**2 * inertia)[0][0], ratio),)
+                moved = self.servo.add_rotor(rotor, ratio**2 * inertia, ((name, 1.0),))
+                shaft = ((moved[0][0], ratio),)
                 self.rotors[name] = rotor
                 self.notes.append(
                     f"{name}: masses of its parts follow its ends, not the motor between them"
@@ -486,7 +502,7 @@ class _StructureBuilder:
                     ratio_expression = actuator.drives[0][1]
                     self._add_spring(name, multiply(ratio_expression, ratio_expression, stiffness))
         elif stiffness is not None or len(drives) > 1:
-            shaft = self.servo.add_rotor(f"{actuator.name}.rotor", inertia)
+            shaft = self.servo.add_rotor(f"{actuator.name}.rotor", inertia, drives)
             terms = (*drives, (shaft[0][0], -1.0))
             moving = tuple((other, np.asarray(factor)) for other, factor in terms)
             number = None if stiffness is None else value(stiffness)
@@ -617,6 +633,8 @@ class _StructureBuilder:
         )
         attachments = (*element.attachments, rotor)
         self.elements[index] = replace(element, attachments=attachments, matrices=matrices)
+        if name in self.telescopes:
+            self.telescopes[name] = replace(self.telescopes[name], has_rotor=True)
 
     def _add_rotor_mass(
         self, name: str, start: tuple[str, Array], end: tuple[str, Array], inertia: float
@@ -629,6 +647,13 @@ class _StructureBuilder:
         zero = np.zeros((6, 6))
         matrices = Matrices(stiffness=zero, mass=M, geometric=zero)
         self._add_two_point(f"{name}.rotor", start, end, matrices)
+        self.telescopes[f"{name}.rotor"] = RodRotor(
+            bodies=(start[0], end[0]),
+            points=(start[1], end[1]),
+            axes=beam_axes(start[1], end[1], _across(end[1] - start[1])),
+            lower=PartMass(masses=np.zeros(0), distances=np.zeros(0)),
+            upper=PartMass(masses=np.array([inertia]), distances=np.zeros(1)),
+        )
 
     def _add_rod(
         self,
@@ -689,11 +714,13 @@ class _StructureBuilder:
         numbers = self._numbers(rod.name, lower, self._rod_mass(rod.name, rod.lower, lower, spread))
         lengths, fittings = numbers.lengths, numbers.fittings
         beyond = None
+        parts: tuple[PartMass, ...] = ()
         if rod.upper_beam is not None:
             upper_beam = rod.upper_beam
             name = f"{rod.name}.upper"
             stated = self._rod_mass(name, rod.upper, upper_beam, upper_beam.is_distributed)
             upper = self._numbers(name, upper_beam, stated)
+            parts = tuple(_part_mass(part) for part in (numbers, upper))
             distance = np.linalg.norm(end[1] - start[1], axis=-1)
             masses = np.array(
                 [float(np.ravel(part.properties.mass)[0]) for part in (numbers, upper)]
@@ -705,7 +732,8 @@ class _StructureBuilder:
             what = "the part at B has no section"
             raise InputError.of(f"rods.{rod.name}", what, "give `upper` a section, as `lower` has")
         reduced = self._reduced(numbers, lengths, (BALL, BALL))
-        softened = _softened(reduced, contacts, drive, beyond)
+        flexibility = _flexibility(contacts, drive)
+        softened = _softened(reduced, flexibility, beyond)
         across = self._rod_across(rod, start[1], end[1])
         axes = beam_axes(start[1], end[1], across)
         element = beam_element(rod.name, softened, start, end, axes)
@@ -713,6 +741,16 @@ class _StructureBuilder:
             ends = softened.matrices.part(tuple(range(element.external)))
             element = replace(element, matrices=ends)
         self._add_element(_with_fittings(element, fittings), numbers)
+        if parts:
+            self.telescopes[rod.name] = TelescopicRod(
+                bodies=(start[0], end[0]),
+                points=(start[1], end[1]),
+                axes=axes,
+                lower=parts[0],
+                upper=parts[1],
+                beam=softened,
+                flexibility=flexibility,
+            )
 
     def _rod_mass(
         self, name: str, part: SlenderPart | Inertia | None, beam: Beam, spread: bool
@@ -784,6 +822,20 @@ class _StructureBuilder:
         zero = np.zeros((6, 6))
         matrices = Matrices(stiffness=zero, mass=mass_matrix, geometric=zero)
         self._add_two_point(f"{rod.name}.mass", start, end, matrices)
+        if rod.telescope is None:
+            return
+        lower, upper = (
+            equivalent_mass(*((0.0,) * 3 if part is None else self._line_moments(part)))
+            for part in (rod.lower, rod.upper)
+        )
+        self.telescopes[f"{rod.name}.mass"] = TelescopicRod(
+            bodies=(start[0], end[0]),
+            points=(start[1], end[1]),
+            axes=beam_axes(start[1], end[1], _across(end[1] - start[1])),
+            lower=lower,
+            upper=upper,
+            shares=along,
+        )
 
     def _line_moments(self, part: SlenderPart | Inertia) -> tuple[float, float, float]:
         """Return mass, first and second moment of a rod's part along it, from its own end."""
@@ -885,10 +937,15 @@ def _rigid_shares(contacts: list[float | None], drive: float | None) -> tuple[fl
     return before, 1.0 - after
 
 
+def _flexibility(contacts: list[float | None], drive: float | None) -> tuple[float, float, float]:
+    """Return the flexibility of springs at A, between the parts of a rod, and at B, m/N."""
+    start, middle, end = (0.0 if k is None else 1.0 / k for k in (contacts[0], drive, contacts[1]))
+    return start, middle, end
+
+
 def _softened(
     beam: ReducedBeam,
-    contacts: list[float | None],
-    drive: float | None,
+    flexibility: tuple[float, float, float],
     beyond: tuple[Array, Array] | None,
 ) -> ReducedBeam:
     """Return a rod with springs in series along its axis, at both ends and between its parts.
@@ -898,26 +955,16 @@ def _softened(
 
     Args:
         beam: the rod.
-        contacts: stiffness at start and end; None for rigid ones.
-        drive: stiffness between the parts; None for rigid.
+        flexibility: of the springs at A, between the parts, and at B, m/N.
         beyond: lengths (N, s) of pieces of constant section, and the fraction (s,) of their mass that
             moves with the upper part; None for a rod of one part.
     """
-    if _series([drive, *contacts]) is None:
+    if not any(flexibility):
         return beam
     places, signs = beam.places[BeamMotion.STRETCH]
-    axial, mass = (
-        np.broadcast_to(values, beam.lengths.shape)
-        for values in (beam.properties.axial, beam.properties.mass)
-    )
-    flexibility = beam.lengths / axial
-    start, middle, end = (0.0 if k is None else 1.0 / k for k in (contacts[0], drive, contacts[1]))
-    total = flexibility.sum(axis=-1) + start + middle + end
-    # Displacement of both ends of each element by a unit displacement of the end B: without, and
-    # with, the stretch of the drive.
-    far = (start + np.cumsum(flexibility, axis=-1)) / total[..., None]
-    near = far - flexibility / total[..., None]
-    jump = (middle / total)[..., None]
+    mass = np.broadcast_to(beam.properties.mass, beam.lengths.shape)
+    near, far, stretched = stretch_field(beam, flexibility)
+    jump = stretched[..., None]
     upper = np.zeros_like(far)
     if beyond is not None:
         upper = upper + _fraction_of_elements(beam.lengths, *beyond)
@@ -935,10 +982,17 @@ def _softened(
         for i, j, factor in ((0, 0, 2.0), (1, 1, 2.0), (0, 1, 1.0), (1, 0, 1.0)):
             stretch += factor * np.swapaxes(weight * shapes[i], -1, -2) @ shapes[j]
     M[..., places[:, None], places] = stretch * np.outer(signs, signs)
+    own = (beam.lengths / np.broadcast_to(beam.properties.axial, beam.lengths.shape)).sum(axis=-1)
     K = np.array(beam.matrices.stiffness)
-    K[..., places[:2, None], places[:2]] *= (flexibility.sum(axis=-1) / total)[..., None, None]
+    K[..., places[:2, None], places[:2]] *= (own / (own + sum(flexibility)))[..., None, None]
     matrices = Matrices(stiffness=K, mass=M, geometric=beam.matrices.geometric)
     return replace(beam, matrices=matrices)
+
+
+def _part_mass(part: NumericBeam) -> PartMass:
+    """Return the mass of a part of constant section with the fitting at its own end."""
+    density = float(np.ravel(part.properties.mass)[0])
+    return spread_mass(density, float(part.lengths[0])).with_point(part.fittings[0])
 
 
 def _fraction_of_elements(lengths: Array, pieces: Array, fractions: Array) -> Array:

@@ -73,8 +73,8 @@ class VibrationOptions(Options):
         count: number of frequencies.
         link_modes: modes of each link and bending plane; default: all below four times the highest
             frequency, at least one.
-        motor_state: locked: held by the stiffness of their drives; free: free to turn; servo: held
-            by their position loops.
+        motor_state: state of the motors: locked: held by the stiffness of their drives; free: free to
+            turn; servo: held by their position loops.
         shear: include shear and rotary inertia of beams (Timoshenko).
         damping: damping ratio of the modes for frequency responses; default: that of the machine
             file.
@@ -221,7 +221,7 @@ def _modes(
             assembled, options.count, geometric=geometric, may_be_free=not are_motors_held
         )
     else:
-        _require_held(assembled, built)
+        require_controlled(assembled, built)
         plant = servo_plant(assembled, built.lengths, built.drives, geometric)
         rates = _rates(model.mechanism, options, plant)
         servo = servo_modes(plant, options.count, rates)
@@ -309,7 +309,7 @@ def stated_damping(mechanism: Mechanism, count: int) -> tuple[Array | None, floa
     return np.array(ratios[:count]), None
 
 
-def _require_held(assembled: AssembledStructure, built: MachineStructure) -> None:
+def require_controlled(assembled: AssembledStructure, built: MachineStructure) -> None:
     """Check that every motion that deforms nothing moves a controlled motor.
 
     Raises:
@@ -356,7 +356,7 @@ def mode_diagnostics(
     if result.servo is None:
         yield _residual(result)
     else:
-        yield _stability(result.servo)
+        yield loop_stability(result.servo)
     own = modes.frequencies[0, modes.free :]
 
     def largest_change(compared: VibrationModes) -> float:
@@ -396,7 +396,7 @@ def mode_diagnostics(
         )
 
 
-def _stability(servo: ServoModes) -> Diagnostic:
+def loop_stability(servo: ServoModes) -> Diagnostic:
     """Return how fast the fastest growing motion of the closed loops grows."""
     slowest = np.nanmin(np.abs(servo.poles), initial=np.inf)
     floor = GROWTH_TOLERANCE * (slowest if np.isfinite(slowest) else 1.0)

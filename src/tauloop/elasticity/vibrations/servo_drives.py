@@ -87,6 +87,7 @@ class ServoParts:
     Attributes:
         bodies, joints, combinations: what is added to the structure.
         drives: the controlled motors.
+        rotors: how the added rotors move with the coordinates of the rigid machine.
         notes: what the linear model leaves out.
     """
 
@@ -102,10 +103,18 @@ class ServoParts:
         self.joints: list[ElasticJoint] = []
         self.combinations: list[MotionCombination] = []
         self.drives: list[ServoDrive] = []
+        self.rotors: dict[str, Terms] = {}
         self.notes: list[str] = []
 
-    def add_rotor(self, name: str, inertia: float) -> Terms:
-        """Add a body that one coordinate moves along x, and return its motion."""
+    def add_rotor(self, name: str, inertia: float, rigid: Terms) -> Terms:
+        """Add a body that one coordinate moves along x, and return its motion.
+
+        Args:
+            name: of the body and of its coordinate.
+            inertia: in this coordinate; zero for none.
+            rigid: the motion of the undeformed machine that it follows.
+        """
+        self.rotors[name] = rigid
         twist = np.zeros((6, 1))
         twist[0] = 1.0
         self.bodies.append(RigidBody(name=name, origin=np.zeros(3)))
@@ -146,6 +155,8 @@ class ServoParts:
         """
         value = self.mechanism.value
         positions = {line.performance.of: load}
+        undeformed = rigid_terms(load, self.rotors)
+        ratios = _rigid_groups(line, value, are_shafts_rigid=True)[0]
         for group in _rigid_groups(line, value):
             first = next(iter(group))
             at = load
@@ -153,7 +164,8 @@ class ServoParts:
                 inertia_sum = sum(
                     r**2 * value(line.inertia(name).value) for name, r in group.items()
                 )
-                at = self.add_rotor(f"{actuator.name}.{first}", inertia_sum)
+                motion = _scaled(undeformed, ratios[first])
+                at = self.add_rotor(f"{actuator.name}.{first}", inertia_sum, motion)
             positions |= {name: _scaled(at, factor) for name, factor in group.items()}
         dampers: list[tuple[Terms, float]] = []
         for connection in line.connections:
@@ -215,13 +227,26 @@ def load_inertia(line: DriveLine, mechanism: Mechanism) -> float:
     )
 
 
-def _rigid_groups(line: DriveLine, value: Callable[[Expression], float]) -> list[dict[str, float]]:
+def rigid_terms(terms: Terms, rotors: Mapping[str, Terms]) -> Terms:
+    """Return a motion of the undeformed machine by its coordinates."""
+    parts = [_scaled(rotors.get(name, ((name, 1.0),)), factor) for name, factor in terms]
+    return tuple(term for part in parts for term in part)
+
+
+def _rigid_groups(
+    line: DriveLine, value: Callable[[Expression], float], *, are_shafts_rigid: bool = False
+) -> list[dict[str, float]]:
     """Return the inertias of a line that move together, by their motion per motion of the first.
 
     The group of the load is the first one, and the load its first inertia.
+
+    Args:
+        line: the drive line.
+        value: numbers of its expressions.
+        are_shafts_rigid: whether elastic connections count as rigid ones.
     """
     names = [line.performance.of, *(inertia.name for inertia in line.inertias)]
-    rigid = [connection for connection in line.connections if connection.compliance is None]
+    rigid = [item for item in line.connections if are_shafts_rigid or item.compliance is None]
     groups: list[dict[str, float]] = []
     reached: set[str] = set()
     for name in names:

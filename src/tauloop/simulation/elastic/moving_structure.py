@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.elasticity.frame.assembled import AssembledStructure
 from tauloop.elasticity.frame.beams import NODE_FREEDOMS, Array
-from tauloop.elasticity.frame.modes import natural_modes
+from tauloop.elasticity.frame.modes import VibrationModes, natural_modes
 from tauloop.elasticity.frame.statics import gravity_load
 from tauloop.elasticity.frame.structure import Element
 from tauloop.elasticity.machine.rigid_motion import (
@@ -19,6 +19,7 @@ from tauloop.elasticity.machine.rigid_motion import (
     velocity_terms,
 )
 from tauloop.elasticity.machine.structure import MachineStructure
+from tauloop.elasticity.machine.telescopic_rods import TelescopicRod
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,6 +54,9 @@ class SampledStructure:
         weight = np.repeat([1.0, self.machine.structure.length], 3)[:, None]
         basis = np.broadcast_to(np.eye(assembled.size), (samples, assembled.size, assembled.size))
         basis = basis.copy()
+        basis[:, range(kinematic, assembled.size), range(kinematic, assembled.size)] = (
+            self._mode_signs()
+        )
         if samples < 2 or not kinematic:
             return basis
         names = [body.name for body in self.machine.structure.bodies]
@@ -63,6 +67,19 @@ class SampledStructure:
         for i, step in enumerate(steps, start=1):
             basis[i, :kinematic, :kinematic] = step @ basis[i - 1, :kinematic, :kinematic]
         return basis
+
+    def _mode_signs(self) -> Array:
+        """Return signs (N, i) that make the modes of links continuous where their lengths change."""
+        signs = []
+        for element in self.machine.structure.elements:
+            own = np.ones((len(self.time), element.internal))
+            if element.internal and element.name in self.machine.telescopes:
+                shapes = self.machine.telescopes[element.name].shapes
+                modes = shapes[..., shapes.shape[-1] - element.internal :]
+                overlap = np.sum(modes[1:] * modes[:-1], axis=(1, 2))
+                own[1:] = np.cumprod(np.where(overlap < 0.0, -1.0, 1.0), axis=0)
+            signs.append(own)
+        return np.concatenate([np.ones((len(self.time), 0)), *signs], axis=1)
 
     def congruent(self, matrix: Array) -> Array:
         """Return a matrix (P, n, n) of the structure in continuous coordinates."""
@@ -82,13 +99,18 @@ class SampledStructure:
         """Elastic stiffness (P, n, n)."""
         return self.congruent(self.assembled.stiffness)
 
+    @cached_property
+    def modes(self) -> VibrationModes:
+        """All modes of the structure; controlled motors are free."""
+        return natural_modes(self.assembled, may_be_free=bool(self.machine.drives))
+
     def damping(self, ratios: Callable[[Array], Array]) -> Array:
         """Return the damping (P, n, n) of all modes: M Φ diag(2 ζ ω) Φᵀ M.
 
         Args:
             ratios: angular frequencies (P, k) -> damping ratios (P, k).
         """
-        modes = natural_modes(self.assembled)
+        modes = self.modes
         momentum = self.assembled.mass @ modes.shapes
         factors = 2.0 * ratios(modes.angular) * modes.angular
         return self.congruent((momentum * factors[:, None, :]) @ np.swapaxes(momentum, -1, -2))
@@ -136,20 +158,29 @@ class SampledStructure:
                 motion = self.assembled.body_motion[body.name] @ self.basis
                 inertia = np.asarray(body.inertia)
                 by_velocity = velocity_terms(self.machine, self.rates, body.name, inertia)
-                force = 2.0 * inertia @ self._rate(motion) + by_velocity @ motion
+                force = 2.0 * inertia @ self.rate(motion) + by_velocity @ motion
                 total += np.swapaxes(motion, -1, -2) @ force
         for element, rows in zip(structure.elements, self.assembled.element_motion, strict=True):
-            if element.matrices.mass.any():
+            rod = self.machine.telescopes.get(element.name)
+            if rod is not None:
+                total += self._of_points(rod, rows @ self.basis)
+            elif element.matrices.mass.any():
                 motion = rows @ self.basis
-                rate = self._rate(motion) + self._turned(element, motion)
+                rate = self.rate(motion) + self._turned(element, motion)
                 total += 2.0 * np.swapaxes(motion, -1, -2) @ (element.matrices.mass @ rate)
         for joint, rows in zip(structure.joints, self.assembled.joint_motion, strict=True):
             if joint.inertia is not None:
                 motion = rows @ self.basis
-                total += 2.0 * np.swapaxes(motion, -1, -2) @ (joint.inertia @ self._rate(motion))
+                total += 2.0 * np.swapaxes(motion, -1, -2) @ (joint.inertia @ self.rate(motion))
         return total
 
-    def _rate(self, values: Array) -> Array:
+    def _of_points(self, rod: TelescopicRod, motion: Array) -> Array:
+        """Return 2 Σ m Yᵀ dY/dt (N, n) for the displacements Y of a telescopic rod's points."""
+        moved = rod.axes[:, None] @ (rod.shapes @ motion[:, None])
+        weighted = rod.masses[:, None, None] * self.rate(moved)
+        return np.asarray(2.0 * np.einsum("npxi,npxj->nij", moved, weighted))
+
+    def rate(self, values: Array) -> Array:
         """Return the derivatives of arrays (P, ...) by time."""
         from scipy.interpolate import CubicSpline  # of an extra
 
@@ -165,7 +196,7 @@ class SampledStructure:
         for item in element.attachments:
             size = len(item.freedoms)
             axes = np.broadcast_to(item.axes, (len(self.time), 3, 3))
-            spin = np.swapaxes(axes, -1, -2) @ self._rate(axes)
+            spin = np.swapaxes(axes, -1, -2) @ self.rate(axes)
             both = np.zeros((len(self.time), NODE_FREEDOMS, motion.shape[-1]))
             both[:, list(item.freedoms)] = motion[:, offset : offset + size]
             turned = np.concatenate([spin @ both[:, :3], spin @ both[:, 3:]], axis=1)
@@ -175,15 +206,18 @@ class SampledStructure:
         return np.concatenate(parts, axis=1)
 
     def turning_rate(self) -> float:
-        """Return the largest rotation rate of a body or an element, rad/s."""
+        """Return the largest rotation rate of a body or an element, or relative speed of a rod, 1/s."""
         largest = max(np.abs(omega).max() for omega in self.rates.angular_velocity.values())
         if len(self.time) > 1:
             for element in self.machine.structure.elements:
                 for item in element.attachments:
                     axes = np.broadcast_to(item.axes, (len(self.time), 3, 3))
                     # A rotation changes its axes by ω √2.
-                    size = np.linalg.norm(self._rate(axes), axis=(1, 2)) / np.sqrt(2.0)
+                    size = np.linalg.norm(self.rate(axes), axis=(1, 2)) / np.sqrt(2.0)
                     largest = max(largest, size.max())
+        for rod in self.machine.telescopes.values():
+            if len(self.time) > 1:
+                largest = max(largest, np.abs(self.rate(rod.length) / rod.length).max())
         return float(largest)
 
     def axial(self) -> tuple[tuple[str, ...], Array]:

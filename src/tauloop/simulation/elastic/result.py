@@ -15,14 +15,18 @@ from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result
 from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS
+from tauloop.elasticity.vibrations.machine_modes import read_bandwidth
 from tauloop.logs.log import log_of
 from tauloop.mechanism.description import units
 from tauloop.model import Model
+from tauloop.simulation.elastic.controlled import FEEDFORWARDS
 from tauloop.simulation.forces import Wrench
 
 if TYPE_CHECKING:
     import xarray as xr
 
+#: Motors follow the motion exactly, or by their position loops.
+MOTOR_STATES = ("locked", "servo")
 #: Units of a twist.
 TWIST_UNITS = ("m",) * 3 + ("rad",) * 3
 
@@ -41,6 +45,11 @@ class ElasticSimulationOptions(Options):
         settling_band: distance of the tool from its last rest position below which it has settled.
         link_modes: modes of each link and bending plane; default: as in `vibration`.
         shear: include shear and rotary inertia of beams (Timoshenko).
+        motor_state: locked: motors follow the motion exactly; servo: by their position loops.
+        servo_gains, bandwidth: gains of the position loops, as in `vibration`; by default those of
+            drive lines in the file.
+        feedforward: what the reference adds in the position loops: none; its speed; or force: its
+            speed and the force that the undeformed machine needs, without the wrench.
         tolerance: largest error of the tool's deflection by the time steps, relative to its largest
             change.
 
@@ -64,6 +73,14 @@ class ElasticSimulationOptions(Options):
     settling_band: float | None = option(None, above=0.0, unit=units.LENGTH)
     link_modes: int | None = option(None, least=0)
     shear: bool = option(False)
+    motor_state: str = option("locked", choices=MOTOR_STATES)
+    servo_gains: str | Mapping[str, str | float | Mapping[str, str | float]] | None = option(
+        None, read=str, metavar="NAME=VALUE"
+    )
+    bandwidth: float | None = option(
+        None, read=read_bandwidth, metavar="FREQUENCY", above=0.0, below=np.inf
+    )
+    feedforward: str = option("speed", choices=FEEDFORWARDS)
     tolerance: float = option(1e-3, above=0.0, below=1.0)
 
 
@@ -87,8 +104,11 @@ class ElasticSimulation(Result):
         axial: (N, b) mean axial forces of the beams, N; tension is positive.
         drives: names of the d actuators whose drive is elastic.
         drive_force: (N, d) forces of these drives, N or N m.
+        motors: names of the u controlled motors; none where motors follow exactly.
+        motor_force: (N, u) their forces, N or N m.
+        following_error: (N, u) reference minus position at their encoders, m or rad.
         kinetic, elastic: (N,) energies of the elastic motion, J.
-        work: (N,) work of the motors' motion, of weight and wrench on the elastic motion, J.
+        work: (N,) work of the motors, of weight and wrench on the elastic motion, J.
         loss: (N,) energy that damping has dissipated, J.
         frequency: (k,) lowest natural frequencies at the start, Hz.
         link_modes: modes of each elastic link: one number for each bending plane.
@@ -108,6 +128,9 @@ class ElasticSimulation(Result):
     axial: np.ndarray = field(metadata=OMITTED)
     drives: tuple[str, ...]
     drive_force: np.ndarray = field(metadata=OMITTED)
+    motors: tuple[str, ...]
+    motor_force: np.ndarray = field(metadata=OMITTED)
+    following_error: np.ndarray = field(metadata=OMITTED)
     kinetic: np.ndarray = field(metadata=OMITTED)
     elastic: np.ndarray = field(metadata=OMITTED)
     work: np.ndarray = field(metadata=OMITTED)
@@ -140,6 +163,12 @@ class ElasticSimulation(Result):
     def residual_vibration(self) -> float:
         """Largest deviation of the tool from its rest position after the motion, m."""
         return float(self.deviation[self.time >= self.motion_end].max(initial=0.0))
+
+    @property
+    def largest_following_error(self) -> dict[str, float]:
+        """Largest error of the position of each controlled motor, m or rad, by name."""
+        sizes = np.abs(self.following_error).max(axis=0, initial=0.0)
+        return dict(zip(self.motors, sizes.tolist(), strict=True))
 
     @property
     @in_json(nullable=True)
@@ -189,9 +218,14 @@ class ElasticSimulation(Result):
         of_drive = dict(zip(names, force_units, strict=True))
         drive_units = [of_drive.get(name, "") for name in self.drives]
         yield from columns("drive", self.drives, drive_units, self.drive_force)
+        motor_units = [of_drive.get(name, "") for name in self.motors]
+        yield from columns("motor", self.motors, motor_units, self.motor_force)
+        error_units = ["m" if unit == "N" else "rad" for unit in motor_units]
+        yield from columns("following_error", self.motors, error_units, self.following_error)
         energies = np.stack([self.kinetic, self.elastic, self.work, self.loss], axis=-1)
         yield from columns("energy", ("kinetic", "elastic", "work", "loss"), ("J",) * 4, energies)
 
     def log(self) -> xr.Dataset:
         """Return the tool's motion, forces and energies as a table over time."""
-        return log_of(self, "tool", "deflection", "axial", "drive", "energy")
+        names = ("motor", "following_error") if self.motors else ()
+        return log_of(self, "tool", "deflection", "axial", "drive", *names, "energy")

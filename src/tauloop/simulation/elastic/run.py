@@ -10,15 +10,21 @@ import numpy as np
 
 from tauloop.common.result import Diagnostic, diagnostic, provenance
 from tauloop.elasticity.frame.beams import Array
-from tauloop.elasticity.frame.modes import natural_modes
-from tauloop.elasticity.frame.statics import buckling_factors
+from tauloop.elasticity.frame.statics import buckling_factors, load_factors
 from tauloop.elasticity.machine.poses import rigid_parts
 from tauloop.elasticity.static_analysis.stiffness import MAX_BUCKLING_USE, MAX_DEFLECTION
+from tauloop.elasticity.vibrations.machine_modes import loop_stability
 from tauloop.elasticity.vibrations.vibration import Vibration
 from tauloop.integrate.linear import LinearMotion, integrate_linear
 from tauloop.mechanism.model import omission_diagnostics
+from tauloop.simulation.elastic.controlled import ControlledCourse
 from tauloop.simulation.elastic.result import ElasticSimulation, ElasticSimulationOptions
-from tauloop.simulation.elastic.sampling import INTERPOLATION_TOLERANCE, RigidPath, SampledCourse
+from tauloop.simulation.elastic.sampling import (
+    INTERPOLATION_TOLERANCE,
+    RigidPath,
+    SampledCourse,
+    tool_path,
+)
 from tauloop.simulation.elastic.time_course import TimeCourse
 
 #: Periods of the lowest mode that are simulated after a motion by default.
@@ -69,18 +75,52 @@ class ElasticRun:
         self.course, self.path, self.motion_end = course, path, motion_end
         self._runs: dict[int, LinearMotion] = {}
         self.released, self.options, self.modes = released, options, modes
-        structure = course.structure
 
         def acceleration(time: Array) -> Array:
             if path is None:
                 return np.zeros((len(time), 0))
             return np.asarray(path.at(np.minimum(time, motion_end)).acceleration)
 
-        self.equations = TimeCourse(structure.time, course.sampled, acceleration, wrench)
-        lowest = float(modes.frequency[0, 0])
+        self.equations = self._equations(acceleration, wrench)
+        lowest = self._lowest_frequency()
         after = PERIODS_AFTER / lowest
         self.duration = options.duration or motion_end + after
         self._first_steps = max(MIN_STEPS, math.ceil(STEPS_PER_PERIOD * lowest * self.duration))
+
+    def _equations(
+        self, acceleration: Callable[[Array], Array], wrench: Callable[[Array], Array]
+    ) -> TimeCourse:
+        """Return the equations of motion."""
+        course = self.course
+        structure, path = course.structure, self.path
+        if course.loops is None:
+            return TimeCourse(structure.time, course.sampled, acceleration, wrench)
+
+        def velocity(time: Array) -> Array:
+            if path is None:
+                return np.zeros((len(time), 0))
+            return np.asarray(path.at(np.minimum(time, self.motion_end)).velocity)
+
+        drives = structure.machine.drives
+        return ControlledCourse(
+            structure.time,
+            course.sampled,
+            (velocity, acceleration),
+            wrench,
+            course.loops,
+            (
+                tuple(item.law for item in drives),
+                np.array([value for item in drives for _, value in item.dampers]),
+            ),
+            self.options.feedforward,
+        )
+
+    def _lowest_frequency(self) -> float:
+        """Return the lowest natural frequency at the start, Hz, with free motors if all loops creep."""
+        if self.modes.frequency.size:
+            return float(np.nanmin(self.modes.frequency[0]))
+        angular = self.course.structure.modes.angular[0]
+        return float(angular[angular > 0.0].min(initial=np.inf)) / (2.0 * math.pi)
 
     def result(self) -> ElasticSimulation:
         """Return the simulation."""
@@ -89,8 +129,9 @@ class ElasticRun:
         deflection = self._outputs("tool", motion)
         axial = self._outputs("axial", motion)
         kinetic, elastic, work, loss = self._energies(motion)
-        end = time[-1:]
-        rest = np.linalg.solve(self.equations.at("stiffness", end)[0], self.equations.loads(end)[0])
+        end, size = time[-1:], self.course.structure.assembled.size
+        rest = self.equations.equilibrium(end, self.equations.loads(end))[0, :size]
+        motors, motor_force, following_error = self._motors(motion)
         is_damped = bool(self.course.sampled.damping.any())
         notes = self.course.structure.machine.notes
         if not is_damped:
@@ -108,6 +149,9 @@ class ElasticRun:
             axial=axial,
             drives=self.course.drives,
             drive_force=self._outputs("drives", motion),
+            motors=motors,
+            motor_force=motor_force,
+            following_error=following_error,
             kinetic=kinetic,
             elastic=elastic,
             work=work,
@@ -124,6 +168,8 @@ class ElasticRun:
                     "tolerance": self.options.tolerance,
                     "link_modes": self.options.link_modes,
                     "shear": self.options.shear,
+                    "motor_state": self.options.motor_state,
+                    "feedforward": self.options.feedforward,
                 },
                 inputs={"machine": model.mechanism.name},
             ),
@@ -174,7 +220,7 @@ class ElasticRun:
         force = equations.loads(first)[0] + tool.T @ self.released
         if self._moves_at_start():
             force = force + equations.rigid(first)[0]
-        x = np.linalg.solve(equations.at("stiffness", first)[0], force)
+        x = equations.equilibrium(first, force[None])[0]
         return integrate_linear(equations.terms, time, x, np.zeros_like(x))
 
     def _moves_at_start(self) -> bool:
@@ -201,11 +247,33 @@ class ElasticRun:
 
     def _outputs(self, name: str, motion: LinearMotion) -> Array:
         """Return linear outputs (N, k) of the elastic coordinates."""
+        size = self.course.structure.assembled.size
         parts = []
         for part in self._batches(motion):
             rows = self.equations.at(name, motion.time[part])
-            parts.append(np.einsum("nki,ni->nk", rows, motion.position[part]))
+            parts.append(np.einsum("nki,ni->nk", rows, motion.position[part, :size]))
         return np.concatenate(parts)
+
+    def _motors(self, motion: LinearMotion) -> tuple[tuple[str, ...], Array, Array]:
+        """Return controlled motors (u), their forces and errors of their position (N, u)."""
+        equations = self.equations
+        if not isinstance(equations, ControlledCourse):
+            empty = np.zeros((len(motion.time), 0))
+            return (), empty, empty
+        forces = [
+            equations.motor_forces(
+                motion.time[part],
+                LinearMotion(
+                    time=motion.time[part],
+                    position=motion.position[part],
+                    velocity=motion.velocity[part],
+                    acceleration=motion.acceleration[part],
+                ),
+            )
+            for part in self._batches(motion)
+        ]
+        names = tuple(item.actuator for item in self.course.structure.machine.drives)
+        return names, np.concatenate(forces), -self._outputs("position", motion)
 
     @staticmethod
     def _batches(motion: LinearMotion) -> Iterator[slice]:
@@ -215,13 +283,10 @@ class ElasticRun:
 
     def _tool_points(self, time: Array) -> Array:
         """Return the tool center point (N, 3) of the undeformed machine."""
-        points = self.course.structure.machine.tool_point
         if self.path is None:
-            return np.broadcast_to(points[0], (len(time), 3))
-        from scipy.interpolate import CubicSpline  # of an extra
-
-        spline = CubicSpline(self.course.structure.time, points, axis=0)
-        return np.asarray(spline(np.minimum(time, self.motion_end)))
+            point = self.course.structure.machine.tool_point[0]
+            return np.broadcast_to(point, (len(time), 3))
+        return tool_path(self.modes.model, self.path, np.minimum(time, self.motion_end))
 
     def _energies(self, motion: LinearMotion) -> tuple[Array, Array, Array, Array]:
         """Return kinetic and elastic energy, work and loss (N,) of the elastic motion, J.
@@ -230,22 +295,26 @@ class ElasticRun:
         are work of the motors as well, which change the pose of the deformed machine.
         """
         kinetic, elastic, power, lost = (np.empty(len(motion.time)) for _ in range(4))
-        equations = self.equations
+        equations, size = self.equations, self.course.structure.assembled.size
+        _, motor_force, _ = self._motors(motion)
         for part in self._batches(motion):
-            time, x, v = motion.time[part], motion.position[part], motion.velocity[part]
+            time = motion.time[part]
+            x, v = motion.position[part, :size], motion.velocity[part, :size]
 
             def form(matrix: Array, left: Array, right: Array | None = None) -> Array:
                 other = left if right is None else right
                 return np.asarray(np.einsum("ni,nij,nj->n", left, matrix, other))
 
-            damping = equations.at("damping", time)
-            gyroscopic = equations.terms(time).damping - damping
+            damping, gyroscopic = equations.damping(time), equations.gyroscopic(time)
             kinetic[part] = 0.5 * form(equations.at("mass", time), v)
             elastic[part] = 0.5 * form(equations.at("stiffness", time), x)
             lost[part] = form(damping, v)
             by_pose = 0.5 * form(equations.rate("mass", time), v) - form(gyroscopic, v)
             by_pose += 0.5 * form(equations.rate("stiffness", time), x)
             power[part] = np.einsum("ni,ni->n", v, equations.force(time)) + by_pose
+            if motor_force.size:
+                speeds = np.einsum("nui,ni->nu", equations.at("torque", time), v)
+                power[part] += np.sum(speeds * motor_force[part], axis=1)
         step = float(motion.time[1] - motion.time[0])
         return kinetic, elastic, _integral(power, step), _integral(lost, step)
 
@@ -277,6 +346,8 @@ class ElasticRun:
             advice="give a smaller `tolerance`",
         )
         yield self._resolved_modes(motion)
+        if self.modes.modal.servo is not None:
+            yield loop_stability(self.modes.modal.servo)
         size = self.course.structure.machine.structure.length
         yield diagnostic(
             "largest deflection, fraction of the machine's size",
@@ -299,7 +370,7 @@ class ElasticRun:
         if len(last):
             axial[-1] = result.axial[last[np.argmax(compression[last])]]
         forces = dict(zip(result.beams, axial.T, strict=True))
-        factors = buckling_factors(structure.assembled, structure.assembled.geometric(forces))
+        factors = self._buckling(structure.assembled.geometric(forces))
         yield diagnostic(
             "largest axial force as a fraction of the buckling load",
             float((1.0 / factors).max()),
@@ -307,7 +378,7 @@ class ElasticRun:
             advice="the stiffness is that of unloaded links: reduce loads or accelerations",
         )
         if self.path is not None:
-            fastest = structure.turning_rate() / (2.0 * math.pi * float(result.frequency[0]))
+            fastest = structure.turning_rate() / (2.0 * math.pi * self._lowest_frequency())
             yield diagnostic(
                 "square of the largest rotation rate over the lowest natural frequency",
                 fastest**2,
@@ -315,16 +386,28 @@ class ElasticRun:
                 advice="centrifugal stiffness is left out: move slower, or stiffen the links",
             )
 
+    def _buckling(self, geometric: Array) -> Array:
+        """Return the load factors (P, 1) by geometric stiffness (P, n, n), with all motors held."""
+        structure, loops = self.course.structure, self.course.loops
+        if loops is None:
+            return buckling_factors(structure.assembled, geometric)
+        _, _, rows = np.linalg.svd(loops.torque, full_matrices=True)
+        held = np.swapaxes(rows[:, loops.torque.shape[1] :], -1, -2)
+        back = np.swapaxes(held, -1, -2)
+        stiffness = back @ structure.stiffness @ held
+        return load_factors(stiffness, back @ structure.congruent(geometric) @ held)
+
     def _resolved_modes(self, motion: LinearMotion) -> Diagnostic:
         """Return the steps per period of the highest mode that has energy."""
         structure = self.course.structure
         chosen = np.unique(np.linspace(0, len(motion.time) - 1, MODE_TIMES).astype(int))
+        size = structure.assembled.size
         time, x, v = (values[chosen] for values in (motion.time, motion.position, motion.velocity))
+        x, v = x[:, :size], v[:, :size]
         K = self.equations.at("stiffness", time)
-        static = np.linalg.solve(K, self.equations.loads(time)[..., None])[..., 0]
-        away = x - static
+        away = x - self.equations.equilibrium(time, self.equations.loads(time))[:, :size]
         potential = 0.5 * np.einsum("ni,nij,nj->n", away, K, away)
-        modes = natural_modes(structure.assembled)
+        modes = structure.modes
         pose = np.searchsorted(structure.time, time).clip(max=len(structure.time) - 1)
         momentum = np.einsum("nij,nj->ni", (structure.assembled.mass @ structure.basis)[pose], v)
         kinetic = 0.5 * np.einsum("nik,ni->nk", modes.shapes[pose], momentum) ** 2
@@ -332,8 +415,9 @@ class ElasticRun:
         counts = np.flatnonzero(kinetic.max(axis=0) > ENERGY_SHARE * largest)
         step = float(motion.time[1] - motion.time[0])
         steps = None
-        if len(counts):
-            steps = 1.0 / (step * float(modes.frequencies[:, counts[-1]].max()))
+        highest = float(modes.frequencies[:, counts].max(initial=0.0))
+        if highest > 0.0:
+            steps = 1.0 / (step * highest)
         return diagnostic(
             "steps in a period of the highest mode that vibrates",
             steps,

@@ -11,6 +11,7 @@ from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
 from tauloop.elasticity.frame.assembled import AssembledStructure, assemble
 from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.machine.constants import machine_constants
 from tauloop.elasticity.machine.poses import (
     gravity_vector,
     machine_coordinates,
@@ -23,10 +24,12 @@ from tauloop.elasticity.machine.structure import (
     StructureOptions,
     machine_structure,
 )
+from tauloop.elasticity.vibrations.machine_modes import require_controlled
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.motion import Motion
 from tauloop.motion import SampledMotion
+from tauloop.simulation.elastic.controlled import SampledLoops, sampled_loops
 from tauloop.simulation.elastic.moving_structure import SampledStructure
 from tauloop.simulation.elastic.time_course import INTERPOLATED, Sampled, TimeCourse
 
@@ -55,6 +58,7 @@ class SampledCourse:
         sampled: its matrices and forces.
         error: relative error of the matrices between the poses.
         beams, drives: names of beams and elastic drives.
+        loops: position loops of controlled motors; None for motors that follow exactly.
     """
 
     structure: SampledStructure
@@ -63,6 +67,7 @@ class SampledCourse:
     error: float
     beams: tuple[str, ...]
     drives: tuple[str, ...]
+    loops: SampledLoops | None = None
 
 
 def path_entry(model: Model, path: RigidPath) -> Motion:
@@ -92,14 +97,7 @@ def sampled_course(
     if path is None:
         structure, q = _at_rest(model, pose, settings)
         sampled, names = _quantities(model, structure, ratios)
-        return SampledCourse(
-            structure=structure,
-            coordinates=q,
-            sampled=sampled,
-            error=0.0,
-            beams=names[0],
-            drives=names[1],
-        )
+        return _course(structure, q, sampled, names, 0.0, settings)
     poses = FIRST_POSES
     while True:
         time = np.linspace(0.0, duration, poses)
@@ -109,6 +107,18 @@ def sampled_course(
         if error <= INTERPOLATION_TOLERANCE or 2 * poses - 1 > MAX_POSES:
             break
         poses = 2 * poses - 1
+    return _course(structure, q, sampled, names, error, settings)
+
+
+def _course(
+    structure: SampledStructure,
+    q: Array,
+    sampled: Sampled,
+    names: tuple[tuple[str, ...], tuple[str, ...]],
+    error: float,
+    settings: StructureOptions,
+) -> SampledCourse:
+    """Return a structure along its motion, with the position loops of controlled motors."""
     return SampledCourse(
         structure=structure,
         coordinates=q,
@@ -116,7 +126,14 @@ def sampled_course(
         error=error,
         beams=names[0],
         drives=names[1],
+        loops=None if settings.laws is None else sampled_loops(structure),
     )
+
+
+def tool_path(model: Model, path: RigidPath, time: Array) -> Array:
+    """Return the tool center point (N, 3) of the undeformed machine at times (N,) of a motion."""
+    q = path_entry(model, path).track(path.at(time).position).q
+    return machine_constants(model).shape.at(q).tool
 
 
 def _at_rest(
@@ -175,10 +192,14 @@ def _structure_at(
         AssemblyError: a part can move without any deformation.
     """
     machine = machine_structure(model, q, settings)
-    require_elastic_data(model.mechanism, machine)
+    if settings.laws is None:
+        require_elastic_data(model.mechanism, machine)
     InputError.raise_if_any(mass_problems(machine, model.mechanism.file))
     assembled = assemble(machine.structure)
-    assembled.require_no_mechanism()
+    if settings.laws is None:
+        assembled.require_no_mechanism()
+    else:
+        require_controlled(assembled, machine)
     return machine, assembled
 
 
@@ -209,13 +230,13 @@ def _drive_forces(
 ) -> tuple[tuple[str, ...], Array]:
     """Return the names of elastic drives (d), and their forces on the machine (P, d, n)."""
     ratios = {actuator.name: actuator.drives for actuator in mechanism.actuators}
+    combined = {item.name for item in structure.machine.structure.combinations}
     names, rows = [], []
     for name, motion, stiffness in structure.assembled.elastic_items:
         if name not in ratios or motion.shape[1] != 1:
             continue
-        drives = ratios[name]
-        # Several coordinates are combined by their ratios already.
-        ratio = mechanism.value(drives[0][1]) if len(drives) == 1 else 1.0
+        # Combined coordinates, and those of a rotor, have their ratios already.
+        ratio = 1.0 if name in combined else mechanism.value(ratios[name][0][1])
         names.append(name)
         rows.append((-(stiffness @ motion) / ratio)[:, 0])
     if not rows:

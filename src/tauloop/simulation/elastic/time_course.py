@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -63,21 +64,36 @@ class TimeCourse:
             acceleration: times (N,) -> independent accelerations (N, m) of the rigid machine.
             wrench: times (N,) -> force and moment at the tool (N, 6).
         """
-        self._end, self._sampled = float(time[-1]), sampled
+        self._time, self._end = time, float(time[-1])
         self._acceleration, self._wrench = acceleration, wrench
-        self._splines = {}
-        if len(time) > 1:
+        self._splines: dict[str, Any] = {}
+        self._constants: dict[str, Array] = {}
+        self.add_samples({name: getattr(sampled, name) for name in INTERPOLATED})
+
+    def add_samples(self, values: Mapping[str, Array]) -> None:
+        """Fit splines of quantities (P, ...) by name."""
+        self._constants |= {name: samples[0] for name, samples in values.items()}
+        if len(self._time) > 1:
             from scipy.interpolate import CubicSpline  # of an extra
 
-            self._splines = {
-                name: CubicSpline(time, getattr(sampled, name), axis=0) for name in INTERPOLATED
+            self._splines |= {
+                name: CubicSpline(self._time, samples, axis=0) for name, samples in values.items()
             }
+
+    @property
+    def states(self) -> int:
+        """Number of states in addition to the coordinates of the structure."""
+        return 0
+
+    def is_moving(self, time: Array) -> Array:
+        """Return whether each of the times (N,) is before the end of the motion."""
+        return time <= self._end
 
     def at(self, name: str, time: Array) -> Array:
         """Return a quantity (N, ...) at times (N,)."""
         spline = self._splines.get(name)
         if spline is None:
-            constant = getattr(self._sampled, name)[0]
+            constant = self._constants[name]
             return np.broadcast_to(constant, (len(time), *constant.shape))
         return np.asarray(spline(np.minimum(time, self._end)))
 
@@ -92,7 +108,7 @@ class TimeCourse:
 
     def rigid(self, time: Array) -> Array:
         """Return the forces (N, n) by the rigid motion."""
-        during = time <= self._end
+        during = self.is_moving(time)
         acceleration = np.where(during[:, None], self._acceleration(time), 0.0)
         force = np.einsum("nij,nj->ni", self.at("inertial", time), acceleration)
         return np.asarray(-force - np.where(during[:, None], self.at("centrifugal", time), 0.0))
@@ -106,15 +122,29 @@ class TimeCourse:
         tool = np.einsum("nki,nk->ni", self.at("tool", time), self._wrench(time))
         return np.asarray(self.at("weight", time) + tool)
 
+    def damping(self, time: Array) -> Array:
+        """Return the damping (N, n, n)."""
+        return self.at("damping", time)
+
+    def gyroscopic(self, time: Array) -> Array:
+        """Return the forces (N, n, n) by elastic velocities; zero after the motion."""
+        values = self.at("gyroscopic", time)
+        return np.where((time < self._end)[:, None, None], values, 0.0)
+
+    def poses(self, time: Array) -> Array:
+        """Return the times at which matrices differ: after the motion all are constant."""
+        return time if time.min() < self._end else time[:1]
+
+    def equilibrium(self, time: Array, force: Array) -> Array:
+        """Return the coordinates and states (N, n) at rest under forces (N, n)."""
+        return np.asarray(np.linalg.solve(self.at("stiffness", time), force[..., None])[..., 0])
+
     def terms(self, time: Array) -> LinearTerms:
         """Return the equations of motion at times (N,)."""
-        # After the motion, and without one, all matrices are constant.
-        poses = time if time.min() < self._end else time[:1]
-        gyroscopic = self.at("gyroscopic", poses)
-        gyroscopic = np.where((poses < self._end)[:, None, None], gyroscopic, 0.0)
+        poses = self.poses(time)
         return LinearTerms(
             mass=self.at("mass", poses),
-            damping=self.at("damping", poses) + gyroscopic,
+            damping=self.damping(poses) + self.gyroscopic(poses),
             stiffness=self.at("stiffness", poses),
             force=self.force(time),
         )

@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.common.errors import InputError, PoseError, Problem, solving
+from tauloop.common.errors import InputError, PoseError, solving
 from tauloop.common.keywords import keywords
 from tauloop.elasticity.frame.beams import Array
 from tauloop.elasticity.machine.structure import StructureOptions
-from tauloop.elasticity.vibrations.machine_modes import LINK_MODE_FACTOR, stated_damping
+from tauloop.elasticity.vibrations.machine_modes import (
+    LINK_MODE_FACTOR,
+    servo_laws,
+    stated_damping,
+)
 from tauloop.elasticity.vibrations.vibration import VibrationOptions, vibration
 from tauloop.equations.named_values import TOOL_PORT, named_values
 from tauloop.mechanism.model import Mechanism
@@ -44,9 +48,10 @@ def simulate_elastic(
 
     M(t) ẍ + (C + 2 Bᵀ M dB/dt) ẋ + K(t) x = f(t) for the elastic coordinates x of `stiffness` and
     `vibration`, with the forces f of rigid motion, weight and wrench. Motors follow the motion
-    exactly; their drives deflect according to the stiffness in the file. Terms of second order in x
-    and in the rotation rates are left out; diagnostics state their size. The machine starts in
-    static equilibrium.
+    exactly, and their drives deflect according to the stiffness in the file; or position loops move
+    them (`motor_state`), whose states z extend the equations by ż = A z + B (r, y, v). Terms of
+    second order in x and in the rotation rates are left out; diagnostics state their size. The
+    machine starts in static equilibrium.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -56,8 +61,7 @@ def simulate_elastic(
         options: loads, damping and accuracy.
 
     Raises:
-        InputError: the machine has no elastic data, the file does not state where a mass is, or rods
-            of a moving machine are telescopic.
+        InputError: the machine has no elastic data, or the file does not state where a mass is.
         AssemblyError: a part can move without any deformation.
         PoseError: a pose is out of reach or singular.
 
@@ -81,15 +85,20 @@ def simulate_elastic(
     model, options = modeled(machine), options or ElasticSimulationOptions()
     prescribed = None if motion is None else _prescribed(model, motion)
     start = _start_pose(model, prescribed, options)
-    modes = vibration(
-        model,
-        start,
-        VibrationOptions(count=FREQUENCIES, link_modes=options.link_modes, shear=options.shear),
+    of_modes = VibrationOptions(
+        count=FREQUENCIES,
+        link_modes=options.link_modes,
+        shear=options.shear,
+        motor_state=options.motor_state,
+        servo_gains=options.servo_gains,
+        bandwidth=options.bandwidth,
     )
+    modes = vibration(model, start, of_modes)
     settings = StructureOptions(
         modes=options.link_modes,
-        below=LINK_MODE_FACTOR * float(modes.frequency.max(initial=0.0)),
+        below=LINK_MODE_FACTOR * float(np.nanmax(modes.frequency, initial=0.0)),
         has_shear=options.shear,
+        laws=servo_laws(model, of_modes),
     )
     path, motion_end = (None, 0.0) if prescribed is None else prescribed
     course = sampled_course(
@@ -104,17 +113,8 @@ def _prescribed(model: Model, motion: MotionSource) -> tuple[RigidPath, float]:
     """Return a motion of the platform, and its duration, s.
 
     Raises:
-        InputError: this is not a motion, or a rod of the machine changes its length.
+        InputError: this is not a motion.
     """
-    telescopic = [rod.name for rod in model.mechanism.rods if rod.telescope is not None]
-    InputError.raise_if_any(
-        Problem(
-            where=f"rods.{name}",
-            what="the elastic motion of a telescopic rod whose length changes is not known",
-            remedy="leave the motion out, to simulate the machine at a pose",
-        )
-        for name in telescopic
-    )
     if isinstance(motion, str | Path):
         time, arrays = motion_table({"position": model.platform.ports.position}, Path(motion))
         spline = SplineMotion(model, time - time[0], arrays["position"])

@@ -43,6 +43,17 @@ def motion_tables(result: ElasticSimulation) -> Iterator[Printed]:
             ("smallest [N, N m]", ".4g"),
             rows=[(name, float(high), float(low)) for name, high, low in loads],
         )
+    if result.motors:
+        yield table(
+            "Controlled motors",
+            "motor",
+            ("largest force [N, N m]", ".4g"),
+            ("largest following error [m, rad]", ".3e"),
+            rows=[
+                (name, float(np.abs(force).max()), result.largest_following_error[name])
+                for name, force in zip(result.motors, result.motor_force.T, strict=True)
+            ],
+        )
     lowest = ", ".join(f"{value:.4g}" for value in np.asarray(result.frequency[:3]))
     yield f"lowest frequencies at the start: {lowest} Hz"
     yield from result.notes

@@ -1,0 +1,249 @@
+"""Masses of telescopic rods as points of their two parts, for rods whose length changes in motion.
+
+A point of the lower part keeps its distance from the end A, a point of the upper part its distance
+from the end B. Where the parts overlap, points of both are at the same place but have different
+velocities, so that their inertia forces do not follow from those of the two ends.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.elasticity.frame.beams import Array, BeamMotion, bending_shapes
+from tauloop.elasticity.frame.reduction import ReducedBeam
+
+#: Panels of each part, with four Gauss points each, at which its mass is.
+PANELS = 12
+_GAUSS_POINTS, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PartMass:
+    """Mass of one part of a telescopic rod as p points.
+
+    Attributes:
+        masses: (p,), kg.
+        distances: (p,) from the part's own end of the rod, m.
+    """
+
+    masses: Array
+    distances: Array
+
+    def with_point(self, mass: float) -> PartMass:
+        """Return these points and one more at the part's own end."""
+        return PartMass(
+            masses=np.append(self.masses, mass), distances=np.append(self.distances, 0.0)
+        )
+
+
+def spread_mass(mass_per_length: float, length: float) -> PartMass:
+    """Return the points of a part whose mass is spread evenly along it."""
+    starts = np.arange(PANELS) * (length / PANELS)
+    within = 0.5 * (_GAUSS_POINTS + 1.0) * (length / PANELS)
+    weights = 0.5 * _GAUSS_WEIGHTS * (length / PANELS)
+    return PartMass(
+        masses=np.tile(mass_per_length * weights, PANELS),
+        distances=(starts[:, None] + within).ravel(),
+    )
+
+
+def equivalent_mass(mass: float, first: float, second: float) -> PartMass:
+    """Return two points with a mass, and its first and second moment about the part's own end."""
+    if mass == 0.0:
+        return PartMass(masses=np.zeros(0), distances=np.zeros(0))
+    center = first / mass
+    radius = np.sqrt(max(second / mass - center**2, 0.0))
+    return PartMass(
+        masses=np.full(2, 0.5 * mass), distances=np.array([center - radius, center + radius])
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TelescopicRod:
+    """A telescopic rod, and how its points move with the coordinates of an element.
+
+    Attributes:
+        bodies: what carries the ends A and B.
+        points: (N, 3) of both ends, m.
+        axes: (N, 3, 3) local axes as columns; x points from A to B.
+        lower, upper: masses of the parts.
+        beam: bending and stretch of an elastic rod; None for a rigid one.
+        flexibility: of the springs in series with its stretch: at A, between the parts, at B, m/N.
+        shares: by how much the lower and the upper part of a rigid rod follow its end B along the
+            axis; None for a rigid length, where all displacements along the axis are equal.
+        has_rotor: whether the element has a coordinate of the motor after those of the ends.
+    """
+
+    bodies: tuple[str, str]
+    points: tuple[Array, Array]
+    axes: Array
+    lower: PartMass
+    upper: PartMass
+    beam: ReducedBeam | None = None
+    flexibility: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    shares: tuple[float, float] | None = None
+    has_rotor: bool = False
+
+    @property
+    def masses(self) -> Array:
+        """Masses (p,) of all points, those of the lower part first."""
+        return np.concatenate([self.lower.masses, self.upper.masses])
+
+    @cached_property
+    def length(self) -> Array:
+        """Lengths (N,), m."""
+        return np.asarray(np.linalg.norm(self.points[1] - self.points[0], axis=-1))
+
+    @cached_property
+    def places(self) -> Array:
+        """Distances (N, p) of all points from A, m."""
+        near = np.broadcast_to(self.lower.distances, (len(self.length), len(self.lower.distances)))
+        return np.concatenate([near, self.length[:, None] - self.upper.distances], axis=1)
+
+    @cached_property
+    def is_upper(self) -> Array:
+        """Whether each point (p,) belongs to the upper part."""
+        return np.arange(len(self.masses)) >= len(self.lower.masses)
+
+    @cached_property
+    def shapes(self) -> Array:
+        """Displacements (N, p, 3, k) in local axes by the coordinates of the element."""
+        shapes = self._rigid_shapes() if self.beam is None else self._beam_shapes(self.beam)
+        if self.has_rotor:
+            shapes = np.insert(shapes, 6, 0.0, axis=-1)
+        return shapes
+
+    def _rigid_shapes(self) -> Array:
+        """Return the displacements (N, p, 3, 6) of a rod that stays straight."""
+        fraction = self.places / self.length[:, None]
+        shapes = np.zeros((*fraction.shape, 3, 6))
+        for axis in range(3):
+            along = fraction
+            if axis == 0 and self.shares is not None:
+                along = np.where(self.is_upper, self.shares[1], self.shares[0])
+            shapes[..., axis, axis], shapes[..., axis, 3 + axis] = 1.0 - along, along
+        return shapes
+
+    def _beam_shapes(self, beam: ReducedBeam) -> Array:
+        """Return the displacements (N, p, 3, k) of a rod that bends and stretches."""
+        shapes = np.zeros((*self.places.shape, 3, beam.size))
+        index, within, lengths = self._elements(beam)
+        for axis, motion in ((1, BeamMotion.BEND_XY), (2, BeamMotion.BEND_XZ)):
+            positions, signs = beam.places[motion]
+            basis = beam.motions[motion].basis
+            cubic, _, _ = bending_shapes(within, lengths, np.zeros_like(lengths))
+            rows = _at_nodes(basis, 2 * index[..., None] + np.arange(4))
+            shapes[..., axis, positions] = signs * np.einsum("npj,npjk->npk", cubic, rows)
+        shapes[..., 0, beam.places[BeamMotion.STRETCH][0]] = self._stretch(beam, index, within)
+        return shapes
+
+    def _elements(self, beam: ReducedBeam) -> tuple[Array, Array, Array]:
+        """Return the element (N, p) at each point, the place in it from 0 to 1, and its length."""
+        lengths = np.broadcast_to(beam.lengths, (len(self.length), beam.lengths.shape[-1]))
+        ends = np.cumsum(lengths, axis=-1)
+        index = np.sum(self.places[..., None] > ends[:, None, :], axis=-1)
+        index = np.minimum(index, lengths.shape[-1] - 1)
+        size = np.take_along_axis(lengths, index, axis=-1)
+        start = np.take_along_axis(ends - lengths, index, axis=-1)
+        return index, np.clip((self.places - start) / size, 0.0, 1.0), size
+
+    def _stretch(self, beam: ReducedBeam, index: Array, within: Array) -> Array:
+        """Return the displacements (N, p, k) along the axis by the coordinates of the stretch."""
+        near, far, jump = stretch_field(beam, self.flexibility)
+        start, end = (np.take_along_axis(values, index, axis=-1) for values in (near, far))
+        moved = start + within * (end - start) + np.where(self.is_upper, jump[:, None], 0.0)
+        basis = beam.motions[BeamMotion.STRETCH].basis[..., 2:]
+        rows = _at_nodes(basis, index[..., None] + np.arange(2))
+        weights = np.stack([1.0 - within, within], axis=-1)
+        modes = np.einsum("npj,npjk->npk", weights, rows)
+        _, signs = beam.places[BeamMotion.STRETCH]
+        return signs * np.concatenate([(1.0 - moved)[..., None], moved[..., None], modes], axis=-1)
+
+    def acceleration(
+        self, velocities: tuple[Array, Array], accelerations: tuple[Array, Array]
+    ) -> Array:
+        """Return the accelerations (N, p, 3) of all points of the undeformed rod.
+
+        With d = B - A = L u: L'' = u·d'' + L |u'|² and u'' = (d'' - L'' u - 2 L' u') / L; a point at
+        the distance s from A has A'' + s u'', a point at the distance s from B has B'' - s u''.
+
+        Args:
+            velocities: (N, 3) of A and B.
+            accelerations: (N, 3) of A and B.
+        """
+        rate, turning = self._rates(velocities)
+        L, u = self.length[:, None], self.axes[..., 0]
+        second = accelerations[1] - accelerations[0]
+        growth = _dot(u, second) + L * _dot(turning, turning)
+        curving = (second - growth * u - 2.0 * rate * turning) / L
+        near = accelerations[0][:, None] + self.lower.distances[:, None] * curving[:, None]
+        far = accelerations[1][:, None] - self.upper.distances[:, None] * curving[:, None]
+        return np.concatenate([near, far], axis=1)
+
+    def _rates(self, velocities: tuple[Array, Array]) -> tuple[Array, Array]:
+        """Return L' (N, 1) and u' (N, 3)."""
+        u = self.axes[..., 0]
+        difference = velocities[1] - velocities[0]
+        rate = _dot(u, difference)
+        return rate, (difference - rate * u) / self.length[:, None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RodRotor(TelescopicRod):
+    """The inertia of a motor that the length of a rod moves: one point with the acceleration L''.
+
+    Its inertia is the mass of the only point of the upper part.
+    """
+
+    @cached_property
+    def shapes(self) -> Array:
+        """Displacements (N, 1, 3, 6): change of the length, along the rod."""
+        shapes = np.zeros((len(self.length), 1, 3, 6))
+        shapes[:, 0, 0, 0], shapes[:, 0, 0, 3] = -1.0, 1.0
+        return shapes
+
+    def acceleration(
+        self, velocities: tuple[Array, Array], accelerations: tuple[Array, Array]
+    ) -> Array:
+        """Return L'' u (N, 1, 3)."""
+        _, turning = self._rates(velocities)
+        u = self.axes[..., 0]
+        growth = _dot(u, accelerations[1] - accelerations[0])
+        growth = growth + self.length[:, None] * _dot(turning, turning)
+        return np.asarray((growth * u)[:, None])
+
+
+def stretch_field(
+    beam: ReducedBeam, flexibility: tuple[float, float, float]
+) -> tuple[Array, Array, Array]:
+    """Return how a rod with springs in series follows its end B along its axis, massless modes.
+
+    Args:
+        beam: the rod.
+        flexibility: of the springs at A, between the parts, and at B, m/N.
+
+    Returns:
+        Displacements (N, e) at the start and at the end of each element by a unit displacement of B,
+        without the stretch of the spring between the parts, and that stretch (N,).
+    """
+    axial = np.broadcast_to(beam.properties.axial, beam.lengths.shape)
+    own = beam.lengths / axial
+    start, middle, end = flexibility
+    total = own.sum(axis=-1) + start + middle + end
+    far = (start + np.cumsum(own, axis=-1)) / total[..., None]
+    return far - own / total[..., None], far, middle / total
+
+
+def _at_nodes(basis: Array, rows: Array) -> Array:
+    """Return the rows (N, p, j, k) of a basis (N, n, k) or (n, k) with indices (N, p, j)."""
+    samples = np.arange(len(rows))[:, None, None]
+    whole = np.broadcast_to(basis, (len(rows), *basis.shape[-2:]))
+    return np.asarray(whole[samples, rows])
+
+
+def _dot(first: Array, second: Array) -> Array:
+    """Return the scalar products (N, 1) of vectors (N, 3)."""
+    return np.sum(first * second, axis=-1, keepdims=True)
