@@ -41,6 +41,7 @@ from tauloop.elasticity.machine.poses import (
     rigid_parts,
 )
 from tauloop.elasticity.machine.structure import (
+    MachineStructure,
     StructureOptions,
     machine_structure,
 )
@@ -55,7 +56,7 @@ from tauloop.elasticity.static_analysis.gradients import (
 from tauloop.equations.named_values import TOOL_PORT, named_values
 from tauloop.mechanism.description.units import EXPANSION, TEMPERATURE
 from tauloop.mechanism.elastic.inertia import ElementMass
-from tauloop.mechanism.model import omission_diagnostics
+from tauloop.mechanism.model import Mechanism, omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
@@ -390,8 +391,39 @@ def stiffness(
         5000000 N/m, 2 um
     """
     model, options = modeled(machine), options or StiffnessOptions()
-    mechanism = model.mechanism
     q, reached = machine_coordinates(model, poses, actuators)
+    loaded = _loaded_machine(model, q, options)
+    return _result(model, options, q, loaded, reached)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _LoadedMachine:
+    """A machine in equilibrium with its loads, and its compliance.
+
+    Attributes:
+        built, assembled: its structure.
+        wrench: (6,) at the tool.
+        deflection: (N, 6) twist of the tool.
+        compliance: at the tool.
+        loads: forces, stresses and safety of the beams.
+    """
+
+    built: MachineStructure
+    assembled: AssembledStructure
+    wrench: Array
+    deflection: Array
+    compliance: ToolCompliance
+    loads: BeamLoads
+
+
+def _loaded_machine(model: Model, q: Array, options: StiffnessOptions) -> _LoadedMachine:
+    """Return a machine at coordinates (N, n_q) under weight, wrench and heat.
+
+    Raises:
+        InputError: the machine has no elastic data, or the wrench is wrong.
+        AssemblyError: a part can move without any deformation.
+    """
+    mechanism = model.mechanism
     settings = StructureOptions(modes=BUCKLING_MODES, has_shear=options.shear, has_rod_modes=False)
     built = machine_structure(model, q, settings)
     require_elastic_data(mechanism, built)
@@ -401,17 +433,8 @@ def stiffness(
     motion = assembled.point_motion(built.tool_body, built.tool_point)
     load = gravity_load(assembled, gravity) + np.swapaxes(motion, -1, -2) @ wrench
     displacement = np.linalg.solve(assembled.stiffness, load[..., None])[..., 0]
-    deflection = (motion @ displacement[..., None])[..., 0]
-    notes = built.notes
-    if assembled.constraints:
-        notes += (CONSTRAINED_NOTE,)
+    by_heat = _heat_loads(mechanism, built, assembled, options)
     tool_load = DeadLoad(body=built.tool_body, point=built.tool_point, wrench=wrench)
-    by_heat = None
-    if options.has_heat:
-        heated = ThermalExpansionOptions(
-            temperatures=options.temperatures, expansions=options.expansions
-        )
-        by_heat = heat_loads(mechanism, built, assembled, heated)
     by_loads = geometric_stiffness if options.loaded else preload_stiffness
     geometric = by_loads(assembled, displacement, gravity, (tool_load,), by_heat)
     compliance = tool_compliance(
@@ -420,13 +443,47 @@ def stiffness(
         built.tool_point,
         geometric=geometric if options.loaded else None,
     )
-    worst = worst_stiffness(compliance.matrix[:, :3, :3])[1]
-    in_worst = compliance.displacement[:, :, :3] @ worst[..., None]
     at_ends = end_loads(assembled, displacement, gravity)
     for name, load_by_heat in (by_heat or {}).items():
         at_ends[name] = at_ends[name] + load_by_heat
-    loads = beam_loads(built, assembled, at_ends, gravity, geometric)
-    rigid = rigid_parts(mechanism, built)
+    return _LoadedMachine(
+        built=built,
+        assembled=assembled,
+        wrench=wrench,
+        deflection=(motion @ displacement[..., None])[..., 0],
+        compliance=compliance,
+        loads=beam_loads(built, assembled, at_ends, gravity, geometric),
+    )
+
+
+def _heat_loads(
+    mechanism: Mechanism,
+    built: MachineStructure,
+    assembled: AssembledStructure,
+    options: StiffnessOptions,
+) -> dict[str, Array] | None:
+    """Return the loads at the ends of elements by prevented expansion; None without heat."""
+    if not options.has_heat:
+        return None
+    heated = ThermalExpansionOptions(
+        temperatures=options.temperatures, expansions=options.expansions
+    )
+    return heat_loads(mechanism, built, assembled, heated)
+
+
+def _result(
+    model: Model,
+    options: StiffnessOptions,
+    q: Array,
+    loaded: _LoadedMachine,
+    reached: tuple[Diagnostic, ...],
+) -> Stiffness:
+    """Return the result for a loaded machine."""
+    built, assembled, compliance = loaded.built, loaded.assembled, loaded.compliance
+    worst = worst_stiffness(compliance.matrix[:, :3, :3])[1]
+    in_worst = compliance.displacement[:, :, :3] @ worst[..., None]
+    loads = loaded.loads
+    is_constrained = bool(assembled.constraints)
     return Stiffness(
         model=model,
         options=options,
@@ -436,7 +493,7 @@ def stiffness(
         items=compliance.items,
         shares=compliance.shares,
         worst_shares=energy_shares(assembled, in_worst)[1][:, 0],
-        deflection=deflection,
+        deflection=loaded.deflection,
         beams=loads.names,
         axial=loads.axial,
         stress=loads.stress,
@@ -444,31 +501,38 @@ def stiffness(
         buckling_safety=loads.buckling_safety,
         load_factor=loads.load_factor,
         masses=built.masses,
-        rigid=rigid,
-        notes=notes,
+        rigid=rigid_parts(model.mechanism, built),
+        notes=(*built.notes, CONSTRAINED_NOTE) if is_constrained else built.notes,
         structure=assembled,
         unit_displacement=compliance.displacement,
         laws=built.laws,
         tool_body=built.tool_body,
         coordinates=q,
         diagnostics=(
-            *_diagnostics(assembled, compliance, deflection, loads, is_loaded=options.loaded),
+            *_diagnostics(
+                assembled, compliance, loaded.deflection, loads, is_loaded=options.loaded
+            ),
             *(rise_diagnostics(options.rises) if options.has_heat else ()),
             *reached,
-            *omission_diagnostics(mechanism),
+            *omission_diagnostics(model.mechanism),
         ),
         provenance=provenance(
-            options={
-                "wrench": wrench.tolist(),
-                "weightless": options.weightless,
-                "loaded": options.loaded,
-                "shear": options.shear,
-                "temperatures": options.temperatures,
-                "expansions": options.expansions,
-            },
-            inputs={"machine": mechanism.name, "poses": len(q)},
+            options=_stated_options(options, loaded.wrench),
+            inputs={"machine": model.mechanism.name, "poses": len(q)},
         ),
     )
+
+
+def _stated_options(options: StiffnessOptions, wrench: Array) -> dict[str, object]:
+    """Return the options for the provenance of a result."""
+    return {
+        "wrench": wrench.tolist(),
+        "weightless": options.weightless,
+        "loaded": options.loaded,
+        "shear": options.shear,
+        "temperatures": options.temperatures,
+        "expansions": options.expansions,
+    }
 
 
 def _diagnostics(

@@ -14,9 +14,10 @@ from tauloop.common.files import csv_text
 from tauloop.common.keywords import keywords
 from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.result import Result, provenance
+from tauloop.common.result import Diagnostic, Result, provenance
+from tauloop.elasticity.frame.beams import Array
 from tauloop.elasticity.frame.statics import energy_shares
-from tauloop.elasticity.machine.loads import machine_loads
+from tauloop.elasticity.machine.loads import MachineLoads, machine_loads
 from tauloop.elasticity.machine.poses import PoseInput, machine_coordinates, rigid_parts
 from tauloop.elasticity.vibrations.machine_modes import (
     MachineModes,
@@ -43,7 +44,7 @@ from tauloop.elasticity.vibrations.stability_lobes import (
 )
 from tauloop.mechanism.description.units import PRESSURE, quantity
 from tauloop.mechanism.elastic.inertia import ElementMass
-from tauloop.mechanism.model import omission_diagnostics
+from tauloop.mechanism.model import Mechanism, omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
@@ -312,23 +313,35 @@ def vibration(
         251.6 Hz
     """
     model, options = modeled(machine), options or VibrationOptions()
-    mechanism = model.mechanism
     q, reached = machine_coordinates(model, poses, actuators, motion)
-    loads = machine_loads(mechanism, options)
-    result = machine_modes(model, q, options, loads)
-    built, assembled, modes = result.built, result.assembled, result.modes
-    is_free = options.motor_state == "free" and loads is None
+    loads = machine_loads(model.mechanism, options)
+    modal = machine_modes(model, q, options, loads)
+    result = _result(model, options, q, modal, loads, reached)
+    if options.cutting_coefficient is None:
+        return result
+    lobes = result.stability_lobes(
+        options.cutting_coefficient, teeth=options.teeth, direction=options.cutting_direction
+    )
+    return replace(result, lobes=lobes)
+
+
+def _result(
+    model: Model,
+    options: VibrationOptions,
+    q: Array,
+    modal: MachineModes,
+    loads: MachineLoads | None,
+    reached: tuple[Diagnostic, ...],
+) -> Vibration:
+    """Return the result for the modes of a machine, without stability lobes."""
+    built, assembled, modes = modal.built, modal.assembled, modal.modes
     shapes = modes.shapes
+    is_free = options.motor_state == "free" and loads is None
     bodies = tuple(body.name for body in built.structure.bodies)
     twists = [np.moveaxis(assembled.body_motion[name] @ shapes, -1, 1) for name in bodies]
     at_tool = assembled.point_motion(built.tool_body, built.tool_point)
     items, shares = energy_shares(assembled, shapes)
-    responses = None
-    if options.response_frequencies is not None:
-        values = read_frequencies(options.response_frequencies)
-        ratios, loss = chosen_damping(mechanism, modes.frequencies.shape[1], options.damping, None)
-        responses = frequency_responses(mechanism, result, values, ratios, loss)
-    vibration_result = Vibration(
+    return Vibration(
         model=model,
         options=options,
         q=q,
@@ -342,40 +355,51 @@ def vibration(
         items=items,
         shares=shares,
         link_modes=link_mode_counts(built),
-        modal=result,
+        modal=modal,
         shapes=shapes,
-        damping_ratio=None if result.servo is None else result.servo.damping_ratio,
-        responses=responses,
+        damping_ratio=None if modal.servo is None else modal.servo.damping_ratio,
+        responses=_responses(model.mechanism, modal, options),
         lobes=None,
         masses=built.masses,
-        rigid=rigid_parts(mechanism, built),
+        rigid=rigid_parts(model.mechanism, built),
         notes=(*built.notes, FREE_NOTE) if is_free else built.notes,
         diagnostics=(
-            *mode_diagnostics(model, q, options, result, loads),
+            *mode_diagnostics(model, q, options, modal, loads),
             *reached,
-            *omission_diagnostics(mechanism),
+            *omission_diagnostics(model.mechanism),
         ),
         provenance=provenance(
-            options={
-                "count": options.count,
-                "link_modes": options.link_modes,
-                "motor_state": options.motor_state,
-                "shear": options.shear,
-                "damping": options.damping,
-                "response_frequencies": options.response_frequencies,
-                "loaded": options.loaded,
-                "wrench": None if loads is None else loads.wrench.tolist(),
-                "weightless": options.weightless,
-            },
-            inputs={"machine": mechanism.name, "poses": len(q)},
+            options=_stated_options(options, loads),
+            inputs={"machine": model.mechanism.name, "poses": len(q)},
         ),
     )
-    if options.cutting_coefficient is None:
-        return vibration_result
-    lobes = vibration_result.stability_lobes(
-        options.cutting_coefficient, teeth=options.teeth, direction=options.cutting_direction
-    )
-    return replace(vibration_result, lobes=lobes)
+
+
+def _responses(
+    mechanism: Mechanism, modal: MachineModes, options: VibrationOptions
+) -> FrequencyResponses | None:
+    """Return the frequency responses that options ask for; None for none."""
+    if options.response_frequencies is None:
+        return None
+    values = read_frequencies(options.response_frequencies)
+    count = modal.modes.frequencies.shape[1]
+    ratios, loss = chosen_damping(mechanism, count, options.damping, None)
+    return frequency_responses(mechanism, modal, values, ratios, loss)
+
+
+def _stated_options(options: VibrationOptions, loads: MachineLoads | None) -> dict[str, object]:
+    """Return the options for the provenance of a result."""
+    return {
+        "count": options.count,
+        "link_modes": options.link_modes,
+        "motor_state": options.motor_state,
+        "shear": options.shear,
+        "damping": options.damping,
+        "response_frequencies": options.response_frequencies,
+        "loaded": options.loaded,
+        "wrench": None if loads is None else loads.wrench.tolist(),
+        "weightless": options.weightless,
+    }
 
 
 def _numbered(group: tuple[int, ...]) -> tuple[int, ...]:

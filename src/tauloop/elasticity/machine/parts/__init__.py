@@ -1,0 +1,1 @@
+"""Parts of a machine as parts of a structure; must not import a finished structure."""

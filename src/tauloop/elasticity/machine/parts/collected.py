@@ -1,0 +1,198 @@
+"""Parts of a structure while they are collected, and where the bodies of the machine are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.elasticity.frame.beams import Array, Matrices
+from tauloop.elasticity.frame.reduction import ReducedBeam
+from tauloop.elasticity.frame.structure import (
+    ElasticJoint,
+    Element,
+    MotionCombination,
+    RigidBody,
+    RigidLink,
+    spatial_inertia,
+)
+from tauloop.elasticity.machine.beams import NumericBeam, SectionStrength, numeric_beam, stated_mass
+from tauloop.elasticity.machine.constants import machine_constants
+from tauloop.elasticity.machine.structure_options import StructureOptions
+from tauloop.elasticity.machine.telescopic_rods import TelescopicRod
+from tauloop.elasticity.static_analysis.gradients import ElasticLaw
+from tauloop.elasticity.vibrations.servo_drives import RodLength, ServoParts
+from tauloop.geometry.machine_geometry import MachineGeometry
+from tauloop.mechanism.elastic.beams import Beam
+from tauloop.mechanism.elastic.inertia import ElementMass
+from tauloop.mechanism.expression import ZERO, Expression, add
+from tauloop.mechanism.model import MOMENT_ENTRIES, Inertia, Mechanism, Placement
+from tauloop.mechanism.poses import FramePose
+from tauloop.model import Model
+
+#: Points of a body closer than this, in characteristic lengths, are one node.
+SAME_NODE = 1e-6
+#: Largest cosine of the angle between a rod and the direction that defines its section's axes.
+MAX_COSINE = 0.9
+#: Freedoms of the end of a rigid rod: translations.
+TRANSLATIONS = (0, 1, 2)
+
+
+class StructureParts:
+    """Collects the parts of a structure."""
+
+    def __init__(self, model: Model, q: Array, options: StructureOptions) -> None:
+        """Place all bodies."""
+        self.model, self.options = model, options
+        self.mechanism: Mechanism = model.mechanism
+        self.constants = machine_constants(model)
+        self.geometry: MachineGeometry = self.constants.shape.at(q)
+        self.length = float(self.geometry.shape.length)
+        self.samples = len(q)
+        self.bodies: list[RigidBody] = []
+        self.joints: list[ElasticJoint] = []
+        self.elements: list[Element] = []
+        self.links: list[RigidLink] = []
+        self.combinations: list[MotionCombination] = []
+        self.strengths: dict[str, SectionStrength] = {}
+        self.masses: list[ElementMass] = []
+        self.notes: list[str] = []
+        self.elastic: list[str] = []
+        #: Actuators that alone hold a coordinate by the stiffness of their drive, by its name.
+        self.drives: dict[str, str] = {}
+        self.massless: list[str] = []
+        self.laws: list[ElasticLaw] = []
+        #: Stiffness of motors and springs by the names of coordinates.
+        self.spring_laws: dict[str, Expression] = {}
+        #: Nodes of bodies with beams: body, name of the node, point in body coordinates.
+        self.nodes: dict[str, list[tuple[str, Array]]] = {}
+        #: Controlled motors, the bodies that they move inside of rods, and lengths of rigid rods.
+        self.servo = ServoParts(self.mechanism, self.options.laws or {})
+        self.rotors: dict[str, str] = {}
+        self.lengths: dict[str, RodLength] = {}
+        self.telescopes: dict[str, TelescopicRod] = {}
+
+    def body_pose(self, name: str) -> FramePose:
+        """Return the pose of a body at N poses."""
+        index = self.geometry.shape.index[name]
+        return FramePose(self.geometry.rotations[:, index], self.geometry.origins[:, index])
+
+    def frame(self, placement: Placement) -> FramePose:
+        """Return the pose of a placed frame at N poses."""
+        return self.body_pose(placement.body) @ self.constants.frame(placement)
+
+    def carrier(self, name: str, point: Array, item: str) -> str:
+        """Return the body or node to which a point (3,) of a body is attached.
+
+        Args:
+            name: the body.
+            point: (3,) in body coordinates.
+            item: name of what is attached, for notes.
+        """
+        nodes = self.nodes.get(name)
+        if nodes is None:
+            return name
+        distances = [float(np.linalg.norm(point - place)) for _, place in nodes]
+        nearest = int(np.argmin(distances))
+        if distances[nearest] > SAME_NODE * self.length:
+            offset = 1000.0 * distances[nearest]
+            self.notes.append(
+                f"{item} is attached to {nodes[nearest][0]} by a rigid offset of {offset:.4g} mm"
+            )
+        return nodes[nearest][0]
+
+    def placed(self, placement: Placement, item: str) -> tuple[str, Array]:
+        """Return the body or node that carries a placed frame, and the frame's origin (N, 3)."""
+        local = self.constants.frame(placement).position
+        body = self.carrier(placement.body, np.asarray(local), item)
+        return body, self.frame(placement).position
+
+    def node_at(self, body: str, point: Array) -> str | None:
+        """Return the node of a body at a point (3,) in its coordinates; None without one."""
+        tolerance = SAME_NODE * self.length
+        near = (
+            name for name, place in self.nodes[body] if np.linalg.norm(place - point) <= tolerance
+        )
+        return next(near, None)
+
+    def inertia(self, inertia: Inertia, pose: FramePose) -> Array:
+        """Return the inertia (N, 6, 6) of a body about its origin in the axes of the base."""
+        m, *rest = (self.mechanism.value(x) for x in inertia.parameters)
+        J = np.zeros((3, 3))
+        for (i, j), moment in zip(MOMENT_ENTRIES, rest[3:], strict=True):
+            J[i, j] = J[j, i] = moment
+        R = pose.rotation
+        return spatial_inertia(m, R @ np.array(rest[:3]), R @ J @ np.swapaxes(R, -1, -2))
+
+    def add_spring(self, name: str, stiffness: Expression) -> None:
+        """Add a spring against a coordinate."""
+        self.spring_laws[name] = add(self.spring_laws.get(name, ZERO), stiffness)
+
+    def stated_mass(
+        self, name: str, mass: Expression | None, beams: list[Beam], spread: bool
+    ) -> ElementMass:
+        """Return the stated mass of a link, and those of its parts."""
+        return self.constants.stored(
+            ("mass", name), lambda: stated_mass(self.mechanism, name, mass, beams, spread)
+        )
+
+    def numbers(self, name: str, beam: Beam, stated: ElementMass) -> NumericBeam:
+        """Return a beam in numbers; mass that the file does not place is spread along it."""
+        factor = 1.0
+        if stated.mass > 0.0 and stated.section > 0.0:
+            factor = (stated.mass - stated.fittings) / stated.section
+        shear = self.options.has_shear
+        return self.constants.stored(
+            ("beam", name, shear),
+            lambda: numeric_beam(self.mechanism, beam, mass_factor=factor, shear=shear),
+        )
+
+    def reduced(
+        self,
+        numbers: NumericBeam,
+        lengths: Array,
+        released: tuple[tuple[int, ...], tuple[int, ...]],
+    ) -> ReducedBeam:
+        """Return a beam reduced to its ends and modes."""
+        return self.constants.reduced(
+            lengths, numbers.properties, released, self.options.modes, self.options.below
+        )
+
+    def add_element(self, element: Element, numbers: NumericBeam) -> None:
+        """Add a beam, and what its stress follows from."""
+        self.elements.append(element)
+        if numbers.strength is not None:
+            self.strengths[element.name] = numbers.strength
+
+
+def transverse_direction(direction: Array) -> Array:
+    """Return a direction (..., 3) that is not parallel to another one.
+
+    It is the same for all samples where possible, so that axes are continuous along a motion.
+    """
+    cosines = np.abs(direction) / np.linalg.norm(direction, axis=-1, keepdims=True)
+    largest = cosines.reshape(-1, 3).max(axis=0)
+    smallest = np.argmin(cosines, axis=-1)
+    if largest.min() <= MAX_COSINE:
+        smallest = np.full_like(smallest, np.argmin(largest))
+    return np.asarray(np.eye(3)[smallest])
+
+
+def with_fittings(element: Element, fittings: tuple[float, float]) -> Element:
+    """Return an element with point masses at its two ends."""
+    if not any(fittings):
+        return element
+    M = np.array(element.matrices.mass)
+    offset = 0
+    for mass, attachment in zip(fittings, element.attachments, strict=True):
+        for index, freedom in enumerate(attachment.freedoms):
+            if freedom in TRANSLATIONS:
+                M[..., offset + index, offset + index] += mass
+        offset += len(attachment.freedoms)
+    matrices = Matrices(
+        stiffness=element.matrices.stiffness, mass=M, geometric=element.matrices.geometric
+    )
+    return Element(
+        name=element.name,
+        attachments=element.attachments,
+        matrices=matrices,
+        beam=element.beam,
+    )

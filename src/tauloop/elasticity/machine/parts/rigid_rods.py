@@ -1,0 +1,143 @@
+"""Springs and masses between the two ends of a rod that stays straight."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.elasticity.frame.beams import Array, Matrices
+from tauloop.elasticity.frame.structure import Attachment, Element, beam_axes
+from tauloop.elasticity.machine.parts.collected import (
+    TRANSLATIONS,
+    StructureParts,
+    transverse_direction,
+)
+from tauloop.elasticity.machine.telescopic_rods import (
+    PartMass,
+    RodRotor,
+    TelescopicRod,
+    equivalent_mass,
+)
+from tauloop.mechanism.model import Inertia, Rod, SlenderPart
+
+
+def add_rotor_mass(
+    parts: StructureParts,
+    name: str,
+    start: tuple[str, Array],
+    end: tuple[str, Array],
+    inertia: float,
+) -> None:
+    """Add the inertia of a motor that the length of a rod moves."""
+    if not inertia:
+        return
+    difference = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    M = inertia * np.kron(difference, np.diag([1.0, 0.0, 0.0]))
+    zero = np.zeros((6, 6))
+    matrices = Matrices(stiffness=zero, mass=M, geometric=zero)
+    _add_two_point(parts, f"{name}.rotor", start, end, matrices)
+    parts.telescopes[f"{name}.rotor"] = RodRotor(
+        bodies=(start[0], end[0]),
+        points=(start[1], end[1]),
+        axes=beam_axes(start[1], end[1], transverse_direction(end[1] - start[1])),
+        lower=PartMass(masses=np.zeros(0), distances=np.zeros(0)),
+        upper=PartMass(masses=np.array([inertia]), distances=np.zeros(1)),
+    )
+
+
+def add_axial_spring(
+    parts: StructureParts,
+    rod: Rod,
+    start: tuple[str, Array],
+    end: tuple[str, Array],
+    stiffness: float | None,
+) -> None:
+    """Add a spring along a rod."""
+    difference = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    K = np.kron(difference, np.diag([float(stiffness or 0.0), 0.0, 0.0]))
+    length = np.linalg.norm(end[1] - start[1], axis=-1)
+    geometric = np.kron(difference, np.diag([0.0, 1.0, 1.0])) / length[:, None, None]
+    matrices = Matrices(stiffness=K, mass=np.zeros((6, 6)), geometric=geometric)
+    _add_two_point(parts, rod.name, start, end, matrices)
+
+
+def add_rigid_mass(
+    parts: StructureParts,
+    rod: Rod,
+    start: tuple[str, Array],
+    end: tuple[str, Array],
+    along: tuple[float, float] | None = None,
+) -> None:
+    """Add the mass of a rigid rod, which its ends carry.
+
+    A point at the distance s from A moves by (1 - s/L) u_A + (s/L) u_B across the rod. Along it,
+    each part moves as a whole by (1 - φ) u_A + φ u_B.
+
+    Args:
+        parts: the structure so far.
+        rod: the rod.
+        start, end: what carries its ends, and where.
+        along: φ of the lower and of the upper part; by default the rod has a fixed length.
+    """
+    length = np.linalg.norm(end[1] - start[1], axis=-1)
+    M = np.zeros((parts.samples, 2, 2))
+    axial = np.zeros((2, 2))
+    for part, is_upper in ((rod.lower, False), (rod.upper, True)):
+        if part is None:
+            continue
+        mass, first, second = _line_moments(parts, part)
+        near, far = (1, 0) if is_upper else (0, 1)
+        M[:, near, near] += mass - 2.0 * first / length + second / length**2
+        M[:, far, far] += second / length**2
+        M[:, 0, 1] += first / length - second / length**2
+        M[:, 1, 0] += first / length - second / length**2
+        if along is not None:
+            shape = np.array([1.0 - along[is_upper], along[is_upper]])
+            axial += mass * np.outer(shape, shape)
+    if not M.any():
+        return
+    directions = np.repeat(M[:, None], 3, axis=1)
+    if along is not None:
+        directions[:, 0] = axial
+    mass_matrix = np.einsum("nkij,kl->nikjl", directions, np.eye(3)).reshape(-1, 6, 6)
+    zero = np.zeros((6, 6))
+    matrices = Matrices(stiffness=zero, mass=mass_matrix, geometric=zero)
+    _add_two_point(parts, f"{rod.name}.mass", start, end, matrices)
+    if rod.telescope is None:
+        return
+    lower, upper = (
+        equivalent_mass(*((0.0,) * 3 if part is None else _line_moments(parts, part)))
+        for part in (rod.lower, rod.upper)
+    )
+    parts.telescopes[f"{rod.name}.mass"] = TelescopicRod(
+        bodies=(start[0], end[0]),
+        points=(start[1], end[1]),
+        axes=beam_axes(start[1], end[1], transverse_direction(end[1] - start[1])),
+        lower=lower,
+        upper=upper,
+        shares=along,
+    )
+
+
+def _line_moments(parts: StructureParts, part: SlenderPart | Inertia) -> tuple[float, float, float]:
+    """Return mass, first and second moment of a rod's part along it, from its own end."""
+    value = parts.mechanism.value
+    if isinstance(part, SlenderPart):
+        return value(part.mass), value(part.first_moment), value(part.second_moment)
+    across = 0.5 * (value(part.second_moment[0]) + value(part.second_moment[2]))
+    return value(part.mass), abs(value(part.first_moment[2])), across
+
+
+def _add_two_point(
+    parts: StructureParts,
+    name: str,
+    start: tuple[str, Array],
+    end: tuple[str, Array],
+    matrices: Matrices,
+) -> None:
+    """Add an element that holds the translations of two points."""
+    axes = beam_axes(start[1], end[1], transverse_direction(end[1] - start[1]))
+    attachments = tuple(
+        Attachment(body=body, point=point, axes=axes, freedoms=TRANSLATIONS)
+        for body, point in (start, end)
+    )
+    parts.elements.append(Element(name=name, attachments=attachments, matrices=matrices))

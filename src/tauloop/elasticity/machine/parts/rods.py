@@ -1,0 +1,179 @@
+"""Rods of a machine: elastic, rigid, driven, and cables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.elasticity.frame.beams import Array, Matrices
+from tauloop.elasticity.frame.reduction import BALL
+from tauloop.elasticity.frame.structure import Attachment, RigidLink, beam_axes, beam_element
+from tauloop.elasticity.machine.parts.axial_springs import (
+    flexibilities,
+    in_series,
+    rigid_shares,
+    softened_rod,
+)
+from tauloop.elasticity.machine.parts.collected import (
+    StructureParts,
+    transverse_direction,
+    with_fittings,
+)
+from tauloop.elasticity.machine.parts.rigid_rods import (
+    add_axial_spring,
+    add_rigid_mass,
+    add_rotor_mass,
+)
+from tauloop.elasticity.machine.parts.telescoped import part_mass, telescoped
+from tauloop.elasticity.machine.telescopic_rods import PartMass, TelescopicRod
+from tauloop.elasticity.static_analysis.gradients import ElasticLaw
+from tauloop.elasticity.vibrations.servo_drives import RodLength
+from tauloop.mechanism.elastic.beams import Beam
+from tauloop.mechanism.elastic.inertia import ElementMass
+from tauloop.mechanism.expression import Expression
+from tauloop.mechanism.model import Inertia, Rod, SlenderPart
+
+
+def drive_rod(parts: StructureParts, name: str) -> None:
+    """Let a rotor move between the two parts of a telescopic rod, which its spring holds."""
+    index, element = next(
+        (index, element) for index, element in enumerate(parts.elements) if element.name == name
+    )
+    rotor = Attachment(body=parts.rotors[name], point=np.zeros(3), axes=np.eye(3), freedoms=(0,))
+    size = element.matrices.stiffness.shape[-1]
+    # The coordinates without the rotor, by those with it.
+    carried = np.delete(np.eye(size + 1), element.external, axis=0)
+    pushed = carried.copy()
+    pushed[len(element.attachments[0].freedoms), element.external] = -1.0
+    matrices = Matrices(
+        stiffness=pushed.T @ element.matrices.stiffness @ pushed,
+        mass=carried.T @ element.matrices.mass @ carried,
+        geometric=carried.T @ element.matrices.geometric @ carried,
+    )
+    attachments = (*element.attachments, rotor)
+    parts.elements[index] = replace(element, attachments=attachments, matrices=matrices)
+    if name in parts.telescopes:
+        parts.telescopes[name] = replace(parts.telescopes[name], has_rotor=True)
+
+
+def add_rod(
+    parts: StructureParts,
+    rod: Rod,
+    springs: Mapping[str, float],
+    inertias: Mapping[str, float],
+    locked: set[str],
+) -> None:
+    """Add a rod: elastic, rigid, or a cable."""
+    start, end = parts.placed(rod.start, rod.name), parts.placed(rod.end, rod.name)
+    is_driven = rod.telescope is not None and rod.name not in locked
+    spring = springs.get(rod.name) if is_driven else None
+    if is_driven and spring is None:
+        # Nothing holds its length: it only has mass.
+        add_rigid_mass(parts, rod, start, end, (0.0, 1.0))
+        parts.lengths[rod.name] = RodLength(bodies=(start[0], end[0]), points=(start[1], end[1]))
+        add_rotor_mass(parts, rod.name, start, end, inertias.get(rod.name, 0.0))
+        return
+    if rod.tension is not None and rod.tension.stiffness is not None:
+        parts.elastic.append(rod.name)
+        stiffness = in_series([parts.mechanism.value(rod.tension.stiffness), spring])
+        add_axial_spring(parts, rod, start, end, stiffness)
+        line = _stated(rod.tension.stiffness, parts.spring_laws.get(rod.name))
+        parts.laws.append(ElasticLaw(item=rod.name, springs=line))
+        return
+    contacts = [None if item is None else parts.mechanism.value(item) for item in rod.contact]
+    held = parts.spring_laws.get(rod.name) if is_driven else None
+    beams = tuple(beam for beam in (rod.lower_beam, rod.upper_beam) if beam is not None)
+    law = ElasticLaw(item=rod.name, beams=beams, springs=_stated(held, *rod.contact))
+    if rod.lower_beam is None:
+        stiffness = in_series([spring, *contacts])
+        add_rigid_mass(parts, rod, start, end, rigid_shares(contacts, spring))
+        if stiffness is None:
+            points, bodies = (start[1], end[1]), (start[0], end[0])
+            parts.links.append(RigidLink(name=f"{rod.name}.length", bodies=bodies, points=points))
+        else:
+            add_axial_spring(parts, rod, start, end, stiffness)
+            parts.laws.append(law)
+        return
+    _add_elastic_rod(parts, rod, start, end, contacts, spring)
+    parts.laws.append(law)
+
+
+def _add_elastic_rod(
+    parts: StructureParts,
+    rod: Rod,
+    start: tuple[str, Array],
+    end: tuple[str, Array],
+    contacts: list[float | None],
+    drive: float | None,
+) -> None:
+    """Add a rod with beam sections, with springs in series along it."""
+    parts.elastic.append(rod.name)
+    lower = rod.lower_beam
+    assert lower is not None
+    spread = lower.is_distributed
+    numbers = parts.numbers(rod.name, lower, _rod_mass(parts, rod.name, rod.lower, lower, spread))
+    lengths, fittings = numbers.lengths, numbers.fittings
+    beyond = None
+    part_masses: tuple[PartMass, ...] = ()
+    if rod.upper_beam is not None:
+        upper_beam = rod.upper_beam
+        name = f"{rod.name}.upper"
+        stated = _rod_mass(parts, name, rod.upper, upper_beam, upper_beam.is_distributed)
+        upper = parts.numbers(name, upper_beam, stated)
+        part_masses = tuple(part_mass(part) for part in (numbers, upper))
+        distance = np.linalg.norm(end[1] - start[1], axis=-1)
+        masses = np.array([float(np.ravel(part.properties.mass)[0]) for part in (numbers, upper)])
+        numbers, lengths = telescoped(rod.name, numbers, upper, distance)
+        beyond = lengths, np.array([0.0, masses[1] / masses.sum(), 1.0])
+        fittings = (fittings[0], upper.fittings[0])
+    elif rod.telescope is not None:
+        what = "the part at B has no section"
+        raise InputError.of(f"rods.{rod.name}", what, "give `upper` a section, as `lower` has")
+    reduced = parts.reduced(numbers, lengths, (BALL, BALL))
+    flexibility = flexibilities(contacts, drive)
+    softened = softened_rod(reduced, flexibility, beyond)
+    across = _rod_across(parts, rod, start[1], end[1])
+    axes = beam_axes(start[1], end[1], across)
+    element = beam_element(rod.name, softened, start, end, axes)
+    if not parts.options.has_rod_modes:
+        ends = softened.matrices.part(tuple(range(element.external)))
+        element = replace(element, matrices=ends)
+    parts.add_element(with_fittings(element, fittings), numbers)
+    if part_masses:
+        parts.telescopes[rod.name] = TelescopicRod(
+            bodies=(start[0], end[0]),
+            points=(start[1], end[1]),
+            axes=axes,
+            lower=part_masses[0],
+            upper=part_masses[1],
+            beam=softened,
+            flexibility=flexibility,
+        )
+
+
+def _rod_mass(
+    parts: StructureParts, name: str, part: SlenderPart | Inertia | None, beam: Beam, spread: bool
+) -> ElementMass:
+    """Return the stated mass of a rod or of one part of it."""
+    mass: Expression | None = None if part is None else part.mass
+    stated = parts.stated_mass(name, mass, [beam], spread)
+    parts.masses.append(stated)
+    return stated
+
+
+def _rod_across(parts: StructureParts, rod: Rod, start: Array, end: Array) -> Array:
+    """Return the direction (N, 3) of a rod's section axis z; any for a round section."""
+    direction = end - start
+    if rod.first_axis is not None:
+        local = np.array([parts.mechanism.value(x) for x in rod.first_axis])
+        hinge = parts.body_pose(rod.start.body).rotation @ local
+        return np.cross(hinge, direction)
+    return transverse_direction(direction)
+
+
+def _stated(*springs: Expression | None) -> tuple[Expression, ...]:
+    """Return the springs that are not rigid."""
+    return tuple(spring for spring in springs if spring is not None)

@@ -1,0 +1,63 @@
+"""The two parts of a telescopic rod in a row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.elasticity.frame.beams import Array, BeamProperties
+from tauloop.elasticity.machine.beams import NumericBeam
+from tauloop.elasticity.machine.telescopic_rods import PartMass, spread_mass
+
+
+def part_mass(part: NumericBeam) -> PartMass:
+    """Return the mass of a part of constant section with the fitting at its own end."""
+    density = float(np.ravel(part.properties.mass)[0])
+    return spread_mass(density, float(part.lengths[0])).with_point(part.fittings[0])
+
+
+def telescoped(
+    name: str, lower: NumericBeam, upper: NumericBeam, distance: Array
+) -> tuple[NumericBeam, Array]:
+    """Return the two parts of a telescopic rod in a row, and the lengths (N, s) of their pieces.
+
+    Where they overlap, both carry bending; the drive connects their axial forces.
+
+    Args:
+        name: the rod.
+        lower, upper: the parts, each of one piece, from A and from B.
+        distance: (N,) distances from A to B, m.
+
+    Raises:
+        InputError: the parts do not overlap, are longer than the distance, or have several pieces.
+    """
+    if len(lower.lengths) != 1 or len(upper.lengths) != 1:
+        what = "a part of this telescopic rod has several sections"
+        raise InputError.of(f"rods.{name}", what, "give each part one section")
+    at_start, at_end = float(lower.lengths[0]), float(upper.lengths[0])
+    lengths = np.stack([distance - at_end, at_start + at_end - distance, distance - at_start], -1)
+    if lengths.min() <= 0.0:
+        pose = int(np.argmin(lengths.min(axis=1)))
+        what = (
+            f"parts of {at_start:.4g} m and {at_end:.4g} m do not overlap within the length "
+            f"{distance[pose]:.4g} m (pose {pose})"
+        )
+        remedy = "give parts that are shorter than the rod and together longer, at every pose"
+        raise InputError.of(f"rods.{name}", what, remedy)
+    values = {}
+    for key in BeamProperties.__dataclass_fields__:
+        first, second = (
+            np.ravel(getattr(part.properties, key)).astype(float) for part in (lower, upper)
+        )
+        values[key] = np.concatenate([first, first + second, second])
+    strength = None
+    if lower.strength is not None and upper.strength is not None:
+        # Where both parts overlap, the lower one alone is checked: the stress is smaller.
+        strength = lower.strength.followed_by(lower.strength).followed_by(upper.strength)
+    joined = NumericBeam(
+        lengths=lengths[0],
+        properties=BeamProperties(**values),
+        strength=strength,
+        fittings=(0.0, 0.0),
+    )
+    return joined, lengths
