@@ -31,6 +31,7 @@ NEW = {
     "design tolerances",
     "export transmission",
     "log describe",
+    "log drive-stiffness",
     "run stream",
     "stiffness",
     "vibration",

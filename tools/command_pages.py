@@ -101,6 +101,7 @@ EXPLAINING_PAGES = {
     "pose-selection.md": "plan poses",
     "identification/known-parameters.md": "log subtract",
     "estimators.md": "control collision, log forces",
+    "identification/drive-stiffness.md": "log drive-stiffness",
     "tracking.md": "log track",
     "drives.md": "drive step, accuracy ballbar, accuracy backlash",
     "drive-tuning.md": "drive tune, drive fit",

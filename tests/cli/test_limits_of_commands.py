@@ -77,6 +77,7 @@ WITHOUT = {
     "plan transfer": "keeps within them",
     "plan cycle": "refuses a path beyond them",
     "control collision": "runs a stroke under a controller, whose run reports it",
+    "log drive-stiffness": "knows the log of a drive, wherever that went",
     "log track": "follows the log of a machine, wherever that went",
     "new": "checks the work volume of a new file and reports what does not reach",
     "demo": "plans within the limits",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import run, run_json
 from scipy.integrate import solve_ivp
 
 import tauloop as tl
@@ -102,6 +104,26 @@ def test_two_masses() -> None:
     assert named["motor.coulomb"] == pytest.approx(COULOMB, rel=0.1)
 
 
+def test_the_command_prints_what_the_function_returns(tmp_path: Path) -> None:
+    machine, log = tmp_path / "arm.yaml", tmp_path / "log.csv"
+    machine.write_text(MACHINE, encoding="utf-8")
+    signals = simulated(2e-5)
+    heads = [f"{item.quantity}.{item.channel} [{item.unit}]" for item in signals.channels]
+    rows = np.stack([signals.time, *(item.values for item in signals.channels)], axis=1)
+    np.savetxt(log, rows, delimiter=",", header=",".join(["time [s]", *heads]), comments="")
+    words = ("log", "drive-stiffness", machine, log, "--cutoff", "60 Hz", "--drives", "motor")
+    result = tl.identify_drive_stiffness(machine, log, cutoff="60 Hz", drives=("motor",))
+    printed, expected = run_json(*words), result.as_dict()
+    for shown in (printed, expected):
+        shown.pop("provenance")
+    assert printed == expected
+    text = run(*words).output
+    assert "Drives of geared_arm" in text
+    assert "% against the stiffness in the machine file" in text
+    refused = run(*words[:-1], "elbow", code=2).output
+    assert "there is no actuator 'elbow'" in refused
+
+
 def test_intervals_contain_the_truth() -> None:
     machine = tl.Model(tl.loads(MACHINE))
     inside = []
@@ -125,4 +147,4 @@ def test_refusals() -> None:
     with pytest.raises(tl.LogError, match="no drive has the positions of motor and load"):
         tl.identify_drive_stiffness(tl.loads(MACHINE), single)
     with pytest.raises(tl.InputError, match="there is no actuator 'elbow'"):
-        tl.identify_drive_stiffness(tl.loads(MACHINE), log, actuators=("elbow",))
+        tl.identify_drive_stiffness(tl.loads(MACHINE), log, drives=("elbow",))

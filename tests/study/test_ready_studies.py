@@ -39,6 +39,7 @@ NO_STUDY = {
     ),
     "log describe": "describes one log",
     "log subtract": "writes a log of two",
+    "log drive-stiffness": "needs a log of both sides of a drive",
     "log track": "follows a log over time, from a saved fit",
     "design motors": "takes a table of a motion",
     "design certify": "has a study of its own: one box after the other",

@@ -441,6 +441,12 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
                 "Estimate external forces on the platform, and contacts.",
                 ("tl.estimate_external_wrench",),
             ),
+            "drive-stiffness": CommandEntry(
+                "log.drive_stiffness",
+                "drive_stiffness",
+                "Identify stiffness and damping of drives from logs of both sides.",
+                ("tl.identify_drive_stiffness",),
+            ),
             "track": CommandEntry(
                 "log.track",
                 "track",

@@ -196,6 +196,7 @@ _OWN_PARTS = (
     _OwnPart("CompensationExport", "tauloop.export.tables:compensation_export_tables"),
     _OwnPart("CompensatedPoses", "elasticity.compensation_tables:compensated_tables"),
     _OwnPart("CompensationTable", "elasticity.compensation_tables:lookup_tables"),
+    _OwnPart("DriveStiffness", "identification.drive_stiffness_tables"),
     _OwnPart("ExternalWrench", "identification.wrench_tables", plots="identification.wrench_plots"),
     _OwnPart("FastestMotion", "motion.fastest_tables", **_FASTEST),
     _OwnPart("FoldedLogs", "tauloop.study.tables:fold_tables"),

@@ -56,7 +56,7 @@ class DriveStiffnessOptions(Options):
     """Preparation of logs of both sides of drives.
 
     Attributes:
-        actuators: actuators whose drives are identified; default: all with both sides in the logs.
+        drives: actuators whose drives are identified; default: all with both sides in the logs.
         cutoff: cut-off of the filter of positions and forces; default: that of the noise.
         hold_out: fraction of each log, at its end, that judges the result.
 
@@ -66,7 +66,7 @@ class DriveStiffnessOptions(Options):
         80.0
     """
 
-    actuators: tuple[str, ...] = option(())
+    drives: tuple[str, ...] = option((), metavar="NAMES")
     cutoff: float | None = option(None, above=0.0, metavar="FREQUENCY", unit=units.FREQUENCY)
     hold_out: float = option(0.25, above=0.0, below=1.0)
 
@@ -191,7 +191,7 @@ def identify_drive_stiffness(
     else:
         listed = list(logs)
     sources = [_with_driven_coordinates(model, _signals(log)) for log in listed]
-    chosen = _actuators(model, sources, options.actuators)
+    chosen = _actuators(model, sources, options.drives)
     drives = tuple(_drive(model, actuator, sources, options) for actuator in chosen)
     return DriveStiffness(
         model=model,
@@ -265,7 +265,7 @@ def _actuators(
     for name in names:
         if name not in by_name:
             problems.add(
-                "actuators", f"there is no actuator {name!r}", f"give {', '.join(by_name)}"
+                "drives", f"there is no actuator {name!r}", f"give {', '.join(by_name)}"
             )
     InputError.raise_if_any(problems)
     complete = []

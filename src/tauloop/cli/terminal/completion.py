@@ -24,7 +24,7 @@ TAKES_MACHINE = frozenset(
         *("model equations", "model reduce"),
         *("accuracy compensate", "accuracy compensation-table", "export compensation"),
         *("model cost", "model base-parameters", "model link-parameters", "log forces"),
-        *("log describe", "log track", "design motors", "design certify"),
+        *("log describe", "log drive-stiffness", "log track", "design motors", "design certify"),
         "design tolerances",
     }
 )
