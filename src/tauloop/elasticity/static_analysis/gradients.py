@@ -112,34 +112,6 @@ def geometric_parameters(mechanism: Mechanism) -> frozenset[str]:
     return frozenset().union(*map(leaves, parts))
 
 
-def compliance_gradient(
-    mechanism: Mechanism,
-    assembled: AssembledStructure,
-    laws: Collection[ElasticLaw],
-    displacement: Array,
-    names: Sequence[str] | None = None,
-) -> ElasticGradient:
-    """Return the derivatives of the compliance with respect to elastic parameters.
-
-    Args:
-        mechanism: the machine.
-        assembled: its structure in minimal coordinates.
-        laws: expressions of all elastic items.
-        displacement: (N, n, 6) coordinates by unit wrenches at the tool, without geometric stiffness.
-        names: parameters; default: all that the stiffness alone depends on.
-
-    Raises:
-        InputError: a parameter is unknown, or changes the geometry; all of them.
-    """
-    if names is None:
-        names = elastic_parameters(mechanism, laws)
-    _require_elastic(mechanism, names)
-    rows = item_motions(assembled)
-    local = {name: motion @ displacement for name, motion in rows.items()}
-    total = -stiffness_gradient(mechanism, assembled, laws, names, local, local)
-    return ElasticGradient(parameters=tuple(names), compliance=total)
-
-
 def stiffness_gradient(
     mechanism: Mechanism,
     assembled: AssembledStructure,
@@ -184,26 +156,6 @@ def stiffness_gradient(
     for weight, row in zip(weights, jacobian, strict=True):
         total += weight[..., None] * row
     return total
-
-
-def _require_elastic(mechanism: Mechanism, names: Sequence[str]) -> None:
-    """Check that parameters exist and do not change the geometry.
-
-    Raises:
-        InputError: some do not; all of them.
-    """
-    geometric = geometric_parameters(mechanism)
-    known = mechanism.parameters.names
-    problems = Problems()
-    for name in names:
-        if name not in known:
-            what = "is not an independent parameter"
-            problems.add(name, what, mechanism.parameters.near(name))
-        elif name in geometric:
-            what = "changes positions or lengths: its derivative is not that of the stiffness alone"
-            remedy = "compare `tl.stiffness` of two machines, or leave this parameter out"
-            problems.add(name, what, remedy)
-    InputError.raise_if_any(problems)
 
 
 def is_diagonal(compliance: Compliance) -> bool:
