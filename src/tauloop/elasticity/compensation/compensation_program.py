@@ -18,7 +18,7 @@ from tauloop.compiler.expressions import MotionState, column
 from tauloop.compiler.functions.tool import WRENCH, tool_jacobian, tool_pose
 from tauloop.compiler.program import Evaluate, Newton, Program, Step
 from tauloop.elasticity.compensation.local_parts import LocalParts, local_parts, prevented_parts
-from tauloop.elasticity.compensation.symbolic_structure import SymbolicPartStructure
+from tauloop.elasticity.compensation.part_structure import SymbolicPartStructure
 from tauloop.elasticity.frame.assembled import assemble
 from tauloop.elasticity.frame.beams import Array
 from tauloop.elasticity.frame.thermal import thermal_response

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
 from tauloop.elasticity.frame.beams import Array
 from tauloop.elasticity.frame.structure import ElasticJoint
 from tauloop.mechanism.elastic.beams import Compliance
@@ -25,6 +26,47 @@ FIXED_DIRECTIONS = {
     "translational": (0, 1, 2),
     "free": (0, 1, 2, 3, 4, 5),
 }
+#: Motions of the built-in kinds with one axis: whether each rotates about it or moves along it.
+ALONG_AXIS = {"revolute": (True,), "prismatic": (False,), "cylindrical": (True, False)}
+
+
+@dataclass(frozen=True, slots=True)
+class FreeDirection:
+    """A motion that a joint leaves free: along or about an axis of one of its frames.
+
+    Attributes:
+        is_rotation: whether it rotates about the axis; else it moves along it.
+        axis: 0, 1 or 2 for x, y or z.
+        is_of_child: whether the axis is that of the child's frame; else of the parent's.
+    """
+
+    is_rotation: bool
+    axis: int
+    is_of_child: bool = False
+
+
+def free_directions(joint: Joint) -> tuple[FreeDirection, ...]:
+    """Return the motions that a joint leaves free, in the order of its velocities.
+
+    Raises:
+        InputError: the joint's kind is that of a plugin.
+    """
+    if joint.kind in FIXED_DIRECTIONS:
+        indices = FIXED_DIRECTIONS[joint.kind]
+        return tuple(FreeDirection(is_rotation=index >= 3, axis=index % 3) for index in indices)
+    axes = ["xyz".index(axis) for axis in joint.axes]
+    if joint.kind == "universal":
+        return (
+            FreeDirection(is_rotation=True, axis=axes[0]),
+            FreeDirection(is_rotation=True, axis=axes[1], is_of_child=True),
+        )
+    if joint.kind not in ALONG_AXIS:
+        what = f"the elasticity of a joint of the kind {joint.kind!r} is not known"
+        raise InputError.of(f"joints.{joint.name}", what, "use a built-in kind of joint")
+    return tuple(
+        FreeDirection(is_rotation=is_rotation, axis=axes[0])
+        for is_rotation in ALONG_AXIS[joint.kind]
+    )
 
 
 def free_twists(joint: Joint, parent: FramePose, child: FramePose) -> Array:
@@ -39,27 +81,12 @@ def free_twists(joint: Joint, parent: FramePose, child: FramePose) -> Array:
     Raises:
         InputError: the joint's kind is that of a plugin.
     """
-    samples = len(child.position)
-    axes = ["xyz".index(axis) for axis in joint.axes]
-    if joint.kind in FIXED_DIRECTIONS:
-        directions = FIXED_DIRECTIONS[joint.kind]
-        twists = np.zeros((samples, 6, len(directions)))
-        for column, index in enumerate(directions):
-            rows = slice(0, 3) if index < 3 else slice(3, 6)
-            twists[:, rows, column] = parent.rotation[..., index % 3]
-        return twists
-    if joint.kind == "universal":
-        twists = np.zeros((samples, 6, 2))
-        twists[:, 3:, 0] = parent.rotation[..., axes[0]]
-        twists[:, 3:, 1] = child.rotation[..., axes[1]]
-        return twists
-    places = {"revolute": (3,), "prismatic": (0,), "cylindrical": (3, 0)}
-    if joint.kind not in places:
-        what = f"the elasticity of a joint of the kind {joint.kind!r} is not known"
-        raise InputError.of(f"joints.{joint.name}", what, "use a built-in kind of joint")
-    twists = np.zeros((samples, 6, len(places[joint.kind])))
-    for column, first in enumerate(places[joint.kind]):
-        twists[:, first : first + 3, column] = parent.rotation[..., axes[0]]
+    directions = free_directions(joint)
+    twists = np.zeros((len(child.position), 6, len(directions)))
+    for column, direction in enumerate(directions):
+        frame = child if direction.is_of_child else parent
+        rows = slice(3, 6) if direction.is_rotation else slice(0, 3)
+        twists[:, rows, column] = frame.rotation[..., direction.axis]
     return twists
 
 

@@ -23,7 +23,7 @@ from tauloop.elasticity.frame.assembled import AssembledStructure
 from tauloop.elasticity.frame.beams import Array
 from tauloop.elasticity.frame.structure import ElasticJoint, Element
 from tauloop.elasticity.machine.beams import piece_lengths, piece_sections
-from tauloop.elasticity.machine.joints import FIXED_DIRECTIONS
+from tauloop.elasticity.machine.symbolic_twists import carry, symbolic_free_twists
 from tauloop.elasticity.static_analysis.gradients import ElasticLaw
 from tauloop.equations.assembly.loops import closure, nominal, stacked
 from tauloop.equations.operators import cross
@@ -142,16 +142,12 @@ class SymbolicStructure:
         twist = ca.SX(6, self.size)
         if body != BASE:
             first = self.first[body]
-            arm = point - self.origins[body]
-            for i in range(6):
-                twist[i, first + i] = 1.0
-            twist[:3, first + 3 : first + 6] = -ca.skew(arm)
+            twist[:, first : first + 6] = carry(point - self.origins[body])
         return twist
 
     def carried(self, body: str, point: ca.SX, twist: ca.SX) -> ca.SX:
         """Return the twist (6, n) of a point of a body by that of its origin."""
-        arm = point - self.origins[body]
-        return ca.vertcat(twist[:3, :] - ca.skew(arm) @ twist[3:, :], twist[3:, :])
+        return carry(point - self.origins[body]) @ twist
 
     # Items
 
@@ -370,19 +366,7 @@ class SymbolicStructure:
     def free_twists(self, joint: Joint) -> ca.SX:
         """Return the twists (6, f) that a joint leaves free, see `free_twists`."""
         parent, child = self._rotation(joint.parent), self._rotation(joint.child)
-        axes = ["xyz".index(axis) for axis in joint.axes]
-        columns: list[tuple[int, ca.SX]] = []
-        if joint.kind in FIXED_DIRECTIONS:
-            columns = [(i - i % 3, parent[:, i % 3]) for i in FIXED_DIRECTIONS[joint.kind]]
-        elif joint.kind == "universal":
-            columns = [(3, parent[:, axes[0]]), (3, child[:, axes[1]])]
-        else:
-            firsts = {"revolute": (3,), "prismatic": (0,), "cylindrical": (3, 0)}[joint.kind]
-            columns = [(first, parent[:, axes[0]]) for first in firsts]
-        twists = ca.SX(6, len(columns))
-        for k, (first, direction) in enumerate(columns):
-            twists[first : first + 3, k] = direction
-        return twists
+        return symbolic_free_twists(joint, parent, child)
 
     def _combination_items(self) -> Iterator[SymbolicItem]:
         """Yield gears, and motors that drive several coordinates."""

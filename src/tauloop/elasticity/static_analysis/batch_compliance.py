@@ -24,6 +24,7 @@ from tauloop.elasticity.machine.structure import (
     machine_structure,
 )
 from tauloop.elasticity.machine.symbolic_structure import SymbolicStructure
+from tauloop.elasticity.machine.symbolic_twists import carry
 from tauloop.equations.operators import fast_operators
 from tauloop.equations.values import BatchFunction
 from tauloop.mechanism.model import BASE
@@ -220,8 +221,7 @@ def _tree_motion(symbolic: SymbolicStructure) -> ca.SX:
             moved = moved + step
             x[symbolic.motion_columns[name], column] = 1.0
             column += 1
-        arm = symbolic.origins[far] - point
-        twists[far] = ca.vertcat(moved[:3, :] - ca.skew(arm) @ moved[3:, :], moved[3:, :])
+        twists[far] = carry(symbolic.origins[far] - point) @ moved
     for name, first in symbolic.first.items():
         x[first : first + 6, :] = twists[name]
     return x

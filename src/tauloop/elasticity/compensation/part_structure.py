@@ -2,7 +2,8 @@
 
 A program solves the same equations as `stiffness` and `thermal_expansion`: bodies move on the tree
 of their joints, joints that close loops are conditions that some coordinates fulfil, and the others
-minimize the energy of all elements under loads and heat.
+minimize the energy of all elements under loads and heat. Parts are numbers in the frames of bodies;
+`SymbolicStructure` has them as expressions of the file's parameters, for derivatives.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tauloop.elasticity.compensation.local_parts import (
     LocalRod,
 )
 from tauloop.elasticity.frame.beams import Array
+from tauloop.elasticity.machine.symbolic_twists import carry
 from tauloop.mechanism.model import BASE
 
 #: Singular values of conditions, relative to the largest, below which they count as dependent.
@@ -107,9 +109,7 @@ class SymbolicPartStructure:
     def carried(self, node: str, place: ca.SX) -> Displacement:
         """Return the twist of a node's point by the node's motion, with its expansion."""
         offset = place - self.origin(node)
-        carry = ca.SX.eye(6)
-        carry[:3, 3:] = -ca.skew(offset)
-        moved = self.motions[node].times(ca.sparsify(carry))
+        moved = self.motions[node].times(carry(offset))
         expanded = ca.vertcat(offset * self.scaling(node), ca.SX(3, 1))
         return Displacement(rows=moved.rows, heat=moved.heat + expanded)
 
@@ -147,9 +147,7 @@ class SymbolicPartStructure:
             own = Displacement(rows=rows, heat=ca.SX(6, 1))
             offset = self.origin(far) - place
             expanded = ca.vertcat(offset * self.scaling(far), ca.SX(3, 1))
-            carry = ca.SX.eye(6)
-            carry[:3, 3:] = -ca.skew(offset)
-            moved = (self.carried(near, place) + own).times(ca.sparsify(carry))
+            moved = (self.carried(near, place) + own).times(carry(offset))
             self.motions[far] = Displacement(rows=moved.rows, heat=moved.heat + expanded)
         return self.motions
 
