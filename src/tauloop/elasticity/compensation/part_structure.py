@@ -376,7 +376,8 @@ def independent_rows(samples: Array) -> tuple[list[int], list[int]]:
     from scipy.linalg import qr
 
     norms = np.linalg.norm(samples, axis=-1, keepdims=True)
-    scaled = samples / np.where(norms > 0.0, norms, 1.0)
+    is_row = norms > RANK_TOLERANCE * norms.max(axis=1, keepdims=True, initial=0.0)
+    scaled = np.where(is_row, samples / np.where(is_row, norms, 1.0), 0.0)
     first = scaled[0]
     rank = int(np.linalg.matrix_rank(first, RANK_TOLERANCE))
     _, _, order = qr(first.T, pivoting=True, mode="economic")

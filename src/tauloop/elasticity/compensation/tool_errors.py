@@ -30,6 +30,10 @@ from tauloop.mechanism.model import PLATFORM_JOINT
 from tauloop.mechanism.poses import FramePose
 from tauloop.model import Model
 
+#: Condition number of the tool's motion by the platform's coordinates above which some of them do
+#: not change its pose, as of an arm with more than six motors.
+MAX_CONDITION = 1e10
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ToolLoads:
@@ -207,7 +211,15 @@ class LoadedTool:
     def correction(self, q: Array, miss: Array) -> Array:
         """Return the displacement (N, m) of the platform's coordinates that removes a miss (N, 6)."""
         S = np.swapaxes(self.directions(q), -1, -2)
-        change = np.linalg.solve(S @ self._jacobian(q), S @ miss[..., None])
+        J = S @ self._jacobian(q)
+        scale = np.linalg.norm(J, axis=-2, keepdims=True)
+        scale = np.where(scale > 0.0, scale, 1.0)
+        if np.linalg.cond(J / scale).max(initial=1.0) > MAX_CONDITION:
+            # Coordinates that do not change the tool's pose: the smallest displacement.
+            inverse = np.linalg.pinv(J / scale, rcond=1.0 / MAX_CONDITION)
+            change = inverse @ (S @ miss[..., None]) / np.swapaxes(scale, -1, -2)
+        else:
+            change = np.linalg.solve(J, S @ miss[..., None])
         return -np.asarray(change[..., 0], dtype=float)
 
     def correctable(self, q: Array, miss: Array) -> Array:

@@ -282,7 +282,8 @@ def assemble(structure: Structure) -> AssembledStructure:
     closing = [joint for joint in structure.joints if joint.name not in in_tree]
     constraints = _constraints(structure, closing, motion, origins)
     if constraints:
-        basis = _allowed(structure, np.concatenate(constraints, axis=1), motion)
+        rows, terms = (np.concatenate(parts, axis=1) for parts in zip(*constraints, strict=True))
+        basis = _allowed(structure, rows, terms, motion)
         motion = {name: twist @ basis for name, twist in motion.items()}
         names = [f"loop coordinate {i + 1}" for i in range(basis.shape[-1])]
     internal = sum(element.internal for element in structure.elements)
@@ -306,7 +307,7 @@ def assemble(structure: Structure) -> AssembledStructure:
         joint_motion=joints,
         combination_motion=combinations,
         tree=_ordered(steps),
-        constraints=sum(row.shape[1] for row in constraints),
+        constraints=sum(row.shape[1] for row, _ in constraints),
     )
 
 
@@ -385,9 +386,15 @@ def _relative(
     joint: ElasticJoint, motion: Mapping[str, Array], origins: Mapping[str, Array]
 ) -> Array:
     """Return the twist (N, 6, m) of a joint's child against its parent."""
-    child = transport(joint.point - origins[joint.child]) @ motion[joint.child]
-    parent = transport(joint.point - origins[joint.parent]) @ motion[joint.parent]
-    return np.asarray(child - parent)
+    child = _at_joint(joint, joint.child, motion, origins)
+    return np.asarray(child - _at_joint(joint, joint.parent, motion, origins))
+
+
+def _at_joint(
+    joint: ElasticJoint, body: str, motion: Mapping[str, Array], origins: Mapping[str, Array]
+) -> Array:
+    """Return the twist (N, 6, m) of a body's point at a joint."""
+    return np.asarray(transport(joint.point - origins[body]) @ motion[body])
 
 
 def _joint_motion(
@@ -408,17 +415,21 @@ def _constraints(
     closing: list[ElasticJoint],
     motion: Mapping[str, Array],
     origins: Mapping[str, Array],
-) -> list[Array]:
-    """Return rows (N, c, m) of velocities that closed loops, rigid links and gears forbid."""
+) -> list[tuple[Array, Array]]:
+    """Return rows (N, c, m) of velocities that closed loops, rigid links and gears forbid.
+
+    With the sizes (N, c, m) of the motions whose difference they are, to which rounding is relative.
+    """
     samples = len(motion[BASE])
     weight = np.repeat([1.0, structure.length], 3)[:, None]
     rows = []
     for joint in closing:
         allowed = np.broadcast_to(joint.motion * weight, (samples, 6, joint.count))
         U, _, _ = np.linalg.svd(allowed, full_matrices=True)
-        blocked = U[..., joint.count :]
-        relative = _relative(joint, motion, origins) * weight
-        rows.append(np.swapaxes(blocked, -1, -2) @ relative)
+        blocked = np.swapaxes(U[..., joint.count :], -1, -2)
+        ends = [_at_joint(joint, body, motion, origins) for body in (joint.child, joint.parent)]
+        forbidden = blocked @ ((ends[0] - ends[1]) * weight)
+        rows.append((forbidden, _sizes(forbidden, [end * weight for end in ends])))
     for link in structure.links:
         moved = [
             (transport(point - origins[body]) @ motion[body])[:, :3]
@@ -426,12 +437,20 @@ def _constraints(
         ]
         direction = np.broadcast_to(link.points[1] - link.points[0], (samples, 3))
         direction = direction / np.linalg.norm(direction, axis=-1, keepdims=True)
-        rows.append(direction[:, None, :] @ (moved[1] - moved[0]))
+        stretch = direction[:, None, :] @ (moved[1] - moved[0])
+        rows.append((stretch, _sizes(stretch, moved)))
     rigid = [combination for combination in structure.combinations if not combination.stiffness]
     if rigid:
         by_name = _motions_by_name(structure, motion, origins)
-        rows += [_combined(combination, by_name) for combination in rigid]
-    return [row for row in rows if row.shape[1]]
+        combined = [_combined(combination, by_name) for combination in rigid]
+        rows += [(row, np.abs(row)) for row in combined]
+    return [pair for pair in rows if pair[0].shape[1]]
+
+
+def _sizes(rows: Array, moved: list[Array]) -> Array:
+    """Return the sizes (N, c, m) of motions (N, k, m) for each of the rows (N, c, m)."""
+    size = np.sqrt(sum(np.sum(item**2, axis=1, keepdims=True) for item in moved))
+    return np.broadcast_to(size, rows.shape)
 
 
 def _motions_by_name(
@@ -451,8 +470,15 @@ def _combined(combination: MotionCombination, by_name: Mapping[str, Array]) -> A
     return np.asarray(row)[:, None, :]
 
 
-def _allowed(structure: Structure, C: Array, motion: Mapping[str, Array]) -> Array:
+def _allowed(structure: Structure, C: Array, terms: Array, motion: Mapping[str, Array]) -> Array:
     """Return a basis (N, m, k) of the motions that constraints (N, c, m) allow.
+
+    Args:
+        structure: the structure.
+        C: constraints.
+        terms: (N, c, m) sizes of the motions whose difference they are. A constraint that is small
+            against them is a rounding error, such as out of the plane of a planar loop.
+        motion: twists of the bodies.
 
     Raises:
         AssemblyError: its dimension changes between the poses.
@@ -462,8 +488,10 @@ def _allowed(structure: Structure, C: Array, motion: Mapping[str, Array]) -> Arr
     scale = np.where(size > 0.0, size, 1.0)
     scaled = C / scale[:, None, :]
     norms = np.linalg.norm(scaled, axis=-1, keepdims=True)
+    sizes = np.linalg.norm(terms / scale[:, None, :], axis=-1, keepdims=True)
     # Rows of links, joints and gears have different units.
-    scaled = scaled / np.where(norms > 0.0, norms, 1.0)
+    is_row = norms > RANK_TOLERANCE * sizes
+    scaled = np.where(is_row, scaled / np.where(is_row, norms, 1.0), 0.0)
     _, sigma, Vt = np.linalg.svd(scaled, full_matrices=True)
     ranks = (sigma > RANK_TOLERANCE * sigma[:, :1]).sum(axis=1)
     if ranks.min() != ranks.max():

@@ -70,6 +70,9 @@ ENERGY_TOLERANCE = 1e-6
 MAX_BUCKLING_USE = 0.05
 #: Largest deflection, as a fraction of the machine's size, for which equations are linear.
 MAX_DEFLECTION = 0.01
+#: Displacement by a unit wrench, relative to the largest, below which the tool is rigid. Rounding
+#: errors are about 1e-15 of it.
+RIGID = 1e-12
 #: Relative step of differences, whose errors of second order cancel (Richardson).
 DIFFERENCE_STEP = 1e-3
 #: Note on a load factor where the geometric stiffness of constraints is not known.
@@ -189,7 +192,7 @@ class Stiffness(Result):
     def stiffness(self) -> np.ndarray:
         """Inverse of the compliance (N, 6, 6); NaN where the tool is rigid in a direction."""
         result = np.full_like(self.compliance, np.nan)
-        scale = np.sqrt(np.diagonal(self.compliance, axis1=1, axis2=2))
+        scale = self._sizes
         for pose, (matrix, size) in enumerate(zip(self.compliance, scale, strict=True)):
             if size.min() > 0.0:
                 unit = matrix / np.outer(size, size)
@@ -201,7 +204,16 @@ class Stiffness(Result):
     def directional(self) -> np.ndarray:
         """Stiffness (N, 6) against a force or moment in each direction alone: 1 / C_ii."""
         diagonal = np.diagonal(self.compliance, axis1=1, axis2=2)
+        diagonal = np.where(self._sizes > 0.0, diagonal, 0.0)
         return np.divide(1.0, diagonal, out=np.full(diagonal.shape, np.inf), where=diagonal > 0.0)
+
+    @property
+    def _sizes(self) -> np.ndarray:
+        """Square roots (N, 6) of the compliance in each direction; zero where the tool is rigid."""
+        sizes = np.sqrt(np.diagonal(self.compliance, axis1=1, axis2=2))
+        lengths = sizes * np.repeat([1.0, self.structure.structure.length], 3)
+        is_rigid = lengths <= RIGID * lengths.max(axis=1, keepdims=True, initial=0.0)
+        return np.where(is_rigid, 0.0, sizes)
 
     @property
     @in_json(nullable=True)
@@ -273,10 +285,11 @@ class Stiffness(Result):
             has_shear=self.options.shear,
         )
         result = compliance_derivatives(symbolic, self.coordinates)
-        scale = np.sqrt(np.diagonal(self.compliance, axis1=1, axis2=2))
-        scale = np.where(scale > 0.0, scale, 1.0)
+        scale = self._sizes
+        # Directions in which the tool is rigid have rounding errors alone.
+        inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
         difference = np.abs(result.compliance - self.compliance)
-        error = (difference / scale[:, :, None] / scale[:, None, :]).max()
+        error = (difference * inverse[:, :, None] * inverse[:, None, :]).max()
         return ElasticGradient(
             parameters=tuple(names), compliance=result.derivatives, error=float(error)
         )

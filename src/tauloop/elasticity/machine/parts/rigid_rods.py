@@ -7,6 +7,7 @@ import numpy as np
 from tauloop.elasticity.frame.beams import Array, Matrices
 from tauloop.elasticity.frame.structure import Attachment, Element, beam_axes
 from tauloop.elasticity.machine.parts.collected import (
+    SAME_NODE,
     TRANSLATIONS,
     StructureParts,
     transverse_direction,
@@ -85,6 +86,7 @@ def add_rigid_mass(
         if part is None:
             continue
         mass, first, second = _line_moments(parts, part)
+        _note_offset(parts, rod, part)
         near, far = (1, 0) if is_upper else (0, 1)
         M[:, near, near] += mass - 2.0 * first / length + second / length**2
         M[:, far, far] += second / length**2
@@ -125,6 +127,19 @@ def _line_moments(parts: StructureParts, part: SlenderPart | Inertia) -> tuple[f
         return value(part.mass), value(part.first_moment), value(part.second_moment)
     across = 0.5 * (value(part.second_moment[0]) + value(part.second_moment[2]))
     return value(part.mass), abs(value(part.first_moment[2])), across
+
+
+def _note_offset(parts: StructureParts, rod: Rod, part: SlenderPart | Inertia) -> None:
+    """Note a mass center off a rod's axis, where its elasticity has none."""
+    if isinstance(part, SlenderPart):
+        return
+    x, y = (parts.mechanism.value(moment) for moment in part.first_moment[:2])
+    offset = np.hypot(x, y) / parts.mechanism.value(part.mass)
+    if offset > SAME_NODE * parts.length:
+        parts.notes.append(
+            f"{rod.name}: a mass center is {1000.0 * offset:.4g} mm off its axis; its mass counts as on "
+            "the axis"
+        )
 
 
 def _add_two_point(
