@@ -180,3 +180,25 @@ def test_a_mass_off_the_axis_of_a_rod_is_noted() -> None:
     assert off_axis
     for name in off_axis:
         assert any(note.startswith(f"{name}: a mass center is") for note in result.notes)
+
+
+def test_a_rigid_direction_has_no_finite_stiffness() -> None:
+    """A planar platform moves in its plane alone: rounding errors out of it are no compliance."""
+    family = next(item for item in FAMILIES if item.__name__ == "planar_platform")
+    result = tl.stiffness(elastic(family))
+    assert np.isinf(result.directional[0, [2, 3, 4]]).all()
+    assert np.isfinite(result.directional[0, [0, 1, 5]]).all()
+    assert np.isnan(result.stiffness).all()
+
+
+def test_an_arm_with_more_motors_than_the_tool_needs_is_corrected() -> None:
+    """Of all displacements that remove the error, the smallest is taken."""
+    family = next(item for item in FAMILIES if item.__name__ == "serial")
+    machine = plain(family)
+    rng = np.random.default_rng(0)
+    while len(machine.actuators) <= 6:
+        machine = family(Layout(rng, Size(1.0, 1.0, 1.0)))
+    actuators = tuple(replace(item, stiffness=Constant(1e4)) for item in machine.actuators)
+    machine = replace(machine, actuators=actuators)
+    result = tl.compensate(machine)
+    assert np.linalg.norm(result.remaining) < 1e-3 * np.linalg.norm(result.deflection)

@@ -246,11 +246,11 @@ def _outer(vector: Array) -> Array:
     return np.asarray(vector[..., :, None] * vector[..., None, :])
 
 
-def bending_shapes(xi: float, L: Array, shear_ratio: Array) -> tuple[Array, Array, Array]:
+def bending_shapes(xi: Array | float, L: Array, shear_ratio: Array) -> tuple[Array, Array, Array]:
     """Return deflection v, slope dv/dx and section rotation (..., 4) by unit end displacements.
 
     Args:
-        xi: place along the element, from 0 to 1.
+        xi: place along the element (...), from 0 to 1.
         L: lengths (...), m.
         shear_ratio: Φ = 12 E I / (κ G A L²) (...).
     """

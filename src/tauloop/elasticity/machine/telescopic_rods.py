@@ -10,9 +10,10 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tauloop.common.records import dataclass
-from tauloop.elasticity.frame.beams import Array, BeamMotion, bending_shapes
+from tauloop.elasticity.frame.beams import Array, BeamMotion, Indices, bending_shapes
 from tauloop.elasticity.frame.reduction import ReducedBeam
 
 #: Panels of each part, with four Gauss points each, at which its mass is.
@@ -104,7 +105,7 @@ class TelescopicRod:
         return np.concatenate([near, self.length[:, None] - self.upper.distances], axis=1)
 
     @cached_property
-    def is_upper(self) -> Array:
+    def is_upper(self) -> NDArray[np.bool_]:
         """Whether each point (p,) belongs to the upper part."""
         return np.arange(len(self.masses)) >= len(self.lower.masses)
 
@@ -140,7 +141,7 @@ class TelescopicRod:
         shapes[..., 0, beam.places[BeamMotion.STRETCH][0]] = self._stretch(beam, index, within)
         return shapes
 
-    def _elements(self, beam: ReducedBeam) -> tuple[Array, Array, Array]:
+    def _elements(self, beam: ReducedBeam) -> tuple[Indices, Array, Array]:
         """Return the element (N, p) at each point, the place in it from 0 to 1, and its length."""
         lengths = np.broadcast_to(beam.lengths, (len(self.length), beam.lengths.shape[-1]))
         ends = np.cumsum(lengths, axis=-1)
@@ -150,7 +151,7 @@ class TelescopicRod:
         start = np.take_along_axis(ends - lengths, index, axis=-1)
         return index, np.clip((self.places - start) / size, 0.0, 1.0), size
 
-    def _stretch(self, beam: ReducedBeam, index: Array, within: Array) -> Array:
+    def _stretch(self, beam: ReducedBeam, index: Indices, within: Array) -> Array:
         """Return the displacements (N, p, k) along the axis by the coordinates of the stretch."""
         near, far, jump = stretch_field(beam, self.flexibility)
         start, end = (np.take_along_axis(values, index, axis=-1) for values in (near, far))
@@ -160,7 +161,8 @@ class TelescopicRod:
         weights = np.stack([1.0 - within, within], axis=-1)
         modes = np.einsum("npj,npjk->npk", weights, rows)
         _, signs = beam.places[BeamMotion.STRETCH]
-        return signs * np.concatenate([(1.0 - moved)[..., None], moved[..., None], modes], axis=-1)
+        shapes = np.concatenate([(1.0 - moved)[..., None], moved[..., None], modes], axis=-1)
+        return np.asarray(signs * shapes)
 
     def acceleration(
         self, velocities: tuple[Array, Array], accelerations: tuple[Array, Array]
@@ -237,7 +239,7 @@ def stretch_field(
     return far - own / total[..., None], far, middle / total
 
 
-def _at_nodes(basis: Array, rows: Array) -> Array:
+def _at_nodes(basis: Array, rows: Indices) -> Array:
     """Return the rows (N, p, j, k) of a basis (N, n, k) or (n, k) with indices (N, p, j)."""
     samples = np.arange(len(rows))[:, None, None]
     whole = np.broadcast_to(basis, (len(rows), *basis.shape[-2:]))

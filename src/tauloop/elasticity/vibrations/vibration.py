@@ -187,8 +187,9 @@ class Vibration(Result):
         """Return the depth of cut at which the machine begins to chatter, over the spindle speed.
 
         The workpiece is rigid. With teeth, the cutter mills, and its directional factors are
-        averaged (zero-order solution of Altintas and Budak): cuts of small immersion have further
-        lobes.
+        averaged (zero-order solution of Altintas and Budak). Lobes of period doubling (flip), which
+        need the change of the factors within a revolution, are left out: they lower the limit of
+        cuts of small immersion. Turning has constant factors and no such lobes.
 
         Args:
             cutting_coefficient: force per area of the chip, N/m^2 or such as '700 N/mm^2'; of

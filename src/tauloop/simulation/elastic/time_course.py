@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tauloop.common.records import dataclass
 from tauloop.elasticity.frame.beams import Array
@@ -85,7 +86,7 @@ class TimeCourse:
         """Number of states in addition to the coordinates of the structure."""
         return 0
 
-    def is_moving(self, time: Array) -> Array:
+    def is_moving(self, time: Array) -> NDArray[np.bool_]:
         """Return whether each of the times (N,) is before the end of the motion."""
         return time <= self._end
 
