@@ -68,6 +68,7 @@ MEANINGS = {
     "--folder": ("Folder of the", "Path"),
     "--generations": ("Number of generations of the", "int"),
     "--hold": ("Channels or axes that stand still, such as", "NAME=VALUE"),
+    "--hold-out": ("Share at the end of each log", "float"),
     "--intervals": ("Number of intervals of the", "int"),
     "--known": ("Parameters that are known, such as", "NAME=VALUE"),
     "--max-acceleration": ("Largest acceleration", "LIMIT"),

@@ -57,8 +57,9 @@ class DriveStiffnessOptions(Options):
 
     Attributes:
         drives: actuators whose drives are identified; default: all with both sides in the logs.
-        cutoff: cut-off of the filter of positions and forces; default: that of the noise.
-        hold_out: fraction of each log, at its end, that judges the result.
+        cutoff: cut-off frequency of a zero-phase low-pass of positions and forces; default: that of the
+            noise.
+        hold_out: share at the end of each log that is used for the evaluation and not fitted.
 
     Examples:
         >>> import tauloop as tl
