@@ -75,7 +75,7 @@ def add_rigid_mass(
 
     Args:
         parts: the structure so far.
-        rod: the rod.
+        rod: a rod without sections.
         start, end: what carries its ends, and where.
         along: φ of the lower and of the upper part; by default the rod has a fixed length.
     """
