@@ -347,18 +347,124 @@ def _with_chosen_friction(
     """
     if not (prepared.is_chosen and _may_choose_friction(model, options)):
         return prepared, options
-    trial_options = replace(
-        options,
-        validation=None,
-        hold_out=0.3,
-        compare_logs=False,
-        essential=None,
-        regroup=False,
-        consistent=False,
-        disconnected=(),
+    part = prepared.part(options.share, MAX_FRICTION_SAMPLES)
+    trials = _FrictionTrials(model, part, options, ties, log_repairs)
+    choice = choose_friction(
+        part,
+        options.terms,
+        trials.identify_with,
+        trials.fit_with,
+        elements=driven_friction(model, options.output),
+        velocities=usable_names(model, part, options),
     )
+    if not (choice.terms_changed or choice.changes):
+        return prepared, options
+    changed = prepared_again(model, prepared, options, ties, choice.changes)
+    channels = replace(changed.channels, notes=(*changed.channels.notes, *choice.notes))
+    return replace(changed, channels=channels), replace(options, terms=choice.terms)
 
-    def data_with(
+
+class _FrictionTrials:
+    """Identifications and fits of a part of the logs with laws of friction, for their choice.
+
+    Presliding lengths are those that predict forces best along the measured motion. Their
+    correction for errors of the motion takes most of the time of a search and hardly changes the
+    errors that trials compare, so that only the final fit corrects them. Trials of the same logs
+    and terms are calculated once.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        part: PreparedLogs,
+        options: IdentificationOptions,
+        ties: Ties | None,
+        log_repairs: Repairs,
+    ) -> None:
+        """Store the arguments; nothing is fitted yet.
+
+        Args:
+            model: the machine.
+            part: the part of the logs that is used for the choice.
+            options, ties, log_repairs: as for `_identification_data`.
+        """
+        self._model = model
+        self._ties = ties
+        self._log_repairs = log_repairs
+        self._options = replace(
+            options,
+            validation=None,
+            hold_out=0.3,
+            compare_logs=False,
+            essential=None,
+            regroup=False,
+            consistent=False,
+            disconnected=(),
+        )
+        self._band = min(part.possible_cutoffs({}, CUTOFF_FACTORS), default=None)
+        self._searched: list[tuple[PreparedLogs, TermOptions, dict[str, float]]] = []
+        self._fitted: list[tuple[PreparedLogs, TermOptions, TermsFit | None]] = []
+
+    def identify_with(self, logs: PreparedLogs, terms: TermOptions) -> MachineIdentification | None:
+        """Return the identification of logs with terms; None if the data do not support it."""
+        options = replace(self._options, terms=terms)
+        try:
+            data = self._data(logs, options, searches_faults=True)
+            if data.presliding is not None:
+                self._searched.append((logs, terms, dict(data.presliding.lengths)))
+            without_samples = replace(logs, logs=())
+            stages = Stages(None, FIT_STAGES)
+            return _fit_and_evaluate(self._model, without_samples, data, options, None, stages)
+        except (IdentificationError, InputError):
+            return None
+
+    def fit_with(self, logs: PreparedLogs, terms: TermOptions) -> TermsFit | None:
+        """Return the fit alone, without a search for faults; None if the data do not support it.
+
+        It is judged in the band that all cut-offs pass. Noise of the motion at higher frequencies
+        is in the regressor, and would favor the lowest cut-off.
+        """
+        for known_logs, known_terms, known_fit in self._fitted:
+            if known_terms == terms and known_logs.is_prepared_as(logs):
+                return known_fit
+        try:
+            fitted = self._fit(logs, terms)
+        except (IdentificationError, InputError):
+            fitted = None
+        self._fitted.append((logs, terms, fitted))
+        return fitted
+
+    def _fit(self, logs: PreparedLogs, terms: TermOptions) -> TermsFit:
+        """Return the fit of `fit_with`."""
+        if "" in terms.presliding.values():
+            terms = replace(terms, presliding=self._lengths(logs, terms))
+        options = replace(self._options, terms=terms)
+        data = self._data(logs, options, searches_faults=False, common_filter=False)
+        training, held_out = _split(data.parts, options)
+        cutoffs = [decimated_cutoff(log.source, log.how) for log in logs.logs]
+        filtered = [part.low_passed(cutoff) for part, cutoff in zip(training, cutoffs, strict=True)]
+        if self._band is not None:
+            rate = 1.0 / (sample_period(logs.logs[0].log) * logs.logs[0].factor)
+            held_out = held_out.low_passed(self._band / rate)
+        estimator = chosen_estimator(options, (), data.noise)
+        fitted = fit_regression(merge_data(filtered), held_out, estimator, errors=logs.errors)
+        percent = np.array([output.rmse_percent for output in fitted.held_out])
+        lengths = {} if data.presliding is None else data.presliding.lengths
+        return TermsFit(error=overall(percent), lengths=lengths)
+
+    def _lengths(self, logs: PreparedLogs, terms: TermOptions) -> dict[str, float]:
+        """Return the presliding lengths of logs, searched unless they are known from a trial."""
+        for known_logs, known_terms, lengths in self._searched:
+            if known_terms == terms and known_logs.is_prepared_as(logs):
+                return lengths
+        options = replace(self._options, terms=terms)
+        data = self._data(logs, options, searches_faults=False)
+        lengths = {} if data.presliding is None else dict(data.presliding.lengths)
+        self._searched.append((logs, terms, lengths))
+        return lengths
+
+    def _data(
+        self,
         logs: PreparedLogs,
         options: IdentificationOptions,
         *,
@@ -366,76 +472,18 @@ def _with_chosen_friction(
         common_filter: bool = True,
     ) -> _IdentificationData:
         """Return the regression data of logs with the terms of the options."""
-        friction = stated_friction(model, options.terms)
-        stages = Stages(None, 1)
         return _identification_data(
-            model,
+            self._model,
             logs,
             options,
-            ties,
-            friction,
-            log_repairs,
-            stages,
+            self._ties,
+            stated_friction(self._model, options.terms),
+            self._log_repairs,
+            Stages(None, 1),
             searches_faults=searches_faults,
             common_filter=common_filter,
+            corrects_lengths=False,
         )
-
-    def identify_with(logs: PreparedLogs, terms: TermOptions) -> MachineIdentification | None:
-        """Return the identification of logs with terms; None if the data do not support it."""
-        with_terms = replace(trial_options, terms=terms)
-        try:
-            data = data_with(logs, with_terms, searches_faults=True)
-            without_samples = replace(logs, logs=())
-            stages = Stages(None, FIT_STAGES)
-            return _fit_and_evaluate(model, without_samples, data, with_terms, None, stages)
-        except (IdentificationError, InputError):
-            return None
-
-    def fit_with(logs: PreparedLogs, terms: TermOptions) -> TermsFit | None:
-        """Return the fit alone, without a search for faults.
-
-        It is judged in the band that all cut-offs pass. Noise of the motion at higher frequencies
-        is in the regressor, and would favor the lowest cut-off.
-        """
-        with_terms = replace(trial_options, terms=terms)
-        try:
-            if "" in terms.presliding.values():
-                data = data_with(logs, with_terms, searches_faults=False)
-                searched = {} if data.presliding is None else dict(data.presliding.lengths)
-                with_terms = replace(trial_options, terms=replace(terms, presliding=searched))
-            data = data_with(logs, with_terms, searches_faults=False, common_filter=False)
-            training, held_out = _split(data.parts, with_terms)
-            cutoffs = [decimated_cutoff(log.source, log.how) for log in logs.logs]
-            filtered = [
-                part.low_passed(cutoff) for part, cutoff in zip(training, cutoffs, strict=True)
-            ]
-            if band is not None:
-                rate = 1.0 / (sample_period(logs.logs[0].log) * logs.logs[0].factor)
-                held_out = held_out.low_passed(band / rate)
-            estimator = chosen_estimator(with_terms, (), data.noise)
-            fitted = fit_regression(merge_data(filtered), held_out, estimator, errors=logs.errors)
-        except (IdentificationError, InputError):
-            return None
-        percent = np.array([output.rmse_percent for output in fitted.held_out])
-        lengths = {} if data.presliding is None else data.presliding.lengths
-        return TermsFit(error=overall(percent), lengths=lengths)
-
-    part = prepared.part(options.share, MAX_FRICTION_SAMPLES)
-    band = min(part.possible_cutoffs({}, CUTOFF_FACTORS), default=None)
-    velocities = usable_names(model, part, options)
-    choice = choose_friction(
-        part,
-        options.terms,
-        identify_with,
-        fit_with,
-        elements=driven_friction(model, options.output),
-        velocities=velocities,
-    )
-    if not (choice.terms_changed or choice.changes):
-        return prepared, options
-    changed = prepared_again(model, prepared, options, ties, choice.changes)
-    channels = replace(changed.channels, notes=(*changed.channels.notes, *choice.notes))
-    return replace(changed, channels=channels), replace(options, terms=choice.terms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -497,10 +545,12 @@ def _identification_data(
     *,
     searches_faults: bool = True,
     common_filter: bool = True,
+    corrects_lengths: bool = True,
 ) -> _IdentificationData:
     """Return the regression data of all logs, with or without the filter of forces and regressor.
 
-    Each log is prepared once, and only one prepared log at a time is in memory.
+    Each log is prepared once, and only one prepared log at a time is in memory. Presliding lengths
+    that are searched are corrected for the errors of the motion unless the caller declines it.
     """
     logs = prepared.logs
     output = options.output
@@ -535,7 +585,7 @@ def _identification_data(
             if friction:
                 motion = element_motion(model, log.source, how, output=output, prepared=signals)
                 elements.append(motion if common_filter else replace(motion, cutoff=None))
-                if friction.searched and len(parts) < prepared.fitted:
+                if corrects_lengths and friction.searched and len(parts) < prepared.fitted:
                     repeated += _measured_again(
                         model, log, signals, how, output, ties, common_filter
                     )

@@ -23,6 +23,9 @@ LOSS_PER_GAIN = 0.15
 #: count as zero. It applies to products of columns, hence it is the square of the share for
 #: columns.
 GRAM_RANK_TOLERANCE = 1e-12
+#: Products whose Cholesky factors have no smaller squared pivot (unit-norm columns) are well
+#: conditioned, and are solved without a decomposition into singular values.
+MIN_SQUARED_PIVOT = 1e-8
 #: A column is not identifiable if less than this fraction of its squared norm is independent of the
 #: other columns.
 MIN_REMAINDER = 1e-6
@@ -157,10 +160,11 @@ class BlockFits:
         return replace(self, rows=tuple(changed), products=np.sum(products, axis=0))
 
     def _errors(self, grams: np.ndarray) -> np.ndarray:
-        total = grams.sum(axis=(0, 1))
+        of_blocks = grams.sum(axis=1)
+        solutions = _least_squares_of_each(of_blocks.sum(axis=0) - of_blocks)
         misfits = np.zeros(self.counts.shape)
-        for block, gram in enumerate(grams):
-            values = np.append(_least_squares(total - gram.sum(axis=0)), -1.0)
+        for block, (gram, solution) in enumerate(zip(grams, solutions, strict=True)):
+            values = np.append(solution, -1.0)
             squares = np.maximum((gram @ values) @ values, 0.0)
             misfits[block] = np.sqrt(squares / np.maximum(self.counts[block], 1))
         return np.asarray(misfits * self.deviations)
@@ -288,6 +292,25 @@ def _least_squares(gram: np.ndarray) -> np.ndarray:
         gram[:-1, :-1] / np.outer(norms, norms), gram[:-1, -1] / norms, rcond=GRAM_RANK_TOLERANCE
     )
     return np.asarray(values / norms)
+
+
+def _least_squares_of_each(grams: np.ndarray) -> np.ndarray:
+    """Return the solutions (k, n) of `_least_squares` for products (k, n + 1, n + 1).
+
+    Well-conditioned products are solved together, which takes a tenth of the time.
+    """
+    norms = np.stack([_norms(gram)[:-1] for gram in grams])
+    products = grams[:, :-1, :-1] / (norms[:, :, None] * norms[:, None, :])
+    try:
+        factors = np.linalg.cholesky(products)
+        pivots = np.diagonal(factors, axis1=1, axis2=2)
+        is_well_conditioned = bool((pivots**2 > MIN_SQUARED_PIVOT).all())
+    except np.linalg.LinAlgError:
+        is_well_conditioned = False
+    if not is_well_conditioned:
+        return np.stack([_least_squares(gram) for gram in grams])
+    forces = grams[:, :-1, -1] / norms
+    return np.asarray(np.linalg.solve(products, forces[..., None])[..., 0] / norms)
 
 
 def _norms(gram: np.ndarray) -> np.ndarray:

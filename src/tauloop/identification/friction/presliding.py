@@ -97,25 +97,45 @@ def presliding_columns(
         substeps: number of steps between two samples, with speeds on a line.
     """
     names = tuple(lengths)
-    speed, rows = motion.of(names)
+    columns = presliding_of(
+        motion, motion.of(names), lengths, staying, starts or {}, substeps=substeps
+    )
+    return (
+        columns,
+        tuple(f"{name}.{PRESLIDING}" for name in names),
+        tuple(motion.force_unit(name) for name in names),
+    )
+
+
+def presliding_of(
+    motion: ElementMotion,
+    of_elements: tuple[np.ndarray, np.ndarray],
+    lengths: Mapping[str, float],
+    staying: Collection[str],
+    starts: Mapping[str, float],
+    *,
+    substeps: int,
+) -> np.ndarray:
+    """Return the columns (N, n_out, n) of `presliding_columns`, from speeds that are known.
+
+    Args:
+        motion, lengths, staying, starts, substeps: as for `presliding_columns`.
+        of_elements: speeds and rows of the elements, from `ElementMotion.of`.
+    """
+    speed, rows = of_elements
     if substeps > 1:
         speed = _between(speed, substeps)
     states = [
         presliding_state(
             speed[:, [k]],
             motion.period / substeps,
-            np.array([lengths[name]]),
-            start=np.array([(starts or {}).get(name, 0.0)]),
+            np.array([length]),
+            start=np.array([starts.get(name, 0.0)]),
             stays=name in staying,
         )[::substeps]
-        for k, name in enumerate(names)
+        for k, (name, length) in enumerate(lengths.items())
     ]
-    columns = motion.decimated(rows * np.concatenate(states, axis=1)[:, None, :])
-    return (
-        columns,
-        tuple(f"{name}.{PRESLIDING}" for name in names),
-        tuple(motion.force_unit(name) for name in names),
-    )
+    return motion.decimated(rows * np.concatenate(states, axis=1)[:, None, :])
 
 
 def _between(speed: np.ndarray, substeps: int) -> np.ndarray:

@@ -15,7 +15,11 @@ from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.estimation.fitting import fit_regression
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.friction.element_motion import ElementMotion
-from tauloop.identification.friction.presliding import fading_start, presliding_columns
+from tauloop.identification.friction.presliding import (
+    fading_start,
+    presliding_columns,
+    presliding_of,
+)
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge_data, split_each
 
@@ -196,6 +200,7 @@ class _LengthSearch:
         self.staying: set[str] = set()
         self.starts: list[dict[str, float]] = [{} for _ in motions]
         self._substeps = 1
+        self._elements: dict[tuple[int, str], tuple[np.ndarray, np.ndarray]] = {}
         self._last: dict[tuple[int, str], tuple[tuple[float, bool, float], np.ndarray]] = {}
 
     def errors(self, lengths: Mapping[str, float], staying: Collection[str]) -> np.ndarray:
@@ -226,10 +231,17 @@ class _LengthSearch:
         last = self._last.get((number, name))
         if last is not None and last[0] == arguments:
             return last[1]
-        staying = (name,) if stays else ()
         motion = self._motions[number]
-        column, _, _ = presliding_columns(
-            motion, {name: length}, staying, {name: start}, substeps=self._substeps
+        if (number, name) not in self._elements:
+            self._elements[number, name] = motion.of((name,))
+        staying = (name,) if stays else ()
+        column = presliding_of(
+            motion,
+            self._elements[number, name],
+            {name: length},
+            staying,
+            {name: start},
+            substeps=self._substeps,
         )
         self._last[number, name] = (arguments, column)
         return column

@@ -111,6 +111,14 @@ class PreparedLogs:
         """Return whether two sets of options lead to the same preparation of every log."""
         return all(replace(log.how, **changes) == replace(log.how, **others) for log in self.logs)
 
+    def is_prepared_as(self, other: PreparedLogs) -> bool:
+        """Return whether other logs are the same logs with the same preparations."""
+        pairs = zip(self.logs, other.logs, strict=True)
+        return all(
+            entry.log is other_entry.log and _is_same_preparation(entry, other_entry)
+            for entry, other_entry in pairs
+        )
+
     def possible_cutoffs(self, changes: Mapping[str, Any], factors: Sequence[float]) -> list[float]:
         """Return multiples of the lowest cut-off, Hz, that keep the motion of all logs.
 
@@ -149,6 +157,18 @@ class PreparedLogs:
             )
             logs.append(replace(entry, log=replace(entry.log, channels=corrected)))
         return replace(self, logs=tuple(logs))
+
+
+def _is_same_preparation(entry: MeasuredLog, other: MeasuredLog) -> bool:
+    """Return whether two preparations treat the positions of a log alike."""
+    names = channels_of(entry.log, "position")
+    shared = {"cutoff": None, "cutoffs": {}, "velocity": None, "velocities": {}}
+    of_channels = [
+        [(how.cutoff_of(name), how.source_of(name)) for name in names]
+        for how in (entry.how, other.how)
+    ]
+    is_same = of_channels[0] == of_channels[1]
+    return is_same and replace(entry.how, **shared) == replace(other.how, **shared)
 
 
 def prepare_logs(
