@@ -148,6 +148,31 @@ def resting() -> Signals:
 
 
 @pytest.mark.parametrize(
+    ("height", "fewest"), [(7.0, 0.7), (9.0, 0.9)], ids=["7 deviations", "9 deviations"]
+)
+def test_small_spikes_of_forces_are_listed(height: float, fewest: float) -> None:
+    """A parabola through many neighbors shows them; only those near a reversal may remain."""
+    rng = np.random.default_rng(3)
+    count = 0
+    shown = 0
+    for seed in range(4):
+        at = np.sort(rng.choice(np.arange(30, 5970, 20), 12, replace=False))
+        signs = rng.choice([-1.0, 1.0], len(at))
+        log = changed(
+            sound(seed), "force.motor_1", at, lambda x, signs=signs: x + height * NOISE * signs
+        )
+        listed = np.zeros(len(TIME), dtype=bool)
+        for stretch in bad_samples(log):
+            assert stretch.quantity == "force"
+            assert stretch.channel == "motor_1"
+            listed |= stretch.at
+        count += len(at)
+        shown += int(listed[at].sum())
+        assert listed.sum() == listed[at].sum()
+    assert shown >= fewest * count
+
+
+@pytest.mark.parametrize(
     "log",
     [
         *(sound(seed) for seed in range(3)),

@@ -32,6 +32,22 @@ SPIKE_FACTOR, SPIKE_QUANTILE = 6.0, 0.9
 #: are above them.
 EXPECTED_FALSE_SPIKES = 1e-3
 NOISE_QUANTILES = (0.9, 0.95)
+#: Small spikes of a force are off a parabola through this number of neighbors on each side. A
+#: parabola through many neighbors hardly has noise of its own.
+SMALL_SPIKE_REACHES = (3, 4, 6, 8, 12, 16, 24)
+#: They are off the lines through the neighbors of both sides by this fraction of that, ...
+ONE_SIDED_SHARE = 0.5
+#: ... at least this fraction of the range, ...
+MIN_SMALL_SPIKE_SHARE = 0.005
+#: ... and more than normal noise has in this log, times this power of the ratio of these two
+#: quantiles to that of normal noise. Noise with many outliers therefore has no small spikes.
+TAIL_QUANTILES, TAIL_POWER = (0.9, 0.99), 4
+#: More neighbors are used until the difference grows by this factor.
+MAX_GROWTH = 1.1
+#: Smallest number of samples whose noise can be measured.
+MIN_JUDGED_SAMPLES = 200
+#: Number of passes. Spikes that an earlier pass found are not neighbors.
+SMALL_SPIKE_PASSES = 3
 #: Weights of the samples before a sample in the line that predicts it, the nearest first. Three
 #: samples predict noisy forces better, and two fast positions.
 LINE_WEIGHTS = {"position": (2.0, -1.0), "force": (4.0 / 3.0, 1.0 / 3.0, -2.0 / 3.0)}
@@ -219,17 +235,115 @@ def spike_samples(
         is_pulse = (leaves * returns < 0.0) & (pulse > max(wide, least)) & (net < 0.5 * pulse)
         for first in np.flatnonzero(is_pulse):
             at[first + 1 : first + 1 + width] = True
+    if quantity == "force":
+        least = max(MAX_ENCODER_STEPS * smallest, MIN_SMALL_SPIKE_SHARE * float(high - low))
+        at |= _small_spikes(values, at, least, position)
     return at
+
+
+def _small_spikes(
+    values: np.ndarray, known: np.ndarray, least: float, position: np.ndarray | None
+) -> np.ndarray:
+    """Return the single samples (N,) of a force that many neighbors contradict.
+
+    Args:
+        values: (N,) as measured.
+        known: (N,) spikes that are known already.
+        least: smallest difference from the neighbors.
+        position: as for `spike_samples`.
+    """
+    at = np.zeros(len(values), dtype=bool)
+    reaches = list(_reaches(bridged(values, known), position))
+    for _ in range(SMALL_SPIKE_PASSES):
+        bad = known | at
+        neighbors = bridged(values, bad)
+        at = np.zeros(len(values), dtype=bool)
+        for reach, is_judged in reaches:
+            off = np.abs(_off_parabola(values, neighbors, reach))
+            limit = max(least, _largest_noise_or_tail(off[is_judged & ~bad]))
+            weights = _weights_at_zero(np.arange(1, reach + 1), 1)
+            off_nearer_line = _off_nearer_line(values, weights, neighbors)
+            is_single = off_nearer_line > ONE_SIDED_SHARE * off
+            at |= is_judged & (off > limit) & is_single & ~known
+    return at
+
+
+def _reaches(values: np.ndarray, position: np.ndarray | None) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield numbers of neighbors, and the samples (N,) that they judge.
+
+    A sample is judged by as many neighbors as predict it well. Samples from whose neighbors a
+    reversal separates them are not predicted, because friction jumps there.
+
+    Args:
+        values, position: as for `_small_spikes`.
+    """
+    least = np.inf
+    smooth: list[tuple[int, np.ndarray]] = []
+    for reach in SMALL_SPIKE_REACHES:
+        is_smooth = np.ones(len(values), dtype=bool)
+        if position is not None:
+            is_smooth = ~_near(~_moves_on(position, reach), reach)
+        is_smooth[:reach] = False
+        is_smooth[len(values) - reach :] = False
+        if is_smooth.sum() < MIN_JUDGED_SAMPLES:
+            break
+        off = np.abs(_off_parabola(values, values, reach))
+        typical = float(np.quantile(off[is_smooth], SPIKE_QUANTILE))
+        if typical > MAX_GROWTH * least:
+            break
+        least = min(typical, least)
+        smooth.append((reach, is_smooth))
+    is_judged = np.zeros(len(values), dtype=bool)
+    for reach, is_smooth in reversed(smooth):
+        is_new = is_smooth & ~is_judged
+        if is_new.sum() >= MIN_JUDGED_SAMPLES:
+            is_judged |= is_new
+            yield reach, is_new
+
+
+def _largest_noise_or_tail(off: np.ndarray) -> float:
+    """Return the size that noise does not exceed, larger for noise with many outliers.
+
+    Args:
+        off: (N,) absolute values.
+    """
+    inner, outer = np.quantile(off, TAIL_QUANTILES)
+    normal = NormalDist()
+    inner_size, outer_size = (normal.inv_cdf(0.5 * (1.0 + share)) for share in TAIL_QUANTILES)
+    tail = outer * inner_size / max(inner * outer_size, np.finfo(float).tiny)
+    return _largest_noise(off) * max(1.0, float(tail)) ** TAIL_POWER
+
+
+def _off_parabola(values: np.ndarray, neighbors: np.ndarray, reach: int) -> np.ndarray:
+    """Return how far samples (N,) are off parabolas through their neighbors; zero at the ends.
+
+    Args:
+        values: (N,) samples.
+        neighbors: (N,) the same without spikes.
+        reach: number of neighbors on each side.
+    """
+    offsets = np.arange(-reach, reach + 1)
+    kernel = np.zeros(len(offsets))
+    kernel[offsets != 0] = _weights_at_zero(offsets[offsets != 0], 2)
+    off = np.zeros(len(values))
+    off[reach:-reach] = values[reach:-reach] - np.convolve(neighbors, kernel, mode="valid")
+    return off
+
+
+def _weights_at_zero(offsets: np.ndarray, degree: int) -> np.ndarray:
+    """Return the weights (n,) of samples at offsets (n,) in the fitted polynomial's value at zero."""
+    powers = np.vander(offsets / np.abs(offsets).max(), degree + 1, increasing=True)
+    return np.asarray(np.linalg.pinv(powers)[0])
 
 
 def _near_stops(position: np.ndarray) -> np.ndarray:
     """Return the samples (N,) next to which a position stops for a moment and then moves on."""
-    stops = ~_moves_on(position, 1) & _moves_on(position, STOP_REACH)
-    near = stops.copy()
-    for shift in range(1, STOP_MARGIN + 1):
-        near[shift:] |= stops[:-shift]
-        near[:-shift] |= stops[shift:]
-    return near
+    return _near(~_moves_on(position, 1) & _moves_on(position, STOP_REACH), STOP_MARGIN)
+
+
+def _near(at: np.ndarray, margin: int) -> np.ndarray:
+    """Return the samples (N,) that are at most some samples away from others."""
+    return np.convolve(at, np.ones(2 * margin + 1), mode="same") > 0.5
 
 
 def _moves_on(position: np.ndarray, reach: int) -> np.ndarray:
@@ -240,7 +354,11 @@ def _moves_on(position: np.ndarray, reach: int) -> np.ndarray:
     return moves_on
 
 
-def _off_nearer_line(values: np.ndarray, weights: Sequence[float]) -> np.ndarray:
+def _off_nearer_line(
+    values: np.ndarray,
+    weights: Sequence[float] | np.ndarray,
+    neighbors: np.ndarray | None = None,
+) -> np.ndarray:
     """Return how far samples (N,) are off the lines through their neighbors on both sides.
 
     It is the smaller distance, and zero for a sample between the lines or at the ends. A step, such
@@ -249,12 +367,14 @@ def _off_nearer_line(values: np.ndarray, weights: Sequence[float]) -> np.ndarray
     Args:
         values: (N,) as measured.
         weights: weights of the samples on one side in the line, the nearest first.
+        neighbors: (N,) the samples on the sides; the same if not given.
     """
+    sides = values if neighbors is None else neighbors
     count = len(weights)
     inner = slice(count, len(values) - count)
     kernel = np.array([0.0, *weights])
-    before = np.convolve(values, kernel)[inner]
-    after = np.convolve(values[::-1], kernel)[: len(values)][::-1][inner]
+    before = np.convolve(sides, kernel)[inner]
+    after = np.convolve(sides[::-1], kernel)[: len(values)][::-1][inner]
     first, second = values[inner] - before, values[inner] - after
     off = np.zeros(len(values))
     off[inner] = np.where(first * second > 0.0, np.minimum(np.abs(first), np.abs(second)), 0.0)
