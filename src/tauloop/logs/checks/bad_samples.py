@@ -41,9 +41,11 @@ ONE_SIDED_SHARE = 0.5
 MIN_SMALL_SPIKE_SHARE = 0.005
 #: ... and more than normal noise has in this log, times this power of the ratio of these two
 #: quantiles to that of normal noise. Noise with many outliers therefore has no small spikes.
-TAIL_QUANTILES, TAIL_POWER = (0.9, 0.99), 4
+TAIL_QUANTILES, TAIL_POWER = (0.9, 0.99), 5
 #: More neighbors are used until the difference grows by this factor.
 MAX_GROWTH = 1.1
+#: An encoder is coarse for a number of samples if its position stands in a larger fraction of them.
+MAX_STANDING_SHARE = 0.2
 #: Smallest number of samples whose noise can be measured.
 MIN_JUDGED_SAMPLES = 200
 #: Number of passes. Spikes that an earlier pass found are not neighbors.
@@ -279,10 +281,9 @@ def _reaches(values: np.ndarray, position: np.ndarray | None) -> Iterator[tuple[
     """
     least = np.inf
     smooth: list[tuple[int, np.ndarray]] = []
+    stands = np.zeros(len(values), dtype=bool) if position is None else _stands(position)
     for reach in SMALL_SPIKE_REACHES:
-        is_smooth = np.ones(len(values), dtype=bool)
-        if position is not None:
-            is_smooth = ~_near(~_moves_on(position, reach), reach)
+        is_smooth = ~_near(stands, reach)
         is_smooth[:reach] = False
         is_smooth[len(values) - reach :] = False
         if is_smooth.sum() < MIN_JUDGED_SAMPLES:
@@ -299,6 +300,19 @@ def _reaches(values: np.ndarray, position: np.ndarray | None) -> Iterator[tuple[
         if is_new.sum() >= MIN_JUDGED_SAMPLES:
             is_judged |= is_new
             yield reach, is_new
+
+
+def _stands(position: np.ndarray) -> np.ndarray:
+    """Return the samples (N,) at which a position may stand or reverse.
+
+    The direction is that over the smallest number of samples in which a coarse encoder shows one
+    for most of the log.
+    """
+    for reach in SMALL_SPIKE_REACHES:
+        stands = ~_moves_on(position, reach)
+        if stands.mean() < MAX_STANDING_SHARE:
+            break
+    return stands
 
 
 def _largest_noise_or_tail(off: np.ndarray) -> float:
