@@ -17,6 +17,7 @@ from planar_arm import FRICTION, MACHINE, TRUE, arm_log, arm_regressor
 
 from tauloop import Model, load
 from tauloop.formats import loads
+from tauloop.identification.faults import zeros_and_scales as zeros_and_scales_module
 from tauloop.logs import Signals
 from tauloop.logs.log import Channel
 from tauloop.motion import random_multisine
@@ -194,3 +195,27 @@ def test_a_ratio_and_a_zero_are_not_taken_for_friction_or_accelerations(
     assert number(pattern, reported["position.shoulder_motor"]) == pytest.approx(
         size, abs=tolerance
     )
+
+
+def test_the_reported_deviation_is_that_of_fits_without_each_block() -> None:
+    """The direct route fits all parameters again without each of the twelve blocks."""
+    rng = np.random.default_rng(4)
+    blocks = zeros_and_scales_module.DEVIATION_BLOCKS
+    design = rng.standard_normal((40 * blocks, 2, 5)) * np.linspace(1.0, 3.0, 5)
+    column = rng.standard_normal((40 * blocks, 2)) + design[:, :, 0]
+    forces = design.sum(axis=2) + 0.7 * column + 0.1 * rng.standard_normal(column.shape)
+    comparison = object.__new__(zeros_and_scales_module._Comparison)
+    comparison._present = np.ones(column.shape)
+    comparison._weights = np.ones(2)
+    comparison._basis = np.linalg.qr(design.reshape(-1, 5))[0]
+    flat = forces.ravel()
+    fitted = comparison._basis @ (comparison._basis.T @ flat)
+    comparison._residual = (flat - fitted).reshape(forces.shape)
+    columns = np.column_stack([design.reshape(-1, 5), column.ravel()])
+    number = np.repeat(np.arange(blocks), 80)
+    sizes = [
+        np.linalg.lstsq(columns[number != block], flat[number != block], rcond=None)[0][-1]
+        for block in range(blocks)
+    ]
+    expected = 1.12 * np.sqrt((blocks - 1) * np.var(sizes))
+    assert comparison._reported_deviation(column) == pytest.approx(expected, rel=1e-9)

@@ -30,6 +30,9 @@ MAX_COMPARED_SAMPLES = 1500
 MIN_COMPARED_SAMPLES = 120
 #: Number of blocks for the standard deviation of a size.
 DEVIATION_BLOCKS = 12
+#: The reported deviation is widened by this factor, so that twice of it contains 95 % (Student's
+#: distribution with 11 degrees of freedom).
+STUDENT_FACTOR = 1.12
 #: A size is significant beyond this number of standard deviations, ...
 MIN_DEVIATIONS = 6.0
 #: ... if its column explains this fraction of the residual's power, ...
@@ -408,6 +411,31 @@ class _Comparison:
             size=size, deviation=deviation, explained=1.0 - float(rest @ rest) / whole
         )
 
+    def _reported_deviation(self, values: np.ndarray) -> float:
+        """Return the standard deviation of a column's coefficient by leaving out blocks of the log.
+
+        The parameters are fitted again without each block. Block sums of the residuals are too small
+        where a block determines some parameters almost alone (the jackknife estimator of MacKinnon,
+        Nielsen and Webb 2023, Cluster-robust inference: a guide to empirical practice).
+        """
+        column = (values * self._present / self._weights).ravel()
+        remaining = column - self._basis @ (self._basis.T @ column)
+        size = float(np.linalg.norm(remaining))
+        if size == 0.0:
+            return float(np.inf)
+        basis = np.column_stack([self._basis, remaining / size])
+        rest = self._residual.ravel() - basis[:, -1] * float(basis[:, -1] @ self._residual.ravel())
+        outputs = self._residual.shape[1]
+        changes = []
+        for rows in np.array_split(np.arange(len(self._residual)), DEVIATION_BLOCKS):
+            block = slice(rows[0] * outputs, (rows[-1] + 1) * outputs)
+            normal = np.eye(basis.shape[1]) - basis[block].T @ basis[block]
+            solution = np.linalg.lstsq(normal, basis[block].T @ rest[block], rcond=None)[0]
+            changes.append(float(solution[-1]) / size)
+        spread = np.linalg.norm(np.array(changes) - np.mean(changes))
+        share = (DEVIATION_BLOCKS - 1.0) / DEVIATION_BLOCKS
+        return STUDENT_FACTOR * float(np.sqrt(share) * spread)
+
     def refined(self, column: _Derivative, first: _SizeEstimate) -> WrongScale:
         """Return the cause of a column, with its size refined by Gauss-Newton steps."""
         if column.kind == "force":
@@ -435,9 +463,8 @@ class _Comparison:
                 if column.kind == "gear":
                     is_output = np.arange(len(scale)) == output
                     values -= (columns @ self._values) * is_output * scale[output]
-                estimate = self.estimate(values, column.kind)
-                change = estimate.size
-                deviation = estimate.deviation
+                change = self.estimate(values, column.kind).size
+                deviation = self._reported_deviation(values)
         except (PoseError, AssemblyError):
             size = first.size
         self._weights = weights
@@ -487,6 +514,7 @@ class _Comparison:
         factor = 1.0
         k = column.index
         estimate = first
+        deviation = first.deviation
         for _ in range(GAUSS_NEWTON_STEPS):
             factor *= 1.0 + max(estimate.size, -0.5)
             scale = np.where(np.arange(self._forces.shape[1]) == k, factor, 1.0)
@@ -495,10 +523,11 @@ class _Comparison:
             values = np.zeros(self._forces.shape)
             values[:, k] = self._measured[:, k] @ self._values
             estimate = self.estimate(values, column.kind)
+            deviation = self._reported_deviation(values)
         self._weights = weights
         self._fit(self._measured, self._forces)
         size = factor * (1.0 + estimate.size)
-        return _wrong_scale(column, size, factor * estimate.deviation, first.explained)
+        return _wrong_scale(column, size, factor * deviation, first.explained)
 
 
 def _changed_motion(
