@@ -28,6 +28,7 @@ from tauloop.identification import (
     merge_data,
     split_data,
 )
+from tauloop.identification.estimation import block_fits
 from tauloop.identification.faults.channels import wrong_channels
 from tauloop.identification.faults.measured_motion import measured_motion
 from tauloop.identification.friction.presliding import presliding_columns, presliding_state
@@ -384,3 +385,18 @@ def test_intervals_of_lengths_contain_them_in_most_logs(model):
         error = choice.lengths["motor_1"] - length
         contained.append(abs(error) < 2.0 * choice.deviations["motor_1"])
     assert np.mean(contained) > 0.85
+
+
+def test_well_conditioned_products_have_the_solutions_of_single_fits() -> None:
+    """Dependent columns take the other route, which leaves their undetermined part at zero."""
+    rng = np.random.default_rng(2)
+    columns = rng.standard_normal((3, 40, 6)) * np.geomspace(1.0, 1e3, 6)
+    forces = rng.standard_normal((3, 40))
+    for dependent in (False, True):
+        if dependent:
+            columns[1, :, 3] = 2.0 * columns[1, :, 0]
+        rows = np.concatenate([columns, forces[..., None]], axis=2)
+        solutions = block_fits._least_squares_of_each(rows.transpose(0, 2, 1) @ rows)
+        for design, force, solution in zip(columns, forces, solutions, strict=True):
+            expected = np.linalg.lstsq(design, force, rcond=None)[0]
+            assert design @ solution == pytest.approx(design @ expected, abs=1e-8)

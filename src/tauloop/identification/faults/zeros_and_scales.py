@@ -423,13 +423,15 @@ class _Comparison:
         size = float(np.linalg.norm(remaining))
         if size == 0.0:
             return float(np.inf)
-        basis = np.column_stack([self._basis, remaining / size])
-        rest = self._residual.ravel() - basis[:, -1] * float(basis[:, -1] @ self._residual.ravel())
-        outputs = self._residual.shape[1]
+        direction = remaining / size
+        basis = np.column_stack([self._basis, direction])
+        residual = self._residual.ravel()
+        rest = residual - direction * float(direction @ residual)
+        outputs = len(self._weights)
         changes = []
         for rows in np.array_split(np.arange(len(self._residual)), DEVIATION_BLOCKS):
             block = slice(rows[0] * outputs, (rows[-1] + 1) * outputs)
-            normal = np.eye(basis.shape[1]) - basis[block].T @ basis[block]
+            normal = np.eye(len(basis.T)) - basis[block].T @ basis[block]
             solution = np.linalg.lstsq(normal, basis[block].T @ rest[block], rcond=None)[0]
             changes.append(float(solution[-1]) / size)
         spread = np.linalg.norm(np.array(changes) - np.mean(changes))

@@ -162,7 +162,7 @@ class PreparedLogs:
 def _is_same_preparation(entry: MeasuredLog, other: MeasuredLog) -> bool:
     """Return whether two preparations treat the positions of a log alike."""
     names = channels_of(entry.log, "position")
-    shared = {"cutoff": None, "cutoffs": {}, "velocity": None, "velocities": {}}
+    shared: dict[str, Any] = {"cutoff": None, "cutoffs": {}, "velocity": None, "velocities": {}}
     of_channels = [
         [(how.cutoff_of(name), how.source_of(name)) for name in names]
         for how in (entry.how, other.how)

@@ -308,6 +308,7 @@ def _stands(position: np.ndarray) -> np.ndarray:
     The direction is that over the smallest number of samples in which a coarse encoder shows one
     for most of the log.
     """
+    stands = np.ones(len(position), dtype=bool)
     for reach in SMALL_SPIKE_REACHES:
         stands = ~_moves_on(position, reach)
         if stands.mean() < MAX_STANDING_SHARE:
