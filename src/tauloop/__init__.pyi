@@ -90,6 +90,8 @@ from tauloop.compiler.state import (
 from tauloop.design.certification import (
     CertificateCheck,
     Certification,
+)
+from tauloop.design.certify_options import (
     CertifyOptions as CertifyOptions,
 )
 from tauloop.design.synthesis.workflow import (
@@ -98,6 +100,8 @@ from tauloop.design.synthesis.workflow import (
 )
 from tauloop.design.tolerances.allocation import (
     ToleranceAllocation,
+)
+from tauloop.design.tolerances.allocation_problem import (
     ToleranceAllocationOptions as ToleranceAllocationOptions,
 )
 from tauloop.design.tolerances.sources import (
@@ -524,8 +528,11 @@ def allocate_tolerances(
     options: ToleranceAllocationOptions | None = None,
     *,
     limits: Amounts | str | None = None,
-    grades: Sequence[int] = (),
+    grades: Sequence[int] | str = (),
     costs: Amounts | str | None = None,
+    calibrated: Amounts | str | None = None,
+    noise: float | str | None = None,
+    readings: int = 30,
     sources: ToleranceMapOptions | None = None,
     tolerances: Amounts | str | None = None,
     encoders: Amounts | str | None = None,
@@ -621,13 +628,20 @@ def certify(
     options: CertifyOptions | None = None,
     *,
     ranges: Mapping[str, tuple[float | str, float | str]] | str = ...,
+    cylinder: Sequence[str] | str = (),
     pose: Mapping[str, float | str] | str = ...,
     parallel: float = 0.0,
     serial: float = 0.0,
     constraint: float = 0.0,
     moment_length: float | str | None = None,
     clearance: float | str = 0.0,
+    rod_radii: Amounts | str | None = None,
     cone: float | str | None = None,
+    cones: Amounts | str | None = None,
+    static_forces: bool = False,
+    wrenches: Mapping[str, tuple[float | str, float | str]] | str = ...,
+    limits: Amounts | str | None = None,
+    encoders: Amounts | str | None = None,
     drawing_limits: bool = False,
     deviations: Mapping[str, float | str] | str = ...,
     largest: bool = False,
@@ -1111,7 +1125,7 @@ def identify_drive_stiffness(
     logs: LogSource | Sequence[LogSource],
     options: DriveStiffnessOptions | None = None,
     *,
-    actuators: Sequence[str] | str = (),
+    drives: Sequence[str] | str = (),
     cutoff: float | str | None = None,
     hold_out: float = 0.25,
 ) -> DriveStiffness: ...
@@ -1621,6 +1635,10 @@ def simulate_elastic(
     settling_band: float | str | None = None,
     link_modes: int | None = None,
     shear: bool = False,
+    motor_state: str = 'locked',
+    servo_gains: str | Mapping[str, str | float | Mapping[str, str | float]] | None = None,
+    bandwidth: float | str | None = None,
+    feedforward: str = 'speed',
     tolerance: float = 0.001,
 ) -> ElasticSimulation: ...
 

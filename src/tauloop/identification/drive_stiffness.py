@@ -265,9 +265,7 @@ def _actuators(
     problems = Problems()
     for name in names:
         if name not in by_name:
-            problems.add(
-                "drives", f"there is no actuator {name!r}", f"give {', '.join(by_name)}"
-            )
+            problems.add("drives", f"there is no actuator {name!r}", f"give {', '.join(by_name)}")
     InputError.raise_if_any(problems)
     complete = []
     for name in names or by_name:
