@@ -117,13 +117,15 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
 
 def _product_ports(motion: Motion, ports: Mapping[str, CPort]) -> dict[str, CPort]:
     """Return ports of directions and factors, and of the products with them."""
-    known = motion.runner.known_ports
+    known: Mapping[str, Port] = motion.runner.known_ports
     steps = {name: known[direction_name(name)] for name in (*motion.ports.motion, "force")}
-    described = [(port, f"direction of {name}") for name, port in steps.items()]
+    described: list[tuple[Port, str]] = [
+        (port, f"direction of {name}") for name, port in steps.items()
+    ]
     for output in ("force", "acceleration"):
         described.append((known[factor_of(output)], f"factors w of {output}"))
-        port = ports[output]
-        moved = Port(name=directional_name(output), columns=port.columns, units=port.units)
+        result = ports[output]
+        moved = Port(name=directional_name(output), columns=result.columns, units=result.units)
         described.append((moved, f"change of {output} along the direction d, J d"))
     for name, port in steps.items():
         units = tuple(f"1/({unit})" for unit in port.units)

@@ -14,7 +14,8 @@ from tauloop.common.errors import TauloopError
 from tauloop.common.plain import OMITTED
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.design.certification import Certification, CertifyOptions, certify
+from tauloop.design.certification import Certification, certify
+from tauloop.design.certify_options import CertifyOptions
 from tauloop.design.synthesis.evaluation import TaskEvaluator
 from tauloop.design.synthesis.task import DesignTask
 from tauloop.dynamics import MotorSizingOptions, size_motors

@@ -217,9 +217,9 @@ class LoadedTool:
         if np.linalg.cond(J / scale).max(initial=1.0) > MAX_CONDITION:
             # Coordinates that do not change the tool's pose: the smallest displacement.
             inverse = np.linalg.pinv(J / scale, rcond=1.0 / MAX_CONDITION)
-            change = inverse @ (S @ miss[..., None]) / np.swapaxes(scale, -1, -2)
+            change = np.asarray(inverse @ (S @ miss[..., None]) / np.swapaxes(scale, -1, -2))
         else:
-            change = np.linalg.solve(J, S @ miss[..., None])
+            change = np.asarray(np.linalg.solve(J, S @ miss[..., None]))
         return -np.asarray(change[..., 0], dtype=float)
 
     def correctable(self, q: Array, miss: Array) -> Array:

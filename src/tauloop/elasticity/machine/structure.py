@@ -22,7 +22,7 @@ from tauloop.elasticity.machine.parts.collected import StructureParts
 from tauloop.elasticity.machine.parts.connections import add_combinations, add_joint
 from tauloop.elasticity.machine.parts.drives import motor_coordinates
 from tauloop.elasticity.machine.parts.rods import add_rod, drive_rod
-from tauloop.elasticity.machine.structure_options import StructureOptions
+from tauloop.elasticity.machine.structure_options import StructureOptions as StructureOptions
 from tauloop.elasticity.machine.telescopic_rods import TelescopicRod
 from tauloop.elasticity.static_analysis.gradients import ElasticLaw
 from tauloop.elasticity.vibrations.servo_drives import RodLength, ServoDrive, Terms

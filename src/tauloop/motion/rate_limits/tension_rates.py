@@ -111,7 +111,7 @@ def _size(terms: TensionTerms) -> float:
     Without a bounded range it is the largest lower bound, or 1 N.
     """
     ranges = np.concatenate(
-        [terms.greatest - terms.least, [2.0 * winch.tension for winch in terms.limited]]
+        [terms.greatest - terms.least, [2.0 * winch.max_tension for winch in terms.limited]]
     )
     narrowest = float(ranges.min())
     return 0.5 * narrowest if 0 < narrowest < np.inf else max(float(terms.least.max()), 1.0)

@@ -67,7 +67,7 @@ def sampled_loops(structure: SampledStructure) -> SampledLoops:
         dampers=np.concatenate([empty, *moved], axis=1) @ structure.basis,
         reference_speed=_rigid_speeds(structure, [item.speed for item in machine.drives]),
         damper_speed=_rigid_speeds(structure, dampers),
-        holding=-by_motors @ back,
+        holding=np.asarray(-by_motors @ back, dtype=float),
     )
 
 
