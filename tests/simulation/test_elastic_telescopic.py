@@ -176,11 +176,11 @@ def test_accelerations_of_points_are_second_derivatives(strut: tl.Model) -> None
 
     weights = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / (12.0 * h**2)
     expected = np.tensordot(weights, [places(time) for time in times], axes=1)
-    found = rod.acceleration(
+    computed = rod.acceleration(
         tuple(item[1][None] for item in start),  # type: ignore[arg-type]
         tuple(item[2][None] for item in start),  # type: ignore[arg-type]
     )
-    assert found[0] == pytest.approx(expected, abs=1e-5)
+    assert computed[0] == pytest.approx(expected, abs=1e-5)
 
 
 def test_slow_hexapod_has_the_static_deflection() -> None:
