@@ -33,7 +33,7 @@ PROGRAMS = (
     ("five_bar", "forward_dynamics"),
     ("five_bar", "kinematics_2"),
 )
-#: A Newton loop takes more steps where a neighbour in its block never arrives.
+#: A Newton loop takes more steps where a neighbor in its block never arrives.
 SAME = 1e-12
 #: Seconds that a call takes at most where it does not wait for ever.
 LONG = 60
@@ -52,7 +52,7 @@ def is_good(health: np.ndarray) -> np.ndarray:
 @needs_compiler
 @pytest.mark.parametrize(("machine", "which"), PROGRAMS)
 def test_one_bad_number_in_any_input_gives_its_own_sample_bad_health(machine, which, folder):
-    """Every column of every port, in a batch and in a bound call; the neighbours stay as they were."""
+    """Every column of every port, in a batch and in a bound call; the neighbors stay as they were."""
     kernel, states = compiled(machine, "actuators", which, folder), motion(machine, "actuators", N)
     inputs = {port.name: states[port.name] for port in kernel.function.inputs}
     whole = kernel.batch(inputs, N)

@@ -78,7 +78,7 @@ def test_readings_that_are_late_are_named_with_the_number_of_poses(rows: int, na
 def test_a_smooth_path_that_is_read_one_pose_late(
     instrument: Instrument, parameters: tuple[str, ...]
 ) -> None:
-    """Neighbours are a few per cent of the path apart."""
+    """Neighbors are a few per cent of the path apart."""
     series = session(instrument, step=0.12)
     if isinstance(instrument, Position) and instrument.frame is FRAME:
         series = replace(series, instrument=Position(name="t"))

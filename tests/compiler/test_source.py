@@ -172,7 +172,7 @@ def test_no_samples_give_no_numbers(folder):
 @needs_compiler
 @pytest.mark.parametrize(("name", "entry"), [("delta", "platform"), ("five_bar", "actuators")])
 def test_what_is_no_number_or_out_of_reach_is_never_healthy(name, entry, folder):
-    """A bad sample says so, and leaves its neighbours in the block alone."""
+    """A bad sample says so, and leaves its neighbors in the block alone."""
     kernel = compiled(name, entry, "inverse_dynamics", folder)
     inputs = {key: array[:LANES].copy() for key, array in motion(name, entry, 1000).items()}
     good = kernel.batch(inputs, LANES)

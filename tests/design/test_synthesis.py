@@ -250,7 +250,7 @@ def test_the_orthoglide_has_the_rods_of_the_closed_form(tmp_path: Path) -> None:
         assert high == pytest.approx(rods / math.sqrt(6.0), rel=1e-5)
         assert low == pytest.approx(-rods / math.sqrt(18.0), rel=1e-5)
     assert any("largest velocity factor is 2" in text for text in design.active)
-    smaller = next(n for n in design.neighbours if n.variable == "rod")
+    smaller = next(n for n in design.neighbors if n.variable == "rod")
     assert smaller.reason.startswith("smallest velocity factor fails by")
     machine, proof = (
         tmp_path / "designs" / "design_1.yaml",

@@ -124,7 +124,7 @@ def test_costs_that_are_not_finite_are_priced(method: SearchMethod) -> None:
 
 @by_method
 def test_a_start_without_a_cost(method: SearchMethod) -> None:
-    """A poll of the neighbours or a generation finds costs; a gradient of nothing does not, and says so."""
+    """A poll of the neighbors or a generation finds costs; a gradient of nothing does not, and says so."""
 
     def cost(points: np.ndarray) -> np.ndarray:
         return np.where(points[:, 0] > 190.0, np.nan, bowl(np.array([0.2, 0.5]))(points))
@@ -208,7 +208,7 @@ def test_pareto_front_of_two_parabolas() -> None:
 
     front = pareto_front(criteria, BOUNDS, seed=1)
     places = (front.points - LOWER) / SPAN
-    # 0.06 off the line costs 0.0036, less than the distance of neighbours on a front of 60 points
+    # 0.06 off the line costs 0.0036, less than the distance of neighbors on a front of 60 points
     assert np.abs(places[:, 1] - 0.3).max() < 0.06
     assert places[:, 0].min() < 0.25
     assert places[:, 0].max() > 0.75

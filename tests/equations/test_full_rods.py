@@ -29,7 +29,7 @@ SPINS = (False, True)
 def end_forces(
     seed: int, spins: bool, is_fixed: bool, with_upper: bool, *, along: bool = False
 ) -> np.ndarray:
-    """Forces and couple (9,) at random motion of both ends and of a neighbour that turns; |d| = length is kept."""
+    """Forces and couple (9,) at random motion of both ends and of a neighbor that turns; |d| = length is kept."""
     rng = np.random.default_rng(seed)
     p_A, v_A, a_A, W, dW = rng.normal(size=(5, 3))
     length, u = rng.uniform(0.3, 2.0), rng.normal(size=3)

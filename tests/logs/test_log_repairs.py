@@ -102,7 +102,7 @@ def test_what_no_interpolation_can_mend_is_refused(
 
 
 def test_a_gap_beside_a_gap_is_a_line(tmp_path: Path) -> None:
-    """One sample stands between two gaps: no two neighbours for a cubic."""
+    """One sample stands between two gaps: no two neighbors for a cubic."""
     time = np.arange(10) / 10.0
     path = tmp_path / "log.csv"
     path.write_text(text(rows_of(time, {4: "nan", 6: "nan"})), encoding="utf-8")

@@ -99,7 +99,7 @@ def strokes() -> dict:
 
 @pytest.mark.parametrize("name", ["delta", "hexapod", "part of a rotation", "joints", "motors"])
 def test_velocities_and_accelerations_are_those_of_the_actuators_positions(name):
-    """Two routes: positions closed at neighbouring times, and the chain from the path's derivatives to the motors."""
+    """Two routes: positions closed at neighboring times, and the chain from the path's derivatives to the motors."""
     made = strokes()[name]
     trajectory = plan(made, POLYNOMIAL_345, Seconds(0.8), returns=True)
     A = made.model.assembly.loops.transmission

@@ -187,7 +187,7 @@ class RodBodies:
         rod: its description.
         lower, upper: numbers of the bodies, with origins at A and at B; None where there is no
             second one.
-        start, end: the frames at A and B on its neighbours; the x axis of the first is that of a
+        start, end: the frames at A and B on its neighbors; the x axis of the first is that of a
             universal joint.
         length: of a fixed rod, m.
     """

@@ -24,7 +24,7 @@ from tauloop.design.synthesis.pose_measures import (
     MeasureRequest,
     PoseMeasures,
 )
-from tauloop.design.synthesis.poses import HALVINGS, grid_poses, neighbours
+from tauloop.design.synthesis.poses import HALVINGS, grid_poses, neighbors
 from tauloop.design.synthesis.task import EXPENSIVE, DesignObjective, DesignTask
 from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.values import BatchFunction, dynamic_parameters
@@ -288,7 +288,7 @@ class TaskEvaluator:
         """Return the pose with the largest raw measure near a pose, and that measure."""
         best = -np.inf
         for _ in range(HALVINGS):
-            around = neighbours(self.task, pose, step)
+            around = neighbors(self.task, pose, step)
             raw = self.at_poses(x, around)[0][:, j]
             index = int(np.argmax(np.where(np.isfinite(raw), raw, -np.inf)))
             pose, best = around[index], float(raw[index])

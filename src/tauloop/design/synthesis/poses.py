@@ -65,7 +65,7 @@ def limited_poses(task: DesignTask, poses: np.ndarray) -> np.ndarray:
     return inside
 
 
-def neighbours(task: DesignTask, pose: np.ndarray, step: float) -> np.ndarray:
+def neighbors(task: DesignTask, pose: np.ndarray, step: float) -> np.ndarray:
     """Return a pose (m,) and those around it at a step, in half widths, within the box."""
     varied = np.flatnonzero(task.half > 0.0)
     moves = np.zeros((3 ** len(varied), len(pose)))

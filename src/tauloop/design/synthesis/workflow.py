@@ -62,7 +62,7 @@ class SynthesisOptions(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeighbourDesign(ReprMixin):
+class NeighborDesign(ReprMixin):
     """A design next to another one, and why it is not better.
 
     Attributes:
@@ -87,7 +87,7 @@ class SynthesizedDesign(ReprMixin):
         violation: largest relative violation, computed without the compiled batch, with poses
             between those of the search.
         active: active requirements and bounds in words.
-        neighbours: designs next to it, and why they are not better.
+        neighbors: designs next to it, and why they are not better.
         machine: its machine, checked, certified and simulated.
         files: files that were written.
     """
@@ -97,7 +97,7 @@ class SynthesizedDesign(ReprMixin):
     objectives: dict[str, float]
     violation: float
     active: tuple[str, ...]
-    neighbours: tuple[NeighbourDesign, ...]
+    neighbors: tuple[NeighborDesign, ...]
     machine: DesignedMachine
     files: tuple[str, ...] = ()
 
@@ -374,7 +374,7 @@ def _design(
         objectives=dict(zip([o.name for o in task.objectives], objectives, strict=True)),
         violation=max(state.violation for state in states),
         active=active_texts(states, task.variables, x),
-        neighbours=tuple(_neighbours(evaluator, expensive, x)),
+        neighbors=tuple(_neighbors(evaluator, expensive, x)),
         machine=machine,
         files=tuple(files),
     )
@@ -389,9 +389,9 @@ def _objectives(evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndar
     return (scores.objectives[0] * signs).tolist()
 
 
-def _neighbours(
+def _neighbors(
     evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray
-) -> Iterator[NeighbourDesign]:
+) -> Iterator[NeighborDesign]:
     """Yield the designs one step along each variable, and why they are not better."""
     task = evaluator.task
     here = evaluator.scores(x[None])
@@ -403,7 +403,7 @@ def _neighbours(
                 reason = "beyond its bounds"
             else:
                 reason = _reason(evaluator, expensive, other, here.objectives[0])
-            yield NeighbourDesign(variable=variable.name, value=float(other[i]), reason=reason)
+            yield NeighborDesign(variable=variable.name, value=float(other[i]), reason=reason)
 
 
 def _reason(

@@ -1,4 +1,4 @@
-"""Tables of designs of a task: comparison of structures, designs, motors, and why neighbours fail."""
+"""Tables of designs of a task: comparison of structures, designs, motors, and why neighbors fail."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _design(structure: SynthesizedStructure, design: SynthesizedDesign) -> Itera
         )
     units = dict(zip(structure.variable_names, structure.variable_units, strict=True))
     yield table(
-        "Neighbours",
+        "Neighbors",
         "variable",
         "value",
         "why it is not better",
@@ -161,7 +161,7 @@ def _design(structure: SynthesizedStructure, design: SynthesizedDesign) -> Itera
                 ),
                 item.reason,
             )
-            for item in design.neighbours
+            for item in design.neighbors
         ],
     )
     if design.files:
