@@ -342,7 +342,7 @@ def test_unstated_motors_of_a_machine_file_are_coordinates_without_actuators(
     assert tl.loads(text).unstated_motors == ("a", "b", "c")
     with pytest.raises(DescriptionError, match="there is no coordinate named zz"):
         tl.loads(text.replace("unstated_motors: [a", "unstated_motors: [zz"))
-    with pytest.raises(DescriptionError, match="the file has actuators, so its motors are stated"):
+    with pytest.raises(DescriptionError, match="the file has actuators, so its motors are known"):
         tl.loads(text.replace("\nplatform:", "\nactuators: {m: {on: a}}\nplatform:"))
 
 

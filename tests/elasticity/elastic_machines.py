@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import tauloop as tl
 from tauloop.formats import machine_path
@@ -31,8 +32,10 @@ def gantry(stated: str = "") -> Mechanism:
     return tl.loads(text.replace("force: 2500 N}", "force: 2500 N, stiffness: 20 N/um}"))
 
 
-def hexapod(*, drives: str = "", sections: bool = False) -> Mechanism:
-    """Return the hexapod with elastic drives, and tubes for both parts of its struts."""
+def hexapod(
+    *, drives: str = "", sections: bool = False, fittings: Mapping[str, str] | None = None
+) -> Mechanism:
+    """Return the hexapod with elastic drives, and tubes with fittings for the parts of its struts."""
     text = machine_path("hexapod").read_text(encoding="utf-8")
     if drives:
         text = re.sub(r"(motor: \{on: strut)", rf"\1, stiffness: {drives}", text)
@@ -40,6 +43,8 @@ def hexapod(*, drives: str = "", sections: bool = False) -> Mechanism:
         part = r"(        {name}:\n)(?:          .*\n)+"
         for name, length, outer in (("lower", 300, 30), ("upper", 250, 20)):
             tube = f"tube: {{outer: {outer} mm, wall: 3 mm, material: alloy}}"
+            if name in (fittings or {}):
+                tube += f"\n          fittings: {fittings[name]}"
             text = re.sub(
                 part.format(name=name),
                 rf"\g<1>          length: {length} mm\n          {tube}\n",

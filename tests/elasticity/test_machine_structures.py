@@ -88,6 +88,15 @@ def test_parts_of_a_telescopic_rod_are_in_series_with_its_drive() -> None:
         machine_structure(model, model.inverse_kinematics(np.atleast_2d(far)).q)
 
 
+@pytest.mark.parametrize("part", ["lower", "upper"])
+def test_fittings_at_inner_ends_of_telescopic_parts_are_refused(part: str) -> None:
+    fittings = {part: "{start: 0.1 kg, end: 0.2 kg}"}
+    model = tl.Model(hexapod(drives="8 N/um", sections=True, fittings=fittings))
+    what = f"{part}.fittings: 0.2 kg at the inner end"
+    with pytest.raises(InputError, match=what):
+        machine_structure(model, model.assembly.q)
+
+
 def test_modes_of_a_four_bar_file_are_the_printed_ones() -> None:
     model = tl.Model(tl.loads(FOUR_BAR))
     # Links between clamped ends converge slowly: modes below twice the tenth frequency err by

@@ -11,6 +11,7 @@ from tauloop.common.errors import InputError
 from tauloop.elasticity.frame.beams import Array, Matrices
 from tauloop.elasticity.frame.reduction import BALL
 from tauloop.elasticity.frame.structure import Attachment, RigidLink, beam_axes, beam_element
+from tauloop.elasticity.machine.beams import NumericBeam
 from tauloop.elasticity.machine.parts.axial_springs import (
     flexibilities,
     in_series,
@@ -101,6 +102,21 @@ def add_rod(
     parts.laws.append(law)
 
 
+def _require_outer_fittings(name: str, lower: NumericBeam, upper: NumericBeam) -> None:
+    """Reject fittings at the inner ends of a telescopic rod's parts.
+
+    Raises:
+        InputError: the elastic model has no place for their mass.
+    """
+    for part, numbers in (("lower", lower), ("upper", upper)):
+        if numbers.fittings[1] > 0.0:
+            raise InputError.of(
+                f"rods.{name}.{part}.fittings",
+                f"{numbers.fittings[1]:.4g} kg at the inner end of a telescopic part are not supported",
+                "give this mass at `start`, or spread it with `distributed: yes`",
+            )
+
+
 def _add_elastic_rod(
     parts: StructureParts,
     rod: Rod,
@@ -123,6 +139,7 @@ def _add_elastic_rod(
         name = f"{rod.name}.upper"
         stated = _rod_mass(parts, name, rod.upper, upper_beam, upper_beam.is_distributed)
         upper = parts.numbers(name, upper_beam, stated)
+        _require_outer_fittings(rod.name, numbers, upper)
         part_masses = tuple(part_mass(part) for part in (numbers, upper))
         distance = np.linalg.norm(end[1] - start[1], axis=-1)
         masses = np.array([float(np.ravel(part.properties.mass)[0]) for part in (numbers, upper)])
