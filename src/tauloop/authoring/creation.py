@@ -55,7 +55,7 @@ class NewMachineOptions(Options):
     """Options of a machine file that is created from another.
 
     Attributes:
-        values: new parameter values of the source, such as "arm_length=0.3 m"; numbers without a
+        values: change parameters of the source, such as "arm_length=0.3 m"; numbers without a
             unit are in SI units. Other lengths, masses, inertias, forces and speeds of a template
             are scaled with the given lengths; values of other sources do not change.
         side: side file of a URDF.
