@@ -502,6 +502,18 @@ vary: {tip_mass: {normal: 1 g}}
 compute: {result: dynamics, options: {position: y=0.42}}
 keep: {force: force/0/0}
 """
+#: An arm whose motor turns it through a gear and an elastic drive.
+GEARED_ARM = """
+format: tauloop-machine/1
+name: geared_arm
+provenance: {status: chosen, source: test}
+gravity: [0, -9.81 m/s^2, 0]
+bodies:
+  arm: {mass: 3 kg, center: [0.2 m, 0, 0], inertia: {xx: 0.1 kg m^2, yy: 0.1 kg m^2, zz: 0.1 kg m^2}}
+joints: {hinge: {type: revolute, axis: z, parent: base, child: arm}}
+actuators: {motor: {on: hinge, ratio: 4, force: 50 N m, stiffness: 90 N m/rad}}
+platform: {body: arm, independent: [hinge]}
+"""
 PENDULUM = """
 format: tauloop-machine/1
 name: pendulum
@@ -572,6 +584,7 @@ def prepare(folder: Path) -> None:
         [*(f"encoder.{m} [rad]" for m in motors), *(f"measured.{axis} [m]" for axis in "xyz")],
         np.hstack([angles, position, 0 * t])[::9],
     )
+    _prepare_geared_arm(folder)
     (folder / "study.yaml").write_text(STUDY, encoding="utf-8")
     (folder / "cycle.yaml").write_text(STATIONS, encoding="utf-8")
     (folder / "steps.yaml").write_text(STEPS, encoding="utf-8")
@@ -580,6 +593,21 @@ def prepare(folder: Path) -> None:
     write_json(folder / "five_bar.json", _saved_fit(model))
     counts = page_record(count_operations(model))
     write_json(folder / "counts.json", {KEY: counts.as_dict()})
+
+
+def _prepare_geared_arm(folder: Path) -> None:
+    """Write an arm with an elastic drive, and its log in closed form: motor, joint and torque."""
+    (folder / "geared_arm.yaml").write_text(GEARED_ARM, encoding="utf-8")
+    ratio, stiffness, rotor, inertia, weight = 4.0, 80.0, 0.01, 0.22, 3.0 * 9.81 * 0.2
+    t = np.arange(0.0, 3.0, 1e-3)
+    rates, amplitudes = 2.0 * np.pi * np.array([0.7, 1.9, 3.3]), np.array([0.1, 0.05, 0.02])
+    q = np.sin(np.outer(t, rates)) @ amplitudes
+    acceleration = -np.sin(np.outer(t, rates)) @ (amplitudes * rates**2)
+    drive = (inertia * acceleration + weight * np.cos(q)) / ratio
+    motor = ratio * q + drive / stiffness
+    torque = drive + rotor * np.gradient(np.gradient(motor, t), t)
+    heads = ["time [s]", "position.motor [rad]", "position.hinge [rad]", "force.motor [N m]"]
+    _write(folder / "geared_arm.csv", heads, np.column_stack([t, motor, q, torque]))
 
 
 def _saved_fit(model: Model) -> dict[str, Any]:

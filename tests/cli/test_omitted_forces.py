@@ -56,9 +56,7 @@ def test_results_that_need_forces_are_doubtful(
 
 
 def test_check_reports_them(arm: Path) -> None:
-    assert f"the file states {WEIGHT}" in " ".join(
-        run("check", arm, code=1, columns=400).output.split()
-    )
+    assert f"omitted: {WEIGHT}" in " ".join(run("check", arm, code=1, columns=400).output.split())
     (problem,) = run_json("check", arm, code=1)["problems"]
     assert WEIGHT in problem["what"]
 

@@ -36,6 +36,7 @@ REPORTED = {
     "workspace five_bar --resolution 0.05": (5, 1),
     "modes five_bar": (1, 1),
     "control collision five_bar --end x=0.02 --duration 0.1 --wrench fx=40 --machines 4": (2, 0),
+    "log drive-stiffness INPUTS/geared_arm.yaml INPUTS/geared_arm.csv": (0, 0),
     "log forces five_bar INPUTS/log.csv": (2, 0),
     "model cost five_bar": (1, 1),
     "plan path five_bar --end x=0.02 --intervals 60": (7, 1),
