@@ -43,6 +43,7 @@ NOT_RUN = {
     ),
     "the logs are yours": ("docs/many-logs.md",),
     "the machine and its log are yours": (
+        "docs/identification/drive-stiffness.md",
         "docs/identification/link-parameters.md",
         "docs/estimators.md",
         "docs/tracking.md",

@@ -199,7 +199,7 @@ def test_without_a_cache_code_is_compiled_in_memory(
     model.actuators.actuator_jacobian(position)
     assert np.abs(tracked.q - plain.actuators.track(position).q).max() < SAME
     messages = [record.getMessage() for record in caplog.records]
-    assert [text.partition(",")[0] for text in messages] == ["compiling in memory"]
+    assert [text.partition(";")[0] for text in messages] == ["compiling in memory"]
 
 
 def test_what_cannot_be_compiled_is_tried_once(

@@ -1,1 +1,1 @@
-"""Tables of designs: tolerances."""
+"""Tables of designs: proofs, tolerances, synthesis."""
