@@ -233,3 +233,8 @@ def test_limits_on_the_page_are_those_of_the_code():
     assert limit("weighted sum of squares").startswith(
         f"{VARIANCE_FACTOR_RANGE[0]:g} to {VARIANCE_FACTOR_RANGE[1]:g}"
     )
+
+
+@pytest.mark.parametrize(("unit", "share"), [("N/m", 0.3), ("N m/rad", 0.3), ("kg", 1e-3)])
+def test_stiffness_is_less_well_known_than_other_parameters(unit: str, share: float) -> None:
+    assert Tolerances().tolerance("cable", unit, 1.5e4) == pytest.approx(share * 1.5e4)

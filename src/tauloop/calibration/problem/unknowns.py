@@ -154,6 +154,10 @@ def read_bounds(texts: str | Iterable[str]) -> dict[str, Bounds]:
     return bounds
 
 
+#: Units of stiffness: of springs, joints and cables.
+ELASTIC_UNITS = frozenset({"N/m", "N m/rad", "N"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerances(ReprMixin):
     """Expected sizes of corrections.
@@ -182,7 +186,7 @@ class Tolerances(ReprMixin):
         for pattern, tolerance in self.named.items():
             if fnmatchcase(name, pattern):
                 return tolerance
-        if is_elastic:
+        if is_elastic or unit in ELASTIC_UNITS:
             return self.elastic * (abs(value) or 1.0)
         sizes = {"m": self.length, "rad": self.angle, "1": self.ratio, "K": self.temperature}
         usual = sizes.get(unit)
