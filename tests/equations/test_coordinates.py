@@ -183,7 +183,7 @@ def test_a_name_that_is_a_joint_and_a_freedom_of_the_platform_is_refused() -> No
         "[x, y, z, fl]", "[x, y, z, platform.x]"
     )
     with pytest.raises(
-        DescriptionError, match="x is a degree of freedom of the platform and a joint"
+        DescriptionError, match="x is the name of both a platform degree of freedom and a joint"
     ):
         loads(text)
 
