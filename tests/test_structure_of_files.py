@@ -185,10 +185,10 @@ HOSTILE = {
     "a list as a key": ("? [a, b]\n: x", "a key is a list or a mapping"),
     "a flow list as a key": ("[a, b]: x", "a key is a list or a mapping"),
     "a mapping as a key": ("? {a: b}\n: x", "a key is a list or a mapping"),
-    "lists in lists": ("a: " + "[" * 500 + "]" * 500, "nested more than 32 deep"),
+    "lists in lists": ("a: " + "[" * 500 + "]" * 500, "nested more than 32 levels deep"),
     "mappings in mappings": (
         "".join(f"{' ' * k}k:\n" for k in range(200)),
-        "nested more than 32 deep",
+        "nested more than 32 levels deep",
     ),
     "a type of Python": ("a: !!python/object/apply:os.system [ls]", "tag"),
 }

@@ -408,6 +408,10 @@ COMMANDS = {
         *("run", "stream", "five_bar", "--motion", "{given}/motion.csv"),
         *("--out", "{out}/motion.rrd"),
     ),
+    "drive_stiffness": (
+        *("log", "drive-stiffness", "{given}/geared_arm.yaml", "{given}/geared_arm.csv"),
+        *("--out", "{out}/drives.json"),
+    ),
     "forces": (
         *("log", "forces", "five_bar", "{given}/log.csv", "--out", "{out}/forces.csv"),
         *("--out", "{out}/forces.png", "--out", "{out}/forces.json"),

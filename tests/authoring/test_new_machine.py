@@ -263,7 +263,10 @@ def test_a_stated_length_is_named_where_no_other_dimension_helps():
 @pytest.mark.parametrize(
     ("values", "what"),
     [
-        ({"link_length": "30 m"}, r"parameters\.link_length\.bounds.* leave out the value 30 m"),
+        (
+            {"link_length": "30 m"},
+            r"parameters\.link_length\.bounds.* do not contain the value 30 m",
+        ),
         ({"link_length": "3 kg"}, "link_length.* is a mass"),
         (
             {"link_lenght": 0.3},

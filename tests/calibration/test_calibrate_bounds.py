@@ -127,7 +127,7 @@ def test_all_wrong_bounds_are_told_at_once(problem):
     ("text", "message"),
     [
         ("track1.length", "is not LOW:HIGH"),
-        ("track1.length=1 m:200 deg", "has two units"),
+        ("track1.length=1 m:200 deg", "have different dimensions"),
         ("track1.length=1:2", "is a plain number, and track1.length is a length"),
         ("track1.length=1 kg:", "is a mass (kg) where a length (m) or an angle"),
         ("=1 m:2 m", "has no name of an unknown"),

@@ -165,7 +165,7 @@ def test_a_schoenflies_platform_is_written_as_it_was_read() -> None:
     [
         ("independent: [x, y, z, wz]", "has no degree of freedom wz"),
         ("independent: [x, y, z, turn4]", "has no degree of freedom turn4"),
-        ("reference: {turn: [{x: 1 rad}]}, independent: [x, y, z, angle]", "turns about z only"),
+        ("reference: {turn: [{x: 1 rad}]}, independent: [x, y, z, angle]", "rotates only about z"),
         (
             "reference: {at: [0, 0, 0], z: 1 m}, independent: [x, y, z, angle]",
             "give the same value twice",

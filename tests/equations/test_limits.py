@@ -87,7 +87,10 @@ def test_a_list_alone_is_stops_and_a_word_says_another_kind() -> None:
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        ("limits: {stop: [-1, 1], drawing: [-2, 2]}", "a range is of one kind, got stop, drawing"),
+        (
+            "limits: {stop: [-1, 1], drawing: [-2, 2]}",
+            "a range has exactly one kind, got stop, drawing",
+        ),
         ("limits: {}", "the range is missing"),
         ("limits: {drawn: [-30 deg, 60 deg]}", "unknown key"),
         (

@@ -325,7 +325,7 @@ def test_a_neutral_pose_that_is_singular_is_left_and_says_so(name: str) -> None:
         )
         == 2
     )
-    assert any("rank 1 there and 2 around it" in note.what for note in assembly.notes)
+    assert any("rank 1 at this pose and 2 around it" in note.what for note in assembly.notes)
 
 
 @pytest.mark.parametrize("name", ["digit_like", "robot_delta"])

@@ -156,7 +156,8 @@ def test_files_in_files_and_their_sizes_are_limited(tmp_path: Path) -> None:
         tmp_path, '<mujoco><include file="f0.xml"/></mujoco>', **chain, **{"f30.xml": "<mujoco/>"}
     )
     assert [
-        "nested more than 200 deep, or files more than 20" in text for text, _ in problems(path)
+        "nested more than 200 levels deep, or files more than 20" in text
+        for text, _ in problems(path)
     ] == [True]
     deep = {
         f"d{k}.xml": f'<m>{"<body>" * 150}<include file="d{k + 1}.xml"/>{"</body>" * 150}</m>'
@@ -165,7 +166,7 @@ def test_files_in_files_and_their_sizes_are_limited(tmp_path: Path) -> None:
     path = write(
         tmp_path, '<mujoco><include file="d0.xml"/></mujoco>', **deep, **{"d3.xml": "<m/>"}
     )
-    assert ["nested more than 200 deep" in text for text, _ in problems(path)] == [True]
+    assert ["nested more than 200 levels deep" in text for text, _ in problems(path)] == [True]
     many = {f"m{k}.xml": f"<m>{'<body/>' * 900}</m>" for k in range(3)}
     includes = "".join(f'<include file="{name}"/>' for name in many)
     path = write(tmp_path, f"<mujoco><worldbody>{includes}</worldbody></mujoco>", **many)

@@ -436,14 +436,18 @@ spring: {}
             "'slide' is the name of a link, or of a joint that it does not drive",
         ),
         (11, "actuators.slide.ratio", "must not be zero, got 0"),
-        (13, "actuators.m2", "turn is driven by m1 already"),
-        (13, "actuators.m2.drives", "the actuator has both on and drives"),
+        (13, "actuators.m2", "turn is already driven by m1"),
+        (13, "actuators.m2.drives", "the actuator has both `on` and `drives`"),
         (
             14,
             "actuators.m3.drives",
-            "the motor would turn for one coordinate and slide for another",
+            "the terms of the actuator have different units: rotary for one coordinate, linear for another",
         ),
-        (14, "actuators.m3.ratio", "write the ratio after each coordinate of drives"),
+        (
+            14,
+            "actuators.m3.ratio",
+            "`drives` gives a ratio for each coordinate, so `ratio` has no meaning",
+        ),
         (15, "actuators.m4.inertia.bounds", "the lower end 5 kg is not below the upper end 4 kg"),
         (15, "actuators.m4.inertia.status", "'guessed' is not a valid value"),
         (15, "actuators.m4.speed", "unknown name fast"),
@@ -759,7 +763,11 @@ couplings:
         (9, "floating.fly.freedoms.x.limits", "the list has 3 items, not 2"),
         (10, "floating.turn", "unknown key in a floating joint"),
         (12, "couplings.alone.of", "the mapping is empty"),
-        (13, "couplings.mixed.of", "the gear would turn for one coordinate and slide for another"),
+        (
+            13,
+            "couplings.mixed.of",
+            "the terms of the gear have different units: rotary for one coordinate, linear for another",
+        ),
     ]
 
 

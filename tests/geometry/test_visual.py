@@ -68,7 +68,7 @@ def test_a_machine_with_solids_reads_back_as_it_was() -> None:
     [
         ("{on: upper, sphere: 1 cm, box: [1 m, 1 m, 1 m]}", "one shape, not 2"),
         ("{on: upper}", "one shape, not 0"),
-        ("{on: upper, sphere: 1 cm, scale: 2}", "only a mesh has a scale"),
+        ("{on: upper, sphere: 1 cm, scale: 2}", "only a mesh can have `scale`"),
         ("{on: upper, sphere: 1 cm, colour: red}", "'red' is not a color"),
         ("{on: upper, sphere: -1 cm}", "positive"),
         ("{on: strut, sphere: 1 cm}", "telescopic: it has two parts"),

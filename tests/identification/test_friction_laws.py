@@ -213,7 +213,7 @@ def test_friction_of_motors_comes_back_from_an_mjcf(tmp_path):
             ", stribeck: 0.05 rad/s",
             "",
             "joints.x.friction.static",
-            "static is given without stribeck",
+            "`static` is given without `stribeck`",
         ),
         (
             "static: 2.5 N",
@@ -402,13 +402,17 @@ def test_the_shortest_duration_keeps_the_motors_limits():
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("static: 2.5 N, stribeck: 0.05 m/s", "static: 2.5 N", "static is given without stribeck"),
+        (
+            "static: 2.5 N, stribeck: 0.05 m/s",
+            "static: 2.5 N",
+            "`static` is given without `stribeck`",
+        ),
         (
             "static: 2.5 N, stribeck: 0.05 m/s",
             "stribeck: 0.05 m/s",
-            "stribeck is given without static",
+            "`stribeck` is given without `static`",
         ),
-        ("static: 2.5 N", "static: 0.5 N", "static friction is never below Coulomb's"),
+        ("static: 2.5 N", "static: 0.5 N", "static friction is never below Coulomb friction"),
         (
             "viscous_asymmetry: 1 N s/m",
             "viscous_asymmetry: -6 N s/m",
@@ -419,17 +423,17 @@ def test_the_shortest_duration_keeps_the_motors_limits():
             "coulomb_asymmetry: 2.5 N",
             "friction would drive the motion in one direction",
         ),
-        ("motors: {left", "of: {x: 1}\n    motors: {left", "has both of and motors"),
+        ("motors: {left", "of: {x: 1}\n    motors: {left", "has both `of` and `motors`"),
         ("motors: {left: 0.02 m/rad, right: -0.01 m/rad}", "motors: {middle: 1}", "middle"),
         (
             "motors: {left: 0.02 m/rad, right: -0.01 m/rad}",
             "motors: {left: 1 kg}",
-            "makes neither a turn nor a length",
+            "is neither an angle nor a length",
         ),
         (
             "motors: {left: 0.02 m/rad",
             "motors: {left: 1",
-            "would turn for one motor and slide for another",
+            "have different units: rotary for one motor, linear for another",
         ),
         (
             "    motors: {left: 0.02 m/rad, right: -0.01 m/rad}\n",

@@ -386,7 +386,7 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
             "tolerances": CommandEntry(
                 "design.tolerances",
                 "tolerances",
-                "Choose the cheapest tolerances of parts that keep the tool's limits.",
+                "Choose the cheapest tolerances that keep the tool's limits.",
                 ("tl.allocate_tolerances",),
             ),
         },

@@ -76,7 +76,7 @@ class TauloopError(Exception):
         ...     tl.load("delt")
         ... except tl.TauloopError as error:
         ...     print(error.problems[0].remedy)
-        did you mean delta? To name a file, write ./delt
+        did you mean delta? For a file, write ./delt
     """
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:

@@ -127,7 +127,7 @@ class DesignObjective(ReprMixin):
     """An objective.
 
     Attributes:
-        name: its name.
+        name: name of the objective in the task file.
         text: quantity or expression.
         quantity: the quantity; "" for an expression.
         expression: expression of parameters; None for a quantity.
@@ -158,7 +158,7 @@ class DesignTask(ReprMixin):
         radius: radius of the cylinder, m; None for a box.
         count: number of poses.
         requirements: limits.
-        objectives: objectives.
+        objectives: quantities to minimize or maximize.
         ranges: limits of coordinates by name, SI.
         speeds: linear and angular speed of the platform for the speed of actuators.
         tolerances: options of the accuracy.

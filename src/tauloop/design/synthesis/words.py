@@ -28,7 +28,7 @@ class RequirementState:
     """A requirement at a design.
 
     Attributes:
-        requirement: the requirement.
+        requirement: requirement of the task whose state this is.
         value: the worst value, SI.
         violation: its relative violation.
         text: value, limit and pose in words.
