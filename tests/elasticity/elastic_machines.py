@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+import numpy as np
+
 import tauloop as tl
 from tauloop.formats import machine_path
 from tauloop.mechanism.model import Mechanism
+
+EXAMPLE = "examples/elastic/gantry_tau.yaml"
 
 ALLOY = (
     "materials:\n  alloy: {young_modulus: 70 GPa, poisson_ratio: 0.3, density: 2700 kg/m^3,"
@@ -214,3 +218,13 @@ actuators:
   motor: {{on: crank_pin, force: 20 N m}}
 platform: {{body: coupler, independent: [crank_pin]}}
 """
+
+
+def loaded_samples(machine: Mechanism, force: float, reach: float) -> tuple[tl.Model, dict]:
+    """Return poses and wrenches of a machine."""
+    model, rng = tl.Model(machine), np.random.default_rng(5)
+    position = np.tile(model.platform_position(model.assembly.q), (6, 1))
+    position[:, :3] += rng.uniform(-reach, reach, (6, 3))
+    wrench = rng.uniform(-1.0, 1.0, (6, 6)) * np.repeat([force, 0.05 * force], 3)
+    start = np.tile(model.assembly.q, (6, 1))
+    return model, {"position": position, "wrench": wrench, "start": start}

@@ -9,14 +9,13 @@ from pathlib import Path
 import elastic_machines
 import numpy as np
 import pytest
+from elastic_machines import EXAMPLE, loaded_samples
 from linuxcnc_modules import CompiledModule, program_text
 
 import tauloop as tl
 from tauloop.common.errors import InputError
 from tauloop.compiler.c.calling.library import Library
-from tauloop.mechanism.model import Mechanism
 
-EXAMPLE = "examples/elastic/gantry_tau.yaml"
 #: Machines, wrenches that deflect them by some 1e-4 of their size, and changes of poses.
 MACHINES = {
     "gantry": (lambda: tl.load(EXAMPLE), 300.0, 0.1),
@@ -61,16 +60,6 @@ def called(
         assert health[1] > 1e-6
         rows.append(result.astype(float))
     return np.array(rows)
-
-
-def loaded_samples(machine: Mechanism, force: float, reach: float) -> tuple[tl.Model, dict]:
-    """Return poses and wrenches of a machine."""
-    model, rng = tl.Model(machine), np.random.default_rng(5)
-    position = np.tile(model.platform_position(model.assembly.q), (6, 1))
-    position[:, :3] += rng.uniform(-reach, reach, (6, 3))
-    wrench = rng.uniform(-1.0, 1.0, (6, 6)) * np.repeat([force, 0.05 * force], 3)
-    start = np.tile(model.assembly.q, (6, 1))
-    return model, {"position": position, "wrench": wrench, "start": start}
 
 
 @pytest.mark.parametrize("name", MACHINES)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from elastic_machines import hexapod
+from elastic_machines import EXAMPLE, hexapod, loaded_samples
 from linuxcnc_bench import bench, reason_not_to_run
-from test_compensation_code import EXAMPLE, loaded_samples
 
 import tauloop as tl
 from tauloop.mechanism.model import Mechanism
