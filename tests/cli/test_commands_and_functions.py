@@ -391,7 +391,7 @@ BESIDE = {
     "drive fit": "test_drive_commands.py",
     "model link-parameters": "test_identification_commands.py",
     "drive tune": "test_drive_commands.py",
-    "log drive-stiffness": "test_drive_stiffness.py",
+    "log drive-stiffness": "test_drive_stiffness_command.py",
     "log track": "test_identification_commands.py",
     "env doctor": "test_cli.py",
     "run plant": "test_simulation_commands.py",

@@ -25,7 +25,8 @@ from tauloop.design.synthesis.pose_measures import (
     extreme_eigenvalues,
 )
 from tauloop.design.synthesis.search import not_dominated, search_designs
-from tauloop.design.synthesis.task import DesignTask, loads_task, read_task
+from tauloop.design.synthesis.task import DesignTask, SearchSize
+from tauloop.design.synthesis.task_reading import loads_task, read_task
 
 extra("pymoo")
 
@@ -498,7 +499,7 @@ def test_machines_that_are_not_covered_are_refused() -> None:
     ):
         with pytest.raises(InputError, match=message):
             PoseMeasures(model, (), MeasureRequest(has_condition=True))
-    assert replace(task, seed=1).digest != task.digest
+    assert replace(task, search=SearchSize(seed=1)).digest != task.digest
 
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "synthesis").glob("*.yaml"))
@@ -519,3 +520,64 @@ def test_examples_end_with_certified_machines(name: str, tmp_path: Path) -> None
     result = tl.synthesize(path, tmp_path / "designs")
     assert result.status.value == "ok", result.advice
     assert all(structure.designs for structure in result.structures)
+
+
+def test_stiffness_of_a_rigid_machine_is_refused_before_the_search() -> None:
+    text = DELTA.replace("minimize: arm_length + forearm_length", "maximize: stiffness")
+    with pytest.raises(InputError, match="has elastic data: the machine is rigid"):
+        ExpensiveScores(TaskEvaluator(task_of(text)))
+
+
+def test_a_task_that_only_the_local_search_meets_has_a_design(tmp_path: Path) -> None:
+    """All random candidates violate narrow bounds, between which the closed form lies."""
+    s = 0.2
+    rod = s / (1.0 / np.sqrt(6.0) + 1.0 / np.sqrt(18.0))
+    text = (ORTHOGLIDE % f"{1e3 * rod * (1.0 + 1e-5)} mm").replace("150 mm, 31", "300 mm, 31")
+    text = text.replace("population: 40, generations: 12", "population: 8, generations: 1")
+    path = tmp_path / "task.yaml"
+    path.write_text(text, encoding="utf-8")
+    (structure,) = tl.synthesize(path).structures
+    assert len(structure.front) == 0
+    assert structure.exclusion is None
+    assert structure.designs[0].variables["rod"] == pytest.approx(rod, rel=2e-5)
+    assert structure.designs[0].violation <= FEASIBLE
+
+
+def test_a_search_that_has_not_converged_is_doubtful(tmp_path: Path) -> None:
+    """Objectives without gradients: a lighter plate is better, and within all requirements."""
+    path = tmp_path / "task.yaml"
+    path.write_text(
+        f"""
+format: tauloop-synthesis/1
+machine: {TUBES}
+free: {{cart_mass: [20 kg, 30 kg], m_p: [10 kg, 12 kg]}}
+box: {{ranges: {{x: [-50 mm, 50 mm]}}, poses: 8}}
+objectives: {{frequency: {{maximize: first_mode}}}}
+search: {{population: 8, generations: 1, designs: 1}}
+""",
+        encoding="utf-8",
+    )
+    result = tl.synthesize(path)
+    (design,) = result.structures[0].designs
+    assert any(neighbor.is_better for neighbor in design.neighbors)
+    assert result.status.value == "doubtful"
+    assert any("has not converged" in line for line in result.advice)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"*_length": [', '"*": [', "cannot have one value"),
+        ("ranges: {x: [-40 mm, 40 mm]}", "ranges: {}", "has no extent"),
+    ],
+)
+def test_tasks_without_a_meaning_are_refused(old: str, new: str, message: str) -> None:
+    text = """
+format: tauloop-synthesis/1
+machine: hexapod
+free: {"*_length": [100 mm, 400 mm]}
+box: {ranges: {x: [-40 mm, 40 mm]}}
+objectives: {mass: {minimize: mass}}
+"""
+    with pytest.raises(DescriptionError, match=message):
+        loads_task(text.replace(old, new))

@@ -142,19 +142,17 @@ def _limited(task: DesignTask, x: np.ndarray, name: str, freedom: Freedom) -> Fr
     return freedom
 
 
-def certified_box(task: DesignTask, x: np.ndarray) -> tuple[dict[str, tuple[float, float]], str]:
-    """Return the ranges to certify, and what they leave out of the task's box."""
-    centers, half = task.centers(x[None])[0], task.half.copy()
-    note = "stops and distance from singularities; other requirements hold at sampled poses"
-    if task.radius is not None:
-        half[np.flatnonzero(half > 0.0)[:2]] = task.radius / np.sqrt(2.0)
-        note = f"the box inscribed in the cylinder; {note}"
+def certified_box(
+    task: DesignTask, x: np.ndarray
+) -> tuple[dict[str, tuple[float, float]], tuple[str, ...]]:
+    """Return the ranges to certify, and the axes whose ranges are diameters of a cylinder."""
+    centers, half = task.centers(x[None])[0], task.half
     ranges = {
         name: (float(centers[i] - half[i]), float(centers[i] + half[i]))
         for i, name in enumerate(task.axes.columns)
         if half[i] > 0.0
     }
-    return ranges, note
+    return ranges, () if task.radius is None else tuple(ranges)[:2]
 
 
 def designed_machine(
@@ -173,7 +171,8 @@ def designed_machine(
     inspection = check(Model(mechanism))
     problems += [f"check: {problem}" for problem in inspection.problems]
     certification, verdict = None, "not covered"
-    ranges, note = certified_box(task, x)
+    note = "stops and distance from singularities; other requirements hold at sampled poses"
+    ranges, cylinder = certified_box(task, x)
     centers = task.centers(x[None])[0]
     fixed = {
         name: float(centers[i])
@@ -181,7 +180,9 @@ def designed_machine(
         if name not in ranges and task.axes.units[i] == "m"
     }
     try:
-        claims = CertifyOptions(ranges=ranges, pose=fixed, time_limit=CERTIFICATE_TIME)
+        claims = CertifyOptions(
+            ranges=ranges, cylinder=cylinder, pose=fixed, time_limit=CERTIFICATE_TIME
+        )
         certification = certify(Model(mechanism), claims)
         verdict = certification.verdict
     except TauloopError as error:
@@ -225,11 +226,11 @@ def _moved(
     with TemporaryDirectory() as folder:
         path = Path(folder) / "motion.csv"
         try:
-            if task.cycle is not None:
-                log = plan_cycle(model, task.cycle).log()
+            if task.motion.cycle is not None:
+                log = plan_cycle(model, task.motion.cycle).log()
             else:
                 start, end = _stroke_ends(task, centers)
-                options = StrokeOptions(start=start, end=end, duration=task.duration)
+                options = StrokeOptions(start=start, end=end, duration=task.motion.duration)
                 log = plan_stroke(model, options).log()
             write_log(path, log)
             sizing = size_motors(model, path, _motor_options(task))
@@ -238,12 +239,15 @@ def _moved(
             return _DesignMotion()
         position_error: float | None = None
         try:
-            position_error = simulate(model, RoundTripOptions(motion=path)).position_error
+            trip = simulate(model, RoundTripOptions(motion=path))
+            position_error = trip.position_error
+            problems += [f"simulation: {line}" for line in trip.advice]
         except TauloopError as failure:
             problems.append(f"simulation: {failure.problems[0]}")
+    problems += [f"motors: {line}" for line in sizing.advice]
     motors = tuple(_sized(sizing, load.name) for load in sizing.loads)
     for motor in motors:
-        if task.catalogue is not None and not motor.motor:
+        if task.motion.catalogue is not None and not motor.motor:
             problems.append(f"motors: the catalogue has no motor for {motor.actuator}")
     q, time = np.asarray(sizing.motion.forces.state.q), np.asarray(sizing.motion.time)
     chosen = np.unique(np.linspace(0, len(time) - 1, SHOWN_POSES).astype(int))
@@ -257,8 +261,10 @@ def _moved(
 
 
 def _motor_options(task: DesignTask) -> MotorSizingOptions:
-    payload: Any = task.payload or None
-    return MotorSizingOptions(catalogue=task.catalogue, reserve=task.reserve, payload=payload)
+    payload: Any = task.motion.payload or None
+    return MotorSizingOptions(
+        catalogue=task.motion.catalogue, reserve=task.motion.reserve, payload=payload
+    )
 
 
 def _stroke_ends(

@@ -25,10 +25,24 @@ FEW_POSES = 8
 
 
 class ExpensiveScores:
-    """Scores of candidates with expensive quantities, for those that pass the cheap requirements."""
+    """Scores of candidates with expensive quantities, for those that pass the cheap requirements.
+
+    Attributes:
+        wanted: names of the expensive quantities of the task.
+        poses: poses (P, m) at which they are computed, in half widths of the box.
+        evaluated: number of candidates for which they were computed.
+        doubts: diagnostics outside their limits at the last candidate, in words.
+        problem: why the last failed candidate could not be computed; "" if none failed.
+    """
 
     def __init__(self, evaluator: TaskEvaluator) -> None:
-        """Store the evaluator and the poses at which expensive quantities are computed."""
+        """Store the evaluator and the poses at which expensive quantities are computed.
+
+        The quantities are computed once for the nominal machine at its reference pose.
+
+        Raises:
+            InputError: they are not defined for this machine, such as stiffness without elastic data.
+        """
         self._evaluator, self._task = evaluator, evaluator.task
         task = self._task
         wanted = {r.quantity for r in task.requirements} | {o.quantity for o in task.objectives}
@@ -36,6 +50,10 @@ class ExpensiveScores:
         grid = evaluator.poses
         self.poses = np.concatenate([grid[:FEW_POSES], np.zeros((1, grid.shape[1]))])
         self.evaluated = 0
+        self.doubts: list[str] = []
+        self.problem = ""
+        model = task.model
+        self._worst(model, model.platform_position(model.assembly.q))
 
     def __call__(self, x: np.ndarray) -> Scores:
         """Return scores of candidates (N, d); expensive ones only where the cheap ones suffice."""
@@ -73,18 +91,28 @@ class ExpensiveScores:
         self.evaluated += 1
         task = self._task
         positions = self._evaluator.base_positions(self.poses) + self._evaluator.shifts(x[None])
-        result: dict[str, float] = dict.fromkeys(self.wanted, np.nan)
         try:
             model = Model(task.model.mechanism.with_values(task.values(x)))
-            if "stiffness" in self.wanted:
-                result["stiffness"] = float(stiffness(model, positions).worst_translational.min())
-            if "first_mode" in self.wanted:
-                modes = vibration(model, positions, VibrationOptions(count=1))
-                result["first_mode"] = float(modes.frequency[:, 0].min())
-            if "accuracy" in self.wanted:
-                stated: Any = dict(task.tolerances)
-                errors = tolerance_map(model, positions, ToleranceMapOptions(**stated))
-                result["accuracy"] = float(errors.worst_distance.max())
-        except TauloopError:
+            return self._worst(model, positions)
+        except TauloopError as error:
+            self.problem = str(error.problems[0])
             return dict.fromkeys(self.wanted, np.nan)
+
+    def _worst(self, model: Model, positions: np.ndarray) -> dict[str, float]:
+        """Return the worst quantities of a machine over positions, and store their doubts."""
+        result: dict[str, float] = {}
+        self.doubts = []
+        if "stiffness" in self.wanted:
+            elastic = stiffness(model, positions)
+            result["stiffness"] = float(elastic.worst_translational.min())
+            self.doubts += [f"stiffness: {line}" for line in elastic.advice]
+        if "first_mode" in self.wanted:
+            modes = vibration(model, positions, VibrationOptions(count=1))
+            result["first_mode"] = float(modes.frequency[:, 0].min())
+            self.doubts += [f"first mode: {line}" for line in modes.advice]
+        if "accuracy" in self.wanted:
+            stated: Any = dict(self._task.tolerances)
+            errors = tolerance_map(model, positions, ToleranceMapOptions(**stated))
+            result["accuracy"] = float(errors.worst_distance.max())
+            self.doubts += [f"accuracy: {line}" for line in errors.advice]
         return result

@@ -295,10 +295,6 @@ class TaskEvaluator:
             step *= 0.5
         return pose, best
 
-    def add_poses(self, poses: np.ndarray) -> None:
-        """Add poses (P, m) to those of every candidate, first."""
-        self.poses = np.concatenate([poses, self.poses])
-
 
 def signed(objective: DesignObjective, number: np.ndarray) -> np.ndarray:
     """Return an objective (N,) of which less is better."""

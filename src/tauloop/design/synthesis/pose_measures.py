@@ -335,7 +335,9 @@ def _require_suitable(model: Model, request: MeasureRequest) -> None:
     needs_singular_values = request.has_condition or request.has_factors
     if needs_singular_values and len(set(model.actuator_units)) > 1:
         what = f"the actuators of {name} turn and slide, so that singular values mix units"
-        raise InputError.of("requirements", what, "require joint_speed instead")
+        raise InputError.of(
+            "requirements", what, "leave out requirements and objectives of singular values"
+        )
 
 
 def larger(a: ca.SX, b: ca.SX) -> ca.SX:

@@ -107,7 +107,7 @@ def search_designs(
     pymoo_evaluator = _pymoo("pymoo.core.evaluator").Evaluator()
     parts: list[dict[str, np.ndarray]] = []
     resumed = 0
-    for generation in range(task.generations):
+    for generation in range(task.search.generations):
         asked = algorithm.ask()
         x = lower + np.clip(asked.get("X"), 0.0, 1.0) * (upper - lower)
         path = None if checkpoints is None else checkpoints / f"generation_{generation:05d}.npz"
@@ -124,7 +124,7 @@ def search_designs(
         pymoo_evaluator.eval(static(problem, F=F, G=G), asked)
         algorithm.tell(infills=asked)
         if progress is not None:
-            progress(generation + 1, task.generations)
+            progress(generation + 1, task.search.generations)
     x, objectives, violations = (
         np.concatenate(arrays)
         for arrays in zip(*(map(part.__getitem__, _ARRAYS) for part in parts), strict=True)
@@ -133,7 +133,7 @@ def search_designs(
         x=x,
         objectives=objectives,
         violations=violations,
-        screened=SCREENED * task.population,
+        screened=SCREENED * task.search.population,
         resumed=resumed,
     )
 
@@ -152,7 +152,12 @@ def _algorithm(task: DesignTask, first: np.ndarray) -> tuple[Any, Any]:
         xu=1.0,
     )
     algorithm = _pymoo("pymoo.algorithms.moo.nsga2").NSGA2(pop_size=len(first), sampling=first)
-    algorithm.setup(problem, termination=("n_gen", task.generations), seed=task.seed, verbose=False)
+    algorithm.setup(
+        problem,
+        termination=("n_gen", task.search.generations),
+        seed=task.search.seed,
+        verbose=False,
+    )
     return algorithm, problem
 
 
@@ -163,13 +168,13 @@ def _first_generation(evaluator: TaskEvaluator) -> np.ndarray:
     """
     task = evaluator.task
     lower, upper = task.bounds
-    generator = np.random.default_rng(task.seed)
-    count = SCREENED * task.population
+    generator = np.random.default_rng(task.search.seed)
+    count = SCREENED * task.search.population
     drawn = generator.random((count, len(task.variables)))
     worst = np.maximum(
         evaluator.scores(lower + drawn * (upper - lower), leaves_early=True).worst, 0.0
     )
-    kept = drawn[np.argsort(worst, kind="stable")[: task.population]]
+    kept = drawn[np.argsort(worst, kind="stable")[: task.search.population]]
     parameters = task.model.mechanism.parameters
     nominal = [
         parameters[v.parameters[0]].value if v.axis is None else task.center[v.axis]

@@ -18,7 +18,7 @@ ACTIVE = 1e-3
 #: Fraction of the range of a variable within which it is at its bound.
 AT_BOUND = 1e-6
 #: Step of neighbors, as a fraction of the range of a variable.
-NEIGHBOUR_STEP = 0.02
+NEIGHBOR_STEP = 0.02
 #: Size below which a length or an angle is a rounding error.
 ROUNDING = 1e-12
 

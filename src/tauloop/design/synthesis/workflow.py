@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +22,13 @@ from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.common.shown import ReprMixin
 from tauloop.design.synthesis.designs import DesignedMachine, designed_machine
 from tauloop.design.synthesis.elastic import ExpensiveScores
-from tauloop.design.synthesis.evaluation import TaskEvaluator
+from tauloop.design.synthesis.evaluation import UNKNOWN_VIOLATION, Scores, TaskEvaluator
 from tauloop.design.synthesis.polishing import FEASIBLE, LocalSearch
 from tauloop.design.synthesis.search import SearchHistory, not_dominated, search_designs
-from tauloop.design.synthesis.task import DesignTask, read_task
+from tauloop.design.synthesis.task import DesignTask
+from tauloop.design.synthesis.task_reading import read_task
 from tauloop.design.synthesis.words import (
-    NEIGHBOUR_STEP,
+    NEIGHBOR_STEP,
     RequirementState,
     active_texts,
     requirement_states,
@@ -39,8 +40,8 @@ TASK_FILE = "task.json"
 REPAIRED = 3
 #: Weight of other objectives where one is improved.
 OTHER_WEIGHT = 1e-3
-#: Largest error of a simulated motion, as a fraction of the machine's length.
-MAX_POSITION_ERROR = 1e-6
+#: Relative change below which an objective counts as equal.
+EQUAL = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +70,13 @@ class NeighborDesign(ReprMixin):
         variable: the changed variable.
         value: its value, SI.
         reason: the requirement that fails, or the objective that becomes worse.
+        is_better: whether it is better instead, so that the search has not converged.
     """
 
     variable: str
     value: float
     reason: str
+    is_better: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,24 +291,26 @@ def _structure(
     history = search_designs(evaluator, expensive, checkpoints, stages.part)
     stages.done()
     front, exclusion, designs = history.front, None, []
-    if len(front):
-        chosen = _improved(evaluator, expensive, history, _picked(history, task.designs))
-        for number, x in enumerate(chosen, 1):
-            designs.append(_design(evaluator, expensive, x, f"design_{number}", own))
-            stages.part(number, len(chosen))
-    else:
-        exclusion = _exclusion(evaluator, expensive, history)
+    chosen = _chosen(evaluator, expensive, history)
+    for number, x in enumerate(chosen, 1):
+        designs.append(_design(evaluator, expensive, x, f"design_{number}", own))
+        stages.part(number, len(chosen))
+    if not chosen:
+        exclusion = _exclusion(evaluator, expensive, _least_violating(evaluator, history))
     stages.done()
     signs = np.array([1.0 if o.is_minimized else -1.0 for o in task.objectives])
     note = ""
     if expensive.wanted and len(front):
         names = ", ".join(name.replace("_", " ") for name in expensive.wanted)
-        note = f"{names}: computed without gradients, so that the designs are those of the search"
+        note = (
+            f"{names}: worst of {len(expensive.poses)} poses of the box; computed without gradients, "
+            "so that the designs are those of the search"
+        )
     return SynthesizedStructure(
         name=task.name,
         machine=task.model.mechanism.name,
         variable_names=tuple(v.name for v in task.variables),
-        variable_units=tuple(v.unit for v in task.variables),
+        variable_units=tuple(v.si_unit for v in task.variables),
         objective_names=tuple(o.name for o in task.objectives),
         objective_units=tuple(o.unit for o in task.objectives),
         front=history.objectives[front] * signs,
@@ -317,6 +322,33 @@ def _structure(
         exclusion=exclusion,
         note=note,
     )
+
+
+def _chosen(
+    evaluator: TaskEvaluator, expensive: ExpensiveScores, history: SearchHistory
+) -> list[np.ndarray]:
+    """Return the designs (d,) of a search; none if no candidate meets the task.
+
+    If the search has met it nowhere, the candidate with the least violation after a local search is
+    tried.
+    """
+    task = evaluator.task
+    if len(history.front):
+        return _improved(evaluator, expensive, history, _picked(history, task.search.designs))
+    x = _least_violating(evaluator, history)
+    scores = _scores(evaluator, expensive, x)
+    meets = scores.worst[0] <= FEASIBLE and np.isfinite(scores.objectives).all()
+    if not meets or expensive.wanted:
+        return [x] if meets else []
+    local = LocalSearch(evaluator)
+    weights = np.ones(len(task.objectives))
+    return [local.improve(x, weights, keeps_others=False).x]
+
+
+def _scores(evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray) -> Scores:
+    """Return the scores of a design (d,), with the expensive quantities."""
+    scores = evaluator.scores(x[None])
+    return expensive.complete(x[None], scores) if expensive.wanted else scores
 
 
 def _picked(history: SearchHistory, count: int) -> list[int]:
@@ -361,7 +393,9 @@ def _design(
     """Return a design with its machine; its files are written into a folder."""
     task = evaluator.task
     states = requirement_states(evaluator, expensive, x)
+    doubts = tuple(expensive.doubts)
     machine, certification = designed_machine(evaluator, x)
+    machine = replace(machine, problems=(*machine.problems, *doubts))
     files = []
     if own is not None:
         files.append(str(write_text(own / f"{name}.yaml", machine.text)))
@@ -372,7 +406,7 @@ def _design(
         name=name,
         variables={v.name: float(value) for v, value in zip(task.variables, x, strict=True)},
         objectives=dict(zip([o.name for o in task.objectives], objectives, strict=True)),
-        violation=max(state.violation for state in states),
+        violation=max(map(_known, states)),
         active=active_texts(states, task.variables, x),
         neighbors=tuple(_neighbors(evaluator, expensive, x)),
         machine=machine,
@@ -382,9 +416,7 @@ def _design(
 
 def _objectives(evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray) -> list[float]:
     """Return the objectives of a design, SI."""
-    scores = evaluator.scores(x[None])
-    if expensive.wanted:
-        scores = expensive.complete(x[None], scores)
+    scores = _scores(evaluator, expensive, x)
     signs = [1.0 if o.is_minimized else -1.0 for o in evaluator.task.objectives]
     return (scores.objectives[0] * signs).tolist()
 
@@ -393,55 +425,67 @@ def _neighbors(
     evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray
 ) -> Iterator[NeighborDesign]:
     """Yield the designs one step along each variable, and why they are not better."""
-    task = evaluator.task
-    here = evaluator.scores(x[None])
-    for i, variable in enumerate(task.variables):
+    here = _scores(evaluator, expensive, x).objectives[0]
+    for i, variable in enumerate(evaluator.task.variables):
         for sign in (-1.0, 1.0):
             other = x.copy()
-            other[i] += sign * NEIGHBOUR_STEP * (variable.upper - variable.lower)
-            if not variable.lower <= other[i] <= variable.upper:
-                reason = "beyond its bounds"
-            else:
-                reason = _reason(evaluator, expensive, other, here.objectives[0])
-            yield NeighborDesign(variable=variable.name, value=float(other[i]), reason=reason)
+            other[i] += sign * NEIGHBOR_STEP * (variable.upper - variable.lower)
+            reason, is_better = "beyond its bounds", False
+            if variable.lower <= other[i] <= variable.upper:
+                reason, is_better = _compared(evaluator, expensive, other, here)
+            yield NeighborDesign(
+                variable=variable.name,
+                value=float(other[i]),
+                reason=reason,
+                is_better=is_better,
+            )
 
 
-def _reason(
+def _compared(
     evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray, here: np.ndarray
-) -> str:
-    """Return why a design (d,) is not better than one with objectives (k,)."""
+) -> tuple[str, bool]:
+    """Return how a design (d,) compares with one of objectives (k,), and whether it is better."""
     task = evaluator.task
-    scores = evaluator.scores(x[None])
-    if expensive.wanted:
-        scores = expensive.complete(x[None], scores)
+    scores = _scores(evaluator, expensive, x)
     worst = int(np.argmax(scores.violations[0]))
     violation = float(scores.violations[0, worst])
     if violation > FEASIBLE:
-        return f"{task.requirements[worst].name} fails by {100.0 * violation:.3g} %"
-    there = scores.objectives[0]
+        return f"{task.requirements[worst].name} fails by {100.0 * violation:.3g} %", False
+    changes = (scores.objectives[0] - here) / np.maximum(np.abs(here), 1e-300)
+    names = [objective.name for objective in task.objectives]
     worse = [
-        f"{objective.name} is worse by {100.0 * (b - a) / max(abs(a), 1e-300):.3g} %"
-        for objective, a, b in zip(task.objectives, here, there, strict=True)
-        if b > a
+        f"{name} is worse by {100.0 * change:.3g} %"
+        for name, change in zip(names, changes, strict=True)
+        if not change <= EQUAL
     ]
-    return ", ".join(worse) or "no worse in any objective"
+    if worse:
+        return ", ".join(worse), False
+    if not (changes < -EQUAL).any():
+        return "as good", False
+    state = max(requirement_states(evaluator, expensive, x), key=_known)
+    if _known(state) > FEASIBLE:
+        return f"{state.requirement.name} fails by {100.0 * _known(state):.3g} %", False
+    better = [name for name, change in zip(names, changes, strict=True) if change < -EQUAL]
+    return f"better: {', '.join(better)}", True
 
 
-def _exclusion(
-    evaluator: TaskEvaluator, expensive: ExpensiveScores, history: SearchHistory
-) -> ExcludingRequirement:
-    """Return why no candidate meets the task, at the least largest violation."""
-    cheap = list(evaluator.cheap)
-    worst_cheap, worst = history.violations[:, cheap].max(axis=1), history.violations.max(axis=1)
-    best = history.x[int(np.argmin(worst))]
+def _least_violating(evaluator: TaskEvaluator, history: SearchHistory) -> np.ndarray:
+    """Return the variables (d,) with the least largest violation, after a local search."""
+    worst_cheap = history.violations[:, list(evaluator.cheap)].max(axis=1)
     if (worst_cheap > 0.0).all():
         local = LocalSearch(evaluator)
         starts = np.argsort(worst_cheap, kind="stable")[:REPAIRED]
         points = [local.repair(history.x[i]) for i in starts]
-        best = min(points, key=lambda point: point.violation).x
-    else:
-        passing = np.flatnonzero(worst_cheap <= 0.0)
-        best = history.x[passing[int(np.argmin(worst[passing]))]]
+        return min(points, key=lambda point: point.violation).x
+    passing = np.flatnonzero(worst_cheap <= 0.0)
+    worst = history.violations[passing].max(axis=1)
+    return np.asarray(history.x[passing[int(np.argmin(worst))]])
+
+
+def _exclusion(
+    evaluator: TaskEvaluator, expensive: ExpensiveScores, best: np.ndarray
+) -> ExcludingRequirement:
+    """Return why no candidate meets the task, at the variables (d,) with the least violation."""
     states = sorted(
         requirement_states(evaluator, expensive, best), key=lambda state: -_known(state)
     )
@@ -450,17 +494,28 @@ def _exclusion(
         s.text for s in states[1:] if _known(s) >= _known(largest) - 1e-3 * abs(_known(largest))
     ]
     names = [variable.name for variable in evaluator.task.variables]
+    variables = dict(zip(names, best.tolist(), strict=True))
+    if expensive.problem and not FEASIBLE < largest.violation < np.inf:
+        wanted = ", ".join(name.replace("_", " ") for name in expensive.wanted)
+        return ExcludingRequirement(
+            name=wanted,
+            violation=UNKNOWN_VIOLATION,
+            text=f"{wanted} cannot be computed: {expensive.problem}",
+            others=(),
+            variables=variables,
+        )
     return ExcludingRequirement(
         name=largest.requirement.name,
-        violation=largest.violation,
+        violation=_known(largest),
         text=largest.text,
         others=tuple(others),
-        variables=dict(zip(names, best.tolist(), strict=True)),
+        variables=variables,
     )
 
 
 def _known(state: RequirementState) -> float:
-    return state.violation if np.isfinite(state.violation) else -np.inf
+    """Return the violation of a requirement; that of an unknown value counts as not met."""
+    return state.violation if np.isfinite(state.violation) else UNKNOWN_VIOLATION
 
 
 def _diagnostics(structures: list[SynthesizedStructure]) -> Iterator[Diagnostic]:
@@ -484,7 +539,12 @@ def _diagnostics(structures: list[SynthesizedStructure]) -> Iterator[Diagnostic]
     for name, is_bad, advice in (
         ("designs that `check` rejects", _is_rejected, "see the problems of the designs"),
         ("designs that are not certified", _is_uncertified, "certify them with more time"),
-        ("designs that cannot move", _has_problems, "see the problems of the designs"),
+        ("designs with problems", _has_problems, "see the problems of the designs"),
+        (
+            "designs with a better neighbor",
+            _has_better_neighbor,
+            "the search has not converged: give more generations, or a larger population",
+        ),
     ):
         yield diagnostic(name, sum(map(is_bad, designs)), at_most=0.0, advice=advice)
 
@@ -499,3 +559,7 @@ def _is_uncertified(design: SynthesizedDesign) -> bool:
 
 def _has_problems(design: SynthesizedDesign) -> bool:
     return bool(design.machine.problems)
+
+
+def _has_better_neighbor(design: SynthesizedDesign) -> bool:
+    return any(neighbor.is_better for neighbor in design.neighbors)

@@ -93,8 +93,7 @@ def _variables(
 ) -> Iterator[tuple[str, str]]:
     units = dict(zip(structure.variable_names, structure.variable_units, strict=True))
     for name, value in values.items():
-        unit = {"mm": "m", "deg": "rad"}.get(units[name], units[name])
-        yield name, shown_number(value, unit)
+        yield name, shown_number(value, units[name])
 
 
 def _designs(structure: SynthesizedStructure) -> Printed:
@@ -151,14 +150,11 @@ def _design(structure: SynthesizedStructure, design: SynthesizedDesign) -> Itera
         "Neighbors",
         "variable",
         "value",
-        "why it is not better",
+        "compared with the design",
         rows=[
             (
                 item.variable,
-                shown_number(
-                    item.value,
-                    {"mm": "m", "deg": "rad"}.get(units[item.variable], units[item.variable]),
-                ),
+                shown_number(item.value, units[item.variable]),
                 item.reason,
             )
             for item in design.neighbors

@@ -1,0 +1,477 @@
+"""Reading of a task of dimensional synthesis; all errors are reported at once, with their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tauloop.common.errors import InputError, TauloopError
+from tauloop.design.synthesis.task import (
+    DEFAULT_POSES,
+    QUANTITIES,
+    RANGE,
+    REACH,
+    RESERVE,
+    DesignObjective,
+    DesignRequirement,
+    DesignTask,
+    DesignVariable,
+    SearchSize,
+    TaskMotion,
+)
+from tauloop.design.synthesis.task_grammar import TASK
+from tauloop.equations.named_values import full_name
+from tauloop.formats.library import is_shipped_name, load
+from tauloop.kinematics.workspaces.pose_axes import PoseAxes, pose_axes
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.cursor import Cursor
+from tauloop.mechanism.description.documents import contents
+from tauloop.mechanism.description.parser import ExpressionError, Quantity, names, parse, resolve
+from tauloop.mechanism.description.structure import document
+from tauloop.mechanism.description.units import (
+    Dimension,
+    UnitError,
+    interval,
+    parse_unit,
+    read_quantity,
+    si_unit,
+)
+from tauloop.mechanism.description.values import ValueReader
+from tauloop.mechanism.description.yaml_nodes import parse_nodes, read_text
+from tauloop.mechanism.expression import Leaf
+from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.model import Model
+
+_AREA = units.LENGTH**2
+
+
+def read_task(path: str | Path) -> tuple[DesignTask, ...]:
+    """Return the tasks of a file: one, or one for each structure.
+
+    Args:
+        path: the YAML file; names of machines and further files are relative to its folder.
+
+    Raises:
+        DescriptionError: all errors, with lines.
+        AssemblyError: a machine does not close.
+    """
+    path = Path(path)
+    return loads_task(read_text(path), str(path), path.parent)
+
+
+def loads_task(
+    text: str, file: str = "<text>", folder: Path | None = None
+) -> tuple[DesignTask, ...]:
+    """Return the tasks of a text (see `read_task`)."""
+    root = document(parse_nodes(text, file), file, TASK, folder)
+    root.collector.raise_any()
+    content = contents(root, ValueReader(None)) or {}
+    structures = root.entries_of("structures")
+    if bool(structures) == ("machine" in content):
+        what, remedy = "needs exactly one of machine and structures", "give one of them"
+        root.problem(what, remedy)
+        root.collector.raise_any()
+    if not structures and "free" not in content:
+        root.problem("no parameter is free", "give free: {PARAMETER: [LOW, HIGH]}")
+    root.collector.raise_any()
+    folder = folder or Path()
+    if structures:
+        own = content["structures"]
+        tasks = [
+            _TaskReader(root, content, place, own[name], folder).task(name)
+            for name, place in structures
+        ]
+    else:
+        tasks = [_TaskReader(root, content, root, content, folder).task("")]
+    root.collector.raise_any()
+    return tuple(task for task in tasks if task is not None)
+
+
+class _TaskReader:
+    """Reader of the task of one structure; problems are noted at their places."""
+
+    def __init__(
+        self,
+        root: Cursor,
+        content: Mapping[str, Any],
+        own: Cursor,
+        own_content: Mapping[str, Any],
+        folder: Path,
+    ) -> None:
+        self._root, self._content = root, content
+        self._own, self._own_content, self._folder = own, own_content, folder
+
+    def task(self, name: str) -> DesignTask | None:
+        """Return the task; None if it is wrong, which is noted."""
+        before = self._root.collector.count
+        model = self._machine()
+        if model is None:
+            return None
+        axes = pose_axes(model)
+        variables = self._parameters(model)
+        center, chosen = self._center(axes)
+        half, radius = self._half(axes)
+        ranges = self._ranges(model)
+        requirements = self._requirements(model, ranges)
+        objectives = self._objectives(model)
+        if self._root.collector.count > before:
+            return None
+        wanted = self._content.get("requirements") or {}
+        speed, accuracy = wanted.get("joint_speed") or {}, wanted.get("accuracy") or {}
+        return DesignTask(
+            name=name or model.mechanism.name,
+            description=self._content.get("description") or "",
+            model=model,
+            variables=(*variables, *chosen),
+            axes=axes,
+            center=center,
+            half=half,
+            radius=radius,
+            count=self._content["box"].get("poses") or DEFAULT_POSES,
+            requirements=requirements,
+            objectives=objectives,
+            ranges=ranges,
+            speeds=(speed.get("tool_speed") or 0.0, speed.get("turning_speed") or 0.0),
+            tolerances={key: text for key, text in accuracy.items() if key != "most"},
+            motion=self._motion(),
+            search=SearchSize(**(self._content.get("search") or {})),
+        )
+
+    def _motion(self) -> TaskMotion:
+        motion = self._content.get("motion") or {}
+        motors = (self._content.get("requirements") or {}).get("motors") or {}
+        return TaskMotion(
+            catalogue=self._file(motors.get("catalogue")),
+            reserve=motors.get("reserve") or 0.0,
+            cycle=self._file(motion.get("cycle")),
+            duration=motion.get("duration"),
+            payload=motion.get("payload") or "",
+        )
+
+    def _file(self, name: str | None) -> Path | None:
+        return None if name is None else self._folder / name
+
+    def _machine(self) -> Model | None:
+        place = self._own.get("machine")
+        name = place.text if place is not None else None
+        if place is None or not name:
+            return None
+        try:
+            return Model(load(name if is_shipped_name(name) else self._folder / name))
+        except TauloopError as error:
+            for problem in error.problems:
+                place.problem(f"{problem.where}: {problem.what}", problem.remedy)
+            return None
+
+    def _parameters(self, model: Model) -> tuple[DesignVariable, ...]:
+        """Return the variables of parameters."""
+        table = model.mechanism.parameters
+        variables, taken = [], dict[str, str]()
+        for pattern, place in self._own.entries_of("free"):
+            parameters = [name for name in table.names if fnmatchcase(name, pattern)]
+            if not parameters:
+                place.problem(f"{model.mechanism.name} has no such parameter", table.near(pattern))
+                continue
+            first = table[parameters[0]]
+            si = si_unit(first.unit)
+            others = [name for name in parameters if si_unit(table[name].unit) != si]
+            if others:
+                place.problem(
+                    f"{first.name} in {si} and {others[0]} in {si_unit(table[others[0]].unit)} "
+                    "cannot have one value",
+                    "free parameters of one unit by each pattern",
+                )
+                continue
+            dimension = parse_unit(first.unit).dimension if first.unit else units.ONE
+            ends = self._ends(place, dimension)
+            if ends is None:
+                continue
+            for name in parameters:
+                if name in taken:
+                    place.problem(f"{name} is free twice", f"remove it here or from {taken[name]}")
+                elif not (table[name].allows(ends[0]) and table[name].allows(ends[1])):
+                    place.problem(
+                        f"the bounds of {name} in the machine file are narrower", "narrow these"
+                    )
+                taken[name] = pattern
+            variables.append(
+                DesignVariable(
+                    name=pattern,
+                    unit=first.unit,
+                    si_unit="" if si == "1" else si,
+                    scale=first.scale,
+                    lower=ends[0],
+                    upper=ends[1],
+                    parameters=tuple(parameters),
+                )
+            )
+        return tuple(variables)
+
+    def _ends(self, place: Cursor, *wanted: Dimension) -> tuple[float, float] | None:
+        """Return lower and upper ends of a list of two texts; None if they are wrong."""
+        ends = []
+        for item in place.items():
+            try:
+                ends.append(read_quantity(item.text or "", *wanted).value)
+            except UnitError as error:
+                item.problem(error.what, error.remedy)
+        if len(ends) < 2:
+            return None
+        if not ends[0] < ends[1]:
+            place.problem(f"the range from {ends[0]:g} to {ends[1]:g} is empty", "order its ends")
+            return None
+        return ends[0], ends[1]
+
+    def _axis(self, axes: PoseAxes, name: str, place: Cursor) -> int | None:
+        """Return the column of an axis by its name; None if it is unknown, which is noted."""
+        try:
+            return axes.columns.index(full_name(axes.columns, name, name))
+        except InputError as error:
+            for problem in error.problems:
+                place.problem(problem.what, problem.remedy)
+            return None
+
+    def _center(self, axes: PoseAxes) -> tuple[np.ndarray, tuple[DesignVariable, ...]]:
+        """Return the fixed center of the box, and the variables of a chosen one."""
+        center, variables = axes.reference.copy(), []
+        box = self._root.get("box")
+        places = self._own.entries_of("center") if self._own is not self._root else []
+        if not places:
+            places = box.entries_of("center") if box is not None else []
+        for name, place in places:
+            column = self._axis(axes, name, place)
+            if column is None:
+                continue
+            if axes.units[column] != "m":
+                place.problem("the box has its center at the reference orientation", "remove it")
+                continue
+            text = place.text or ""
+            try:
+                if ":" not in text:
+                    center[column] = read_quantity(text, units.LENGTH).value
+                    continue
+                ends = interval(text, ":", units.LENGTH)
+            except UnitError as error:
+                place.problem(error.what, error.remedy)
+                continue
+            variables.append(
+                DesignVariable(
+                    name=f"center.{name}",
+                    unit="mm",
+                    si_unit="m",
+                    scale=1e-3,
+                    lower=ends.lower,
+                    upper=ends.upper,
+                    axis=column,
+                )
+            )
+        return center, tuple(variables)
+
+    def _half(self, axes: PoseAxes) -> tuple[np.ndarray, float | None]:
+        """Return half widths of the box, whose center is moved to the middle, and a radius."""
+        half = np.zeros(len(axes.columns))
+        box = self._root.get("box")
+        assert box is not None
+        cylinder = (self._content["box"] or {}).get("cylinder")
+        for name, place in box.entries_of("ranges"):
+            column = self._axis(axes, name, place)
+            if column is None:
+                continue
+            is_angle = axes.units[column] == "rad"
+            ends = self._ends(place, units.ANGLE if is_angle else units.LENGTH)
+            if ends is None:
+                continue
+            if abs(ends[0] + ends[1]) > 1e-9 * (ends[1] - ends[0]):
+                place.problem(
+                    "is not symmetric about the center", "give -HALF and HALF, and center"
+                )
+            if cylinder and not is_angle:
+                place.problem("the cylinder defines the positions", "remove one of them")
+            half[column] = 0.5 * (ends[1] - ends[0])
+        if not cylinder:
+            if not half.any():
+                box.problem("has no extent", "give the range of one axis at least")
+            return half, None
+        for name, size in (("x", cylinder["radius"]), ("y", cylinder["radius"])):
+            column = self._axis(axes, name, box)
+            if column is not None:
+                half[column] = size
+        if cylinder.get("height"):
+            column = self._axis(axes, "z", box)
+            if column is not None:
+                half[column] = 0.5 * cylinder["height"]
+        return half, cylinder["radius"]
+
+    def _ranges(self, model: Model) -> dict[str, tuple[float, float]]:
+        """Return limits of coordinates by name."""
+        limits, topology = model.limits, model.topology
+        names, wanted = topology.coordinate_names, self._content.get("requirements") or {}
+        given_positions = set(model.platform.ports.q)
+        ranges = {}
+        for k, column in enumerate(limits.columns):
+            is_wanted = limits.is_stop[k] or wanted.get("stops") == "drawing"
+            if "stops" in wanted and is_wanted and column not in given_positions:
+                ranges[names[column]] = (float(limits.lower[k]), float(limits.upper[k]))
+        places = self._own.entries_of("joint_ranges") if self._own is not self._root else []
+        requirements = self._root.get("requirements")
+        if not places and requirements is not None:
+            places = requirements.entries_of("joint_ranges")
+        for pattern, place in places:
+            chosen = [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
+            if not chosen:
+                remedy = suggestion(pattern, names) or f"known: {listing(names, 20)}"
+                place.problem("there is no such coordinate", remedy)
+                continue
+            is_angle = bool(topology.is_angle[chosen[0]])
+            stated = self._ends(place, units.ANGLE if is_angle else units.LENGTH)
+            if stated is not None:
+                ranges |= dict.fromkeys([names[i] for i in chosen], stated)
+        for name, ends in ranges.items():
+            if np.isfinite(ends).sum() == 1 and requirements is not None:
+                requirements.problem(
+                    f"the range of {name} in the machine file has one end only",
+                    f"give both: joint_ranges: {{{name}: [LOW, HIGH]}}",
+                )
+        return {name: ends for name, ends in ranges.items() if np.isfinite(ends).all()}
+
+    def _requirements(
+        self, model: Model, ranges: Mapping[str, tuple[float, float]]
+    ) -> tuple[DesignRequirement, ...]:
+        reach = DesignRequirement(name="reach", quantity=REACH, limit=-RESERVE, scale=1.0)
+        result = [reach]
+        topology = model.topology
+        for name, (low, high) in ranges.items():
+            half = 0.5 * (high - low)
+            is_angle = topology.is_angle[topology.coordinate_names.index(name)]
+            result.append(
+                DesignRequirement(
+                    name=f"range of {name}",
+                    quantity=f"{RANGE} {name}",
+                    limit=(1.0 - RESERVE) * half,
+                    scale=half,
+                    unit="rad" if is_angle else "m",
+                    is_range=True,
+                )
+            )
+        speed = units.SPEED if set(model.actuator_units) == {"m"} else units.ANGULAR_SPEED
+        self._require_one_speed(model)
+        for key, bound, quantity, dimension in (
+            ("condition_number", "most", "condition_number", units.ONE),
+            ("velocity_factors", "least", "smallest_velocity_factor", units.ONE),
+            ("velocity_factors", "most", "largest_velocity_factor", units.ONE),
+            ("joint_speed", "most", "joint_speed", speed),
+            ("clearance", "least", "clearance", units.LENGTH),
+            ("footprint", "most", "footprint", _AREA),
+            ("mass", "most", "mass", units.MASS),
+            ("stiffness", "least", "stiffness", units.STIFFNESS),
+            ("first_mode", "least", "first_mode", units.FREQUENCY),
+            ("accuracy", "most", "accuracy", units.LENGTH),
+        ):
+            limit = self._limit(key, bound, dimension)
+            if limit is not None:
+                result.append(
+                    DesignRequirement(
+                        name=quantity.replace("_", " "),
+                        quantity=quantity,
+                        limit=limit,
+                        is_upper=bound == "most",
+                        scale=limit,
+                        unit=str(dimension) if dimension != units.ONE else "",
+                    )
+                )
+        return tuple(result)
+
+    def _require_one_speed(self, model: Model) -> None:
+        """Note that one limit cannot hold for actuators that turn and actuators that slide."""
+        requirements = self._root.get("requirements")
+        place = requirements.get("joint_speed") if requirements is not None else None
+        if place is not None and len(set(model.actuator_units)) > 1:
+            place.problem(
+                f"some actuators of {model.mechanism.name} turn and others slide",
+                "leave out joint_speed: one limit has one unit",
+            )
+
+    def _limit(self, key: str, bound: str, dimension: Dimension) -> float | None:
+        """Return a positive limit of the requirements; None if it is absent or wrong."""
+        requirements = self._root.get("requirements")
+        place = requirements.get(key) if requirements is not None else None
+        limit = place.get(bound) if place is not None else None
+        if limit is None:
+            return None
+        try:
+            number = read_quantity(limit.text or "", dimension).value
+        except UnitError as error:
+            limit.problem(error.what, error.remedy)
+            return None
+        if not number > 0.0:
+            limit.problem(f"is {number:g}", "give a positive limit")
+            return None
+        return number
+
+    def _objectives(self, model: Model) -> tuple[DesignObjective, ...]:
+        own = self._own.entries_of("objectives") if self._own is not self._root else []
+        common = self._root.entries_of("objectives")
+        names_of_task = [name for name, _ in common]
+        if own and [name for name, _ in own] != names_of_task:
+            self._own.problem(
+                f"has other objectives than the task: {', '.join(names_of_task)}",
+                "define the same names in this order, so that structures can be compared",
+            )
+        objectives = []
+        for name, place in own or common:
+            both = [key for key in ("minimize", "maximize") if place.has(key)]
+            if len(both) != 1:
+                place.problem("needs exactly one of minimize and maximize", "remove one of them")
+                continue
+            text = place.word(both[0]) or ""
+            objective = self._objective(model, name, place, text, both[0] == "minimize")
+            if objective is not None:
+                objectives.append(objective)
+        return tuple(objectives)
+
+    def _objective(
+        self, model: Model, name: str, place: Cursor, text: str, is_minimized: bool
+    ) -> DesignObjective | None:
+        """Return an objective; None if it is wrong, which is noted."""
+        if text in QUANTITIES:
+            wanted = self._content.get("requirements") or {}
+            needed = {"joint_speed": "joint_speed", "accuracy": "accuracy"}.get(text)
+            if needed is not None and needed not in wanted:
+                place.problem(f"{text} is not defined", f"give requirements.{needed}")
+                return None
+            unit = QUANTITIES[text]
+            if text == "joint_speed":
+                unit = "m/s" if set(model.actuator_units) == {"m"} else "rad/s"
+            return DesignObjective(
+                name=name, text=text, quantity=text, is_minimized=is_minimized, unit=unit
+            )
+        known = {
+            item.name: Quantity(
+                Leaf(item.name), parse_unit(item.unit).dimension if item.unit else units.ONE
+            )
+            for item in model.mechanism.parameters
+        }
+        try:
+            syntax = parse(text)
+            for word in names(syntax):
+                if word not in known:
+                    choices = (*QUANTITIES, *known)
+                    remedy = suggestion(word, choices) or f"known: {listing(choices, 30)}"
+                    place.problem(f"{word!r} is neither a quantity nor a parameter", remedy)
+                    return None
+            quantity = resolve(syntax, known)
+        except ExpressionError as error:
+            place.problem(error.what, error.remedy)
+            return None
+        assert quantity is not None
+        return DesignObjective(
+            name=name,
+            text=text,
+            expression=quantity.expression,
+            is_minimized=is_minimized,
+            unit="" if quantity.dimension == units.ONE else str(quantity.dimension),
+        )
