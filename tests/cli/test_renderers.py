@@ -43,7 +43,10 @@ MORE = (
 #: Words of commands that write no record, and no picture.
 WITHOUT_RECORD, WITHOUT_PICTURE = {"stroke", "backlash"}, {"cost", "verify"}
 #: Results without plots.
-WITHOUT_PLOTS = {"study", "--folded", "certify", "tolerances", "compensate", "compensation-table"}
+WITHOUT_PLOTS = {
+    *("study", "--folded", "certify", "tolerances", "compensate", "compensation-table"),
+    "drive-stiffness",
+}
 COMMANDS = [
     pytest.param(words, marks=[pytest.mark.nightly] if SLOW & {*words.split()} else [])
     for words in (*REPORTED, *MORE)

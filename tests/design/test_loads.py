@@ -441,6 +441,7 @@ def test_all_scales_keep_the_whole_budget() -> None:
         ("delta", {"cones": {"leg1.elbow": "10 deg"}}, "nothing is called"),
         ("delta", {"cones": {"leg1.forearm.end": "200 deg"}}, "between 0 and 180 deg"),
         ("delta", {"rod_radii": {"leg1": "10 mm"}}, "nothing is called"),
+        ("delta", {"rod_radii": {"*": "10 deg"}}, "does not fit .*, whose unit is m"),
         ("delta", {"cylinder": ("x",)}, "two or three axes"),
         ("delta", {"cylinder": ("x", "z")}, "z"),
     ],

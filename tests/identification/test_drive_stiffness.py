@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from geared_arm import COULOMB, GEARED_ARM, J_MOTOR, D, K, simulated
 
@@ -43,6 +45,19 @@ def test_noise_in_the_deflection_is_doubtful() -> None:
     log = simulated(2e-3)
     result = tl.identify_drive_stiffness(tl.loads(GEARED_ARM), log)
     assert result.status.value == "doubtful"
+
+
+@pytest.mark.parametrize("column", [0, 1, 2])
+def test_a_wrong_sign_is_doubtful_with_its_remedy(column: int) -> None:
+    """The motor's position, that of the load, or the force has the other sign."""
+    log = simulated(2e-5)
+    channels = list(log.channels)
+    channels[column] = replace(channels[column], values=-channels[column].values)
+    result = tl.identify_drive_stiffness(
+        tl.loads(GEARED_ARM), Signals(time=log.time, channels=tuple(channels))
+    )
+    assert result.status.value == "doubtful"
+    assert any("check the signs and units" in line for line in result.advice)
 
 
 def test_refusals() -> None:

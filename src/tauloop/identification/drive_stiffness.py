@@ -406,7 +406,8 @@ def _diagnostics(drive: DriveEstimate) -> Iterator[Diagnostic]:
         f"{name}: stiffness over its standard deviation",
         drive.stiffness / ((high - low) / (2.0 * INTERVAL)) if high > low else None,
         at_least=2.0 * INTERVAL / MAX_INTERVAL,
-        advice="measure a longer motion, with larger accelerations",
+        advice="check the signs and units of the force and of both positions; then measure a longer "
+        "motion, with larger accelerations and channels of the same times",
     )
     yield diagnostic(
         f"{name}: share of encoder noise in the deflection",

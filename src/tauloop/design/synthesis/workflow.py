@@ -341,7 +341,7 @@ def _chosen(
     if not meets or expensive.wanted:
         return [x] if meets else []
     local = LocalSearch(evaluator)
-    weights = np.ones(len(task.objectives))
+    weights = [1.0] * len(task.objectives)
     return [local.improve(x, weights, keeps_others=False).x]
 
 

@@ -73,7 +73,11 @@ def amounts(
             for item in candidates
             if item.name == pattern or (fnmatchcase(item.name, pattern) and _fits(value, item))
         ]
-        if not matches:
+        others = [item for item in candidates if fnmatchcase(item.name, pattern)]
+        if not matches and others:
+            what = f"{value!r} does not fit {others[0].name}, whose unit is {others[0].unit}"
+            problems.add(where, what, "give a value with a unit of the same kind")
+        elif not matches:
             remedy = suggestion(pattern, names) or f"known: {listing(names, 20)}"
             problems.add(where, f"nothing is called {pattern!r}", remedy)
         for candidate in matches:
