@@ -522,7 +522,7 @@ def test_machines_and_numbers_that_cannot_be_run(racks: Mechanism, circle: Circl
         Circle(columns=("platform.x", "platform.y"), radius=0.0, speed=-1.0)
     machine = DrivenMachine(racks, variation=Variation.RIGID)
     trajectory = circle_trajectory(Model(racks), circle)
-    with pytest.raises(InputError, match="is no parameter of the drive lines"):
+    with pytest.raises(InputError, match="is not a parameter of the drive lines"):
         machine.follow(trajectory, values={"m_p": 1.0})
     wrong = {"track1.motor.drive.motor_inertia": -1.0, "track2.motor.drive.speed_gain": 0.0}
     with pytest.raises(InputError) as caught:

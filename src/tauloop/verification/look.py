@@ -275,7 +275,7 @@ def _compiled(compilers: Sequence[Compiler | EmbeddedCompiler]) -> tuple[Diagnos
     function = platform_motion.source_function("inverse_dynamics", ("force",))
     name = f"compilers that built a working function, of {len(compilers)} tried"
     results = []
-    # compile anew: a library from the cache would prove nothing
+    # compile again: a library from the cache would prove nothing
     with temporary_files_reported(), TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         for compiler in compilers:
             try:

@@ -125,14 +125,10 @@ def search_designs(
         algorithm.tell(infills=asked)
         if progress is not None:
             progress(generation + 1, task.search.generations)
-    x, objectives, violations = (
-        np.concatenate(arrays)
-        for arrays in zip(*(map(part.__getitem__, _ARRAYS) for part in parts), strict=True)
-    )
     return SearchHistory(
-        x=x,
-        objectives=objectives,
-        violations=violations,
+        x=np.concatenate([part["x"] for part in parts]),
+        objectives=np.concatenate([part["objectives"] for part in parts]),
+        violations=np.concatenate([part["violations"] for part in parts]),
         screened=SCREENED * task.search.population,
         resumed=resumed,
     )

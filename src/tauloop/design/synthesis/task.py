@@ -11,7 +11,6 @@ objectives: {size: {minimize: arm_length + forearm_length}}
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.common.records import dataclass
+from tauloop.common.result import content
 from tauloop.common.shown import ReprMixin
 from tauloop.formats.library import dumps
 from tauloop.kinematics.workspaces.pose_axes import PoseAxes
@@ -231,15 +231,10 @@ class DesignTask(ReprMixin):
     @property
     def digest(self) -> str:
         """Hash of all that determines the search."""
-        data = {
-            "machine": dumps(self.model.mechanism),
-            "variables": [[v.name, v.lower.hex(), v.upper.hex()] for v in self.variables],
-            "box": [self.center.tolist(), self.half.tolist(), self.radius, self.count],
-            "requirements": [[r.name, r.limit.hex(), r.is_upper] for r in self.requirements],
-            "objectives": [[o.name, o.text, o.is_minimized] for o in self.objectives],
-            "ranges": {name: list(ends) for name, ends in self.ranges.items()},
-            "speeds": list(self.speeds),
-            "tolerances": dict(self.tolerances),
-            "search": [self.search.population, self.search.seed],
-        }
-        return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:24]
+        box = (self.center, self.half, self.radius, self.count)
+        objectives = [(item.name, item.text, item.is_minimized) for item in self.objectives]
+        limits = (self.requirements, self.ranges, self.speeds, self.tolerances)
+        search = (self.search.population, self.search.seed)
+        machine = dumps(self.model.mechanism)
+        text = content((machine, self.variables, box, objectives, limits, search))
+        return hashlib.sha256(text.encode()).hexdigest()[:24]

@@ -367,7 +367,9 @@ class PathRun:
         )
         names = system.parameters.names
         InputError.raise_if_any(
-            unknown_names(self.values, names, "is no parameter of the drive lines", remedy=remedy)
+            unknown_names(
+                self.values, names, "is not a parameter of the drive lines", remedy=remedy
+            )
         )
         wrong = [name for name, value in self.values.items() if not np.isfinite(value)]
         if wrong:

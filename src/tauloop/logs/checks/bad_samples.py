@@ -44,8 +44,8 @@ MIN_SMALL_SPIKE_SHARE = 0.005
 TAIL_QUANTILES, TAIL_POWER = (0.9, 0.99), 5
 #: More neighbors are used until the difference grows by this factor.
 MAX_GROWTH = 1.1
-#: An encoder is coarse for a number of samples if its position stands in a larger fraction of them.
-MAX_STANDING_SHARE = 0.2
+#: An encoder is coarse for a number of samples if its position is constant in a larger fraction of them.
+MAX_CONSTANT_SHARE = 0.2
 #: Smallest number of samples whose noise can be measured.
 MIN_JUDGED_SAMPLES = 200
 #: Number of passes. Spikes that an earlier pass found are not neighbors.
@@ -311,7 +311,7 @@ def _stands(position: np.ndarray) -> np.ndarray:
     stands = np.ones(len(position), dtype=bool)
     for reach in SMALL_SPIKE_REACHES:
         stands = ~_moves_on(position, reach)
-        if stands.mean() < MAX_STANDING_SHARE:
+        if stands.mean() < MAX_CONSTANT_SHARE:
             break
     return stands
 

@@ -20,7 +20,7 @@ from tauloop.mechanism.description.cursor import (
 from tauloop.mechanism.description.grammar import MACHINE, MACHINE_FORMAT, QUALIFIED
 from tauloop.mechanism.description.structure import IDENTIFIER, MAX_NAME, REFERENCE, key_pattern
 
-#: First line that tells editors to use the schema `SCHEMA_FILE` next to the machine file.
+#: First line with which editors use the schema `SCHEMA_FILE` next to the machine file.
 SCHEMA_FILE = "machine.schema.json"
 EDITOR_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
 

@@ -140,8 +140,8 @@ def compiler_stamp() -> list[str]:
 def processor_stamp() -> list[str]:
     """Return the features that ``-march=native`` depends on.
 
-    These are the features of the first processor in the system's list, or the machine type if there
-    is no list.
+    These are the features of the first processor in the system's list, or the machine type if the
+    system has no such list.
     """
     try:
         with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as lines:

@@ -36,12 +36,14 @@ def add_rotor_mass(
     zero = np.zeros((6, 6))
     matrices = Matrices(stiffness=zero, mass=M, geometric=zero)
     _add_two_point(parts, f"{name}.rotor", start, end, matrices)
+    points = (start[1], end[1])
+    nothing = PartMass(masses=np.zeros(0), distances=np.zeros(0))
     parts.telescopes[f"{name}.rotor"] = RodRotor(
         bodies=(start[0], end[0]),
-        points=(start[1], end[1]),
-        axes=beam_axes(start[1], end[1], transverse_direction(end[1] - start[1])),
-        lower=PartMass(masses=np.zeros(0), distances=np.zeros(0)),
-        upper=PartMass(masses=np.array([inertia]), distances=np.zeros(1)),
+        points=points,
+        axes=beam_axes(*points, transverse_direction(points[1] - points[0])),
+        lower=nothing,
+        upper=nothing.with_point(inertia),
     )
 
 
