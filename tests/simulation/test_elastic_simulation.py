@@ -171,6 +171,15 @@ def gantry_motion(machine: tl.Model, duration: float) -> object:
     )
 
 
+@pytest.mark.parametrize("wrench", [None, {"fx": 100.0}, {"fx": 1e-9}])
+def test_equilibrium_without_motion_is_reliable(wrench: dict[str, float] | None) -> None:
+    """Rounding errors of the energy are no error of its balance, and nothing vibrates."""
+    machine = tl.load(str(Path(__file__).parents[2] / "examples" / "elastic" / "gantry_tau.yaml"))
+    result = tl.simulate_elastic(machine, wrench=wrench, duration=0.2, damping=0.02)
+    assert result.status.value == "ok", result.advice
+    assert np.abs(result.deflection - result.deflection[0]).max() < 1e-12
+
+
 def test_slow_motion_has_the_static_deflection() -> None:
     machine = tl.Model(EXAMPLES / "gantry_tau.yaml")
     motion = gantry_motion(machine, 10.0)

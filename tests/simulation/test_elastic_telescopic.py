@@ -240,3 +240,5 @@ def test_gains_need_controlled_motors(strut: tl.Model) -> None:
         tl.simulate_elastic(strut, servo_gains=GAINS)
     with pytest.raises(tl.InputError, match="its gains are missing: position, speed"):
         tl.simulate_elastic(strut, motor_state="servo")
+    with pytest.raises(tl.InputError, match="feedforward: has no effect on locked motors"):
+        tl.simulate_elastic(strut, feedforward="force")

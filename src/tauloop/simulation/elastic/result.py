@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.common.datasets import Variable, columns, time_axis
-from tauloop.common.errors import InputError
+from tauloop.common.errors import InputError, Problems
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
@@ -82,6 +82,15 @@ class ElasticSimulationOptions(Options):
     )
     feedforward: str = option("speed", choices=FEEDFORWARDS)
     tolerance: float = option(1e-3, above=0.0, below=1.0)
+
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Report a feed-forward for motors that follow exactly."""
+        if self.feedforward != "speed" and self.motor_state != "servo":
+            problems.add(
+                "feedforward",
+                "has no effect on locked motors",
+                "set `motor_state` to servo, or leave it out",
+            )
 
 
 def _last(time: np.ndarray) -> float:
