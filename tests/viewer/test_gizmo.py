@@ -25,7 +25,7 @@ class Pulled:
     def __init__(self, name: str) -> None:
         self.model = tl.Model(tl.load(CASES / name if name.endswith(".yaml") else name))
         self.q = self.model.assembly.q
-        self.shape = machine_shape(self.model.assembly.loops)
+        self.shape = machine_shape(self.model)
         handles = Handles(self.model, self.model.platform, self.q)
         self.puller = Puller(handles, self.shape, self.model.limits, self.q)
 

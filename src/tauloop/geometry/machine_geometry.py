@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from functools import cache, cached_property
+from weakref import WeakKeyDictionary
 
 import casadi as ca
 import numpy as np
@@ -230,15 +231,24 @@ class MachineGeometry:
 
 
 def machine_geometry(model: Model, q: np.ndarray) -> MachineGeometry:
-    """Return a machine at coordinates (N, n_q).
-
-    For repeated calls, store the result of `machine_shape`.
-    """
-    return machine_shape(model.assembly.loops).at(np.atleast_2d(q))
+    """Return a machine at coordinates (N, n_q)."""
+    return machine_shape(model).at(np.atleast_2d(q))
 
 
-def machine_shape(loops: Loops) -> MachineShape:
+#: Shapes by model; building one takes 20 ms.
+_SHAPES: WeakKeyDictionary[Model, MachineShape] = WeakKeyDictionary()
+
+
+def machine_shape(model: Model) -> MachineShape:
     """Return the points, lines and axes of a machine at its nominal parameter values."""
+    shape = _SHAPES.get(model)
+    if shape is None:
+        shape = _SHAPES[model] = _shape(model.assembly.loops)
+    return shape
+
+
+def _shape(loops: Loops) -> MachineShape:
+    """Build the shape of a machine; see `machine_shape`."""
     mechanism, values = loops.mechanism, nominal(loops.mechanism)
     motion = symbolic_motion(loops.topology, values, is_moving=False)
     names = [body.name for body in mechanism.bodies if body.name != BASE]

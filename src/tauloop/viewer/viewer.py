@@ -157,7 +157,7 @@ class Viewer:
     ) -> None:
         """Build the scene and the panel of a machine."""
         self.model, self.q, self.sample = model, q, None if playback is None else 0
-        self._shape = machine_shape(model.assembly.loops)
+        self._shape = machine_shape(model)
         self.display: DisplayPanel | None = None
         geometry = self.geometry
         moved = geometry if playback is None else self._shape.at(playback.q)

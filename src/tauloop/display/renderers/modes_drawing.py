@@ -36,7 +36,7 @@ def modes_figure(modes: Modes) -> Figure:
         what = "the machine cannot be assembled at this position, so there is nothing to draw"
         raise PoseError.of("figure", what, "give a position within reach")
     shown = min(len(modes.modes), MAX_PANELS)
-    geometry = machine_shape(modes.model.assembly.loops).at(modes.q[:shown])
+    geometry = machine_shape(modes.model).at(modes.q[:shown])
     plane = geometry.plane
     columns = min(IN_A_ROW, shown)
     rows = -(-shown // columns)

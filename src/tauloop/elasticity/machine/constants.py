@@ -31,7 +31,7 @@ class MachineConstants:
     def __init__(self, model: Model) -> None:
         """Calculate the shape."""
         self.mechanism = model.mechanism
-        self.shape = machine_shape(model.assembly.loops)
+        self.shape = machine_shape(model)
         self._values: dict[Hashable, Any] = {}
         self._reduced: dict[Hashable, ReducedBeam] = {}
 

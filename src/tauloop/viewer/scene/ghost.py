@@ -33,7 +33,7 @@ class Ghost:
         """
         self._viewer, self._name, self._model, self._measured = viewer, name, model, measured
         self.q = np.array(model.assembly.q if measured is None else measured.q[0])
-        self._shape = machine_shape(model.assembly.loops)
+        self._shape = machine_shape(model)
         self._scene = MachineScene(
             viewer.server,
             model,

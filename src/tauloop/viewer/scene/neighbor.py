@@ -38,7 +38,7 @@ class Neighbor:
         """
         self.server, self.lock, self.model = viewer.server, viewer.lock, model
         self.q = np.array(model.assembly.q)
-        self._shape = machine_shape(model.assembly.loops)
+        self._shape = machine_shape(model)
         name = f"neighbor_{number}"
         root = self.server.scene.add_frame(f"/{name}", show_axes=False)
         self._scene = MachineScene(
