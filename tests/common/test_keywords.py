@@ -174,3 +174,39 @@ def test_fields_that_may_be_given_by_their_place_are() -> None:
     assert _Pair(2.0) == _Pair(first=2.0, second=1.0)
     with pytest.raises(tl.InputError, match="_Pair: is given 3 positional values"):
         _Pair(1.0, 2.0, 3.0)  # type: ignore[call-arg]
+
+
+class Counter:
+    """A class with a checked method, as `tauloop.Model` has them."""
+
+    @keywords()
+    def add(self, amount: object, *, step: str | int = 1, note: str | None = None) -> object:
+        """Return what it was called with."""
+        return amount, step, note
+
+
+def test_calls_like_earlier_ones_are_not_checked_again_and_wrong_ones_still_are():
+    counter = Counter()
+    for _ in range(2):  # the second call takes the short way
+        assert counter.add(3, step="2") == (3, "2", None)
+        assert counter.add(amount=3, step=2, note=None) == (3, 2, None)
+    wrong: list[tuple[Callable[[], object], str]] = [
+        (lambda: counter.add(3, step=[2]), "step: is [2], of type list"),
+        (lambda: counter.add(3, 2), "takes 1 positional arguments"),
+        (lambda: counter.add(), "amount: is missing"),  # type: ignore[call-arg]
+        (lambda: counter.add(3, amount=4), "amount: is given twice"),  # type: ignore[misc]
+        (lambda: counter.add(3, steps=4), "did you mean step"),  # type: ignore[call-arg]
+        (lambda: counter.add(3, note=5), "note: is 5, of type int"),  # type: ignore[arg-type]
+    ]
+    for call, message in wrong:
+        for _ in range(2):
+            with pytest.raises(tl.InputError, match=re.escape(message)):
+                call()
+
+
+def test_defaults_of_options_are_checked_once_and_other_values_always():
+    for _ in range(2):
+        assert OuterOptions().inner.depth == 1.0
+        assert InnerOptions(depth="20 mm").depth == 0.02
+        with pytest.raises(tl.InputError, match="depth"):
+            InnerOptions(depth=-1.0)

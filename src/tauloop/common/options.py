@@ -365,14 +365,26 @@ def _problems(options: Any, owner: str = "") -> tuple[list[Problem], list[Proble
     """
     type_problems: list[Problem] = []
     limit_problems: list[Problem] = []
+    checked_defaults = _checked_defaults(type(options))
     for item in fields(options):
         stated = getattr(options, item.name)
+        is_default = stated is item.default
+        if is_default and item.name in checked_defaults:
+            continue
         value, wrong_type, beyond = _checked(type(options), item, stated, owner)
         type_problems += wrong_type
         limit_problems += beyond
         if value is not stated:
             object.__setattr__(options, item.name, value)
+        elif is_default and not wrong_type and not beyond:
+            checked_defaults.add(item.name)
     return type_problems, limit_problems
+
+
+@cache
+def _checked_defaults(options_class: type) -> set[str]:
+    """Return the names of fields whose default passed its checks; `_problems` adds to them."""
+    return set()
 
 
 def value_problems(options_class: type, values: Mapping[str, Any]) -> list[Problem]:

@@ -517,6 +517,9 @@ def old_name(package: str, name: str) -> Any:
     Raises:
         AttributeError: the name is unknown.
     """
+    # imports and tools that inspect modules request names such as `__path__` and `__file__`
+    if name.startswith("__"):
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
     if f"{package}.{name}" in MODULES:
         return import_module(f"{package}.{name}")
     module = sys.modules.get(package)
@@ -538,8 +541,7 @@ def _found_in(package: str, name: str, candidates: Sequence[str]) -> Any:
     Raises:
         AttributeError: none of them has the name.
     """
-    # Tools that inspect all modules request names such as `__file__`.
-    for candidate in () if name.startswith("__") else candidates:
+    for candidate in candidates:
         module = import_module(candidate)
         for current in (name, _renamed(candidate, name)):
             if current in getattr(module, "__all__", vars(module)):
