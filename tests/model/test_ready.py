@@ -152,6 +152,18 @@ def test_single_samples_take_a_short_way_to_the_same_numbers(name, evaluator):
     assert short.state.health.is_regular.all()
     back = model.platform.forward_dynamics(position, velocity, short.force)
     assert np.abs(back.a - short.state.a).max() < 1e-6 * (1 + np.abs(short.state.a).max())
+    functions = model.platform
+    for single, batch in (
+        (functions.mass_matrix(position), functions.mass_matrix(position[None])[0]),
+        (functions.bias(position, velocity), functions.bias(position[None], velocity[None])[0]),
+        (functions.tool_jacobian(position), functions.tool_jacobian(position[None])[0]),
+        (
+            functions.regressor(position, velocity, velocity),
+            functions.regressor(position[None], velocity[None], velocity[None])[0],
+        ),
+    ):
+        assert single.shape == batch.shape
+        assert np.abs(single - batch).max(initial=0.0) <= SAME * np.abs(batch).max(initial=1.0)
     for spoiled in (
         position * np.nan,
         [*position[1:], 10**400],

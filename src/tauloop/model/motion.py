@@ -635,11 +635,16 @@ class Motion:
             PoseError: out of reach or singular.
         """
         InputError.raise_if_any(unknown_names([output], OUTPUTS, "{!r} is unknown", "output"))
+        spec, columns = REGRESSORS[output], len(self.runner.catalogue.parameters)
+        if start is None and theta is None:
+            outcome = self.runner.once(spec, position, velocity, acceleration)
+            if outcome is not None:
+                return outcome[0]["regressor"].reshape(-1, columns)
         arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
         inputs, single, n = self.runner.inputs(arguments, start, theta)
-        outputs, diagnostics = self.runner.settled(REGRESSORS[output], inputs, n, samples)
+        outputs, diagnostics = self.runner.settled(spec, inputs, n, samples)
         self.runner.require(diagnostics, inputs)
-        Y, columns = outputs["regressor"], len(self.runner.catalogue.parameters)
+        Y = outputs["regressor"]
         Y = Y.reshape(n, Y.shape[1] // columns, columns)
         return np.asarray(Y[0] if single else Y)
 
@@ -755,8 +760,11 @@ class Motion:
 
         The machine is at rest if the velocity is None.
         """
-        zero = np.zeros(self.ports.velocity.size)
-        arguments = {"position": position, "velocity": zero if velocity is None else velocity}
+        if velocity is None:
+            velocity = np.zeros(self.ports.velocity.size)
+        if start is None and (outcome := self.runner.once(spec, position, velocity)):
+            return outcome[0], ()
+        arguments = {"position": position, "velocity": velocity}
         outputs, _, single = self.runner.run(spec, arguments, start=start)
         return outputs, () if single else (len(outputs["q"]),)
 
