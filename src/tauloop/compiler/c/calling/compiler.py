@@ -58,9 +58,10 @@ PORTABLE_FLAGS = (
 #: By default, gcc spends half of its time on optimizing addresses and reusing values of earlier
 #: iterations, although these loops have only two iterations. The flags avoid this.
 GCC_FLAGS = ("-fno-predictive-commoning", "--param", "iv-max-considered-uses=50")
-#: Flags for kernels in separate files: gcc schedules instructions before register allocation
-#: (RCID's forward dynamics takes 68 instead of 83 ns, hexapod's 88 instead of 97 ns). They make
-#: code for single samples and kernels of small machines slower.
+#: Flags for kernels in pieces: gcc schedules instructions before register allocation (RCID's
+#: forward dynamics takes 72 instead of 85 ns, gantry_tau_5dof's inverse dynamics 117 instead of
+#: 130 ns). With 16 registers, they make kernels in one piece slower (RCID's inverse dynamics 48
+#: instead of 43 ns), and code for single samples too.
 GCC_LANE_FLAGS = ("-fschedule-insns", "-fsched-pressure")
 #: Use the full width of AVX-512 registers; by default compilers use half of it.
 WIDE_FLAGS = ("-mprefer-vector-width=512",)
@@ -230,7 +231,8 @@ def build(
 
     Args:
         source: one C text, or several that are compiled in parallel. Then the last text contains
-            the functions of one sample, and the others contain the kernels (`c_units`).
+            the functions of one sample, and the others contain the kernel: one text for a kernel in
+            one piece, more for a kernel in pieces (`c_units`).
         compiler: C compiler with its options.
         threads: whether to enable OpenMP's pragmas.
         further: additional flags.
@@ -243,14 +245,15 @@ def build(
         EngineError: the folder cannot be written, or the compiler fails or exceeds the time limit.
     """
     sources = [source] if isinstance(source, str) else list(source)
+    is_wide = compiler.flags == FLAGS and "__AVX512F__" in compiler.identity
     flags = (
         *compiler.flags,
         *(GCC_FLAGS if compiler.is_gcc else ()),
-        *(WIDE_FLAGS if compiler.flags == FLAGS and "__AVX512F__" in compiler.identity else ()),
+        *(WIDE_FLAGS if is_wide else ()),
         *(("-fopenmp",) if threads else ()),
         *further,
     )
-    lane_flags = GCC_LANE_FLAGS if compiler.is_gcc else ()
+    lane_flags = GCC_LANE_FLAGS if compiler.is_gcc and (is_wide or len(sources) > 2) else ()
     import hashlib  # the import takes 2 ms, and code in memory does not need it
 
     key = hashlib.sha256(

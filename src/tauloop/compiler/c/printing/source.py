@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import field, replace
+from itertools import chain
 
 import casadi as ca
 
@@ -55,6 +56,11 @@ LONGEST_PIECE, LONGEST_PIECE_OF_LANES = 600, 150
 #: The same limits for one thread among many. Values that are used in several pieces are stored in
 #: memory, and the compiler of a graphics processor takes seconds to allocate registers.
 LONGEST_STRETCH_OF_THREADS, LONGEST_PIECE_OF_THREADS = 20_000, 2500
+#: Maximum number of statements of code for lanes that computes two samples at once, which fill the
+#: waiting times of each other (four_bar 14 instead of 18 ns, five_bar 15 instead of 17 ns). Longer
+#: code would need too many registers.
+LONGEST_INTERLEAVED = 310
+HALF_OF_LANES = "TL_LANES / 2"
 #: Minimum number of instructions of code that is reordered. Reordering makes calls of large
 #: machines 10 to 20 % faster (RCID's forward dynamics 220 instead of 280 ns). Processors reorder
 #: short code themselves, and Delta would become 7 % slower.
@@ -244,7 +250,8 @@ def _samples_of_a_block(function: CFunction, block: str, *, is_whole: bool) -> t
     )
     if numbers > NUMBERS_IN_CACHE:
         return FEW_LANES, FEW_LANES
-    return LANES, LANES_OF_WIDE_REGISTERS if is_whole else LANES
+    has_one_register = is_whole and HALF_OF_LANES not in block
+    return LANES, LANES_OF_WIDE_REGISTERS if has_one_register else LANES
 
 
 def c_text(
@@ -317,6 +324,7 @@ def _straight(
     outputs: Sequence[str],
     access: Access,
     indent: str,
+    letter: str = "t",
 ) -> list[str]:
     """Return a piece of straight-line code as statements, with one variable per intermediate value.
 
@@ -326,21 +334,26 @@ def _straight(
         inputs, outputs: names of the arrays to read and write.
         access: function that returns the C text of an element of an array.
         indent: indentation of every line.
+        letter: first letter of the names of variables.
     """
-    lines = [f"const double t{k} = {access(KEPT, place)};" for k, place in code.fetched.items()]
+    lines = [
+        f"const double {letter}{k} = {access(KEPT, place)};" for k, place in code.fetched.items()
+    ]
     for instruction in code.instructions:
-        a = [constants.get(k, f"t{k}") for k in instruction.operands]
+        a = [constants.get(k, f"{letter}{k}") for k in instruction.operands]
         if instruction.operation == ca.OP_OUTPUT and instruction.port is not None:
             lines.append(f"{access(outputs[instruction.port[0]], instruction.port[1])} = {a[0]};")
         elif instruction.port is not None:
             lines.append(
-                f"const double t{instruction.number} = {access(inputs[instruction.port[0]], instruction.port[1])};"
+                f"const double {letter}{instruction.number}"
+                f" = {access(inputs[instruction.port[0]], instruction.port[1])};"
             )
         elif instruction.number not in constants:
             lines.append(
-                f"const double t{instruction.number} = {_expression(instruction.operation, a)};"
+                f"const double {letter}{instruction.number}"
+                f" = {_expression(instruction.operation, a)};"
             )
-    lines += [f"{access(KEPT, place)} = t{k};" for k, place in code.stored.items()]
+    lines += [f"{access(KEPT, place)} = {letter}{k};" for k, place in code.stored.items()]
     return [indent + line for line in lines]
 
 
@@ -572,7 +585,10 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
             statements = _straight(part, constants, step.inputs, step.outputs, noted, " " * 8)
             kept = max(kept, *(place + 1 for place in part.stored.values()), 0)
             if len(parts) == 1:
-                lines += [f"    {layout.loop}", *statements, "    }"]
+                if layout.is_lanes and len(statements) <= LONGEST_INTERLEAVED:
+                    lines += _interleaved(part, constants, step.inputs, step.outputs)
+                else:
+                    lines += [f"    {layout.loop}", *statements, "    }"]
                 continue
             name = f"{function.name}{layout.suffix}_{len(functions) + 1}"
             lines.append(f"    {name}({layout.listed(used, 1)});")
@@ -583,6 +599,24 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
             body = "\n".join(["{", f"    {layout.loop}", *statements, "    }", "}", ""])
             functions.append(_Apart(head=f"{name}({layout.listed(parameters, 0)})", body=body))
     return [*([f"    double {KEPT}[{kept}]{layout.width};"] if kept else []), *lines], functions
+
+
+def _interleaved(
+    code: Piece, constants: dict[int, str], inputs: Sequence[str], outputs: Sequence[str]
+) -> list[str]:
+    """Return the loop of short code over half of the lanes, with the statements of both halves.
+
+    While one half waits for a result, the processor computes the other half.
+    """
+    first, second = (
+        _straight(code, constants, inputs, outputs, access, " " * 8, letter)
+        for letter, access in (
+            ("t", lambda name, i: f"{name}[{i}][l]"),
+            ("u", lambda name, i: f"{name}[{i}][l + {HALF_OF_LANES}]"),
+        )
+    )
+    statements = chain.from_iterable(zip(first, second, strict=True))
+    return [f"    for (int l = 0; l < {HALF_OF_LANES}; ++l) {{", *statements, "    }"]
 
 
 def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
