@@ -224,7 +224,7 @@ LINES = (
     Line("drive step dual_motor_axis --duration 2", ONCE, ITERATIVE),
     Line("drive step dual_motor_inferred --duration 2", ONCE, ITERATIVE),
     Line(
-        "drive tune single_motor_axis --bounds kp=100:300 --weights settling_time=1 --duration 2"
+        "drive tune single_motor_axis --bounds kp=100:300 --scales settling_time=1 --duration 2"
         " --budget 40",
         ONCE,
         ITERATIVE,

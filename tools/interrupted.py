@@ -35,7 +35,7 @@ COMMANDS = {
     "simulate": "simulate hexapod --duration 500 --route projected",
     "reproduce": "paper reproduce gantry-tau",
     "modes": "modes hexapod --out {out}/modes.png",
-    "tune": "drive tune dual_motor_axis --bounds kp=100:300,ti=0.5:2 --weights energy=1 "
+    "tune": "drive tune dual_motor_axis --bounds kp=100:300,ti=0.5:2 --scales energy=1 "
     "--search genetic --duration 900",
     "excite": "plan excitation hexapod --random 3000 --starts 2",
     "workers": "plan excitation delta --random 300 --starts 4 --workers 2",

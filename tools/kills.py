@@ -295,7 +295,7 @@ COMMANDS = {
             "dual_motor_axis",
             "--bounds",
             "kp=100:300,ti=0.5:2",
-            "--weights",
+            "--scales",
             "rise_time=1.7",
         ),
         *("--budget", "4", "--duration", "6", "--out", "{out}/tune.png"),

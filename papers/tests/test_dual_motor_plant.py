@@ -96,7 +96,7 @@ def test_every_kept_row_is_what_the_shipped_line_gives() -> None:
             used, held(used, dict(row.parameters)), step=length, integrator=STEPPING
         )
         for name in row.printed:
-            parts = [float(getattr(step, key)[0]) / weight for key, weight in row.weights.items()]
+            parts = [float(getattr(step, key)[0]) / weight for key, weight in row.scales.items()]
             ours.append(sum(parts) if name == "cost" else float(getattr(step, name)[0]))
     np.testing.assert_allclose(ours, FOUND["rows"], rtol=KEPT, atol=1e-7)
 

@@ -23,7 +23,7 @@ steps:
   judge: {step: 50 mm, set: {kp: 200, ti: 1.5}, measured: {rise_time: 560 ms}, held_out: yes}
 """
 TUNE = (
-    "drive tune dual_motor_axis --bounds kp=100:300,ti=0.5:2 --weights rise_time=1.7 --weights "
+    "drive tune dual_motor_axis --bounds kp=100:300,ti=0.5:2 --scales rise_time=1.7 --scales "
     "settling_time=4 --budget 20"
 )
 
@@ -127,7 +127,7 @@ def test_tune_says_how_to_use_what_it_has_found_and_its_json_is_the_functions() 
     )
     options = TuningOptions(
         bounds={"kp": (100.0, 300.0), "ti": (0.5, 2.0)},
-        weights={"rise_time": 1.7, "settling_time": 4.0},
+        scales={"rise_time": 1.7, "settling_time": 4.0},
         budget=20,
         duration=6.0,
     )

@@ -107,7 +107,7 @@ MEASURED = {
     "calibrate": "calibrate gantry_tau_3dof tracker.csv --noise 20um --parameters track*.length,track*.yaw",
     "poses": "plan poses gantry_tau_3dof --parameters track*.length,track*.yaw --count 8 --candidates 30",
     "ballbar": f"accuracy ballbar {RACKS} --radius 0.05 --speed 0.6 --only rigid",
-    "tune": "drive tune dual_motor_axis --bounds kp=100:300,ti=0.5:2 --weights rise_time=1.7 --budget 4",
+    "tune": "drive tune dual_motor_axis --bounds kp=100:300,ti=0.5:2 --scales rise_time=1.7 --budget 4",
     "fit-plant": "drive fit dual_motor_axis steps.yaml --bounds cart_viscous=10:100,preload=5:12 --generations 0",
 }
 #: Units beside numbers that are powers or sums, which no value of a machine file has, and counts.

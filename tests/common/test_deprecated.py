@@ -11,12 +11,15 @@ import sys
 from dataclasses import fields, replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import tauloop as tl
 from tauloop.common.names.deprecated import ATTRIBUTES, KEYWORDS, MODULES, NAMES
-from tauloop.common.options import Options
+from tauloop.common.options import NamedFields
 from tauloop.common.result import Result
+from tauloop.drives.axis.sensitivity import CriteriaGradients
+from tauloop.drives.criteria import Criteria
 from tauloop.model.forces.hybrid import HybridFunctions
 from tauloop.model.motion import Motion
 from tauloop.model.positions.encoder_fit import ActuatorFit
@@ -71,6 +74,7 @@ def test_an_old_attribute_is_the_new_one_with_a_warning(old: str, new: str) -> N
     owner, _, old_attribute = old.partition(".")
     _, _, new_attribute = new.partition(".")
     owners = (
+        CriteriaGradients,
         *(tl.calibration.CalibrationProblem, tl.Model, tl.identification.TwoRuns, Result),
         tl.motion.Obstacle,
         tl.simulation.Loop,
@@ -135,20 +139,28 @@ REQUIRED: dict[str, dict[str, object]] = {
     "ControlOptions": {"stroke": STROKE},
     "CycleOptions": {},
     "DriveLineFitOptions": {"bounds": {"gap": (1e-4, 1e-3)}},
+    "Observation": {
+        "name": "step",
+        "parameters": {},
+        "step": 0.1,
+        "printed": {"rise_time": 1.7},
+        "tolerances": {"rise_time": 0.1},
+        "scales": {"rise_time": 1.0},
+    },
     "PosePlanOptions": {"parameters": ("track*.length",)},
     "StrokeOptions": {"end": {"x": 0.1}},
     "TransferOptions": {"end": {"x": 0.1}},
-    "TuningOptions": {"bounds": {"kp": (1.0, 2.0)}, "weights": {"rise_time": 1.0}},
+    "TuningOptions": {"bounds": {"kp": (1.0, 2.0)}, "scales": {"rise_time": 1.0}},
 }
 
 
-def classes_of_options() -> dict[str, type[Options]]:
-    """Return all classes of options by name."""
+def classes_of_options() -> dict[str, type[NamedFields]]:
+    """Return all classes of options, and others that check the names of their fields, by name."""
     for package in pkgutil.walk_packages(tl.__path__, "tauloop."):
         if package.ispkg:
             for name in getattr(importlib.import_module(package.name), "__all__", ()):
                 getattr(importlib.import_module(package.name), name)
-    waiting, classes = [Options], dict[str, type[Options]]()
+    waiting, classes = [NamedFields], dict[str, type[NamedFields]]()
     while waiting:
         for kind in waiting.pop().__subclasses__():
             # A class with slots is a copy, whose original may not have been collected yet.
@@ -196,7 +208,9 @@ def test_an_old_field_is_the_new_one_with_a_warning(owner: str, old: str, new: s
         kind(**{**others, old: value, new: value})
 
 
-@pytest.mark.parametrize("owner", [name for name in KEYWORDS if name[0].islower()])
+@pytest.mark.parametrize(
+    "owner", [name for name in KEYWORDS if hasattr(tl, name) and name.islower()]
+)
 def test_an_old_keyword_of_a_function_is_the_new_one_with_a_warning(owner: str) -> None:
     function = getattr(tl, owner)
     for old, new in KEYWORDS[owner].items():
@@ -211,10 +225,9 @@ def test_an_old_keyword_of_a_function_is_the_new_one_with_a_warning(owner: str) 
             function("four_bar", **{old: {}, new: {}})
 
 
-@pytest.mark.parametrize("owner", [name for name in KEYWORDS if "." in name])
+@pytest.mark.parametrize("owner", [name for name in KEYWORDS if name.startswith("Motion.")])
 def test_an_old_keyword_of_a_method_is_the_new_one_with_a_warning(owner: str) -> None:
     platform = tl.Model("four_bar").platform
-    assert owner.startswith("Motion.")
     method = getattr(platform, owner.removeprefix("Motion."))
     current = {
         "position": [0.2],
@@ -235,6 +248,28 @@ def test_an_old_keyword_of_a_method_is_the_new_one_with_a_warning(owner: str) ->
             result = method("inverse_dynamics", **renamed)
         assert caught[0].filename == __file__
         assert repr(result) == expected
+
+
+@pytest.mark.parametrize("combination", ["sum", "worst"])
+def test_the_scales_of_criteria_were_called_weights(combination: str) -> None:
+    names = ("rise_time", "energy")
+    steps = dict.fromkeys((item.name for item in fields(Criteria)), np.zeros(1))
+    criteria = Criteria(**{**steps, "rise_time": np.array([3.0]), "energy": np.array([8.0])})
+    gradients = CriteriaGradients(
+        criteria=criteria, gradients=dict(zip(names, np.eye(2)[:, None], strict=True))
+    )
+    scales, expected = {"rise_time": 2.0, "energy": 4.0}, {"sum": 3.5, "worst": 2.0}
+    slopes = {"sum": [[0.5, 0.25]], "worst": [[0.0, 0.25]]}
+    with pytest.warns(DeprecationWarning, match=f"use tauloop.drives.scaled_{combination}$"):
+        function = getattr(tl.drives, f"weighted_{combination}")
+    with pytest.warns(DeprecationWarning, match=f"scaled_{combination}.weights=.*use scales=") as (
+        caught
+    ):
+        assert function(criteria, weights=scales) == expected[combination]
+    assert caught[0].filename == __file__
+    method = getattr(gradients, f"scaled_{combination}")
+    with pytest.warns(DeprecationWarning, match=f"scaled_{combination}.weights=.*use scales="):
+        assert method(weights=scales).tolist() == slopes[combination]
 
 
 def test_old_fields_of_nested_options_are_keywords_too() -> None:

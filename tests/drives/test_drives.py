@@ -22,10 +22,10 @@ from tauloop.drives import (
     load_drive,
     read_drive,
     record_axis,
+    scaled_sum,
+    scaled_worst,
     shipped_drives,
     simulate_axis,
-    weighted_sum,
-    weighted_worst,
 )
 from tauloop.drives.axis.limit_cycle import (
     describing_function,
@@ -204,7 +204,7 @@ def test_motors_of_a_line_are_used_as_they_are_asked_for(dual: Axis, single: Axi
             tl.tune_drive_line(
                 dual.line,
                 tl.TuningOptions(
-                    motor_setup=motors, bounds={gone: (0.1, 0.2)}, weights={"rise_time": 1}
+                    motor_setup=motors, bounds={gone: (0.1, 0.2)}, scales={"rise_time": 1}
                 ),
             )
     assert with_motors(single.line, "one").parameters == single.line.parameters
@@ -404,7 +404,7 @@ def test_divergence_is_recognised_and_priced(dual: Axis) -> None:
     assert list(c.outcome) == [Outcome.SUCCESS, Outcome.DIVERGED]
     assert c.end[1] < 10
     assert FAILURE_PENALTY <= c.energy[1] <= 2 * FAILURE_PENALTY
-    assert np.isfinite(weighted_sum(c, {"rise_time": 1.0, "energy": 2.0})).all()
+    assert np.isfinite(scaled_sum(c, {"rise_time": 1.0, "energy": 2.0})).all()
     long = simulate_axis(dual, integrator=replace(LINE_INTEGRATOR, max_steps=10))
     assert long.outcome[0] == Outcome.MAX_STEPS
     crossed = simulate_axis(
@@ -420,12 +420,12 @@ def test_divergence_is_recognised_and_priced(dual: Axis) -> None:
 
 def test_costs_combine(dual: Axis) -> None:
     c = simulate_axis(dual, duration=2.0)
-    weights = {"rise_time": 2.0, "overshoot": 1e-4}
+    scales = {"rise_time": 2.0, "overshoot": 1e-4}
     parts = c.rise_time / 2.0, c.overshoot / 1e-4
-    assert weighted_sum(c, weights) == pytest.approx(parts[0] + parts[1])
-    assert weighted_worst(c, weights) == pytest.approx(max(parts))
+    assert scaled_sum(c, scales) == pytest.approx(parts[0] + parts[1])
+    assert scaled_worst(c, scales) == pytest.approx(max(parts))
     with pytest.raises(InputError, match="no such criterion"):
-        weighted_sum(c, {"rise": 1.0})
+        scaled_sum(c, {"rise": 1.0})
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def observations(axis: Axis) -> tuple[Observation, ...]:
     plant = {name: value for name, value in TRUTH.items() if name in axis.names}
     first = simulate_axis(axis, {**plant, **GAINS}, step=TRUTH["first_step"])
     second = simulate_axis(axis, plant, step=0.1)
-    weights = {"rise_time": 2.0, "energy": 1000.0}
+    scales = {"rise_time": 2.0, "energy": 1000.0}
     cost = float(second.rise_time[0] / 2.0 + second.energy[0] / 1000.0)
     printed = {"rise_time": float(first.rise_time[0]), "energy": float(first.energy[0])}
     return (
@@ -56,7 +56,7 @@ def observations(axis: Axis) -> tuple[Observation, ...]:
             step="first_step",
             printed=printed,
             tolerances={name: 0.01 * value for name, value in printed.items()},
-            weights={},
+            scales={},
         ),
         Observation(
             name="second",
@@ -64,7 +64,7 @@ def observations(axis: Axis) -> tuple[Observation, ...]:
             step=0.1,
             printed={"cost": cost, "energy": float(second.energy[0])},
             tolerances={"cost": 0.01 * cost, "energy": 0.01 * float(second.energy[0])},
-            weights=weights,
+            scales=scales,
         ),
         Observation(
             name="held out",
@@ -74,7 +74,7 @@ def observations(axis: Axis) -> tuple[Observation, ...]:
                 "rise_time": float(simulate_axis(axis, {**plant, "ti": 2.0}, step=0.1).rise_time[0])
             },
             tolerances={"rise_time": 0.01},
-            weights={},
+            scales={},
             held_out=True,
         ),
     )
@@ -141,7 +141,7 @@ def test_slopes_of_printed_figures_are_those_of_differences(axis: Axis) -> None:
             step=0.1,
             printed={"cost": 1},
             tolerances={},
-            weights={"energy": 9},
+            scales={"energy": 9},
         ),
         Observation(
             name="creeps",
@@ -157,7 +157,7 @@ def test_slopes_of_printed_figures_are_those_of_differences(axis: Axis) -> None:
             step=0.1,
             printed={"overshoot": 1e-4},
             tolerances={},
-            weights={},
+            scales={},
             motors="preloaded",
         ),
         Observation(
@@ -166,7 +166,7 @@ def test_slopes_of_printed_figures_are_those_of_differences(axis: Axis) -> None:
             step=0.1,
             printed={"settling_time": 1},
             tolerances={},
-            weights={},
+            scales={},
         ),
     )
     unknowns = (
@@ -253,7 +253,7 @@ def test_bad_input_is_refused_with_all_problems_at_once(
         PlantUnknown(name="preload", lower=5.0, upper=5.0),
         PlantUnknown(name="colour", lower=1.0, upper=2.0),
     )
-    bad = replace(observations[1], tolerances={}, weights={})
+    bad = replace(observations[1], tolerances={}, scales={})
     with pytest.raises(InputError) as error:
         search_plant(axis, wrong, (observations[0], bad), seed=0)
     text = str(error.value)
@@ -280,7 +280,7 @@ def test_steps_of_other_motors_are_those_of_the_other_line(axis: Axis) -> None:
             step=0.1,
             printed={"rise_time": 1.0, "energy": 1.0},
             tolerances={"rise_time": 0.01, "energy": 0.01},
-            weights={},
+            scales={},
             motors=motors,
         )
         both = predicted(axis, UNKNOWNS[1:2], [row], np.array([[UNKNOWNS[1].share(10.2)]]))[0]

@@ -12,7 +12,7 @@ from tauloop.common.errors import InputError
 from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop.drives import LINE_INTEGRATOR, Axis, load_drive, read_drive, simulate_axis
 from tauloop.drives.axis.sensitivity import DIFFERENTIABLE, SensitiveAxis
-from tauloop.drives.criteria import weighted_sum
+from tauloop.drives.criteria import scaled_sum
 from tauloop.drives.tuning.methods import SQP
 from tauloop.drives.tuning.search import minimize
 from tauloop.integrate.integrators import Integrator, Radau
@@ -83,7 +83,7 @@ def test_gradients_are_those_of_differences(
             )
             scale = max(criterion, 1e-3) / values[parameter]
             expected = (ahead - behind) / (2 * offset)
-            assert gradients.by[name][k] == pytest.approx(
+            assert gradients.gradients[name][k] == pytest.approx(
                 expected, rel=DIFFERENCES, abs=NOISE * scale + 1e-8
             ), parameter
     assert (gradients.criteria.overshoot[0] > 0) == (point is not CASES[2])
@@ -91,26 +91,28 @@ def test_gradients_are_those_of_differences(
 
 def test_costs_have_the_gradients_of_their_parts(sensitive: SensitiveAxis) -> None:
     gradients = sensitive.gradients(CASES[1])
-    weights = {"energy": 216.5, "overshoot": 3e-4}
-    both = gradients.by["energy"] / 216.5 + gradients.by["overshoot"] / 3e-4
-    np.testing.assert_allclose(gradients.weighted_sum(weights), both)
-    np.testing.assert_allclose(gradients.weighted_worst(weights), gradients.by["energy"] / 216.5)
+    scales = {"energy": 216.5, "overshoot": 3e-4}
+    both = gradients.gradients["energy"] / 216.5 + gradients.gradients["overshoot"] / 3e-4
+    np.testing.assert_allclose(gradients.scaled_sum(scales), both)
+    np.testing.assert_allclose(
+        gradients.scaled_worst(scales), gradients.gradients["energy"] / 216.5
+    )
 
 
 def test_tuning_along_gradients_ends_where_differences_end() -> None:
     """Energy against rise time, a smooth cost: the same optimum with a quarter of the simulations."""
     line = load_drive("dual_motor_axis")
     axis, sensitive = Axis(line), SensitiveAxis(line, ("kp", "td"))
-    weights, bounds = {"energy": 500.0, "rise_time": 1.7}, {"kp": (100.0, 400.0), "td": (0.01, 0.1)}
+    scales, bounds = {"energy": 500.0, "rise_time": 1.7}, {"kp": (100.0, 400.0), "td": (0.01, 0.1)}
     fixed = PLANT | {"switch_min": 10.0, "switch_max": 11.0, "ti": 1.2}
 
     def cost(points: np.ndarray) -> np.ndarray:
         inputs = fixed | {"kp": points[:, 0], "td": points[:, 1]}
-        return weighted_sum(simulate_axis(axis, inputs, duration=5.0), weights)
+        return scaled_sum(simulate_axis(axis, inputs, duration=5.0), scales)
 
     def gradient(point: np.ndarray) -> np.ndarray:
         inputs = fixed | {"kp": float(point[0]), "td": float(point[1])}
-        return sensitive.gradients(inputs, duration=5.0).weighted_sum(weights)
+        return sensitive.gradients(inputs, duration=5.0).scaled_sum(scales)
 
     differences = minimize(cost, bounds, [200.0, 0.05], SQP())
     exact = minimize(cost, bounds, [200.0, 0.05], SQP(gradient=gradient))
@@ -134,7 +136,7 @@ def test_a_gradient_that_is_none_is_replaced_by_differences() -> None:
 def test_failed_runs_have_no_gradient(sensitive: SensitiveAxis) -> None:
     gradients = sensitive.gradients({"ti": 1e-3, "cart_viscous": 0.0})
     assert gradients.criteria.failed[0]
-    assert all(np.isnan(gradients.by[name]).all() for name in DIFFERENTIABLE)
+    assert all(np.isnan(gradients.gradients[name]).all() for name in DIFFERENTIABLE)
 
 
 def test_what_has_no_gradient_is_refused_with_all_problems() -> None:
@@ -166,17 +168,15 @@ def test_many_runs_have_the_gradients_of_each(sensitive: SensitiveAxis) -> None:
     arrays = {name: np.append(values, values[0]) for name, values in arrays.items()}
     arrays["ti"][-1], arrays["cart_viscous"][-1] = 1e-3, 0.0
     many = sensitive.gradients(arrays, step=np.append(steps, 0.1))
-    weights = {"energy": 216.5, "overshoot": 3e-4}
+    scales = {"energy": 216.5, "overshoot": 3e-4}
     for k, (point, step) in enumerate(zip(points, steps, strict=True)):
         alone = sensitive.gradients(point, step=step)
         for name in DIFFERENTIABLE:
-            np.testing.assert_array_equal(many.by[name][k], alone.by[name])
-        np.testing.assert_array_equal(many.weighted_sum(weights)[k], alone.weighted_sum(weights))
-        np.testing.assert_array_equal(
-            many.weighted_worst(weights)[k], alone.weighted_worst(weights)
-        )
+            np.testing.assert_array_equal(many.gradients[name][k], alone.gradients[name])
+        np.testing.assert_array_equal(many.scaled_sum(scales)[k], alone.scaled_sum(scales))
+        np.testing.assert_array_equal(many.scaled_worst(scales)[k], alone.scaled_worst(scales))
     assert many.criteria.failed.tolist() == [False, False, True]
-    assert np.isnan(many.by["energy"][2]).all()
+    assert np.isnan(many.gradients["energy"][2]).all()
 
 
 def test_a_settling_time_changes_with_its_band_as_differences_say() -> None:
@@ -188,10 +188,10 @@ def test_a_settling_time_changes_with_its_band_as_differences_say() -> None:
         for s in (1, -1)
     ]
     np.testing.assert_allclose(
-        made.by["settling_time"][:, 0], (both[0] - both[1]) / (2 * STEP * bands), rtol=1e-5
+        made.gradients["settling_time"][:, 0], (both[0] - both[1]) / (2 * STEP * bands), rtol=1e-5
     )
-    assert np.all(made.by["settling_time"][:, 0] < 0)
-    assert np.all(made.by["energy"][:, 0] == 0)
+    assert np.all(made.gradients["settling_time"][:, 0] < 0)
+    assert np.all(made.gradients["energy"][:, 0] == 0)
 
 
 #: Two masses with a gap between them, under a continuous control and a sampled one.
@@ -225,7 +225,7 @@ def test_gaps_that_close_and_samples_change_gradients_as_differences_say(sampled
             ahead, behind = getattr(both, name)
             noise = NOISE * max(float(getattr(made.criteria, name)[0]), 1e-3) / value
             expected = (ahead - behind) / (2 * STEP * value)
-            assert made.by[name][k] == pytest.approx(expected, rel=DIFFERENCES, abs=noise), (
+            assert made.gradients[name][k] == pytest.approx(expected, rel=DIFFERENCES, abs=noise), (
                 name,
                 parameter,
             )
@@ -276,7 +276,7 @@ def test_the_overshoot_of_one_mass_on_paper(integrator: Integrator) -> None:
     )
     expected = [overshoot(*(values + 1e-30j * row)).imag / 1e-30 for row in np.eye(3)]
     assert made.criteria.overshoot[0] == pytest.approx(overshoot(*values).real, rel=1e-7)
-    np.testing.assert_allclose(made.by["overshoot"], expected, rtol=1e-6)
+    np.testing.assert_allclose(made.gradients["overshoot"], expected, rtol=1e-6)
 
 
 def test_interpreted_runs_have_the_same_gradients() -> None:
@@ -286,4 +286,4 @@ def test_interpreted_runs_have_the_same_gradients() -> None:
     sensitive.axis = InterpretedAxis(sensitive.axis.line, directions=len(names))
     slow = sensitive.gradients(duration=1.0)
     for name in DIFFERENTIABLE:
-        np.testing.assert_allclose(slow.by[name], made.by[name], rtol=1e-9)
+        np.testing.assert_allclose(slow.gradients[name], made.gradients[name], rtol=1e-9)

@@ -26,8 +26,8 @@ AT_ONCE = 1.0
 #: Costs of one optimum from several routes: where the searches stop.
 SAME_COST = 1e-3
 BOUNDS = {"kp": (100.0, 300.0), "ti": (0.5, 2.0)}
-WEIGHTS = {"rise_time": 1.7, "settling_time": 4.0}
-OPTIONS = TuningOptions(bounds=BOUNDS, weights=WEIGHTS, budget=80, duration=6.0)
+SCALES = {"rise_time": 1.7, "settling_time": 4.0}
+OPTIONS = TuningOptions(bounds=BOUNDS, scales=SCALES, budget=80, duration=6.0)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_the_cost_is_that_of_a_step_by_hand(tuning: Tuning) -> None:
 def test_exact_gradients_and_other_starts_end_as_low_and_are_sorted(tuning: Tuning) -> None:
     options = TuningOptions(
         bounds={"td": (0.01, 0.1)},
-        weights={"energy": 2000.0},
+        scales={"energy": 2000.0},
         search=SQP(),
         exact_gradients=True,
         starts=2,
@@ -74,7 +74,7 @@ def test_exact_gradients_and_other_starts_end_as_low_and_are_sorted(tuning: Tuni
 
 
 def test_a_parameter_that_ends_on_its_bound_is_a_finding() -> None:
-    options = TuningOptions(bounds={"kp": (190.0, 210.0)}, weights={"rise_time": 1.0}, budget=30)
+    options = TuningOptions(bounds={"kp": (190.0, 210.0)}, scales={"rise_time": 1.0}, budget=30)
     result = tl.tune_drive_line(load_drive("dual_motor_axis"), options)
     assert [(finding.where, finding.what) for finding in result.findings] == [
         ("kp", "ends on its bound 210")
@@ -83,9 +83,9 @@ def test_a_parameter_that_ends_on_its_bound_is_a_finding() -> None:
 
 def test_no_compromise_is_better_than_another_in_everything() -> None:
     extra("pymoo")
-    weights = {"rise_time": 1.0, "overshoot": 0.01}
+    scales = {"rise_time": 1.0, "overshoot": 0.01}
     options = TuningOptions(
-        bounds=BOUNDS, weights=weights, budget=5, pareto=True, population=8, generations=4
+        bounds=BOUNDS, scales=scales, budget=5, pareto=True, population=8, generations=4
     )
     tuning = tl.tune_drive_line(load_drive("dual_motor_axis"), options)
     front = tuning.front
@@ -103,11 +103,11 @@ def test_no_compromise_is_better_than_another_in_everything() -> None:
 def test_all_that_is_wrong_is_said_at_once() -> None:
     with pytest.raises(InputError) as error:
         TuningOptions(
-            bounds=BOUNDS, weights={"energy_": 1.0}, values={"kp": 1.0}, pareto=True, starts=0
+            bounds=BOUNDS, scales={"energy_": 1.0}, values={"kp": 1.0}, pareto=True, starts=0
         )
     assert {problem.where for problem in error.value.problems} == {
         "starts",
-        "weights",
+        "scales",
         "pareto",
         "values",
     }
@@ -115,13 +115,13 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
         tl.tune_drive_line(
             load_drive("dual_motor_axis"),
             TuningOptions(
-                bounds={"kq": (1.0, 2.0), "ti": (0.5, 1.0)}, weights=WEIGHTS, initial={"td": 0.1}
+                bounds={"kq": (1.0, 2.0), "ti": (0.5, 1.0)}, scales=SCALES, initial={"td": 0.1}
             ),
         )
     assert [problem.where for problem in error.value.problems] == ["bounds", "initial"]
     assert "kp" in error.value.problems[0].remedy
-    with pytest.raises(InputError, match="remove swing from the weights"):
-        TuningOptions(bounds=BOUNDS, weights={"swing": 1.0}, exact_gradients=True, search=SQP())
+    with pytest.raises(InputError, match="remove swing from the scales"):
+        TuningOptions(bounds=BOUNDS, scales={"swing": 1.0}, exact_gradients=True, search=SQP())
 
 
 def test_ctrl_c_during_a_long_batch_keeps_the_best_so_far_at_once() -> None:

@@ -1,10 +1,10 @@
-"""Ranges and weights of drive-line searches take units of their parameter or criterion."""
+"""Ranges and scales of drive-line searches take units of their parameter or criterion."""
 
 import pytest
 
 import tauloop as tl
 from tauloop.common.errors import InputError
-from tauloop.drives.criteria import weights_in_si
+from tauloop.drives.criteria import scales_in_si
 from tauloop.drives.parameter_values import ranges_in_si
 from tauloop.mechanism.drive_line import DriveLine
 
@@ -16,7 +16,7 @@ def line() -> DriveLine:
 
 def test_ranges_have_the_units_of_their_parameters(line: DriveLine) -> None:
     options = tl.TuningOptions(
-        bounds="gap=0.1mm:2mm,contact_stiffness=1e6:2e6 N/m,kp=100:300", weights={"swing": 1.0}
+        bounds="gap=0.1mm:2mm,contact_stiffness=1e6:2e6 N/m,kp=100:300", scales={"swing": 1.0}
     )
     stated = {**options.bounds, "ti": ("500 ms", 2.0)}
     assert ranges_in_si(line.parameters, stated, "bounds") == {
@@ -38,17 +38,17 @@ def test_wrong_units_of_ranges_are_refused_at_once(line: DriveLine) -> None:
     with pytest.raises(InputError, match=r"(?s)bounds: gap ranges from .* two finite limits"):
         tl.fit_drive_line(line, [], tl.DriveLineFitOptions(bounds="gap=1mm:"))
     with pytest.raises(InputError, match="kp: '1' is not LOW:HIGH"):
-        tl.TuningOptions(bounds="kp=1", weights={"swing": 1.0})
+        tl.TuningOptions(bounds="kp=1", scales={"swing": 1.0})
 
 
-def test_weights_have_the_units_of_their_criteria(line: DriveLine) -> None:
-    weights = {"rise_time": "500ms", "overshoot": "0.5 mm", "energy": "3 N^2 m^2 s", "swing": 2.0}
-    assert weights_in_si(line, weights) == {
+def test_scales_have_the_units_of_their_criteria(line: DriveLine) -> None:
+    scales = {"rise_time": "500ms", "overshoot": "0.5 mm", "energy": "3 N^2 m^2 s", "swing": 2.0}
+    assert scales_in_si(line, scales) == {
         "rise_time": 0.5,
         "overshoot": pytest.approx(5e-4),
         "energy": 3.0,
         "swing": 2.0,
     }
-    with pytest.raises(InputError, match="weights overshoot: '2s' is a time") as error:
-        weights_in_si(line, {"overshoot": "2s", "rise_time": "1mm"})
+    with pytest.raises(InputError, match="scales overshoot: '2s' is a time") as error:
+        scales_in_si(line, {"overshoot": "2s", "rise_time": "1mm"})
     assert len(error.value.problems) == 2

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from tauloop.drives.criteria import (
         Criteria as Criteria,
         Outcome as Outcome,
-        weighted_sum as weighted_sum,
-        weighted_worst as weighted_worst,
+        scaled_sum as scaled_sum,
+        scaled_worst as scaled_worst,
     )
     from tauloop.drives.machine.circle import CircleTest as CircleTest
     from tauloop.drives.machine.play import PlayMap as PlayMap

@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.execution.stopping import StopCode
+from tauloop.common.names.deprecated import with_old_keywords
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.description.units import parse_unit, quantity
@@ -56,25 +57,25 @@ def _energy_units(line: DriveLine) -> list[str]:
     return ["(N m)^2 s"] * (True in turning) + ["N^2 s"] * (False in turning)
 
 
-def weights_in_si(line: DriveLine, weights: Mapping[str, float | str]) -> dict[str, float]:
-    """Return the weights (divisors) of criteria in SI units.
+def scales_in_si(line: DriveLine, scales: Mapping[str, float | str]) -> dict[str, float]:
+    """Return the scales (divisors) of criteria in SI units.
 
     Args:
         line: the drive line.
-        weights: numbers in SI units, or strings with a unit of the criterion, by criterion.
+        scales: numbers in SI units, or strings with a unit of the criterion, by criterion.
 
     Raises:
-        InputError: a weight does not have a unit of its criterion; all problems at once.
+        InputError: a scale does not have a unit of its criterion; all problems at once.
     """
     problems, numbers = Problems(), dict[str, float]()
     units_of = criteria_units(line)
-    for name, weight in weights.items():
+    for name, scale in scales.items():
         units = _energy_units(line) if name == "energy" else [units_of[name]]
         plain_units = [unit.replace("(N m)^2", "N^2 m^2") for unit in units]
         with problems.collecting(InputError):
-            text = weight if isinstance(weight, str) else f"{weight:.17g}"
+            text = scale if isinstance(scale, str) else f"{scale:.17g}"
             dimensions = [parse_unit(unit).dimension for unit in plain_units]
-            numbers[name] = quantity(f"weights {name}", text, *dimensions)
+            numbers[name] = quantity(f"scales {name}", text, *dimensions)
     InputError.raise_if_any(problems)
     return numbers
 
@@ -125,47 +126,49 @@ class Criteria(ReprMixin):
 NAMES = ("rise_time", "overshoot", "settling_time", "energy", "final_error", "swing")
 
 
-def weighted(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
-    """Return the criteria divided by their weights (N, k), in the order of the weights.
+def scaled(criteria: Criteria, scales: Mapping[str, float]) -> np.ndarray:
+    """Return the criteria divided by their scales (N, k), in the order of the scales.
 
     Args:
         criteria: criteria of N runs.
-        weights: divisors of the criteria: their acceptable values, SI, by name. A larger weight
+        scales: divisors of the criteria: their acceptable values, SI, by name. A larger scale
             lowers the influence of a criterion.
 
     Raises:
-        InputError: a criterion is unknown, or a weight is not positive and finite.
+        InputError: a criterion is unknown, or a scale is not positive and finite.
     """
     problems = Problems()
-    for name, weight in weights.items():
+    for name, scale in scales.items():
         if name not in NAMES:
             problems.add(name, "no such criterion", f"use one of {', '.join(NAMES)}")
-        elif not (np.isfinite(weight) and weight > 0):
+        elif not (np.isfinite(scale) and scale > 0):
             problems.add(
                 name,
-                f"the weight {weight} is not positive and finite",
-                "give a finite weight above zero",
+                f"the scale {scale} is not positive and finite",
+                "give a finite scale above zero",
             )
-    if not weights:
-        problems.add("weights", "there are none", "give a weight for at least one criterion")
+    if not scales:
+        problems.add("scales", "there are none", "give a scale for at least one criterion")
     InputError.raise_if_any(problems)
-    return np.column_stack([getattr(criteria, name) / weight for name, weight in weights.items()])
+    return np.column_stack([getattr(criteria, name) / scale for name, scale in scales.items()])
 
 
-def weighted_sum(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
-    """Return the sum (N,) of the criteria, each divided by its weight (see `weighted`).
+@with_old_keywords
+def scaled_sum(criteria: Criteria, scales: Mapping[str, float]) -> np.ndarray:
+    """Return the sum (N,) of the criteria, each divided by its scale (see `scaled`).
 
     Source: Gantry-Tau paper, eq. 2 and the cost before it.
     """
-    return weighted(criteria, weights).sum(axis=1)
+    return scaled(criteria, scales).sum(axis=1)
 
 
-def weighted_worst(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
-    """Return the largest (N,) of the criteria, each divided by its weight (see `weighted`).
+@with_old_keywords
+def scaled_worst(criteria: Criteria, scales: Mapping[str, float]) -> np.ndarray:
+    """Return the largest (N,) of the criteria, each divided by its scale (see `scaled`).
 
     Source: Gantry-Tau paper, eq. 3.
     """
-    return weighted(criteria, weights).max(axis=1)
+    return scaled(criteria, scales).max(axis=1)
 
 
 def with_failure_penalty(criteria: Criteria, duration: np.ndarray) -> Criteria:

@@ -125,7 +125,7 @@ def load_steps(path: str | Path, tolerance: float = 0.01) -> tuple[Observation, 
                 step=numbers(step)["step"],
                 printed=measured,
                 tolerances=shares | numbers(step.get("tolerances", {})),
-                weights={},
+                scales={},
                 held_out=step.get("held_out") == "yes",
             )
         )
@@ -295,7 +295,7 @@ def fit_drive_line(
         ...     name="slow",
         ...     parameters={},
         ...     step=0.1,
-        ...     weights={},
+        ...     scales={},
         ...     printed={"rise_time": float(seen.rise_time[0])},
         ...     tolerances={"rise_time": 1e-4},
         ... )

@@ -11,6 +11,8 @@ import numpy as np
 from scipy.optimize import differential_evolution, least_squares
 
 from tauloop.common.errors import InputError, Problems, solving
+from tauloop.common.names.deprecated import old_attribute
+from tauloop.common.options import NamedFields
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -34,7 +36,7 @@ DIFFERENCE = 2e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observation(ReprMixin):
+class Observation(NamedFields, ReprMixin):
     """One step of the reference, with the printed (or measured) values of its criteria.
 
     Attributes:
@@ -42,9 +44,9 @@ class Observation(ReprMixin):
         parameters: values of parameters of the drive line in this step; a string is the name of an
             unknown.
         step: step of the reference, m or rad, or the name of an unknown.
-        weights: divisors of criteria, by name; the cost is the sum of the criteria, each divided
-            by its weight. Empty if no cost is printed.
-        printed: printed values by criterion; with weights also ``cost``.
+        scales: divisors of criteria, by name; the cost is the sum of the criteria, each divided
+            by its scale. Empty if no cost is printed.
+        printed: printed values by criterion; with scales also ``cost``.
         tolerances: tolerances of these values, in their units.
         held_out: whether the step only validates the fit and does not enter it.
         motors: how the motors are used in this step, as in `DriveOptions`; parameters that the line
@@ -56,7 +58,8 @@ class Observation(ReprMixin):
     step: float | str
     printed: Mapping[str, float]
     tolerances: Mapping[str, float]
-    weights: Mapping[str, float]
+    scales: Mapping[str, float]
+    weights = old_attribute("weights", "scales")
     held_out: bool = False
     motors: str = MOTORS[0]
 
@@ -221,7 +224,7 @@ def slopes(
             gradients = made[batch.axis].gradients(
                 batch.columns, step=batch.steps, integrator=integrator
             )
-            derivatives, has_overshoot = gradients.by, gradients.criteria.overshoot > 0
+            derivatives, has_overshoot = gradients.gradients, gradients.criteria.overshoot > 0
         none = np.full((len(batch.places), len(names)), np.nan)
         for row, (k, stated) in enumerate(zip(batch.places, batch.stated, strict=True)):
             chain = np.zeros((len(names), len(unknowns)))
@@ -300,10 +303,9 @@ def _batches(
 
 def _printed(observation: Observation, criteria: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     """Return the printed values of an observation from its criteria, or derivatives from theirs."""
-    weighted = [criteria[key] / weight for key, weight in observation.weights.items()]
+    scaled = [criteria[key] / scale for key, scale in observation.scales.items()]
     return [
-        np.sum(weighted, axis=0) if name == "cost" else criteria[name]
-        for name in observation.printed
+        np.sum(scaled, axis=0) if name == "cost" else criteria[name] for name in observation.printed
     ]
 
 
@@ -611,9 +613,9 @@ def _require(
             if not observation.tolerances.get(name, 0.0) > 0:
                 what = f"has the tolerance {observation.tolerances.get(name)} for {name}"
                 problems.add(observation.name, what, "give a positive tolerance")
-            if name not in NAMES and not (name == "cost" and observation.weights):
+            if name not in NAMES and not (name == "cost" and observation.scales):
                 what = f"has a value of {name}"
                 problems.add(
-                    observation.name, what, f"name one of {', '.join(NAMES)}, or cost with weights"
+                    observation.name, what, f"name one of {', '.join(NAMES)}, or cost with scales"
                 )
     InputError.raise_if_any(problems)

@@ -288,7 +288,7 @@ def rows(scale: float = 1.0, first: str = "first_share") -> tuple[Observation, .
             tolerances={
                 key: (BARS[key] if bar is None else bar) * value for key, value in printed.items()
             },
-            weights=weights or {},
+            scales=weights or {},
             motors="preloaded" if is_first else "as-written",
         )
 

@@ -21,9 +21,9 @@ from tauloop.drives import (
     PatternSearch,
     SearchMethod,
     SensitiveAxis,
+    scaled_sum,
+    scaled_worst,
     simulate_axis,
-    weighted_sum,
-    weighted_worst,
 )
 from tauloop.integrate import Integrator
 from tauloop_papers.dual_motor import printed
@@ -98,7 +98,7 @@ class Study:
 
     def combined(self, criteria: Criteria) -> np.ndarray:
         """Return costs (N,); NaN if a run failed."""
-        combine = {"sum": weighted_sum, "worst": weighted_worst}[self.combine]
+        combine = {"sum": scaled_sum, "worst": scaled_worst}[self.combine]
         return np.where(criteria.failed, np.nan, combine(criteria, self.weights))
 
     def parts(self, axis: Axis, points: np.ndarray) -> np.ndarray:
@@ -115,9 +115,9 @@ class Study:
         def at(point: np.ndarray) -> np.ndarray:
             values = {**self.fixed, **dict(zip(self.bounds, map(float, point), strict=True))}
             gradients = sensitive.gradients(values, step=self.step, integrator=STEPPING)
-            return (
-                gradients.weighted_worst if self.combine == "worst" else gradients.weighted_sum
-            )(self.weights)
+            return (gradients.scaled_worst if self.combine == "worst" else gradients.scaled_sum)(
+                self.weights
+            )
 
         return at
 

@@ -95,6 +95,8 @@ NAMES: Mapping[str, str] = {
     "tune": "tune_drive_line",
     "tauloop.motion.Progress": "LawSample",
     "tauloop.drives.minimise": "minimize",
+    "tauloop.drives.weighted_sum": "scaled_sum",
+    "tauloop.drives.weighted_worst": "scaled_worst",
     "tauloop.identification.dynamic_leaves": "dynamic_parameters",
     "tauloop.identification.fit": "fit_regression",
     "tauloop.identification.leaf_ties": "parameter_ties",
@@ -121,6 +123,9 @@ NAMES: Mapping[str, str] = {
 ATTRIBUTES: Mapping[str, str] = {
     "ActuatorFit.standardised": "ActuatorFit.standardized",
     "CalibrationProblem.stations": "CalibrationProblem.measured_poses",
+    "CriteriaGradients.by": "CriteriaGradients.gradients",
+    "CriteriaGradients.weighted_sum": "CriteriaGradients.scaled_sum",
+    "CriteriaGradients.weighted_worst": "CriteriaGradients.scaled_worst",
     "Condensed.beside": "Condensed.joined_with",
     "ConsistentIdentification.regularised": "ConsistentIdentification.regularized",
     "EncoderFit.standardised": "EncoderFit.standardized",
@@ -172,6 +177,8 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "resolution": "quantization",
         "stiffness": "controller_bandwidth",
     },
+    "CriteriaGradients.scaled_sum": {"weights": "scales"},
+    "CriteriaGradients.scaled_worst": {"weights": "scales"},
     "ControlOptions": {"frequency": "rate", "resolution": "quantization", "watch": "record"},
     "ControllerOptions": {
         "astray": "max_pose_jump",
@@ -226,6 +233,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "Motion.derivatives": {"last": "acceleration_or_force"},
     "Motion.products": {"last": "acceleration_or_force", "steps": "directions"},
     "Multipliers": {"stabilisation": "stabilization"},
+    "Observation": {"weights": "scales"},
     "PhysicallyConsistent": {"regularisation": "regularization"},
     "PlantOptions": {"frequency": "rate"},
     "PoseLimits": {"turn": "max_rotation"},
@@ -262,6 +270,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "rtol": "tolerance",
         "start": "initial",
         "threads": "workers",
+        "weights": "scales",
     },
     "VerifyOptions": {"condition": "max_condition"},
     "ViewOptions": {"beside": "compare", "colouring": "color", "position": "pose"},
@@ -269,6 +278,8 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "assembly_modes": {"position": "actuators"},
     "inverse_kinematics": {"platform": "pose"},
     "jacobian": {"platform": "pose"},
+    "scaled_sum": {"weights": "scales"},
+    "scaled_worst": {"weights": "scales"},
     "working_modes": {"position": "pose"},
 }
 #: Old names of members of enumerations, each with its new name.
@@ -458,7 +469,8 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "drive step": {"--control-c": "--out", "--motors": "--motor-setup", "--beside": "--compare"},
     "drive tune": {
-        "--weight": "--weights",
+        "--weight": "--scales",
+        "--weights": "--scales",
         "--method": "--search",
         "--start": "--initial",
         "--motors": "--motor-setup",

@@ -9,10 +9,11 @@ import casadi as ca
 import numpy as np
 
 from tauloop.common.errors import InputError, Problems
+from tauloop.common.names.deprecated import old_attribute, with_old_keywords
 from tauloop.common.records import dataclass
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, criteria_of, prepared_runs
 from tauloop.drives.axis.source import MARKS, REPORT
-from tauloop.drives.criteria import NAMES, Criteria, weighted
+from tauloop.drives.criteria import NAMES, Criteria, scaled
 from tauloop.integrate.integrators import Integrator
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import unknown_names
@@ -136,7 +137,7 @@ class SensitiveAxis:
         is_one = not any(np.ndim(value) for value in (*(parameters or {}).values(), step))
         return CriteriaGradients(
             criteria=criteria,
-            by={name: rows[0] if is_one else rows for name, rows in gradients.items()},
+            gradients={name: rows[0] if is_one else rows for name, rows in gradients.items()},
         )
 
 
@@ -148,33 +149,39 @@ class CriteriaGradients:
 
     Attributes:
         criteria: criteria of the runs.
-        by: gradients by name of the criterion.
+        gradients: gradients by name of the criterion.
     """
 
     criteria: Criteria
-    by: Mapping[str, np.ndarray]
+    gradients: Mapping[str, np.ndarray]
+    by = old_attribute("by", "gradients")
 
-    def weighted_sum(self, weights: Mapping[str, float]) -> np.ndarray:
-        """Return the gradients of the sum of the criteria, each divided by its weight.
+    weighted_sum = old_attribute("weighted_sum", "scaled_sum")
+    weighted_worst = old_attribute("weighted_worst", "scaled_worst")
+
+    @with_old_keywords
+    def scaled_sum(self, scales: Mapping[str, float]) -> np.ndarray:
+        """Return the gradients of the sum of the criteria, each divided by its scale.
 
         Args:
-            weights: divisors of the criteria: their acceptable values, SI, by name. A larger weight
+            scales: divisors of the criteria: their acceptable values, SI, by name. A larger scale
                 lowers the influence of a criterion.
 
         Returns:
             Gradients (N, n), or (n,) if all inputs of the runs are numbers.
         """
-        return np.sum([self.by[name] / weight for name, weight in weights.items()], axis=0)
+        return np.sum([self.gradients[name] / scale for name, scale in scales.items()], axis=0)
 
-    def weighted_worst(self, weights: Mapping[str, float]) -> np.ndarray:
-        """Return the gradients of the criterion that is largest after division by its weight.
+    @with_old_keywords
+    def scaled_worst(self, scales: Mapping[str, float]) -> np.ndarray:
+        """Return the gradients of the criterion that is largest after division by its scale.
 
-        Arguments and shapes are those of `weighted_sum`.
+        Arguments and shapes are those of `scaled_sum`.
         """
-        worst = weighted(self.criteria, weights).argmax(axis=1)
-        scaled = [np.atleast_2d(self.by[name]) / weight for name, weight in weights.items()]
-        gradients = np.stack(scaled)[worst, np.arange(len(worst))]
-        return gradients.reshape(next(iter(self.by.values())).shape)
+        worst = scaled(self.criteria, scales).argmax(axis=1)
+        rows = [np.atleast_2d(self.gradients[name]) / scale for name, scale in scales.items()]
+        gradients = np.stack(rows)[worst, np.arange(len(worst))]
+        return gradients.reshape(next(iter(self.gradients.values())).shape)
 
 
 def differentiable_names(axis: Axis) -> tuple[str, ...]:

@@ -22,10 +22,10 @@ from tauloop.drives.criteria import (
     NAMES,
     Criteria,
     criteria_units,
-    weighted,
-    weighted_sum,
-    weighted_worst,
-    weights_in_si,
+    scaled,
+    scaled_sum,
+    scaled_worst,
+    scales_in_si,
 )
 from tauloop.drives.machine.lines import MOTORS, with_motors
 from tauloop.drives.parameter_values import (
@@ -50,8 +50,8 @@ from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import unknown_names
 
-#: How the criteria, each divided by its weight, are combined into one cost.
-COMBINED = {"sum": weighted_sum, "worst": weighted_worst}
+#: How the criteria, each divided by its scale, are combined into one cost.
+COMBINED = {"sum": scaled_sum, "worst": scaled_worst}
 #: Methods by name.
 METHODS: Mapping[str, SearchMethod] = {
     "pattern": PatternSearch(),
@@ -70,9 +70,9 @@ class TuningOptions(Options):
     Attributes:
         bounds: range of each tuned parameter of the drive line, such as 'kp=100:300' (SI) or
             'gap=0.1mm:2mm'.
-        weights: criteria of the cost, each with the weight that divides it (an acceptable value),
+        scales: criteria of the cost, each with the value that divides it (an acceptable value),
             such as 'rise_time=1.7' (SI) or 'overshoot=0.5mm'.
-        combine: how the weighted criteria are combined into one cost.
+        combine: how the scaled criteria are combined into one cost.
         search: method of the search.
         exact_gradients: use exact gradients (sensitivities) in SQP instead of finite differences.
         initial: initial guess of the search, such as 'kp=200'; default: the values of the drive
@@ -86,7 +86,7 @@ class TuningOptions(Options):
         load: load on the controlled body, N or N m.
         load_time: start time of the load, such as 0.5s.
         budget: largest number of evaluations of one search.
-        pareto: also compute the Pareto front of the weighted criteria (NSGA-II).
+        pareto: also compute the Pareto front of the scaled criteria (NSGA-II).
         population: number of members of a generation.
         generations: number of generations of the Pareto front.
         seed: seed of all random numbers.
@@ -95,7 +95,7 @@ class TuningOptions(Options):
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.TuningOptions(bounds={"kp": (100.0, 300.0)}, weights={"rise_time": 1.7}, budget=80).weights
+        >>> tl.TuningOptions(bounds={"kp": (100.0, 300.0)}, scales={"rise_time": 1.7}, budget=80).scales
         {'rise_time': 1.7}
     """
 
@@ -105,7 +105,7 @@ class TuningOptions(Options):
         repeated=True,
         metavar="NAME=LOW:HIGH",
     )
-    weights: Mapping[str, float | str] = option(factory=dict)
+    scales: Mapping[str, float | str] = option(factory=dict)
     combine: str = option("sum", choices=tuple(COMBINED))
     search: SearchMethod = option(METHODS["pattern"], named=METHODS)
     exact_gradients: bool = False
@@ -127,16 +127,16 @@ class TuningOptions(Options):
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Add a problem for each combination of options that is not possible."""
-        if not self.weights:
+        if not self.scales:
             problems.add(
-                "weights", "no criterion is weighted", f"name one of {', '.join(NAMES)}, or several"
+                "scales", "no criterion has a scale", f"name one of {', '.join(NAMES)}, or several"
             )
-        problems += unknown_names(self.weights, NAMES, "no criterion {!r}", "weights")
-        if self.pareto and len(self.weights) < 2:
+        problems += unknown_names(self.scales, NAMES, "no criterion {!r}", "scales")
+        if self.pareto and len(self.scales) < 2:
             problems.add(
                 "pareto",
-                f"needs two or more weighted criteria, got {len(self.weights)}",
-                "give weights for two or more",
+                f"needs two or more scaled criteria, got {len(self.scales)}",
+                "give scales for two or more",
             )
         if self.exact_gradients and not isinstance(self.search, SQP):
             problems.add(
@@ -151,12 +151,12 @@ class TuningOptions(Options):
                 "leave out `load` or `exact_gradients`",
             )
         if self.exact_gradients and (
-            others := [name for name in self.weights if name not in DIFFERENTIABLE]
+            others := [name for name in self.scales if name not in DIFFERENTIABLE]
         ):
             problems.add(
                 "exact_gradients",
                 f"{', '.join(others)} cannot be differentiated",
-                f"remove {', '.join(others)} from the weights, or leave out `exact_gradients`",
+                f"remove {', '.join(others)} from the scales, or leave out `exact_gradients`",
             )
         for name in sorted({*self.bounds} & {*self.values}):
             problems.add(
@@ -246,7 +246,7 @@ def tune_drive_line(
 ) -> Tuning:
     """Minimize the cost of a drive line's step responses.
 
-    The cost is the sum or the largest of the criteria, each divided by its weight. Every point is a
+    The cost is the sum or the largest of the criteria, each divided by its scale. Every point is a
     simulated step of the reference; a point whose loop diverges has no cost. Ctrl-C ends the search
     at once with the best point so far.
 
@@ -269,7 +269,7 @@ def tune_drive_line(
 
     Examples:
         >>> import tauloop as tl
-        >>> options = tl.TuningOptions(bounds={"kp": (190.0, 210.0)}, weights={"rise_time": 1.0}, budget=20)
+        >>> options = tl.TuningOptions(bounds={"kp": (190.0, 210.0)}, scales={"rise_time": 1.0}, budget=20)
         >>> tuned = tl.tune_drive_line(tl.drives.load_drive("dual_motor_axis"), options)
         >>> tuned.cost < tuned.start_cost
         True
@@ -279,7 +279,7 @@ def tune_drive_line(
         values=values_in_si(line.parameters, options.values, "values"),
         initial=values_in_si(line.parameters, options.initial, "initial"),
         bounds=ranges_in_si(line.parameters, options.bounds, "bounds"),
-        weights=weights_in_si(line, options.weights),
+        scales=scales_in_si(line, options.scales),
     )
     line = with_motors(line, options.motor_setup)
     starts = _starts(line, options)
@@ -295,7 +295,7 @@ def tune_drive_line(
             front = pareto_front(
                 steps.compromises,
                 _bounds(options),
-                of=tuple(options.weights),
+                of=tuple(options.scales),
                 seed=options.seed,
                 population=options.population,
                 generations=options.generations,
@@ -358,7 +358,7 @@ class _Steps:
         costs = np.where(
             criteria.failed,
             np.nan,
-            COMBINED[self._options.combine](criteria, _weights(self._options)),
+            COMBINED[self._options.combine](criteria, _scales(self._options)),
         )
         for k in range(len(points)):
             if not self.kept or costs[k] < self._least:
@@ -369,12 +369,12 @@ class _Steps:
         return costs
 
     def compromises(self, points: np.ndarray) -> np.ndarray:
-        """Return the criteria (N, k) that have a weight, in their own units, not divided."""
+        """Return the criteria (N, k) that have a scale, in their own units, not divided."""
         criteria = self.criteria(points)
         return np.where(
             criteria.failed[:, None],
             np.nan,
-            weighted(criteria, dict.fromkeys(self._options.weights, 1.0)),
+            scaled(criteria, dict.fromkeys(self._options.scales, 1.0)),
         )
 
     def gradient(self) -> Gradient:
@@ -387,9 +387,9 @@ class _Steps:
             gradients = sensitive.gradients(
                 values, step=options.step, duration=options.duration, integrator=self._integrator
             )
-            return (
-                gradients.weighted_worst if options.combine == "worst" else gradients.weighted_sum
-            )(_weights(options))
+            return (gradients.scaled_worst if options.combine == "worst" else gradients.scaled_sum)(
+                _scales(options)
+            )
 
         return at
 
@@ -399,9 +399,9 @@ def _bounds(options: TuningOptions) -> dict[str, tuple[float, float]]:
     return cast("dict[str, tuple[float, float]]", options.bounds)
 
 
-def _weights(options: TuningOptions) -> dict[str, float]:
-    """Return the weights of options that are already in SI units."""
-    return cast("dict[str, float]", options.weights)
+def _scales(options: TuningOptions) -> dict[str, float]:
+    """Return the scales of options that are already in SI units."""
+    return cast("dict[str, float]", options.scales)
 
 
 def _recorded(value: object) -> object:
