@@ -11,6 +11,7 @@ from tauloop.common.names.deprecated import (
     COMMANDS,
     JSON_KEYS,
     KEYWORDS,
+    MACHINE_KEYS,
     MEMBERS,
     MODULES,
     NAMES,
@@ -121,6 +122,8 @@ def text() -> str:
     lines += ["\n## Options of commands\n"]
     lines.append("Options have the new names of their keywords. In addition:\n")
     lines += [*options()]
+    old_keys = ", ".join(renamed(old, new) for old, new in MACHINE_KEYS.items())
+    lines += ["\n## Machine files\n", f"Keys: {old_keys}."]
     lines.append(
         f"\n## JSON\n\n{keys}. Every result has `status`, `advice`, `diagnostics` and `provenance`."
     )

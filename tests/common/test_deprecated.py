@@ -20,6 +20,7 @@ from tauloop.common.options import NamedFields
 from tauloop.common.result import Result
 from tauloop.drives.axis.sensitivity import CriteriaGradients
 from tauloop.drives.criteria import Criteria
+from tauloop.mechanism.solids.solid import Solid
 from tauloop.model.forces.hybrid import HybridFunctions
 from tauloop.model.motion import Motion
 from tauloop.model.positions.encoder_fit import ActuatorFit
@@ -75,6 +76,7 @@ def test_an_old_attribute_is_the_new_one_with_a_warning(old: str, new: str) -> N
     _, _, new_attribute = new.partition(".")
     owners = (
         CriteriaGradients,
+        Solid,
         *(tl.calibration.CalibrationProblem, tl.Model, tl.identification.TwoRuns, Result),
         tl.motion.Obstacle,
         tl.simulation.Loop,

@@ -127,7 +127,7 @@ def test_geoms_are_where_mujoco_has_them(mjcf: Path) -> None:
         is_exact = solid.shape == "box" or name in ("part", "flat", "hull")
         size = np.ptp(reach)
         assert np.abs(reach - there).max() < (SINGLE if is_exact else FACETS * size), name
-        assert solid.colour == ("#ff0000" if name == "bar" else "#336699")
+        assert solid.color == ("#ff0000" if name == "bar" else "#336699")
 
 
 def test_geoms_that_are_not_drawn_are_counted(mjcf: Path) -> None:
@@ -185,12 +185,12 @@ def test_visuals_are_where_their_origins_put_them(urdf: Path) -> None:
         (b @ placed(tuple(here), (1, 2, 3)), lambda d: (CORNERS @ d.T).max(axis=0), ""),
         (b @ placed((0, 0, 0.2), tuple(here)), support("sphere", np.array([0.1])), ""),
     ]
-    for (solid, reach), (T, shape, colour) in zip(drawn(tl.load(urdf)), expected, strict=True):
+    for (solid, reach), (T, shape, color) in zip(drawn(tl.load(urdf)), expected, strict=True):
         there = DIRECTIONS @ T[:3, 3] + shape(DIRECTIONS @ T[:3, :3])
         assert np.abs(reach - there).max() < (
             SINGLE if solid.shape in ("box", "mesh") else FACETS * np.ptp(reach)
         )
-        assert solid.colour == colour
+        assert solid.color == color
 
 
 def test_a_missing_mesh_is_named_and_joints_show_the_link(urdf: Path) -> None:
@@ -310,7 +310,7 @@ def test_links_that_become_rods_take_their_solids_along(name: str, tmp_path: Pat
 
 def test_the_models_of_others(shared: Path) -> None:
     bars = tl.load(shared / "models/grbda/four_bar.urdf").solids
-    assert [(bar.body, bar.size, bar.colour) for bar in bars] == [
+    assert [(bar.body, bar.size, bar.color) for bar in bars] == [
         ("link1", (0.5, 0.05, 0.05), "#cc1a1a"),
         ("link2", (1.0, 0.05, 0.05), "#1acc00"),
         ("link3", (0.5, 0.05, 0.05), "#1a00cc"),

@@ -11,7 +11,7 @@ from tauloop.geometry.design import designed
 from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.geometry.triangle_meshes import DEFAULT_SECTIONS, triangles
 from tauloop.mechanism.model import BASE, Mechanism
-from tauloop.mechanism.solids.solid import BODY_COLORS, ROLE_COLORS, Mesh, Solid, colour
+from tauloop.mechanism.solids.solid import BODY_COLORS, ROLE_COLORS, Mesh, Solid, color_of
 from tauloop.model import Model
 
 
@@ -29,7 +29,7 @@ def machine_solids(model: Model) -> tuple[Solid, ...]:
     solids = designed(model.mechanism, machine_geometry(model, model.assembly.q))
     colors = _body_colors(model.mechanism)
     return tuple(
-        replace(solid, colour=colors[solid.body])
+        replace(solid, color=colors[solid.body])
         if solid in model.mechanism.solids and solid.body in colors
         else solid
         for solid in solids
@@ -38,7 +38,7 @@ def machine_solids(model: Model) -> tuple[Solid, ...]:
 
 def _body_colors(mechanism: Mechanism) -> dict[str, str]:
     """Return a color for each body with solids; empty if a solid has a color or for one body."""
-    if any(solid.colour for solid in mechanism.solids):
+    if any(solid.color for solid in mechanism.solids):
         return {}
     bodies = list(dict.fromkeys(solid.body for solid in mechanism.solids))
     if len(bodies) < 2:
@@ -63,7 +63,7 @@ def parts(solids: Iterable[Solid], sections: int = DEFAULT_SECTIONS) -> dict[tup
     """
     groups: dict[tuple[str, str], list[Mesh]] = {}
     for solid in solids:
-        groups.setdefault((solid.body, colour(solid)), []).append(triangles(solid, sections))
+        groups.setdefault((solid.body, color_of(solid)), []).append(triangles(solid, sections))
     return {key: joined(meshes) for key, meshes in groups.items()}
 
 

@@ -147,6 +147,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "Result.evidence": "Result.diagnostics",
     "Selection.silent": "Selection.n_unobservable",
     "Transfer.optimise": "Transfer.objective",
+    "Solid.colour": "Solid.color",
     "Tolerances.of": "Tolerances.tolerance",
     "SampledMotion.rates": "SampledMotion.states",
     "TwoRuns.apart": "TwoRuns.motion_mismatch",
@@ -303,6 +304,8 @@ JSON_KEYS: Mapping[str, str] = {
     "regularised": "regularized",
     "silent": "n_unobservable",
 }
+#: Old keys of machine files, each with its new key.
+MACHINE_KEYS: Mapping[str, str] = {"colour": "color"}
 #: Old commands of `tauloop`, each with the words that replace it. Three of them are groups now; such
 #: a name is the old command if the next word is not a command of the group.
 COMMANDS: Mapping[str, str] = {
@@ -521,6 +524,22 @@ def warn(old: str, new: str, stacklevel: int = 3) -> None:
         DeprecationWarning,
         stacklevel=stacklevel + 1,
     )
+
+
+def warn_old_key(old: str, new: str, file: str, line: int) -> None:
+    """Warn that a key of a machine file is deprecated, at its line in the file.
+
+    The file is the user's, so the default filters of Python, which show deprecations in ``__main__``
+    only, must not hide the warning.
+
+    Args:
+        old: the deprecated key.
+        new: the key that replaces it.
+        file: name of the file.
+        line: line of the key.
+    """
+    text = f"{old} is deprecated and will be removed in Tauloop {REMOVED_IN}: use {new}"
+    warnings.warn_explicit(text, DeprecationWarning, file, line, module="__main__")
 
 
 def old_name(package: str, name: str) -> Any:

@@ -133,9 +133,9 @@ class GeomReader:
             z = np.linspace(-1.0, 1.0, _ELLIPSOID_CORNERS)
             angle, r = _GOLDEN_ANGLE * np.arange(_ELLIPSOID_CORNERS), np.sqrt(1.0 - z * z)
             ball = convex(np.column_stack([r * np.cos(angle), r * np.sin(angle), z]))
-            return solid_at(body, "mesh", tuple(size.tolist()), p, R, colour=color, mesh=ball)
+            return solid_at(body, "mesh", tuple(size.tolist()), p, R, color=color, mesh=ball)
         size[0 if kind == "box" else 1 :] *= 2.0  # MJCF has half lengths
-        return solid_at(body, SHAPES[SHAPES.index(kind)], tuple(size.tolist()), p, R, colour=color)
+        return solid_at(body, SHAPES[SHAPES.index(kind)], tuple(size.tolist()), p, R, color=color)
 
     def _mesh(self, node: XmlNode, body: str, frame: FramePose, color: str) -> Solid | None:
         """Return a mesh in the frame of its geom.
@@ -169,7 +169,7 @@ class GeomReader:
             tuple(scale.tolist()),
             pose.position,
             pose.rotation,
-            colour=color,
+            color=color,
             mesh=mesh,
         )
 

@@ -51,7 +51,7 @@ from tauloop.mechanism.model import (
 )
 from tauloop.mechanism.poses import FramePose, placement_pose, rotation_matrix, rotation_quaternion
 from tauloop.mechanism.solids.primitives import Primitive
-from tauloop.mechanism.solids.solid import Mesh, Solid, colour, rgba
+from tauloop.mechanism.solids.solid import Mesh, Solid, color_of, rgba
 from tauloop.mechanism.suggestions import listing
 
 #: Number of coefficients of a polynomial between joints in MuJoCo.
@@ -436,7 +436,7 @@ class _MjcfWriter:
             {"name": name, "type": solid.shape}
             | _placed(turn)
             | _VISUAL_ONLY_ATTRIBUTES
-            | {"rgba": rgba(colour(solid))}
+            | {"rgba": rgba(color_of(solid))}
         )
         x, *rest = solid.size
         if solid.shape == "mesh":

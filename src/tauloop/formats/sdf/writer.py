@@ -39,7 +39,7 @@ from tauloop.mechanism.links.rigid_tree import Closure, Link, LinkInertia, rigid
 from tauloop.mechanism.model import BASE, Freedom, Mechanism
 from tauloop.mechanism.poses import IDENTITY, FramePose, rotation_matrix
 from tauloop.mechanism.solids.primitives import Primitive
-from tauloop.mechanism.solids.solid import Solid, colour, rgba
+from tauloop.mechanism.solids.solid import Solid, color_of, rgba
 
 _SDF_CLOSURE_KINDS = ("spherical", "revolute", "prismatic", "universal", "fixed")
 _SDF_TYPES = {"hinge": "revolute", "slide": "prismatic", "ball": "ball", "spherical": "ball"}
@@ -343,7 +343,7 @@ class _SdfWriter(SideWriter):
                 _leaf(shape, key, text)
         material = ElementTree.SubElement(visual, "material")
         for key in ("ambient", "diffuse"):
-            _leaf(material, key, rgba(colour(solid)))
+            _leaf(material, key, rgba(color_of(solid)))
 
 
 _WITH_AXIS = ("continuous", "revolute", "prismatic")

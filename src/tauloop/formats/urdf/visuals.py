@@ -94,7 +94,7 @@ class VisualReader(UrdfReader):
             return None
         color = "" if math.isnan(opacity) else color_of(rgb)
         kind, R = SHAPES[SHAPES.index(shape.tag)], rotation(rpy)
-        return solid_at(body, kind, size, np.array(xyz), R, colour=color, mesh=mesh)
+        return solid_at(body, kind, size, np.array(xyz), R, color=color, mesh=mesh)
 
     def _size(self, body: str, shape: XmlNode) -> tuple[float, ...]:
         """Return the size of a shape in the form of `Solid.size`."""

@@ -39,7 +39,7 @@ from tauloop.mechanism.links.rigid_tree import Closure, Link, LinkInertia, rigid
 from tauloop.mechanism.model import BASE, Freedom, Mechanism
 from tauloop.mechanism.poses import IDENTITY, FramePose, rotation_matrix, shortest_turn
 from tauloop.mechanism.solids.primitives import Primitive
-from tauloop.mechanism.solids.solid import Solid, colour, rgba
+from tauloop.mechanism.solids.solid import Solid, color_of, rgba
 
 _URDF_CLOSURE_KINDS = ("spherical", "revolute", "prismatic", "cylindrical", "planar", "fixed")
 _CLOSURE_TYPES = {"spherical": "3d", "fixed": "6d"}
@@ -193,8 +193,8 @@ class _UrdfWriter(SideWriter):
         elif solid.mesh is not None:
             file = self.meshes.path(solid.mesh)
             ElementTree.SubElement(geometry, "mesh", filename=file, scale=" ".join(numbers))
-        material = ElementTree.SubElement(visual, "material", name=colour(solid))
-        ElementTree.SubElement(material, "color", rgba=rgba(colour(solid)))
+        material = ElementTree.SubElement(visual, "material", name=color_of(solid))
+        ElementTree.SubElement(material, "color", rgba=rgba(color_of(solid)))
 
     def _note_unwritten(self, link: Link) -> None:
         """Add a note that losses and springs of a ball, which hinges would change, are omitted."""

@@ -486,7 +486,7 @@ class _YamlWriter:
             written[solid.shape] = whole.get(solid.shape) or dict(
                 zip(("radius", "length"), size, strict=True)
             )
-        return written | ({"colour": solid.colour} if solid.colour else {})
+        return written | ({"color": solid.color} if solid.color else {})
 
 
 def _reference(kind: str, values: Sequence[float]) -> str | dict[str, Any] | None:

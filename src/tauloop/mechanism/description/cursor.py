@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from tauloop.common.errors import DescriptionError, Problem, TauloopError
+from tauloop.common.names.deprecated import MACHINE_KEYS, warn_old_key
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description.units import Dimension
 from tauloop.mechanism.description.yaml_nodes import Mapping, Node, Scalar, Sequence
@@ -165,6 +166,8 @@ def need(name: str, kind: Kind, doc: str) -> Field:
     return Field(name=name, kind=kind, doc=doc, required=True)
 
 
+#: Old names of keys, which are read too.
+_OLD_KEYS = {new: old for old, new in MACHINE_KEYS.items()}
 #: Largest number of problems that are reported; further ones are only counted.
 MAX_PROBLEMS = 100
 
@@ -181,6 +184,7 @@ class Collector:
     file: str
     folder: Path | None = None
     _problems: dict[tuple[str, str, int | None], Problem] = dataclasses.field(default_factory=dict)
+    _old_keys: set[str] = dataclasses.field(default_factory=set)
 
     def add(self, where: str, line: int | None, what: str, remedy: str, prefix: str = "") -> None:
         """Add a problem unless it was added before.
@@ -191,6 +195,12 @@ class Collector:
         self._problems.setdefault(
             (where, what.replace(prefix, "") if prefix else what, line), problem
         )
+
+    def note_old_key(self, old: str, new: str, line: int) -> None:
+        """Warn that a key has an old name, once for each name in the file."""
+        if old not in self._old_keys:
+            self._old_keys.add(old)
+            warn_old_key(old, new, self.file, line)
 
     def include(self, problems: Iterable[Problem]) -> None:
         """Add the problems of a file that this one refers to."""
@@ -289,7 +299,7 @@ class Cursor:
     def get(self, key: str) -> Cursor | None:
         """Return the cursor of a key of a shape; None if it is absent or of the wrong form."""
         shape = chosen(self.kind, self.node)
-        node = self.node.get(key) if isinstance(self.node, Mapping) else None
+        node = self._node_of(key)
         if node is None or not isinstance(shape, Shape):
             return None
         of = shape.field(key)
@@ -297,7 +307,16 @@ class Cursor:
 
     def has(self, key: str) -> bool:
         """Return whether a key is present."""
-        return isinstance(self.node, Mapping) and self.node.get(key) is not None
+        return self._node_of(key) is not None
+
+    def _node_of(self, key: str) -> Node | None:
+        """Return the node of a key or of its old name; None if both are absent."""
+        if not isinstance(self.node, Mapping):
+            return None
+        node = self.node.get(key)
+        if node is None and key in _OLD_KEYS:
+            return self.node.get(_OLD_KEYS[key])
+        return node
 
     def has_any(self, keys: Iterable[str]) -> bool:
         """Return whether at least one of some keys is present."""

@@ -600,7 +600,7 @@ VISUAL = Shape(
             Either(kinds=(value(units.ONE, sign="positive"), ListOf(item=_NUMBER, length=3))),
             "factor from the mesh's unit to m, or three factors for x, y and z; 1 if absent",
         ),
-        field("colour", Text(), "red, green and blue, such as '#d08c2e'"),
+        field("color", Text(), "red, green and blue, such as '#d08c2e'"),
     ),
 )
 

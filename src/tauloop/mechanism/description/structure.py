@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from tauloop.common.names.deprecated import MACHINE_KEYS
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description.cursor import (
     Choice,
@@ -124,10 +125,18 @@ def _check_shape(cursor: Cursor, shape: Shape) -> None:
     known = [field.name for field in shape.fields]
     if isinstance(cursor.node, Mapping):
         for entry in cursor.node.entries:
-            if entry.key not in known:
-                where = f"{cursor.where}.{entry.key}" if cursor.where else entry.key
+            new = MACHINE_KEYS.get(entry.key)
+            if entry.key in known:
+                continue
+            where = f"{cursor.where}.{entry.key}" if cursor.where else entry.key
+            if new is None or new not in known:
                 remedy = _remedy(cursor, entry, known)
                 cursor.collector.add(where, entry.line, f"unknown key in {a(shape.name)}", remedy)
+            elif cursor.node.get(new) is None:
+                cursor.collector.note_old_key(entry.key, new, entry.line)
+            else:
+                what = f"is the old name of {new}, which is given too"
+                cursor.collector.add(where, entry.line, what, f"give {new} only")
     lacks_all = bool(shape.one_of) and not any(cursor.has(key) for key in shape.one_of)
     for field in shape.fields:
         child = cursor.get(field.name)

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 
 SolidShape = Literal["box", "cylinder", "capsule", "sphere", "mesh"]
@@ -70,7 +71,7 @@ class Solid:
             radius of a sphere, all in m; three scale factors of a mesh.
         position: origin of its frame in the body's frame, m.
         turns: successive rotations from the body's frame to its frame: (axis, angle in rad).
-        colour: ``#rrggbb``; "" for the color of its `role`.
+        color: ``#rrggbb``; "" for the color of its `role`.
         role: its role in the machine, such as "link" or "motor" (see `ROLE_COLORS`).
         mesh: file or triangles of a mesh; None for other shapes.
     """
@@ -80,7 +81,8 @@ class Solid:
     size: tuple[float, ...]
     position: tuple[float, float, float] = (0.0, 0.0, 0.0)
     turns: tuple[tuple[Literal["x", "y", "z"], float], ...] = ()
-    colour: str = ""
+    color: str = ""
+    colour = old_attribute("colour", "color")
     role: str = "link"
     mesh: Path | Mesh | None = None
 
@@ -102,9 +104,9 @@ def convex(points: np.ndarray) -> Mesh:
     return Mesh(vertices=points[kept], faces=numbers.reshape(-1, 3))
 
 
-def colour(solid: Solid) -> str:
+def color_of(solid: Solid) -> str:
     """Return the color of a solid or of its role: ``#rrggbb``."""
-    return solid.colour or ROLE_COLORS.get(solid.role, ROLE_COLORS["link"])
+    return solid.color or ROLE_COLORS.get(solid.role, ROLE_COLORS["link"])
 
 
 def rgba(color: str) -> str:

@@ -48,12 +48,12 @@ def read_visual(
         cursor.problem(
             "only a mesh can have `scale`", "remove it, and give sizes with units", "scale"
         )
-    colour = cursor.word("colour") or ""
-    if colour and not re.fullmatch(COLOR, colour):
+    color = cursor.word("color") or ""
+    if color and not re.fullmatch(COLOR, color):
         cursor.problem(
-            f"{colour!r} is not a color",
+            f"{color!r} is not a color",
             "write red, green and blue in quotes, such as '#d08c2e'",
-            "colour",
+            "color",
         )
     frame = _frame(cursor, placements, rods)
     size = _size(cursor, shapes[0], values)
@@ -72,7 +72,7 @@ def read_visual(
         size=size,
         position=(x, y, z),
         turns=(*outer, *turns),
-        colour=colour.lower(),
+        color=color.lower(),
         mesh=mesh,
     )
 
@@ -85,7 +85,7 @@ def solid_at(
     rotation: np.ndarray,
     role: str = "link",
     *,
-    colour: str = "",
+    color: str = "",
     mesh: Path | Mesh | None = None,
 ) -> Solid:
     """Return a solid at a pose: position (3,), m, and rotation (3, 3) in the frame of its body."""
@@ -98,7 +98,7 @@ def solid_at(
         position=(x, y, z),
         turns=turns,
         role=role,
-        colour=colour,
+        color=color,
         mesh=mesh,
     )
 
