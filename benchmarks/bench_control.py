@@ -29,10 +29,10 @@ from tauloop.compiler.c import Compiled
 from tauloop.motion import (
     POLYNOMIAL_345,
     AxisTurn,
+    CombinedPath,
     Ellipse,
     Line,
     MachineLimits,
-    Together,
     Trajectory,
     plan,
     stroke,
@@ -104,7 +104,7 @@ def rcid() -> Trajectory:
     """Return a diagonal of 17 mm with a turn, forth and back."""
     model = Model(load("rcid"), evaluator=Compiled())
     here = model.platform.ports.at(model.assembly.q)
-    path = Together(
+    path = CombinedPath(
         (Line(here[:3] - 0.005, here[:3] + 0.005), AxisTurn(here[3:], [0.05, 0.05, -0.05]))
     )
     placed = stroke(model, path, model.platform.ports.position.columns)

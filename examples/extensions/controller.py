@@ -24,7 +24,7 @@ class PID(Controller):
         """Gravity and springs, computed by the compiled loop."""
         return Compensation.GRAVITY
 
-    def correction(self, loop):
+    def force_callback(self, loop):
         """What is made in Python of the compiled loop's forces at each sample."""
         total, sample = np.zeros(len(loop.limit)), 0
 

@@ -8,7 +8,8 @@ import inspect
 import pickle
 import pkgutil
 import sys
-from dataclasses import fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -79,7 +80,9 @@ def test_an_old_attribute_is_the_new_one_with_a_warning(old: str, new: str) -> N
         Solid,
         *(tl.calibration.CalibrationProblem, tl.Model, tl.identification.TwoRuns, Result),
         tl.motion.Obstacle,
+        tl.simulation.Controller,
         tl.simulation.Loop,
+        tl.motion.Path,
         tl.authoring.NewMachine,
         tl.drives.ParetoFront,
         tl.calibration.Tolerances,
@@ -117,6 +120,28 @@ def test_a_derived_class_may_override_an_attribute_under_its_old_name() -> None:
 
     assert Probe(name="probe").default_reading == 2.0
     assert tl.calibration.Position(name="tracker").default_reading is None
+
+
+def test_a_controller_and_a_path_may_override_methods_under_their_old_names() -> None:
+    expected = "Held.correction is deprecated .*use force_callback"
+    with pytest.warns(DeprecationWarning, match=expected) as caught:
+
+        @dataclass(frozen=True, slots=True, kw_only=True)
+        class Held(tl.simulation.Controller):
+            def correction(self, loop: object) -> Callable[..., object]:
+                return lambda time, measured, speed, force: 2.0 * force
+
+    assert len(caught) == 1
+    callback = Held(bandwidth=1.0).force_callback(None)  # type: ignore[arg-type]
+    assert callback(0.0, np.zeros(1), np.zeros(1), np.array([3.0])) == 6.0
+    with pytest.warns(DeprecationWarning, match="Coarse.looks is .*use n_shape_points"):
+
+        class Coarse(tl.motion.Line):
+            @property
+            def looks(self) -> int:
+                return 12
+
+    assert Coarse([0.0], [1.0]).n_shape_points == 12
 
 
 def fields_of(owner: type) -> set[str]:

@@ -16,12 +16,12 @@ from tauloop.motion import (
     POLYNOMIAL_4567,
     AxisTurn,
     Clothoid,
+    CombinedPath,
     Ellipse,
     Line,
     Multisine,
     Parabolic,
     SampledPath,
-    Together,
     Trapezoidal,
     polyline,
     sheared_ellipse,
@@ -66,7 +66,7 @@ PATHS = {
     "faded multisine": FadedPath(
         motion=Faded(motion=SINES, center=SINES.center, duration=2.0, fade=0.5), highest=0.7
     ),
-    "line beside turn": Together((Line([0.0], [1.0]), AxisTurn(UNIT, [0.1, 0.2, 0.3]))),
+    "line beside turn": CombinedPath((Line([0.0], [1.0]), AxisTurn(UNIT, [0.1, 0.2, 0.3]))),
 }
 
 

@@ -16,6 +16,7 @@ from tauloop.motion import (
     LAWS,
     POLYNOMIAL_345,
     AxisTurn,
+    CombinedPath,
     Ellipse,
     Line,
     MachineLimits,
@@ -24,7 +25,6 @@ from tauloop.motion import (
     PeakSpeed,
     SampledPath,
     Seconds,
-    Together,
     fastest_rate,
     plan,
     polyline,
@@ -68,7 +68,7 @@ def strokes() -> dict:
         "delta": stroke(model("delta"), pick_and_place(), PLATE),
         "hexapod": stroke(
             hexapod,
-            Together(
+            CombinedPath(
                 (
                     Line(pose[:3], pose[:3] + np.array([0.03, -0.02, 0.02])),
                     AxisTurn([1.0, 0.0, 0.0, 0.0], [0.1, -0.15, 0.2]),
@@ -78,7 +78,7 @@ def strokes() -> dict:
         ),
         "part of a rotation": stroke(
             tau,
-            Together(
+            CombinedPath(
                 (Line(tilted[:3] - 0.05, tilted[:3] + 0.05), Line([-0.05, 0.02], [0.06, 0.05]))
             ),
             tau.platform.ports.position.columns,

@@ -21,7 +21,16 @@ from tauloop import Model, load
 from tauloop.common.errors import InputError
 from tauloop.common.result import Status
 from tauloop.integrate.integrators import DormandPrince, Radau
-from tauloop.motion import POLYNOMIAL_345, AxisTurn, Ellipse, Line, Seconds, Together, plan, stroke
+from tauloop.motion import (
+    POLYNOMIAL_345,
+    AxisTurn,
+    CombinedPath,
+    Ellipse,
+    Line,
+    Seconds,
+    plan,
+    stroke,
+)
 from tauloop.motion.paths.curves import quaternion_product
 from tauloop.simulation.controllers.laws import (
     HEUN_3,
@@ -66,7 +75,7 @@ def trajectory(name: str, seconds: float = 0.2, returns: bool = False):
     if name == "nuwar":
         path = Ellipse([0, 0, -0.9 * SCALE], [0, -0.2 * SCALE, 0], [0, 0, 0.4 * SCALE], 0.0, np.pi)
     elif name == "rcid":
-        path = Together(
+        path = CombinedPath(
             (
                 Line(here[:3] - 0.004, here[:3] + 0.004),
                 AxisTurn([1.0, 0.0, 0.0, 0.0], [0.05, 0.04, -0.06]),
@@ -289,7 +298,7 @@ class PID(Controller):
 
     integral_time: float
 
-    def correction(self, loop):
+    def force_callback(self, loop):
         total, k = np.zeros(len(loop.limit)), 0
 
         def corrected(time, measured, speed, force):

@@ -66,12 +66,12 @@ if TYPE_CHECKING:
     )
     from tauloop.motion.paths.curves import (
         AxisTurn as AxisTurn,
+        CombinedPath as CombinedPath,
         Curve as Curve,
         Ellipse as Ellipse,
         Line as Line,
         Path as Path,
         SampledPath as SampledPath,
-        Together as Together,
         sheared_ellipse as sheared_ellipse,
         turn_between as turn_between,
     )

@@ -38,11 +38,11 @@ from tauloop.motion.laws import LAWS, Uniform
 from tauloop.motion.paths.clothoids import clothoid_between, polyline
 from tauloop.motion.paths.curves import (
     AxisTurn,
+    CombinedPath,
     Ellipse,
     Line,
     Path as Curve,
     SampledPath,
-    Together,
     turn_between,
 )
 from tauloop.motion.rate_limits.stroke_limits import tightest_limit
@@ -393,7 +393,7 @@ def _path(
         still = [i for i in moving.tolist() if i not in turned]
         start, end = (row[[*turned]].tolist() for row in rows)
         turn = turn_between(start, end)
-        path = Together((Line(rows[0][still], rows[1][still]), turn)) if still else turn
+        path = CombinedPath((Line(rows[0][still], rows[1][still]), turn)) if still else turn
         return tuple(port.columns[i] for i in (*still, *turned)), path, first
     if shape == "clothoid":
         headings = [quantity(name, str(getattr(options, name)), ANGLE) for name in SHAPE_OF_OPTION]
@@ -444,4 +444,4 @@ def _with_turn(
         what = "is given together with components of the quaternion"
         raise InputError.of("rotation", what, "give one of them")
     turned = AxisTurn(base[first : first + len(QUATERNION_SUFFIXES)], rotation)
-    return (*moved, *names), turned if path is None else Together((path, turned))
+    return (*moved, *names), turned if path is None else CombinedPath((path, turned))

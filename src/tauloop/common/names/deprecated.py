@@ -94,6 +94,7 @@ NAMES: Mapping[str, str] = {
     "transfer": "plan_transfer",
     "tune": "tune_drive_line",
     "tauloop.motion.Progress": "LawSample",
+    "tauloop.motion.Together": "CombinedPath",
     "tauloop.drives.minimise": "minimize",
     "tauloop.drives.weighted_sum": "scaled_sum",
     "tauloop.drives.weighted_worst": "scaled_worst",
@@ -123,6 +124,7 @@ NAMES: Mapping[str, str] = {
 ATTRIBUTES: Mapping[str, str] = {
     "ActuatorFit.standardised": "ActuatorFit.standardized",
     "CalibrationProblem.stations": "CalibrationProblem.measured_poses",
+    "Controller.correction": "Controller.force_callback",
     "CriteriaGradients.by": "CriteriaGradients.gradients",
     "CriteriaGradients.weighted_sum": "CriteriaGradients.scaled_sum",
     "CriteriaGradients.weighted_worst": "CriteriaGradients.scaled_worst",
@@ -134,6 +136,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "Instrument.gathered": "Instrument.readings_from_rows",
     "Instrument.touches": "Instrument.is_contact",
     "Loop.differences": "Loop.uses_velocity_differences",
+    "Loop.first": "Loop.initial_force",
     "Loop.forward": "Loop.feedforward",
     "Model.determined": "Model.measurable_output",
     "Model.freed": "Model.with_free_parameters",
@@ -144,6 +147,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "Obstacle.nearest": "Obstacle.projection_target",
     "ParetoFront.of": "ParetoFront.criteria_names",
     "RandomStates.different": "RandomStates.distinct_states",
+    "Path.looks": "Path.n_shape_points",
     "Result.evidence": "Result.diagnostics",
     "Selection.silent": "Selection.n_unobservable",
     "Transfer.optimise": "Transfer.objective",
@@ -619,6 +623,7 @@ def renew_overrides(owner: type) -> None:
             new_name = new.rpartition(".")[2]
             warn(f"{owner.__name__}.{old_attribute_name}", new_name, stacklevel=4)
             setattr(owner, new_name, vars(owner)[old_attribute_name])
+            delattr(owner, old_attribute_name)
 
 
 @cache

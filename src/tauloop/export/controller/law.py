@@ -14,7 +14,7 @@ from tauloop.common.records import dataclass
 from tauloop.export.controller.controller import CompiledController
 from tauloop.export.controller.options import LAWS, ControllerOptions
 from tauloop.model.model import MachineSource
-from tauloop.simulation.controllers.laws import Controller, Correction, Loop
+from tauloop.simulation.controllers.laws import Controller, ForceCallback, Loop
 from tauloop.simulation.controllers.workflow import ControlComparison, ControlOptions, follow_path
 
 
@@ -43,7 +43,7 @@ class GeneratedLaw(Controller):
         """Return the name of the law."""
         return self.options.controller
 
-    def correction(self, loop: Loop) -> Correction:
+    def force_callback(self, loop: Loop) -> ForceCallback:
         """Return a function that replaces the forces by those of the generated code."""
         machine_limit = np.where(np.isfinite(loop.limit), loop.limit, 1e99)
         option_limit = np.broadcast_to(self.options.limit or (1e99,), machine_limit.shape)

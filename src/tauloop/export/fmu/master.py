@@ -27,7 +27,7 @@ from tauloop.export.fmu.foreign import ForeignFmu
 from tauloop.export.fmu.plant import actuator_motion_variables
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
-from tauloop.simulation.controllers.laws import Compensation, Controller, Correction, Loop
+from tauloop.simulation.controllers.laws import Compensation, Controller, ForceCallback, Loop
 from tauloop.simulation.controllers.workflow import (
     COUPLING_CHANGE,
     ControlComparison,
@@ -153,10 +153,10 @@ class FmuDriven(Controller):
         """Return the compensation of the law."""
         return self.law.compensation
 
-    def correction(self, loop: Loop) -> Correction:
+    def force_callback(self, loop: Loop) -> ForceCallback:
         """Return the FMU's forces as a function of the law's requested forces."""
         instance, held = self.new_instance(), _SampleHold(self.every)
-        inner, reference = self.law.correction(loop), loop.reference
+        inner, reference = self.law.force_callback(loop), loop.reference
         ports = loop.model.platform.ports
         positions = ports.at(reference[0]) if self.space == "platform" else reference[0]
 

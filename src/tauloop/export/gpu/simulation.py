@@ -99,7 +99,7 @@ class ControlKernel:
 
         Raises:
             InputError: the loop differs from the kernel's; it has a delay, events, a load,
-                derivatives or a correction in Python; or an array has a wrong shape.
+                derivatives or a force callback in Python; or an array has a wrong shape.
         """
         self._require(loop, every)
         loop.method.require_precision(self.precision)
@@ -171,7 +171,7 @@ class ControlKernel:
             "events": bool(loop.events),
             "a load": loop.load is not None,
             "derivatives": bool(loop.directions),
-            "a correction in Python": controller.correction(loop) is not None,
+            "a force callback in Python": controller.force_callback(loop) is not None,
         }
         for name, is_present in has.items():
             if is_present:

@@ -126,6 +126,6 @@ class CyclePath(Chain):
     """Legs and stops in sequence over normalized time. `lengths` are their durations."""
 
     @property
-    def looks(self) -> int:
+    def n_shape_points(self) -> int:
         """Number of evenly spaced points that resolve the path's shape."""
         return SHAPE_POINTS * len(self.pieces)

@@ -103,7 +103,7 @@ class FadedPath(Path):
         return tuple(sorted({*rising, *(1.0 - u for u in rising)}))
 
     @property
-    def looks(self) -> int:
+    def n_shape_points(self) -> int:
         """Number of points that resolve the shape: several in each of the shortest periods."""
         return max(SHAPE_POINTS, int(POINTS_PER_PERIOD * self.highest * self.motion.duration) + 1)
 

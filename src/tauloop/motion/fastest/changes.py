@@ -91,20 +91,20 @@ def limited_law(fastest: FastestLaw, *, points: int = PATH_POINTS) -> FastestLaw
 
 
 def changes_taken(
-    rows: PathRows, law: Law, rate: float, unit: float, looks: int = CHECK_POINTS
+    rows: PathRows, law: Law, rate: float, unit: float, points: int = CHECK_POINTS
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest used fraction of the bounds of changes at a rate (1/s), and parameters.
 
-    Both are arrays (M,), with M = looks - 1 intervals of time.
+    Both are arrays (M,), with M = points - 1 intervals of time.
     """
-    x = np.linspace(0.0, 1.0, looks)
+    x = np.linspace(0.0, 1.0, points)
     progress = law.at(x)
     v, a = progress.first[:, None] * rate, progress.second[:, None] * rate**2
     changes = _changes(rows, progress.s, unit)
 
     def steps(y: PathForces) -> np.ndarray:
         values = y.alpha * a + y.beta * v**2 + y.gamma * v + y.rest
-        return np.asarray(np.diff(values, axis=0) * (looks - 1) * rate)
+        return np.asarray(np.diff(values, axis=0) * (points - 1) * rate)
 
     taken = [np.abs(steps(y)).max(axis=1) for y in changes.parts]
     taken += [np.linalg.norm(steps(y), axis=1) for y in changes.together]

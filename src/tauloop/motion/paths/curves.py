@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.names.deprecated import old_attribute, renew_overrides
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.compiler.limits import UNIT_NORM
@@ -47,6 +48,12 @@ class Curve(ReprMixin):
 class Path(ReprMixin, ABC):
     """A curve over u in [0, 1]."""
 
+    looks = old_attribute("looks", "n_shape_points")
+
+    def __init_subclass__(cls) -> None:
+        """Accept the old names in derived classes, with a warning."""
+        renew_overrides(cls)
+
     @property
     def size(self) -> int:
         """Number of coordinates n."""
@@ -67,7 +74,7 @@ class Path(ReprMixin, ABC):
         return self.breaks
 
     @property
-    def looks(self) -> int:
+    def n_shape_points(self) -> int:
         """Number of evenly spaced points that resolve the path's shape."""
         return SHAPE_POINTS
 
@@ -327,7 +334,7 @@ def quaternion_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
-class Together(Path):
+class CombinedPath(Path):
     """Combined paths with concatenated coordinates, such as a line and a rotation."""
 
     parts: tuple[Path, ...]
@@ -343,9 +350,9 @@ class Together(Path):
         return tuple(sorted({u for part in self.parts for u in part.kinks}))
 
     @property
-    def looks(self) -> int:
+    def n_shape_points(self) -> int:
         """Largest number of points that a part needs."""
-        return max(part.looks for part in self.parts)
+        return max(part.n_shape_points for part in self.parts)
 
     def at(self, u: np.ndarray) -> Curve:
         """Return the points at parameters u (N,)."""

@@ -254,7 +254,7 @@ def tightest_limit(
 
 def sample_times(stroke: Stroke, law: Law) -> np.ndarray:
     """Return normalized times (M,), evenly spaced, with both sides of jumps of the acceleration."""
-    x = np.linspace(0.0, 1.0, stroke.path.looks)
+    x = np.linspace(0.0, 1.0, stroke.path.n_shape_points)
     jumps = np.array(
         law.breaks + tuple(float(np.interp(u, law.at(x).s, x)) for u in stroke.path.breaks)
     )

@@ -57,7 +57,7 @@ class Stroke(ReprMixin):
     @cached_property
     def grid(self) -> np.ndarray:
         """Parameters of the path that are checked (M,)."""
-        return np.union1d(np.linspace(0.0, 1.0, self.path.looks), self.path.breaks)
+        return np.union1d(np.linspace(0.0, 1.0, self.path.n_shape_points), self.path.breaks)
 
     @cached_property
     def q(self) -> np.ndarray:
@@ -98,7 +98,7 @@ class Stroke(ReprMixin):
                 np.asarray(self.functions.kinematics(position, velocity, start=start).v) @ terms.T
             )
 
-        even = np.linspace(0.0, 1.0, max(self.path.looks, MIN_SIDE_POINTS))
+        even = np.linspace(0.0, 1.0, max(self.path.n_shape_points, MIN_SIDE_POINTS))
         return friction_sides(speeds, np.union1d(even, self.grid), self.path.breaks)
 
     @property

@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 
 from tauloop.common.errors import Problems
-from tauloop.common.names.deprecated import old_attribute
+from tauloop.common.names.deprecated import old_attribute, renew_overrides
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -27,7 +27,7 @@ SPACES = ("joint", "platform")
 
 #: Function from time, measured positions, speeds and forces (n_u,) of a sample to the forces to
 #: apply (n_u,). The result replaces the forces; it is not an increment.
-Correction = Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+ForceCallback = Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 #: The classical Runge-Kutta method of fourth order.
@@ -73,6 +73,12 @@ class Controller(Options, ABC):
     damping: float = option(1.0, above=0.0, below=np.inf)
     space: str = option("joint", choices=SPACES)
 
+    correction = old_attribute("correction", "force_callback")
+
+    def __init_subclass__(cls) -> None:
+        """Accept the old names in derived classes, with a warning."""
+        renew_overrides(cls)
+
     @property
     def title(self) -> str:
         """Name in tables of a law that is not in `CONTROLLERS`; the class name by default."""
@@ -89,7 +95,7 @@ class Controller(Options, ABC):
         return Compensation.NONE
 
     @abstractmethod
-    def correction(self, loop: Loop) -> Correction | None:
+    def force_callback(self, loop: Loop) -> ForceCallback | None:
         """Return a function that changes the forces in Python; None for no change.
 
         The function receives the sum of the feedback and model forces. It returns the forces to
@@ -125,7 +131,7 @@ class Loop(ReprMixin):
         reference: reference positions, velocities and accelerations in the controller's space,
             (N, ...) each; in platform space the positions hold all coordinates q (N, n_q).
         feedforward: feed-forward forces at each sample (N, n_u).
-        first: initial forces, which act until the first sample takes effect (n_u,).
+        initial_force: forces, which act until the first sample takes effect (n_u,).
         gains: proportional and derivative gains (2, n).
         limit: largest forces (n_u,); infinite without a limit.
         resolution: resolution of the encoders (n_u,).
@@ -150,7 +156,7 @@ class Loop(ReprMixin):
     q: np.ndarray
     reference: tuple[np.ndarray, np.ndarray, np.ndarray]
     feedforward: np.ndarray
-    first: np.ndarray
+    initial_force: np.ndarray
     gains: np.ndarray
     limit: np.ndarray
     resolution: np.ndarray
@@ -160,6 +166,7 @@ class Loop(ReprMixin):
     events: tuple[Event, ...] = ()
     directions: tuple[SensitivityDirection, ...] = ()
 
+    first = old_attribute("first", "initial_force")
     differences = old_attribute("differences", "uses_velocity_differences")
     forward = old_attribute("forward", "feedforward")
 
@@ -168,7 +175,7 @@ class Loop(ReprMixin):
 class CompiledLaw(Controller):
     """A law that runs entirely in machine code."""
 
-    def correction(self, loop: Loop) -> Correction | None:
+    def force_callback(self, loop: Loop) -> ForceCallback | None:
         """Return None: no change in Python."""
         return None
 

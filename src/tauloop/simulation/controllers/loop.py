@@ -22,7 +22,7 @@ from tauloop.integrate.routine import Own
 from tauloop.integrate.sampled import CompiledSamples, SampledRun, SampledTrace
 from tauloop.integrate.sensitivity import course_along, sensitive, split_sensitivities
 from tauloop.model import Model
-from tauloop.simulation.controllers.laws import Controller, Correction, Loop
+from tauloop.simulation.controllers.laws import Controller, ForceCallback, Loop
 from tauloop.simulation.controllers.redundant import spread
 from tauloop.simulation.controllers.system import ControlLayouts, control_system
 
@@ -54,7 +54,7 @@ class Trace:
 
 @runtime_checkable
 class Reports(Protocol):
-    """A correction that reports diagnostics of its run."""
+    """A force callback that reports diagnostics of its run."""
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Return diagnostics of the samples so far."""
@@ -63,27 +63,27 @@ class Reports(Protocol):
 
 @runtime_checkable
 class _ReportsUnderOldName(Protocol):
-    """A correction whose method has the old name of `Reports.diagnostics`."""
+    """A force callback whose method has the old name of `Reports.diagnostics`."""
 
     def evidence(self) -> tuple[Diagnostic, ...]: ...
 
 
 class _InPlace:
-    """A correction of a control law, applied to forces in place, with its computing times."""
+    """A force callback of a control law, applied to forces in place, with its computing times."""
 
-    def __init__(self, corrected: Correction) -> None:
-        self.corrected = corrected
+    def __init__(self, callback: ForceCallback) -> None:
+        self.callback = callback
         self.times: list[float] = []
 
     def __call__(self, time: float, measured: np.ndarray, force: np.ndarray) -> None:
         begin, n = perf_counter(), len(force)
-        force[:] = self.corrected(time, measured[:n].copy(), measured[n:].copy(), force.copy())
+        force[:] = self.callback(time, measured[:n].copy(), measured[n:].copy(), force.copy())
         self.times.append(perf_counter() - begin)
 
 
 def _in_place(loop: Loop) -> _InPlace | None:
-    corrected = loop.controller.correction(loop)
-    return None if corrected is None else _InPlace(corrected)
+    callback = loop.controller.force_callback(loop)
+    return None if callback is None else _InPlace(callback)
 
 
 class CompiledLoop:
@@ -172,7 +172,7 @@ def control_numbers(loop: Loop, layouts: ControlLayouts) -> tuple[np.ndarray, np
 
 def _sampled_run(loop: Loop, layouts: ControlLayouts) -> SampledRun:
     inputs, constants = control_numbers(loop, layouts)
-    held = {"estimate": loop.q, "past": np.concatenate([loop.q] * 3), "force": loop.first}
+    held = {"estimate": loop.q, "past": np.concatenate([loop.q] * 3), "force": loop.initial_force}
     actuators = len(loop.limit)
     run = SampledRun(
         period=loop.period,
@@ -211,16 +211,16 @@ def _trace(loop: Loop, layouts: ControlLayouts, trace: SampledTrace, own: Own | 
         end=end,
         samples=trace,
         step_time=np.array(own.times if isinstance(own, _InPlace) else ()),
-        diagnostics=_reported(own.corrected) if isinstance(own, _InPlace) else (),
+        diagnostics=_reported(own.callback) if isinstance(own, _InPlace) else (),
     )
 
 
-def _reported(correction: object) -> tuple[Diagnostic, ...]:
-    """Return the diagnostics of a correction, whose method may have its old name."""
-    if isinstance(correction, Reports):
-        return correction.diagnostics()
-    if isinstance(correction, _ReportsUnderOldName):
-        owner = type(correction).__name__
+def _reported(callback: object) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of a force callback, whose method may have its old name."""
+    if isinstance(callback, Reports):
+        return callback.diagnostics()
+    if isinstance(callback, _ReportsUnderOldName):
+        owner = type(callback).__name__
         warn(f"{owner}.evidence", f"{owner}.diagnostics")
-        return correction.evidence()
+        return callback.evidence()
     return ()

@@ -361,7 +361,7 @@ def control_arrays(
     position, velocity, q = starts
     n, samples = len(q), -(-len(loop.feedforward) // every)
     inputs, constants = control_numbers(loop, parts)
-    first = xp.array(xp.asarray(parts.held.rows(n, {"force": loop.first})), order="F")
+    first = xp.array(xp.asarray(parts.held.rows(n, {"force": loop.initial_force})), order="F")
     for name, times in (("estimate", 1), ("past", 3)):
         first[:, parts.held.slices[name]] = xp.concatenate([q] * times, axis=1)
     state = xp.concatenate([position, velocity], axis=1)

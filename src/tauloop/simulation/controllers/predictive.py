@@ -31,7 +31,7 @@ from tauloop.common.options import option
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.simulation.controllers.error_steps import ErrorSteps, error_steps
-from tauloop.simulation.controllers.laws import Controller, Correction, Loop
+from tauloop.simulation.controllers.laws import Controller, ForceCallback, Loop
 from tauloop.simulation.controllers.quadratic import QuadraticProgram
 from tauloop.simulation.controllers.redundant import spread
 
@@ -96,7 +96,7 @@ class PredictiveTracking(Controller):
     motor_curve: tuple[tuple[float, float], ...] = option(())
     reversal: float = option(0.0, least=0.0, below=np.inf)
 
-    def correction(self, loop: Loop) -> Correction:
+    def force_callback(self, loop: Loop) -> ForceCallback:
         """Return the function of a run that solves quadratic programs instead of using gains."""
         return PredictiveRun(self, loop)
 
@@ -256,7 +256,7 @@ class PredictiveRun:
             self._change = np.tile(largest_change, law.horizon)
         limited_rows = len(self._speed) + len(self._change)
         self._solvers = {rows: QuadraticProgram(size, rows) for rows in {0, limited_rows}}
-        self._sent = deque([loop.first] * (self._whole + 1), maxlen=self._whole + 1)
+        self._sent = deque([loop.initial_force] * (self._whole + 1), maxlen=self._whole + 1)
         self.outcomes: Counter[str] = Counter()
 
     def __call__(

@@ -282,7 +282,7 @@ def prepared_loop(
         q=start.q,
         reference=_reference(model, controller, wanted),
         feedforward=_forward(model, controller, wanted),
-        first=_holding(model, wanted.q[:1])[0],
+        initial_force=_holding(model, wanted.q[:1])[0],
         gains=_gains(model, controller, wanted.q[:1]),
         limit=np.array(
             [a.force if sampling.saturates else np.inf for a in plant.mechanism.actuators]

@@ -36,7 +36,7 @@ def directions(loop: Loop, names: Sequence[str]) -> tuple[SensitivityDirection, 
     if not names:
         return ()
     problems = Problems()
-    if loop.controller.correction(loop) is not None:
+    if loop.controller.force_callback(loop) is not None:
         what = f"{type(loop.controller).__name__} computes forces in Python, which cannot be differentiated"
         problems.add("sensitivities", what, "use finite differences of simulations instead")
     if loop.resolution.any():

@@ -360,7 +360,7 @@ def active_limits(best: FastestLaw) -> tuple[ActiveLimit, ...]:
         last = last if row[last] >= ACTIVE_SHARE else int(row.argmax())
         reached.append(names[last] if row[last] >= ACTIVE_SHARE else "")
     if rows.limits.bounds_changes:
-        changes, _ = changes_taken(rows, best.law, rate, best.unit, looks=LIMIT_SAMPLES)
+        changes, _ = changes_taken(rows, best.law, rate, best.unit, points=LIMIT_SAMPLES)
         reached = [
             name or (CHANGE_LIMIT if change >= ACTIVE_CHANGE_SHARE else "")
             for name, change in zip(reached, changes, strict=True)
