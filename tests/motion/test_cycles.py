@@ -134,11 +134,15 @@ def test_legs_between_moving_places_have_the_derivatives_of_their_positions() ->
     leg = LegPath(way=way, law=POLYNOMIAL_345, duration=0.7, **arguments)
     u, h = np.linspace(0.01, 0.99, 41), 1e-5
     there, low, high = leg.at(u), leg.at(u - h), leg.at(u + h)
-    assert (high.position - low.position) / (2 * h) == pytest.approx(there.first, abs=DIFFERENCES)
-    assert (high.first - low.first) / (2 * h) == pytest.approx(there.second, abs=DIFFERENCES)
+    assert (high.position - low.position) / (2 * h) == pytest.approx(
+        there.derivative, abs=DIFFERENCES
+    )
+    assert (high.derivative - low.derivative) / (2 * h) == pytest.approx(
+        there.second_derivative, abs=DIFFERENCES
+    )
     ends = leg.at(np.array([0.0, 1.0]))
-    assert ends.first / 0.7 == pytest.approx(np.stack(list(arguments.values())))
-    assert ends.second == pytest.approx(0.0, abs=1e-12)
+    assert ends.derivative / 0.7 == pytest.approx(np.stack(list(arguments.values())))
+    assert ends.second_derivative == pytest.approx(0.0, abs=1e-12)
 
 
 def random_heat(seed: int) -> CycleHeat:

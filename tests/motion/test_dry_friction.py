@@ -103,7 +103,9 @@ def taken(placed: Stroke, best: object, samples: int = 10_001) -> np.ndarray:
     law, duration = best.law, best.duration  # type: ignore[attr-defined]
     progress = law.at(np.linspace(0.0, 1.0, samples)[1:-1])
     size = np.array([actuator.force for actuator in placed.model.mechanism.actuators])
-    values = forces(placed, progress.s, progress.first / duration, progress.second / duration**2)
+    values = forces(
+        placed, progress.s, progress.derivative / duration, progress.second_derivative / duration**2
+    )
     return np.asarray(np.abs(values / size).max(axis=1))
 
 
@@ -339,7 +341,7 @@ class _Backwards(Path):
 
     def at(self, u: np.ndarray):  # type: ignore[no-untyped-def]
         curve = self.path.at(1.0 - u)
-        return replace(curve, first=-curve.first)
+        return replace(curve, derivative=-curve.derivative)
 
 
 @pytest.mark.nightly

@@ -123,11 +123,13 @@ def test_a_laws_derivatives_are_those_of_its_progress() -> None:
     x = np.linspace(0.013, 0.987, 41)
     h = 1e-6
     low, here, high = (best.law.at(x + k * h) for k in (-1, 0, 1))
-    assert (high.s - low.s) / (2 * h) == pytest.approx(here.first, abs=1e-6)
-    assert (high.first - low.first) / (2 * h) == pytest.approx(here.second, rel=1e-3, abs=1e-4)
+    assert (high.s - low.s) / (2 * h) == pytest.approx(here.derivative, abs=1e-6)
+    assert (high.derivative - low.derivative) / (2 * h) == pytest.approx(
+        here.second_derivative, rel=1e-3, abs=1e-4
+    )
     ends = best.law.at(np.array([0.0, 1.0]))
     assert ends.s == pytest.approx([0.0, 1.0], abs=1e-12)
-    assert ends.first == pytest.approx([0.0, 0.0], abs=1e-9)
+    assert ends.derivative == pytest.approx([0.0, 0.0], abs=1e-9)
 
 
 def test_every_payload_from_none_to_the_heaviest_keeps_the_limits() -> None:

@@ -77,16 +77,16 @@ def test_derivatives_of_paths_are_those_of_their_points(name, seed):
     u = np.random.default_rng(seed).uniform(2 * STEP, 1 - 2 * STEP, 20)
     here, ahead, behind = (path.at(u + step) for step in (0.0, STEP, -STEP))
     assert here.position.shape == (20, path.size)
-    scale = 1 + np.abs(here.second).max()
+    scale = 1 + np.abs(here.second_derivative).max()
     assert (
-        np.abs((ahead.position - behind.position) / (2 * STEP) - here.first).max()
+        np.abs((ahead.position - behind.position) / (2 * STEP) - here.derivative).max()
         < DIFFERENCES * scale
     )
     # the third derivative of a chain jumps inside a piece's end, so its second may differ by that
     # times the step
     loose = 100 if name == "polyline" else 1
     assert (
-        np.abs((ahead.first - behind.first) / (2 * STEP) - here.second).max()
+        np.abs((ahead.derivative - behind.derivative) / (2 * STEP) - here.second_derivative).max()
         < loose * DIFFERENCES * scale
     )
 
@@ -96,8 +96,8 @@ def test_a_half_ellipse_by_hand():
     path = Ellipse([0.0, 1.0], [-2.0, 0.0], [0.0, 3.0], 0.0, np.pi)
     curve = path.at(np.array([0.0, 0.5, 1.0]))
     assert curve.position == pytest.approx(np.array([[-2.0, 1.0], [0.0, 4.0], [2.0, 1.0]]))
-    assert curve.first[1] == pytest.approx([2 * np.pi, 0.0])
-    assert curve.second[1] == pytest.approx([0.0, -3 * np.pi**2])
+    assert curve.derivative[1] == pytest.approx([2 * np.pi, 0.0])
+    assert curve.second_derivative[1] == pytest.approx([0.0, -3 * np.pi**2])
 
 
 @given(st.floats(-3, 3))
@@ -172,18 +172,18 @@ def test_a_blended_polyline_has_no_jump_up_to_the_curvature():
     total = sum(path.lengths)
     knots = np.cumsum(path.lengths)[:-1] / total
     before, after = path.at(knots - SIDE), path.at(knots + SIDE)
-    for kind in ("position", "first", "second"):
+    for kind in ("position", "derivative", "second_derivative"):
         assert getattr(before, kind) == pytest.approx(getattr(after, kind), abs=1e4 * SIDE)
-    assert np.abs(path.at(np.linspace(0, 1, 500)).second).max() > 1.0  # it does bend
+    assert np.abs(path.at(np.linspace(0, 1, 500)).second_derivative).max() > 1.0  # it does bend
     ends = path.at(np.array([0.0, 1.0]))
     assert ends.position == pytest.approx(CORNERS[[0, -1]])
 
 
 def test_a_blended_polyline_runs_by_its_arc_length_and_leaves_lines_at_the_blends():
     path = polyline(CORNERS, 0.4)
-    speed = np.linalg.norm(path.at(np.linspace(0, 1, 301)).first, axis=1)
+    speed = np.linalg.norm(path.at(np.linspace(0, 1, 301)).derivative, axis=1)
     assert speed == pytest.approx(np.full(301, sum(path.lengths)))
-    length = quad(lambda u: np.linalg.norm(path.at(np.array([u])).first), 0, 1)[0]
+    length = quad(lambda u: np.linalg.norm(path.at(np.array([u])).derivative), 0, 1)[0]
     chord = np.linalg.norm(
         np.diff(path.at(np.linspace(0, 1, 20001)).position, axis=0), axis=1
     ).sum()
@@ -206,8 +206,8 @@ def test_a_spline_goes_through_its_points_and_closes():
     path = SampledPath(points)
     assert path.at(path.spline.x).position == pytest.approx(points, abs=ROUNDING)
     ends = path.at(np.array([0.0, 1.0]))
-    assert ends.first[0] == pytest.approx(ends.first[1])
-    assert ends.second[0] == pytest.approx(ends.second[1])
+    assert ends.derivative[0] == pytest.approx(ends.derivative[1])
+    assert ends.second_derivative[0] == pytest.approx(ends.second_derivative[1])
 
 
 @given(st.integers(0, 2**31))
@@ -266,19 +266,21 @@ def test_what_makes_no_path_is_refused(make, wheres):
 def test_laws_go_from_rest_to_rest_with_their_derivatives(law):
     ends = law.at(np.array([0.0, 1.0]))
     assert ends.s == pytest.approx([0.0, 1.0])
-    assert ends.first == pytest.approx([0.0, 0.0], abs=ROUNDING * 100)
+    assert ends.derivative == pytest.approx([0.0, 0.0], abs=ROUNDING * 100)
     x = np.linspace(0.01, 0.99, 197)
     x = x[np.abs(x[:, None] - np.array([*law.breaks, -1.0])).min(axis=1) > 2 * STEP]
     here, ahead, behind = (law.at(x + step) for step in (0.0, STEP, -STEP))
-    assert (ahead.s - behind.s) / (2 * STEP) == pytest.approx(here.first, abs=1e-7)
-    assert (ahead.first - behind.first) / (2 * STEP) == pytest.approx(here.second, abs=1e-6)
+    assert (ahead.s - behind.s) / (2 * STEP) == pytest.approx(here.derivative, abs=1e-7)
+    assert (ahead.derivative - behind.derivative) / (2 * STEP) == pytest.approx(
+        here.second_derivative, abs=1e-6
+    )
     mirrored = law.at(1.0 - x)
     assert mirrored.s == pytest.approx(1.0 - here.s)
-    assert mirrored.first == pytest.approx(here.first)
+    assert mirrored.derivative == pytest.approx(here.derivative)
     for jump in law.breaks:
         sides = law.at(np.array([np.nextafter(jump, 0.0), jump]))
-        assert abs(np.diff(sides.second)[0]) > 1.0
-        assert np.diff(sides.first)[0] == pytest.approx(0.0, abs=ROUNDING)
+        assert abs(np.diff(sides.second_derivative)[0]) > 1.0
+        assert np.diff(sides.derivative)[0] == pytest.approx(0.0, abs=ROUNDING)
 
 
 @pytest.mark.parametrize(
@@ -295,5 +297,5 @@ def test_laws_go_from_rest_to_rest_with_their_derivatives(law):
 )
 def test_peaks_of_laws_are_those_of_the_books(law, speed, acceleration):
     result = law.at(np.linspace(0, 1, 100001))
-    assert result.first.max() == pytest.approx(speed, rel=1e-8)
-    assert np.abs(result.second).max() == pytest.approx(acceleration, rel=1e-8)
+    assert result.derivative.max() == pytest.approx(speed, rel=1e-8)
+    assert np.abs(result.second_derivative).max() == pytest.approx(acceleration, rel=1e-8)

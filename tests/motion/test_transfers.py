@@ -65,7 +65,7 @@ def test_a_free_path_past_two_boxes_beats_the_laws_along_paths_that_clear_them_t
     assert np.abs(shares(motion)).max() < 1.0 + KEPT
     way = motion.stroke.path.at(np.linspace(0.0, 1.0, 4001))
     assert way.position[[0, -1]] == pytest.approx(np.array([START, END]))
-    assert way.first[[0, -1]] == pytest.approx(0.0, abs=1e-12)
+    assert way.derivative[[0, -1]] == pytest.approx(0.0, abs=1e-12)
     up, middle, columns = np.array([0.0, 0.0, 0.025]), 0.5 * (START + END), motion.stroke.columns
     paths = (
         Ellipse(middle, START - middle, up, 0.0, np.pi),
@@ -220,8 +220,12 @@ def test_paths_that_turn_have_unit_quaternions_and_the_rates_of_their_expression
     u, h = np.linspace(0.1, 0.9, 7) + 0.003, 1e-5
     low, here, high = (path.at(u + k * h) for k in (-1, 0, 1))
     assert np.linalg.norm(here.position[:, 3:], axis=1) == pytest.approx(1.0, abs=1e-14)
-    assert (high.position - low.position) / (2 * h) == pytest.approx(here.first, abs=DIFFERENCES)
-    assert (high.first - low.first) / (2 * h) == pytest.approx(here.second, abs=1e-4)
+    assert (high.position - low.position) / (2 * h) == pytest.approx(
+        here.derivative, abs=DIFFERENCES
+    )
+    assert (high.derivative - low.derivative) / (2 * h) == pytest.approx(
+        here.second_derivative, abs=1e-4
+    )
     placed = stroke(model, path, ports.position.columns, ranges=False)
     moved = placed.under(u, np.ones((1, 1)), np.zeros((1, 1)))
     rates = [ca.SX.sym(name, free.freedoms) for name in "xva"]

@@ -12,24 +12,28 @@ from types import MappingProxyType
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from tauloop.common.options import Options, option
+from tauloop.common.names.deprecated import old_attribute
+from tauloop.common.options import NamedFields, Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LawSample(ReprMixin):
+class LawSample(NamedFields, ReprMixin):
     """Progress s along a path at normalized times x (N,). All values are dimensionless.
 
     Attributes:
         s: progress from 0 to 1 (N,).
-        first: first derivative ds/dx (N,).
-        second: second derivative d2s/dx2 (N,).
+        derivative: first derivative ds/dx (N,).
+        second_derivative: second derivative d2s/dx2 (N,).
     """
 
     s: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
+    derivative: np.ndarray
+    second_derivative: np.ndarray
+
+    first = old_attribute("first", "derivative")
+    second = old_attribute("second", "second_derivative")
 
 
 class Law(ABC):
@@ -53,7 +57,7 @@ class Uniform(Law):
 
     def at(self, x: np.ndarray) -> LawSample:
         """Return progress at normalized times x (N,)."""
-        return LawSample(s=x, first=np.ones_like(x), second=np.zeros_like(x))
+        return LawSample(s=x, derivative=np.ones_like(x), second_derivative=np.zeros_like(x))
 
 
 class Parabolic(Law):
@@ -72,8 +76,8 @@ class Parabolic(Law):
         rising, left = x < 0.5, 1.0 - x
         return LawSample(
             s=np.where(rising, 2 * x**2, 1 - 2 * left**2),
-            first=np.where(rising, 4 * x, 4 * left),
-            second=np.where(rising, 4.0, -4.0),
+            derivative=np.where(rising, 4 * x, 4 * left),
+            second_derivative=np.where(rising, 4.0, -4.0),
         )
 
 
@@ -83,7 +87,11 @@ class Cycloidal(Law):
     def at(self, x: np.ndarray) -> LawSample:
         """Return progress at normalized times x (N,)."""
         w = 2 * np.pi
-        return LawSample(s=x - np.sin(w * x) / w, first=1 - np.cos(w * x), second=w * np.sin(w * x))
+        return LawSample(
+            s=x - np.sin(w * x) / w,
+            derivative=1 - np.cos(w * x),
+            second_derivative=w * np.sin(w * x),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +103,7 @@ class PolynomialLaw(Law):
     def at(self, x: np.ndarray) -> LawSample:
         """Return progress at normalized times x (N,)."""
         s = Polynomial(self.coefficients)
-        return LawSample(s=s(x), first=s.deriv()(x), second=s.deriv(2)(x))
+        return LawSample(s=s(x), derivative=s.deriv()(x), second_derivative=s.deriv(2)(x))
 
 
 #: s = 10 x^3 - 15 x^4 + 6 x^5: accelerations are continuous; peak speed 15/8, peak acceleration
@@ -133,8 +141,8 @@ class Trapezoidal(Options, Law):
                 [0.5 * acceleration * x**2, 1 - 0.5 * acceleration * left**2],
                 speed * (x - 0.5 * self.ramp),
             ),
-            first=np.select(where, [acceleration * x, acceleration * left], speed),
-            second=np.select(where, [acceleration, -acceleration], 0.0),
+            derivative=np.select(where, [acceleration * x, acceleration * left], speed),
+            second_derivative=np.select(where, [acceleration, -acceleration], 0.0),
         )
 
 

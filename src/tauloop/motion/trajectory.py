@@ -101,8 +101,8 @@ class Trajectory(Tabular):
         there = self.law.at(np.clip(np.where(back, 2.0 - x, x), 0.0, 1.0))
         progress = LawSample(
             s=there.s,
-            first=np.where(moving, np.where(back, -there.first, there.first), 0.0),
-            second=np.where(moving, there.second, 0.0),
+            derivative=np.where(moving, np.where(back, -there.derivative, there.derivative), 0.0),
+            second_derivative=np.where(moving, there.second_derivative, 0.0),
         )
         return self.stroke.motion(progress, 1.0 / self.duration, time)
 

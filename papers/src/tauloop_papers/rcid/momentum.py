@@ -191,7 +191,11 @@ class Controller(ForceLaw):
 def reference(time: float, task: Task, settings: ImpedanceSettings) -> np.ndarray:
     """Return position, velocity and acceleration of a task's reference from home (3, 3)."""
     at = POLYNOMIAL_345.at(np.array([min(time / settings.duration, 1.0)]))
-    parts = (at.s[0], at.first[0] / settings.duration, at.second[0] / settings.duration**2)
+    parts = (
+        at.s[0],
+        at.derivative[0] / settings.duration,
+        at.second_derivative[0] / settings.duration**2,
+    )
     return np.outer(parts, task.way)
 
 

@@ -193,6 +193,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     },
     "ConvertOptions": {"to": "format"},
     "CycleOptions": {"time": "duration"},
+    "Curve": {"first": "derivative", "second": "second_derivative"},
     "DescribeOptions": {"parameters": "table"},
     "DriveLineFitOptions": {
         "motors": "motor_setup",
@@ -233,6 +234,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "rtol": "tolerance",
         "step": "fixed_step",
     },
+    "LawSample": {"first": "derivative", "second": "second_derivative"},
     "LimitOptions": {"frequency": "rate"},
     "LinuxcncOptions": {"acceleration": "max_acceleration", "period": "servo_period"},
     "Motion.derivatives": {"last": "acceleration_or_force"},

@@ -54,10 +54,10 @@ class WayPath(Path):
             if path is not None:
                 curve = path.at(u)
                 for whole, own in zip(
-                    parts, (curve.position, curve.first, curve.second), strict=True
+                    parts, (curve.position, curve.derivative, curve.second_derivative), strict=True
                 ):
                     whole[:, columns] = own
-        return Curve(position=parts[0], first=parts[1], second=parts[2])
+        return Curve(position=parts[0], derivative=parts[1], second_derivative=parts[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,17 +82,19 @@ class LegPath(Path):
         """Return the points at normalized times u (N,)."""
         go, T, x = self.law.at(u), self.duration, u[:, None]
         curve, blend = self.way.at(go.s), POLYNOMIAL_345.at(u)
-        S, dS, ddS = (values[:, None] for values in (blend.s, blend.first, blend.second))
-        first, second = go.first[:, None], go.second[:, None]
+        S, dS, ddS = (
+            values[:, None] for values in (blend.s, blend.derivative, blend.second_derivative)
+        )
+        first, second = go.derivative[:, None], go.second_derivative[:, None]
         a, b = T * self.leaves, T * self.arrives
-        path_acceleration = curve.second * first**2 + curve.first * second
+        path_acceleration = curve.second_derivative * first**2 + curve.derivative * second
         blend_acceleration = (2 * dS - (1 - x) * ddS) * b
         leaving_velocity = (1 - S - x * dS) * a
         arriving_velocity = (S - (1 - x) * dS) * b
         return Curve(
             position=curve.position + (1 - S) * x * a - S * (1 - x) * b,
-            first=curve.first * first + leaving_velocity + arriving_velocity,
-            second=path_acceleration - (2 * dS + x * ddS) * a + blend_acceleration,
+            derivative=curve.derivative * first + leaving_velocity + arriving_velocity,
+            second_derivative=path_acceleration - (2 * dS + x * ddS) * a + blend_acceleration,
         )
 
 
@@ -116,8 +118,8 @@ class RunIn(Path):
         left = 0.5 - (2.5 * u**4 - 3.0 * u**5 + u**6)
         return Curve(
             position=self.end - left[:, None] * run,
-            first=blend.s[:, None] * run,
-            second=blend.first[:, None] * run,
+            derivative=blend.s[:, None] * run,
+            second_derivative=blend.derivative[:, None] * run,
         )
 
 

@@ -70,9 +70,11 @@ class Faded:
         changing = ((x > 0.0) & (x < 1.0))[:, None]
         w = rise.s[:, None]
         w1 = np.where(
-            changing, np.where(falling, -1.0, 1.0)[:, None] * rise.first[:, None] / self.fade, 0.0
+            changing,
+            np.where(falling, -1.0, 1.0)[:, None] * rise.derivative[:, None] / self.fade,
+            0.0,
         )
-        w2 = np.where(changing, rise.second[:, None] / self.fade**2, 0.0)
+        w2 = np.where(changing, rise.second_derivative[:, None] / self.fade**2, 0.0)
         inner = self.motion.sample(time)
         moved = inner.position - self.center
         return SampledMotion(
@@ -113,6 +115,6 @@ class FadedPath(Path):
         motion = self.motion.sample(u * duration)
         return Curve(
             position=motion.position,
-            first=duration * motion.velocity,
-            second=duration**2 * motion.acceleration,
+            derivative=duration * motion.velocity,
+            second_derivative=duration**2 * motion.acceleration,
         )

@@ -99,7 +99,7 @@ def changes_taken(
     """
     x = np.linspace(0.0, 1.0, points)
     progress = law.at(x)
-    v, a = progress.first[:, None] * rate, progress.second[:, None] * rate**2
+    v, a = progress.derivative[:, None] * rate, progress.second_derivative[:, None] * rate**2
     changes = _changes(rows, progress.s, unit)
 
     def steps(y: PathForces) -> np.ndarray:
@@ -271,6 +271,6 @@ def _slow(rows: PathRows, unit: float, grid: np.ndarray) -> np.ndarray:
     rate = law_rate(rows, law, unit)
     duration = START_SLOWDOWN / rate + rows.limits.reversal
     progress = law.at(time)
-    v = np.interp(grid, progress.s, progress.first) / duration / unit
-    a = np.interp(grid, progress.s, progress.second) / (duration * unit) ** 2
+    v = np.interp(grid, progress.s, progress.derivative) / duration / unit
+    a = np.interp(grid, progress.s, progress.second_derivative) / (duration * unit) ** 2
     return np.concatenate([v, a])

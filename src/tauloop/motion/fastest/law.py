@@ -85,6 +85,6 @@ class ProfileLaw(ReprMixin, Law):
         last = np.append(np.nextafter(profile.grid[1:-1], 0.0), 1.0)
         return LawSample(
             s=np.clip(profile.grid[k] + w, profile.grid[k], last[k]),
-            first=speed * total,
-            second=pull * total**2,
+            derivative=speed * total,
+            second_derivative=pull * total**2,
         )

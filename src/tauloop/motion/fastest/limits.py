@@ -437,7 +437,7 @@ class PathRows:
         names: list[str] = []
         columns: list[np.ndarray] = []
         u, n, count = progress.s, len(self.names), self.count
-        speed, pull = np.abs(progress.first) * rate, progress.second * rate**2
+        speed, pull = np.abs(progress.derivative) * rate, progress.second_derivative * rate**2
         for word, (values,) in self.forces(u, speed[None], pull[None]):
             rates = np.abs(values[:, count:])
             for i, name, sign, size in self._bounds(

@@ -113,7 +113,7 @@ class Chart(ReprMixin):
             bent = (dp * dN + p * ddN).sum(axis=1, keepdims=True)
             position[:, columns], ahead[:, columns] = p, dp
             bend[:, columns] = (ddN - bent * p - 2.0 * rate * dp) / length
-        return Curve(position=position, first=ahead, second=bend)
+        return Curve(position=position, derivative=ahead, second_derivative=bend)
 
     def expressions(self, free: ca.SX, first: ca.SX, second: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
         """Return positions (size,), velocities and accelerations as expressions.

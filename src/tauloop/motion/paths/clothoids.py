@@ -91,8 +91,8 @@ class Clothoid(Path):
         inward = self.normal * np.cos(theta) - self.direction * np.sin(theta)
         return Curve(
             position=self.start + x[:, None] * self.direction + y[:, None] * self.normal,
-            first=self.length * tangent,
-            second=self.length**2 * bend * inward,
+            derivative=self.length * tangent,
+            second_derivative=self.length**2 * bend * inward,
         )
 
     def end(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -194,9 +194,9 @@ class Chain(Path):
             here = piece == k
             curve = self.pieces[k].at(np.clip((u[here] - knots[k]) / shares[k], 0.0, 1.0))
             position[here] = curve.position
-            first[here] = curve.first / shares[k]
-            second[here] = curve.second / shares[k] ** 2
-        return Curve(position=position, first=first, second=second)
+            first[here] = curve.derivative / shares[k]
+            second[here] = curve.second_derivative / shares[k] ** 2
+        return Curve(position=position, derivative=first, second_derivative=second)
 
 
 def polyline(

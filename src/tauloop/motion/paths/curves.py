@@ -15,6 +15,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.names.deprecated import old_attribute, renew_overrides
+from tauloop.common.options import NamedFields
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.compiler.limits import UNIT_NORM
@@ -31,18 +32,21 @@ SAME_POINT = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve(ReprMixin):
+class Curve(NamedFields, ReprMixin):
     """Points of a path at parameters u (N,).
 
     Attributes:
         position: positions (N, n), in the units of the coordinates.
-        first: first derivatives d/du (N, n).
-        second: second derivatives d2/du2 (N, n).
+        derivative: first derivatives d/du (N, n).
+        second_derivative: second derivatives d2/du2 (N, n).
     """
 
     position: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
+    derivative: np.ndarray
+    second_derivative: np.ndarray
+
+    first = old_attribute("first", "derivative")
+    second = old_attribute("second", "second_derivative")
 
 
 class Path(ReprMixin, ABC):
@@ -122,7 +126,11 @@ class Line(Path):
         """Return the points at parameters u (N,)."""
         chord = self.end - self.start
         zero = np.zeros((len(u), len(chord)))
-        return Curve(position=self.start + u[:, None] * chord, first=zero + chord, second=zero)
+        return Curve(
+            position=self.start + u[:, None] * chord,
+            derivative=zero + chord,
+            second_derivative=zero,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +180,9 @@ class Ellipse(Path):
         radius = self.first * np.cos(angle) + self.second * np.sin(angle)
         tangent = self.second * np.cos(angle) - self.first * np.sin(angle)
         return Curve(
-            position=self.center + radius, first=span * tangent, second=-(span**2) * radius
+            position=self.center + radius,
+            derivative=span * tangent,
+            second_derivative=-(span**2) * radius,
         )
 
 
@@ -257,7 +267,11 @@ class SampledPath(Path):
 
     def at(self, u: np.ndarray) -> Curve:
         """Return the points at parameters u (N,)."""
-        return Curve(position=self.spline(u), first=self.spline(u, 1), second=self.spline(u, 2))
+        return Curve(
+            position=self.spline(u),
+            derivative=self.spline(u, 1),
+            second_derivative=self.spline(u, 2),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +319,9 @@ class AxisTurn(Path):
         turned = quaternion_product(np.concatenate([[0.0], axis]), self.start)
         position = self.start * np.cos(half) + turned * np.sin(half)
         first = 0.5 * angle * (turned * np.cos(half) - self.start * np.sin(half))
-        return Curve(position=position, first=first, second=-((0.5 * angle) ** 2) * position)
+        return Curve(
+            position=position, derivative=first, second_derivative=-((0.5 * angle) ** 2) * position
+        )
 
 
 def turn_between(start: Sequence[float], end: Sequence[float]) -> AxisTurn:
@@ -359,6 +375,6 @@ class CombinedPath(Path):
         curves = [part.at(u) for part in self.parts]
         return Curve(
             position=np.concatenate([curve.position for curve in curves], axis=1),
-            first=np.concatenate([curve.first for curve in curves], axis=1),
-            second=np.concatenate([curve.second for curve in curves], axis=1),
+            derivative=np.concatenate([curve.derivative for curve in curves], axis=1),
+            second_derivative=np.concatenate([curve.second_derivative for curve in curves], axis=1),
         )

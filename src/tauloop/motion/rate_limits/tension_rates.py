@@ -84,7 +84,9 @@ def loose(stroke: Stroke, progress: LawSample, rate: float, force: float) -> lis
     """Return the problems of a stroke that no tensions allow at a rate (1/s) at its worst point."""
     worst = int(np.argmax(margins(stroke, progress, rate, force).share))
     sample = LawSample(
-        s=progress.s[[worst]], first=progress.first[[worst]], second=progress.second[[worst]]
+        s=progress.s[[worst]],
+        derivative=progress.derivative[[worst]],
+        second_derivative=progress.second_derivative[[worst]],
     )
     problems = _terms(stroke, sample, rate, force).problems(np.zeros(1, dtype=int), 1, "motion")
     place = stroke.place(float(progress.s[worst]))

@@ -161,9 +161,12 @@ class Stroke(ReprMixin):
         """
         curve = self.path.at(progress.s)
         first, second = (np.zeros((len(time), len(self.base))) for _ in range(2))
-        speed, pull = progress.first[:, None] * rate, progress.second[:, None] * rate**2
-        first[:, self._moved] = curve.first * speed
-        second[:, self._moved] = curve.second * speed**2 + curve.first * pull
+        speed, pull = (
+            progress.derivative[:, None] * rate,
+            progress.second_derivative[:, None] * rate**2,
+        )
+        first[:, self._moved] = curve.derivative * speed
+        second[:, self._moved] = curve.second_derivative * speed**2 + curve.derivative * pull
         position = self.position(progress.s)
         velocity, acceleration = entry_rates(
             self.model, self.functions, position, first, second, self.start(progress.s)
@@ -187,9 +190,9 @@ class Stroke(ReprMixin):
         position = np.tile(self.base, (n, 1))
         position[:, self._moved] = curve.position
         first, second = (np.zeros((k * n, len(self.base))) for _ in range(2))
-        tangent = np.tile(curve.first, (k, 1))
+        tangent = np.tile(curve.derivative, (k, 1))
         first[:, self._moved] = tangent * v
-        second[:, self._moved] = np.tile(curve.second, (k, 1)) * v**2 + tangent * a
+        second[:, self._moved] = np.tile(curve.second_derivative, (k, 1)) * v**2 + tangent * a
         position, start = np.tile(position, (k, 1)), np.tile(self.start(u), (k, 1))
         velocity, acceleration = entry_rates(
             self.model, self.functions, position, first, second, start

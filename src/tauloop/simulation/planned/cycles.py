@@ -466,9 +466,9 @@ def seam_jump(planned: PlannedCycle) -> float:
     boundaries, largest = [], 0.0
     for path, duration, _ in planned.parts():
         curve = path.at(np.linspace(0.0, 1.0, LIMIT_SAMPLES))
-        velocity, acceleration = curve.first / duration, curve.second / duration**2
+        velocity, acceleration = curve.derivative / duration, curve.second_derivative / duration**2
         boundaries.append((velocity[[0, -1]], acceleration[[0, -1]]))
-        largest = max(largest, float(np.abs(curve.second).max()) / duration**2)
+        largest = max(largest, float(np.abs(curve.second_derivative).max()) / duration**2)
     jump = 0.0
     for k, (velocity, acceleration) in enumerate(boundaries):
         last_velocity, last_acceleration = boundaries[k - 1]
