@@ -134,15 +134,15 @@ def test_passive_freedoms_and_redundant_actuators_are_named(tmp_path):
     assert (
         "no actuator moves 1 of the 3 degrees of freedom" in problems("dynamics", path)[0]["what"]
     )
-    answer = run_json("dynamics", path, "--entry", "actuators", "--acceleration", "one=2")
+    answer = run_json("dynamics", path, "--coordinates", "actuators", "--acceleration", "one=2")
     assert (answer["passive"], answer["shared"]) == (["leg3.shoulder"], False)
     assert (np.shape(answer["force"]), np.shape(answer["passive_acceleration"])) == ((1, 2), (1, 1))
     out = tmp_path / "forces.csv"
     printed = run(
-        "dynamics", path, "--entry", "actuators", "--acceleration", "one=2", "--out", out
+        "dynamics", path, "--coordinates", "actuators", "--acceleration", "one=2", "--out", out
     ).stdout
     assert "Passive accelerations" in printed
-    again = run_json("dynamics", path, "--entry", "actuators", "--motion", out)
+    again = run_json("dynamics", path, "--coordinates", "actuators", "--motion", out)
     assert np.allclose(again["force"], answer["force"], rtol=1e-9)
     path.write_text(
         shipped_text("four_bar", ("  motor: {on", "  second: {on: rocker_pin}\n  motor: {on")),
@@ -252,7 +252,7 @@ def test_a_table_goes_in_and_out_and_in_again_by_the_other_entry(tmp_path):
     assert samples(log, "force") == pytest.approx(force, rel=SAME)
     assert set(units(log, "force").values()) == {"N m"}
     by_actuators = tl.inverse_dynamics(
-        model, tl.DynamicsOptions(motion=out, entry=ACTUATORS)
+        model, tl.DynamicsOptions(motion=out, coordinates=ACTUATORS)
     ).forces
     assert by_actuators.force == pytest.approx(force, rel=SAME, abs=SAME * np.abs(force).max())
     assert by_actuators.state.q == pytest.approx(by_platform.forces.state.q, abs=SAME)
@@ -271,7 +271,7 @@ def test_a_free_platform_keeps_its_quaternion_in_a_table(tmp_path):
     first = tl.inverse_dynamics(model, tilted)
     out = write_log(tmp_path / "pose.csv", first.log())
     for entry in Entry:
-        again = tl.inverse_dynamics(model, tl.DynamicsOptions(motion=out, entry=entry))
+        again = tl.inverse_dynamics(model, tl.DynamicsOptions(motion=out, coordinates=entry))
         # nine digits of the quaternion
         assert again.forces.force == pytest.approx(first.forces.force, rel=1e-7)
 

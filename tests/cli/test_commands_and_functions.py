@@ -243,14 +243,14 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             ),
         )
     ),
-    "model cost CASE --entry actuators": lambda _: tl.count_operations(
-        tl.load(CASE), tl.CountOptions(entry=ACTUATORS)
+    "model cost CASE --coordinates actuators": lambda _: tl.count_operations(
+        tl.load(CASE), tl.CountOptions(coordinates=ACTUATORS)
     ),
-    "model equations five_bar --entry actuators --parts loops,solved --keep tip_mass --names platform.x=X": lambda _: (
+    "model equations five_bar --coordinates actuators --parts loops,solved --keep tip_mass --names platform.x=X": lambda _: (
         tl.write_equations(
             tl.load("five_bar"),
             tl.EquationOptions(
-                entry=ACTUATORS,
+                coordinates=ACTUATORS,
                 parts=("loops", "solved"),
                 keep=("tip_mass",),
                 names={"platform.x": "X"},
@@ -260,10 +260,10 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "model reduce delta --states 5 --seed 3 --massless-rods leg1.forearm": lambda _: tl.reduce(
         tl.load("delta"), tl.ReductionOptions(states=5, seed=3, massless_rods=("leg1.forearm",))
     ),
-    "export c delta --out FOLDER --functions kinematics,inverse_dynamics --entry actuators": lambda folder: (
+    "export c delta --out FOLDER --functions kinematics,inverse_dynamics --coordinates actuators": lambda folder: (
         tl.export_c(
             tl.load("delta"),
-            tl.ExportOptions(functions=("kinematics", "inverse_dynamics"), entry=ACTUATORS),
+            tl.ExportOptions(functions=("kinematics", "inverse_dynamics"), coordinates=ACTUATORS),
             folder=folder,
         )
     ),

@@ -64,7 +64,7 @@ MEANINGS = {
     "--duration": ("Duration of", "TIME"),
     "--encoder-noise": ("Standard deviation of the", "str"),
     "--end": ("Position at the end, such as 'x=0.1' (SI, or with units);", "VALUES"),
-    "--entry": ("Coordinates in which the", "Entry"),
+    "--coordinates": ("Coordinates in which the", "Entry"),
     "--folder": ("Folder of the", "Path"),
     "--generations": ("Number of generations of the", "int"),
     "--hold": ("Channels or axes that stand still, such as", "NAME=VALUE"),
@@ -424,7 +424,7 @@ def test_an_old_option_is_replaced_by_one_that_the_command_has(key: str) -> None
         ("dynamics delta --position z=-0.5", "dynamics delta --pose z=-0.5"),
         (
             "dynamics delta --entry actuators --position leg1.motor=0.1",
-            "dynamics delta --entry actuators --actuators leg1.motor=0.1",
+            "dynamics delta --coordinates actuators --actuators leg1.motor=0.1",
         ),
         ("modes five_bar --working --position x=0", "modes five_bar --working --pose x=0"),
         ("convert delta --out a.xml --figure b.png", "convert delta --out b.png a.xml"),

@@ -74,7 +74,7 @@ def test_show_prints_blocks_only_when_asked() -> None:
 
 
 def test_an_unknown_entry_is_refused() -> None:
-    result = CliRunner().invoke(app, ["model", "cost", "delta", "--entry", "tool"])
+    result = CliRunner().invoke(app, ["model", "cost", "delta", "--coordinates", "tool"])
     assert result.exit_code == 2
     assert "'tool' is not one of 'platform', 'actuators'" in result.stderr
 
@@ -160,9 +160,11 @@ def test_workspace_writes_map_and_figure(tmp_path: Path) -> None:
 
 
 def test_export_writes_what_the_function_does(tmp_path: Path) -> None:
-    words = ("--functions", "kinematics, regressor", "--entry", "actuators", "--name", "d")
+    words = ("--functions", "kinematics, regressor", "--coordinates", "actuators", "--name", "d")
     assert "d_regressor" in run("export", "c", "five_bar", *words, "--out", tmp_path).stdout
-    options = tl.ExportOptions(functions=("kinematics", "regressor"), entry=ACTUATORS, name="d")
+    options = tl.ExportOptions(
+        functions=("kinematics", "regressor"), coordinates=ACTUATORS, name="d"
+    )
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict(
         tl.export_c(tl.load("five_bar"), options).files
     )
@@ -231,7 +233,7 @@ def test_commands_on_machines_that_start_singular_end_without_warning_or_traceba
     options = {
         "simulate": ["--duration", "0.02"],
         "verify": ["--states", "20"],
-        "dynamics": ["--entry", "actuators"],
+        "dynamics": ["--coordinates", "actuators"],
     }
     result = CliRunner().invoke(app, [command, str(CASES / name), *options.get(command, [])])
     assert result.exit_code in (0, 1), result.output

@@ -215,8 +215,10 @@ def test_a_gripper_whose_motor_leaves_freedoms_names_them_and_the_remedy_works()
     text = text_of("dynamics", GRIPPER.path, code=2)
     assert "no actuator moves 2 of the 3 degrees of freedom" in text
     assert "right_fingertip_joint, left_fingertip_joint" in text
-    assert "--entry actuators" in text
-    assert "Passive accelerations" in text_of("dynamics", GRIPPER.path, "--entry", "actuators")
+    assert "--coordinates actuators" in text
+    assert "Passive accelerations" in text_of(
+        "dynamics", GRIPPER.path, "--coordinates", "actuators"
+    )
 
 
 @pytest.mark.nightly

@@ -226,7 +226,7 @@ def test_flags_and_objects_without_a_command() -> None:
         (lambda: tl.TransferOptions(end={"x": 0.1}, payload=b"1"), ["payload"]),  # type: ignore[arg-type]
         (lambda: tl.PathOptions(stroke="1", payload=b"1"), ["payload", "stroke"]),  # type: ignore[arg-type]
         (lambda: tl.CheckOptions(driven="yes"), ["driven"]),  # type: ignore[arg-type]
-        (lambda: tl.CountOptions(entry=3), ["entry"]),  # type: ignore[arg-type]
+        (lambda: tl.CountOptions(coordinates=3), ["coordinates"]),  # type: ignore[arg-type]
         (lambda: tl.ControllerOptions(limit=(1.0, None)), ["limit[1]"]),  # type: ignore[arg-type]
         (lambda: tl.DriveOptions(values={"kp": None}), ["values.kp"]),  # type: ignore[dict-item]
         (lambda: tl.WorkspaceOptions(ranges={"x": (0.0, None)}), ["ranges.x[1]"]),  # type: ignore[dict-item]
@@ -257,7 +257,7 @@ def test_values_of_another_type_are_refused_by_name_all_at_once(
         (tl.ControllerOptions(limit="2 kN, 3"), {"limit": (2000.0, 3.0)}),
         (tl.ControllerOptions(limit=["2 kN", 3.0]), {"limit": (2000.0, 3.0)}),
         (tl.ControllerOptions(rate="4 kHz"), {"rate": 4000.0}),
-        (tl.CountOptions(entry="Actuators"), {"entry": ACTUATORS}),
+        (tl.CountOptions(coordinates="Actuators"), {"coordinates": ACTUATORS}),
         (
             tl.CalibrationOptions(parameters="leg*.length,arm"),
             {"parameters": ("leg*.length", "arm")},
@@ -279,7 +279,7 @@ def test_text_stands_for_numbers_with_units_names_and_several(
         (lambda: tl.SimulationOptions(duration="soon"), "duration: 'soon' is not a number"),
         (lambda: tl.SimulationOptions(duration="-3 ms"), "duration: is -0.003"),
         (lambda: tl.SimulationOptions(route="direct"), "route: 'direct' is unknown"),
-        (lambda: tl.CountOptions(entry="legs"), "entry: 'legs' is unknown"),
+        (lambda: tl.CountOptions(coordinates="legs"), "coordinates: 'legs' is unknown"),
         (lambda: tl.ControllerOptions(limit=("1 N", "2 s")), "limit[1]: '2 s' is a time"),
     ],
 )

@@ -162,7 +162,7 @@ def test_units_of_what_is_measured_and_tuned_are_single_and_si(name: str, crane:
             code=None,
         )
         run(
-            *"dynamics crane.yaml --motion motion.csv --entry actuators --out log.csv".split(),
+            *"dynamics crane.yaml --motion motion.csv --coordinates actuators --out log.csv".split(),
             code=None,
         )
     elif name == "calibrate":

@@ -110,7 +110,7 @@ def sanitized(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("name", EXPORTED)
 def test_an_exported_program_runs_clean(name, entry, tmp_path):
     library("libasan.so")
-    export_c(model(name), ExportOptions(functions=ALL, entry=Entry(entry)), folder=tmp_path)
+    export_c(model(name), ExportOptions(functions=ALL, coordinates=Entry(entry)), folder=tmp_path)
     command = [GCC, "-std=c99", "-O0", *FLAGS, f"{name}.c", f"{name}_check.c", "-o", "check", "-lm"]
     subprocess.run(command, cwd=tmp_path, check=True)
     done = subprocess.run(["./check"], capture_output=True, text=True, check=False, cwd=tmp_path)

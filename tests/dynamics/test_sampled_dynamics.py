@@ -33,7 +33,7 @@ def swinging(folder: Path, t: np.ndarray) -> tuple[tl.MotionForces, np.ndarray]:
     (name,) = tl.Model(tl.load(machine)).actuators.ports.position.columns
     head = f"time [s],position.{name} [rad],velocity.{name} [rad/s]"
     np.savetxt(table, np.column_stack([t, q, v]), delimiter=",", header=head, comments="")
-    options = tl.DynamicsOptions(motion=table, entry=ACTUATORS, from_momenta=True)
+    options = tl.DynamicsOptions(motion=table, coordinates=ACTUATORS, from_momenta=True)
     return tl.inverse_dynamics(tl.load(machine), options), M * C**2 * a - M * G * C * np.cos(q)
 
 
@@ -95,7 +95,7 @@ def test_what_it_writes_is_its_own_input_at_the_other_entry(delta, stroke, tmp_p
     out = write_log(tmp_path / "log.csv", first.log())
     force = samples(read_log(out), "force")
     assert np.abs(force - exact).max() < 0.02 * np.abs(exact).max()
-    options = tl.DynamicsOptions(motion=out, from_momenta=True, entry=ACTUATORS)
+    options = tl.DynamicsOptions(motion=out, from_momenta=True, coordinates=ACTUATORS)
     assert tl.inverse_dynamics(delta, options).forces.force == pytest.approx(
         force, rel=1e-9, abs=1e-9
     )
@@ -127,7 +127,7 @@ def test_what_has_no_momenta_is_refused(options, says):
 
 def test_passive_freedoms_need_accelerations():
     arm = tl.load("pendulum_arm")
-    options = tl.DynamicsOptions(motion=Path("none.csv"), entry=ACTUATORS, from_momenta=True)
+    options = tl.DynamicsOptions(motion=Path("none.csv"), coordinates=ACTUATORS, from_momenta=True)
     with pytest.raises(tl.InputError, match="the motion of passive degrees of freedom"):
         tl.inverse_dynamics(replace(arm, actuators=arm.actuators[:2]), options)
 
@@ -136,7 +136,7 @@ def test_passive_freedoms_need_accelerations():
 def test_forces_of_a_table_need_no_singular_values(delta, stroke, tmp_path, monkeypatch, entry):
     """Condition numbers and distances from singularities are computed when they are read: half of the time and more."""
     log = tl.inverse_dynamics(delta, tl.DynamicsOptions(motion=stroke)).log()
-    options = tl.DynamicsOptions(motion=write_log(tmp_path / "log.csv", log), entry=entry)
+    options = tl.DynamicsOptions(motion=write_log(tmp_path / "log.csv", log), coordinates=entry)
     tl.inverse_dynamics(delta, options)  # builds the programs, which decomposes matrices
 
     def refuse(*arguments: object, **options: object) -> None:

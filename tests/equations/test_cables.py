@@ -192,7 +192,7 @@ def test_exported_c_agrees_with_the_interpreter(entry: str, tmp_path: Path) -> N
     compiler = find_compiler()
     if compiler is None:
         pytest.skip("there is no C compiler")
-    made = export_c(model(CONSTRAINED), ExportOptions(entry=Entry(entry)), folder=tmp_path)
+    made = export_c(model(CONSTRAINED), ExportOptions(coordinates=Entry(entry)), folder=tmp_path)
     assert "in preload[7]" in made.files["plate.h"]
     flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     subprocess.run(

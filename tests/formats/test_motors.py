@@ -226,7 +226,7 @@ def test_motors_of_a_loop_that_nothing_states_are_reported_and_forces_refused(
     assert model.forward_kinematics(model.actuators.ports.position and [0.1]).q.shape
     calls = [
         lambda: tl.inverse_dynamics(model),
-        lambda: tl.inverse_dynamics(model, tl.DynamicsOptions(entry=ACTUATORS)),
+        lambda: tl.inverse_dynamics(model, tl.DynamicsOptions(coordinates=ACTUATORS)),
         lambda: model.platform.forward_dynamics([0.0], [0.0], []),
     ]
     for call in calls:
@@ -296,7 +296,7 @@ def test_two_motors_share_two_joints(tmp_path: Path, dialect: str, kind: str) ->
     assert_allclose(model.actuator_position(q), encoders, rtol=1e-12)
     encoder_positions = dict(zip(("left", "right", "rocker_pin"), (*encoders, rocker), strict=True))
     hybrid = tl.inverse_dynamics(
-        model, tl.DynamicsOptions(entry=ACTUATORS, pose=encoder_positions)
+        model, tl.DynamicsOptions(coordinates=ACTUATORS, pose=encoder_positions)
     ).hybrid
     assert hybrid is not None
     assert hybrid.passive_names == ("rocker_pin",)

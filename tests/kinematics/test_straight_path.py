@@ -99,7 +99,9 @@ def test_rows_of_a_table_beyond_a_fold_are_doubtful(
     for position, status in ((REGULAR[1], Status.OK), (BEYOND, Status.DOUBTFUL)):
         rows = np.column_stack([np.linspace(0.0, 0.1, 5), np.full(5, position), np.zeros((5, 2))])
         np.savetxt(table, rows, delimiter=",", header=",".join(["time [s]", *columns]), comments="")
-        result = tl.inverse_dynamics(fold, tl.DynamicsOptions(motion=table, entry=ENTRIES[entry]))
+        result = tl.inverse_dynamics(
+            fold, tl.DynamicsOptions(motion=table, coordinates=ENTRIES[entry])
+        )
         assert result.status is status
         assert any("stay open" in item.name for item in result.diagnostics) == (
             status is Status.DOUBTFUL

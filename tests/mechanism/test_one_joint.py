@@ -126,7 +126,9 @@ def test_every_workflow_takes_it(tmp_path):
     assert tl.describe(model, tl.DescribeOptions(blocks=True, table=True)).as_dict()[
         "linear_blocks"
     ]
-    pushed = tl.inverse_dynamics(model, tl.DynamicsOptions(entry=ACTUATORS, acceleration={"a": 2}))
+    pushed = tl.inverse_dynamics(
+        model, tl.DynamicsOptions(coordinates=ACTUATORS, acceleration={"a": 2})
+    )
     assert pushed.forces.force[0, 0] == pytest.approx(2 * M * C**2, abs=ROUNDING)
     assert tl.count_operations(model.mechanism).costs
     assert tl.reduce(model.mechanism).status is Status.OK

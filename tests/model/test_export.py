@@ -51,7 +51,7 @@ def exported(
     entry: Entry = PLATFORM,
     name: str | None = None,
 ) -> Export:
-    options = tl.ExportOptions(functions=tuple(functions), entry=entry, name=name)
+    options = tl.ExportOptions(functions=tuple(functions), coordinates=entry, name=name)
     return tl.export_c(
         model(machine) if isinstance(machine, str) else machine, options, folder=folder
     )
@@ -462,7 +462,7 @@ def test_everything_wrong_with_a_request_is_said_at_once():
     with pytest.raises(InputError) as error:
         exported("five_bar", ["dynamics", "kinematics", "speed"], entry=PLATFORM)
     assert len(error.value.problems) == 2
-    with pytest.raises(InputError, match=r"entry: 'tool' is unknown\n.*platform, actuators"):
+    with pytest.raises(InputError, match=r"coordinates: 'tool' is unknown\n.*platform, actuators"):
         exported("five_bar", ["kinematics"], entry="tool")
     with pytest.raises(InputError, match="none is named"):
         exported("five_bar", [])

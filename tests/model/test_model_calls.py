@@ -136,7 +136,9 @@ def test_functions_of_a_machine_take_batches_first() -> None:
     assert motion.as_dict()["given"] == "platform coordinates x, y, z"
     by_actuators = tl.inverse_dynamics("delta", [0.5] * 3, v, v, coordinates="actuators")
     assert "given='actuator coordinates leg1.motor" in repr(by_actuators)
-    assert tl.inverse_dynamics("delta", [0.5] * 3, entry="actuators").given == by_actuators.given
+    assert (
+        tl.inverse_dynamics("delta", [0.5] * 3, coordinates="actuators").given == by_actuators.given
+    )
 
 
 def test_a_motion_is_given_once() -> None:

@@ -177,7 +177,7 @@ def test_single_samples_take_a_short_way_to_the_same_numbers(name, evaluator):
 
 def test_a_bound_call_begins_at_the_reference_pose(tmp_path):
     """Start values of Newton's method among them; all else at rest, so that the first call gives the holding forces."""
-    options = FunctionOptions(entry=ACTUATORS, free=("tip_mass",))
+    options = FunctionOptions(coordinates=ACTUATORS, free=("tip_mass",))
     model = Model(load("five_bar"), options.free, evaluator=Interpreted())
     for _ in range(2):
         arrays, call = load_function(
@@ -201,7 +201,7 @@ def test_what_it_is_made_from_gives_the_name(tmp_path, machine, built, monkeypat
     assert [made(), made()] == [1, 1]
     machine.write_text(machine.read_text(encoding="utf-8") + "# a remark\n", encoding="utf-8")
     assert [made(), made()] == [2, 2]
-    assert made(FunctionOptions(entry=ACTUATORS)) == 3
+    assert made(FunctionOptions(coordinates=ACTUATORS)) == 3
     assert made(outputs=("force", "q")) == 4
     assert made(FunctionOptions(formulation="generalized-momentum")) == 5
     assert made() == 5
@@ -385,8 +385,8 @@ def test_a_function_of_the_embedded_compiler_is_not_recorded(tmp_path, machine, 
 def test_unknown_names_are_refused(tmp_path, machine):
     with pytest.raises(InputError, match="'dynamics' is unknown"):
         load_function(machine, "dynamics", folder=tmp_path)
-    with pytest.raises(InputError, match="entry: 'motors' is unknown"):
-        load_function(machine, options=FunctionOptions(entry="motors"), folder=tmp_path)
+    with pytest.raises(InputError, match="coordinates: 'motors' is unknown"):
+        load_function(machine, options=FunctionOptions(coordinates="motors"), folder=tmp_path)
     with pytest.raises(InputError, match="not an output of inverse_dynamics"):
         load_function(machine, outputs=("torque",), folder=tmp_path)
     with pytest.raises(DescriptionError):

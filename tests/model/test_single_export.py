@@ -66,7 +66,9 @@ def exported(
     functions: tuple[str, ...] = ("positions",),
     target: str = "generic",
 ) -> Export:
-    options = tl.ExportOptions(functions=functions, entry=entry, precision="single", target=target)
+    options = tl.ExportOptions(
+        functions=functions, coordinates=entry, precision="single", target=target
+    )
     return tl.export_c(model(name), options)
 
 

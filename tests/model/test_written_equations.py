@@ -71,7 +71,7 @@ def test_python_by_itself_gives_the_forces_of_the_model(name: str, entry: Any) -
     ports = model.motion(entry).ports
     motion = (ports.at(state.q), ports.rates(state.v), ports.rates(state.a))
     forces = model.motion(entry).inverse_dynamics(*motion, start=state.q)
-    module = ran(tl.write_equations(model, tl.EquationOptions(entry=entry)).python)
+    module = ran(tl.write_equations(model, tl.EquationOptions(coordinates=entry)).python)
     largest = np.abs(forces.force).max()
     for i, q in enumerate(state.q):
         solved = module["inverse_dynamics"](*(part[i] for part in motion), start=q)
@@ -164,7 +164,7 @@ def test_every_formula_in_latex_can_be_set(step: int) -> None:
     parser = MathTextParser("path")
     for name, entry in (("five_bar", ACTUATORS), ("pendulum_arm", PLATFORM)):
         latex = tl.write_equations(
-            tl.load(name), tl.EquationOptions(keep=("all",), entry=entry)
+            tl.load(name), tl.EquationOptions(keep=("all",), coordinates=entry)
         ).latex
         formulas = [*re.findall(r"\\\[ (.*) \\\]", latex), *re.findall(r"\$([^$]+)\$", latex)]
         assert len(formulas) > 60

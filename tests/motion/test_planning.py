@@ -98,7 +98,7 @@ def test_a_multisine_stays_in_its_band_and_stroke_and_rests_at_its_ends():
         frequencies=(0.5, 2.0),
         seed=2,
         duration=time,
-        entry=ACTUATORS,
+        coordinates=ACTUATORS,
     )
     planned = plan_stroke(load("five_bar"), options)
     assert planned.trajectory.duration == time

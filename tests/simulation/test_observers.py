@@ -62,7 +62,7 @@ def test_the_exported_observer_gives_sample_by_sample_what_python_does_at_once()
     model = Model(tl.load("delta"))
     run = pushed(model, 1000.0)
     motion, bandwidth = measured(run, 1000.0), 80.0
-    options = tl.FunctionOptions(entry=tl.equations.assembly.ACTUATORS)
+    options = tl.FunctionOptions(coordinates=tl.equations.assembly.ACTUATORS)
     function = tl.load_function(
         "delta", "momentum_observer", ("external_force", "momentum"), options=options
     )

@@ -76,7 +76,7 @@ class DynamicsOptions(Options):
             units); zero where not named.
         motion: motion from a table: CSV or Parquet with columns time, position.NAME, velocity.NAME,
             acceleration.NAME, each with its unit: 'position.platform.x [m]'.
-        entry: coordinates in which the motion is given: platform or actuators.
+        coordinates: coordinates in which the motion is given: platform or actuators.
         from_momenta: compute forces from finite differences of the momenta (Hamilton's
             equations); the table then needs no accelerations.
         preload: tensions of cables (N) where redundant actuation leaves a choice: one for all, such
@@ -105,7 +105,7 @@ class DynamicsOptions(Options):
         None, read=str, metavar="VALUES"
     )
     motion: Path | None = option(None, metavar="FILE")
-    entry: Entry = PLATFORM
+    coordinates: Entry = PLATFORM
     from_momenta: bool = False
     preload: str | float | Mapping[str, str | float] | None = option(None, read=str)
     joint_forces: bool = False
@@ -114,9 +114,9 @@ class DynamicsOptions(Options):
     )
 
     @property
-    def coordinates(self) -> Entry:
+    def position_coordinates(self) -> Entry:
         """The coordinates of the position: those of the actuators if their positions are given."""
-        return self.entry if self.actuators is None else ACTUATORS
+        return self.coordinates if self.actuators is None else ACTUATORS
 
     @property
     def stated_position(self) -> str | Mapping[str, str | float] | tuple[str | float, ...] | None:
@@ -167,7 +167,7 @@ class MotionForces(Result):
     """
 
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
-    options: DynamicsOptions = field(metadata=json_keys(entry="coordinates"))
+    options: DynamicsOptions = field(metadata=json_keys(entry="position_coordinates"))
     time: np.ndarray = field(metadata=json_keys("time_s"))
     forces: Forces = field(
         metadata=json_keys(
@@ -386,8 +386,7 @@ def inverse_dynamics(
             sample by names, such as ``{"x": "10 mm"}`` or ``"x=10mm"``. Positions that are not
             named are at the reference pose; velocities and accelerations are zero.
         options: the motion; the reference pose at rest when not given.
-        coordinates: coordinates of the motion: "platform" (the default) or "actuators"; the same as
-            `entry`.
+        coordinates: coordinates of the motion: "platform" (the default) or "actuators".
         time: times (N,) of samples in arrays, s; by default the indices of the samples.
         progress: called with the completed and the total number of steps.
 
@@ -415,7 +414,7 @@ def inverse_dynamics(
     model = modeled(machine)
     if options.payload:
         model = model.with_payload(options.payload)
-    entry, table, stages = options.coordinates, options.motion, Stages(progress, 3)
+    entry, table, stages = options.position_coordinates, options.motion, Stages(progress, 3)
     functions = model.motion(entry)
     is_hybrid = entry is ACTUATORS and bool(model.assembly.passive)
     ports = model.hybrid.ports if is_hybrid else functions.ports.motion
@@ -511,7 +510,7 @@ def _with_coordinates(options: DynamicsOptions, entry: Entry) -> DynamicsOptions
     if options.actuators is not None and entry is not ACTUATORS:
         what = f"is {entry.name}, but positions of the actuators are given"
         raise InputError.of("coordinates", what, "omit it, or give a pose")
-    return replace(options, entry=entry)
+    return replace(options, coordinates=entry)
 
 
 def _joint_forces(model: Model, time: np.ndarray, forces: Forces) -> JointForces:

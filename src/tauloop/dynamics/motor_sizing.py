@@ -49,7 +49,7 @@ class MotorSizingOptions(Options):
     Attributes:
         catalogue: catalogue of motors and gears (YAML, tauloop-motors/1); without a catalogue only
             the loads are computed.
-        entry: coordinates in which the motion is given: platform or actuators.
+        coordinates: coordinates in which the motion is given: platform or actuators.
         payload: mass that is attached to the tool, such as 0.5kg, or 0.5kg@0,0,20mm with its
             center in the tool's frame. Python accepts a `Payload` too.
         reserve: fraction of the limits of every motor and gear that is kept free.
@@ -66,7 +66,7 @@ class MotorSizingOptions(Options):
     """
 
     catalogue: Path | None = option(None, metavar="FILE")
-    entry: Entry = PLATFORM
+    coordinates: Entry = PLATFORM
     payload: float | Payload | None = option(
         None, least=0.0, read=read_payload, metavar="MASS", unit=units.MASS
     )
@@ -324,7 +324,7 @@ def size_motors(
         solved = inverse_dynamics(
             model,
             options=DynamicsOptions(
-                motion=Path(motion), entry=options.entry, payload=options.payload
+                motion=Path(motion), coordinates=options.coordinates, payload=options.payload
             ),
         )
     _require_motion(solved, options)
@@ -351,7 +351,7 @@ def size_motors(
             *_suitable_counts(candidates, options),
         ),
         provenance=provenance(
-            options={"entry": options.entry.name, "reserve": options.reserve},
+            options={"entry": options.coordinates.name, "reserve": options.reserve},
             inputs={"machine": solved.model.mechanism.name},
         ),
     )

@@ -506,7 +506,7 @@ def _undetermined(assembly: Assembly, driven: list[int]) -> Problem:
         f"loops, so the positions of {listing(names)} alone do not determine them"
     )
     remedy = (
-        "give the motion of the platform (`ik --pose`, `--entry platform`); or name one joint for each motor "
+        "give the motion of the platform (`ik --pose`, `--coordinates platform`); or name one joint for each motor "
         f"(`--motors {','.join(coordinates[: len(names)])}`)"
     )
     return Problem(where="actuators", what=what, remedy=remedy, file=assembly.mechanism.file)

@@ -58,7 +58,7 @@ class FunctionOptions(Options):
     """Options of a function in addition to the machine.
 
     Attributes:
-        entry: coordinates in which the motion is given.
+        coordinates: coordinates in which the motion is given.
         free: independent parameters that are an input named `theta`; the others are constants.
         formulation: name of one of `equations.formulations.FORMULATIONS`.
         locks: locked degrees of freedom.
@@ -72,7 +72,7 @@ class FunctionOptions(Options):
         ('plate_mass',)
     """
 
-    entry: Entry = PLATFORM
+    coordinates: Entry = PLATFORM
     free: tuple[str, ...] = ()
     formulation: str = "newton-euler"
     locks: Locks = DEFAULT_LOCKS
@@ -179,7 +179,7 @@ def _make(
         locks=options.locks,
         evaluator=default_evaluator(threads=options.threads, folder=folder),
     )
-    motion = model.motion(options.entry)
+    motion = model.motion(options.coordinates)
     made = motion.compiled(spec, outputs or spec.outputs[:1])
     helper.join()
     ports = c_ports(model, motion)

@@ -88,7 +88,7 @@ class StrokeOptions(Options):
         frequencies: lowest and highest frequency of a multisine, Hz.
         seed: seed of the random numbers of a multisine.
         blend: distance from the corners of a polyline at which blends start.
-        entry: coordinates in which the motion is given: platform or actuators.
+        coordinates: coordinates in which the motion is given: platform or actuators.
         law: motion law; fastest is the law of shortest time within the machine's limits (`tauloop
             plan path` supports more limits).
         duration: duration of the stroke, such as 0.3 or 300ms.
@@ -123,7 +123,7 @@ class StrokeOptions(Options):
     )
     seed: int = option(0, least=0)
     blend: float = option(0.02, metavar="LENGTH", unit=units.LENGTH)
-    entry: Entry = PLATFORM
+    coordinates: Entry = PLATFORM
     law: str = option("3-4-5", choices=(*LAWS, FASTEST))
     duration: float | None = option(None, metavar="TIME", unit=units.TIME)
     max_velocity: float | None = option(None, metavar="LIMIT", unit=units.SPEEDS)
@@ -326,12 +326,12 @@ def placed_stroke(model: Model, options: StrokeOptions) -> Stroke:
     Raises:
         InputError, PoseError: see `plan_stroke`.
     """
-    functions = model.motion(options.entry)
+    functions = model.motion(options.coordinates)
     moved, path, base = _path(functions, functions.ports.at(model.assembly.q), options)
     if options.rotation is not None:
         moved, path = _with_turn(functions, base, moved, path, np.array(options.rotation))
     assert path is not None
-    return stroke(model, path, moved, entry=options.entry, base=base)
+    return stroke(model, path, moved, entry=options.coordinates, base=base)
 
 
 def _stated_names(

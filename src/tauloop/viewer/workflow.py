@@ -62,7 +62,7 @@ class ViewOptions(Options):
             coordinates are those of the reference pose.
         actuators: positions of the actuators, such as 'motor_1=20deg,slide=5mm'; others are as in the
             reference pose.
-        entry: coordinates in which the motion is given: platform or actuators.
+        coordinates: coordinates in which the motion is given: platform or actuators.
         motion: motion from a table with time and position.NAME of the platform or the actuators, to
             be played; from Python also a `Playback`.
         simulation: motion to play, from the output of `tauloop simulate --out` or `control --out`.
@@ -89,7 +89,7 @@ class ViewOptions(Options):
     actuators: str | Mapping[str, str | float] | tuple[str | float, ...] | None = option(
         None, read=str, names="actuators", metavar="VALUES"
     )
-    entry: Entry = PLATFORM
+    coordinates: Entry = PLATFORM
     motion: Path | Playback | None = option(None, read=Path, metavar="FILE")
     simulation: Path | None = option(None, metavar="FILE")
     measured: Path | Playback | None = option(None, read=Path, metavar="LOG")
@@ -101,9 +101,9 @@ class ViewOptions(Options):
     modes: Entry | None = None
 
     @property
-    def coordinates(self) -> Entry:
+    def position_coordinates(self) -> Entry:
         """The coordinates of the position: those of the actuators if their positions are given."""
-        return self.entry if self.actuators is None else ACTUATORS
+        return self.coordinates if self.actuators is None else ACTUATORS
 
     @property
     def stated_position(self) -> str | Mapping[str, str | float] | tuple[str | float, ...] | None:
@@ -320,7 +320,7 @@ def _pose(model: Model, options: ViewOptions) -> np.ndarray:
     """Return the coordinates (n_q,) of the requested pose."""
     if options.stated_position is None:
         return model.assembly.q  # a machine without motors has no entries
-    functions = model.motion(options.coordinates)
+    functions = model.motion(options.position_coordinates)
     ports = functions.ports
     name = "pose" if options.actuators is None else "actuators"
     values = named_values(ports.position, name, options.stated_position, ports.at(model.assembly.q))

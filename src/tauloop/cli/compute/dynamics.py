@@ -38,7 +38,7 @@ def dynamics(
 
     For one pose, name the coordinates that differ from the reference pose; for many poses, give a
     table. Give a machine with passive degrees of freedom the positions of its actuators
-    (--actuators, or --entry actuators with a table): the accelerations of the passive degrees of
+    (--actuators, or --coordinates actuators with a table): the accelerations of the passive degrees of
     freedom are computed with the forces. A table that passes a singularity between two rows is
     rejected. Exit code 1 when a pose is beyond a stop.
     """

@@ -193,6 +193,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     },
     "ConvertOptions": {"to": "format"},
     "CycleOptions": {"time": "duration"},
+    "CountOptions": {"entry": "coordinates"},
     "Curve": {"first": "derivative", "second": "second_derivative"},
     "DescribeOptions": {"parameters": "table"},
     "DriveLineFitOptions": {
@@ -209,7 +210,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "rtol": "tolerance",
         "watch": "record",
     },
-    "DynamicsOptions": {"position": "pose"},
+    "DynamicsOptions": {"entry": "coordinates", "position": "pose"},
     "ExcitationLimits": {
         "acceleration": "max_acceleration",
         "force": "force_share",
@@ -222,9 +223,12 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "processes": "workers",
     },
     "ExcitationTask": {"held": "hold", "space": "channels"},
+    "EquationOptions": {"entry": "coordinates"},
+    "ExportOptions": {"entry": "coordinates"},
     "ExtendedSpace": {"stabilisation": "stabilization"},
     "ExternalWrenchOptions": {"free": "contact_free", "free_log": "contact_free_log"},
     "FitOptions": {"exchanges": "swap_search_time"},
+    "FunctionOptions": {"entry": "coordinates"},
     "FmuOptions": {"free": "free_parameters", "version": "fmi_version"},
     "IdentificationOptions": {"parameters": "unknowns"},
     "ImportOptions": {"platform": "platform_body", "model": "model_name"},
@@ -237,6 +241,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "LawSample": {"first": "derivative", "second": "second_derivative"},
     "LimitOptions": {"frequency": "rate"},
     "LinuxcncOptions": {"acceleration": "max_acceleration", "period": "servo_period"},
+    "MotorSizingOptions": {"entry": "coordinates"},
     "Motion.derivatives": {"last": "acceleration_or_force"},
     "Motion.products": {"last": "acceleration_or_force", "steps": "directions"},
     "Multipliers": {"stabilisation": "stabilization"},
@@ -255,6 +260,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "SimulationOptions": {"position": "pose", "watch": "record"},
     "SolverOptions": {"tolerance": "optimality"},
     "StrokeOptions": {
+        "entry": "coordinates",
         "acceleration": "max_acceleration",
         "from_heading": "start_heading",
         "speed": "max_velocity",
@@ -280,7 +286,12 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "weights": "scales",
     },
     "VerifyOptions": {"condition": "max_condition"},
-    "ViewOptions": {"beside": "compare", "colouring": "color", "position": "pose"},
+    "ViewOptions": {
+        "beside": "compare",
+        "colouring": "color",
+        "entry": "coordinates",
+        "position": "pose",
+    },
     "WorkspaceOptions": {"section": "pose"},
     "assembly_modes": {"position": "actuators"},
     "inverse_kinematics": {"platform": "pose"},
@@ -362,6 +373,7 @@ _STROKE = {
 #: it. The key "" applies to every command.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
     "": {
+        "--entry": "--coordinates",
         "--figure": "--out",
         "--json-file": "--out",
         "--threads": "--workers",

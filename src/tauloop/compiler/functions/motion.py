@@ -208,7 +208,7 @@ def require_actuated(assembly: Assembly) -> None:
                 f"{', '.join(assembly.passive_names)}"
             ),
             (
-                "use hybrid inverse dynamics with the actuators' motion (`model.hybrid`, --entry "
+                "use hybrid inverse dynamics with the actuators' motion (`model.hybrid`, --coordinates "
                 "actuators), which computes the passive accelerations; or lock the passive degrees "
                 "of freedom"
             ),

@@ -78,7 +78,7 @@ class ExportOptions(Options):
 
     Attributes:
         functions: names of the functions, separated by commas.
-        entry: coordinates in which the motion is given: platform or actuators.
+        coordinates: coordinates in which the motion is given: platform or actuators.
         outputs: outputs to export, such as 'force'; all outputs if empty.
         name: first part of all generated names; default: the machine's name.
         seed: seed of the random states in the test program, and of the states at which single
@@ -99,7 +99,7 @@ class ExportOptions(Options):
     functions: tuple[str, ...] = option(
         ("inverse_dynamics",), read=listed, choices=tuple(EXPORTABLE)
     )
-    entry: Entry = PLATFORM
+    coordinates: Entry = PLATFORM
     outputs: tuple[str, ...] = option((), read=listed)
     name: str | None = None
     seed: int = option(0, least=0)
@@ -206,7 +206,7 @@ def export_c(
         ['four_bar.c', 'four_bar.h', 'four_bar_check.c', 'four_bar_manifest.json']
     """
     model, options = modeled(machine), options or ExportOptions()
-    entry = options.entry
+    entry = options.coordinates
     stem = c_name(model.mechanism.name if options.name is None else options.name)
     motion = model.motion(entry)
     ports = c_ports(model, motion)

@@ -158,7 +158,7 @@ def export_ros2(
     kinematics = export_c(
         model,
         options=ExportOptions(
-            functions=("kinematics",), entry=ACTUATORS, outputs=("q",), name="machine"
+            functions=("kinematics",), coordinates=ACTUATORS, outputs=("q",), name="machine"
         ),
         progress=progress,
     )

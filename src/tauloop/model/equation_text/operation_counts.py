@@ -44,18 +44,18 @@ class CountOptions(Options):
     """Options of operation counts.
 
     Attributes:
-        entry: coordinates in which the motion is given: platform or actuators.
+        coordinates: coordinates in which the motion is given: platform or actuators.
         derivatives: count functions with their Jacobians too.
         on_platform: also count Lagrange's equations in platform coordinates, which differentiate
             the mass matrix of the platform; it takes seconds for six degrees of freedom.
 
     Examples:
         >>> import tauloop as tl
-        >>> print(tl.CountOptions(entry=tl.equations.assembly.ACTUATORS).entry)
+        >>> print(tl.CountOptions(coordinates=tl.equations.assembly.ACTUATORS).coordinates)
         actuators
     """
 
-    entry: Entry = option(PLATFORM)
+    coordinates: Entry = option(PLATFORM)
     derivatives: bool = False
     on_platform: bool = False
 
@@ -97,7 +97,7 @@ class OperationCounts(Tabular):
     """
 
     machine: str
-    options: CountOptions = field(metadata=json_keys(entry="entry.name"))
+    options: CountOptions = field(metadata=json_keys(entry="coordinates.name"))
     costs: tuple[Cost, ...]
     ratios: tuple[Ratio, ...]
     published: Published
@@ -153,7 +153,7 @@ def count_operations(
     mechanism = mechanism_of(machine)
     rows, left_out = costs(
         mechanism,
-        options.entry,
+        options.coordinates,
         derivatives=options.derivatives,
         on_platform=options.on_platform,
         progress=progress,

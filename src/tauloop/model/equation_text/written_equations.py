@@ -56,7 +56,7 @@ class EquationOptions(Options):
     """Options of written equations.
 
     Attributes:
-        entry: coordinates in which the motion is given: platform or actuators.
+        coordinates: coordinates in which the motion is given: platform or actuators.
         parts: equations to write: loop equations, dynamic equations, or the formulas that solve
             both, separated by commas.
         keep: independent parameters that stay symbols, separated by commas, or 'all'; the others
@@ -69,7 +69,7 @@ class EquationOptions(Options):
         ('loops',)
     """
 
-    entry: Entry = PLATFORM
+    coordinates: Entry = PLATFORM
     parts: tuple[str, ...] = option(EQUATION_PARTS, read=listed, choices=EQUATION_PARTS)
     keep: tuple[str, ...] = option((), read=listed, names="parameters")
     names: Mapping[str, str] = option(factory=dict)
@@ -173,7 +173,9 @@ def write_equations(
     model = Model(model.mechanism, kept, formulation=model.formulation)
     letters, stages = _Letters(model, options), Stages(progress, 5)
     program = (
-        model.motion(options.entry).program(INVERSE_DYNAMICS) if "solved" in options.parts else None
+        model.motion(options.coordinates).program(INVERSE_DYNAMICS)
+        if "solved" in options.parts
+        else None
     )
     loop_rows = _loop_rows(model)
     implicit = _implicit_functions(model, loop_rows)
@@ -190,19 +192,21 @@ def write_equations(
         if program is not None:
             parts.append(_solved(model, program, letters, notation))
         texts.append(parts)
-    blocks = model.motion(options.entry).blocks if program is not None else ()
+    blocks = model.motion(options.coordinates).blocks if program is not None else ()
     heading = f"Equations of {model.mechanism.name}, {model.formulation.name}, SI units"
     start = model.assembly.q.tolist()
     used = letters.used(texts[-1])
     python = python_text(heading, used, texts[2], start, model.mechanism.parameters.values, kept)
     diagnostics = omission_diagnostics(model.mechanism) + tuple(
-        compared(model, options.entry, python, {name: f for name, (f, _) in functions.items()})
+        compared(
+            model, options.coordinates, python, {name: f for name, (f, _) in functions.items()}
+        )
     )
     stages.done()
     return WrittenEquations(
         diagnostics=diagnostics,
         provenance=provenance(
-            options={"entry": options.entry.name, "parts": options.parts, "keep": kept},
+            options={"entry": options.coordinates.name, "parts": options.parts, "keep": kept},
             inputs={"machine": model.mechanism.name},
         ),
         machine=model.mechanism.name,
@@ -220,7 +224,7 @@ class _Letters:
     """The symbols of a machine's equations by role; names are used once."""
 
     def __init__(self, model: Model, options: EquationOptions) -> None:
-        shape, ports = model.topology, model.motion(options.entry).ports
+        shape, ports = model.topology, model.motion(options.coordinates).ports
         forces, loops = force_port(model.assembly), model.assembly.loops
         self._new, self._taken = options.names, {"np", "newton"}
         places = {*shape.coordinate_names, *ports.position.columns}

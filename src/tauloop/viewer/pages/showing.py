@@ -158,7 +158,7 @@ def _tour(model: Model) -> PlannedMotion:
                     shape="spline",
                     via=tuple(corners[:-1]),
                     end=corners[-1],
-                    entry=entry,
+                    coordinates=entry,
                     duration=time,
                 )
                 try:

@@ -19,7 +19,8 @@ HEADINGS = tuple(
 def cost_tables(counts: OperationCounts) -> Iterator[Printed]:
     """Yield counts, counts printed in papers, ratios, and omitted formulations."""
     yield Paragraph(
-        text=f"Operations of {counts.machine}, from {counts.options.entry} motion", tone="strong"
+        text=f"Operations of {counts.machine}, from {counts.options.coordinates} motion",
+        tone="strong",
     )
     rows = counts.costs
     for quantity in dict.fromkeys(row.quantity for row in rows):
