@@ -39,7 +39,9 @@ COLORS = {
 }
 IDEAL = Sampling(frequency=1000.0)
 #: Half a millisecond of computing, 16 bits a turn, speeds from differences.
-REAL = Sampling(frequency=1000.0, delay=0.0005, resolution=2 * np.pi / 65536, differences=True)
+REAL = Sampling(
+    frequency=1000.0, delay=0.0005, resolution=2 * np.pi / 65536, velocity_differences=True
+)
 PAYLOAD = 0.1  # kg, a third of the plate
 CASES = {
     "ideal": (IDEAL, 0.0),

@@ -140,7 +140,7 @@ LINES = (
     ),
     Line("control follow {machine} {stroke} --duration 0.3", tolerance=ITERATIVE),
     Line(
-        "control collision {machine} {stroke} --duration 0.3 --wrench fx=5 --machines 4",
+        "control collision {machine} {stroke} --duration 0.3 --wrench fx=5 --error-samples 4",
         machines=SMALL,
         tolerance=ITERATIVE,
     ),

@@ -56,7 +56,7 @@ COMMANDS = {
     "path": "plan path hexapod --end x=0.05 --intervals 4000",
     "transfer": "plan transfer hexapod --end x=0.05 --intervals 60",
     "cycle": "plan cycle five_bar {given}/cycle.yaml --intervals 2000",
-    "collision": "control collision delta --end x=0.05 --duration 2 --wrench fx=40 --machines 400",
+    "collision": "control collision delta --end x=0.05 --duration 2 --wrench fx=40 --error-samples 400",
     "fit-plant": "drive fit dual_motor_axis {given}/steps.yaml --bounds cart_viscous=10:100 "
     "--generations 400",
     "study": "study run {given}/study.yaml --out {out}/parts",

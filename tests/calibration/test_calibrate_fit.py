@@ -258,7 +258,7 @@ def test_several_instruments_encoders_and_nuisances_together():
     problem = calibration_problem(
         machine(name), series, (*parameters, "encoder.*", "tracker.frame.*")
     )
-    result = fit_geometry(problem, rng(), options=FitOptions(refuse=False))
+    result = fit_geometry(problem, rng(), options=FitOptions(reject_implausible=False))
     values = result.values
     deviations = {e.name: e.deviation for e in result.estimates}
     assert result.variance_factor == pytest.approx(1.0, abs=0.25)

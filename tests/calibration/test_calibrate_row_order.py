@@ -133,6 +133,8 @@ def test_wrong_geometry_and_noise_are_not_taken_for_another_order(size: float) -
     series = measured(NAME, true, Position(name="t"), encoders(NAME, 30, draw), NOISE)
     assert calibrate(machine(NAME), series, CalibrationOptions(parameters=("track*.length",)))
     scattered = replace(series, readings=series.readings[0] + draw.uniform(-0.2, 0.2, (30, 3)))
-    options = CalibrationOptions(parameters=("track*.length",), fit=FitOptions(refuse=False))
+    options = CalibrationOptions(
+        parameters=("track*.length",), fit=FitOptions(reject_implausible=False)
+    )
     findings = calibrate(machine(NAME), scattered, options).findings
     assert not [item for item in findings if "shuffled" in item.what or "late" in item.what]

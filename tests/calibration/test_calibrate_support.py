@@ -199,7 +199,7 @@ def test_second_order_effects_are_those_of_the_closed_form():
     options = CalibrationOptions(
         parameters=("t.frame.rz",),
         tolerances=Tolerances(angle=10.0),
-        fit=FitOptions(refuse=False, swap_search_time=0.0),
+        fit=FitOptions(reject_implausible=False, swap_search_time=0.0),
     )
     result = calibrate(machine("five_bar"), series, options)
     (estimate,) = result.estimates

@@ -74,7 +74,7 @@ def test_a_target_that_is_mounted_askew_has_a_turn_of_its_own(
     blind = fit_geometry(
         calibration_problem(machine("hexapod"), [series], ("t.frame.r?",)),
         rng(),
-        options=FitOptions(refuse=False),
+        options=FitOptions(reject_implausible=False),
     )
     assert blind.status is Status.DOUBTFUL
 

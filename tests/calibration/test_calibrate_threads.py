@@ -23,8 +23,8 @@ def test_no_number_depends_on_the_number_of_processes():
         reports: list[tuple[str, int, int]] = []
         options = tl.CalibrationOptions(
             parameters=("crank_length",),
-            against=("crank_length", "encoder.*.offset"),
-            draws=2,
+            compare_with=("crank_length", "encoder.*.offset"),
+            random_splits=2,
             replicates=12,
             leave_one_out=True,
             workers=processes,

@@ -55,8 +55,8 @@ def test_a_table_is_calibrated_and_judged_as_asked(session):
         parameters=("track*.length",),
         leave_one_out=True,
         replicates=30,
-        against=("track*.length", "track*.yaw"),
-        draws=2,
+        compare_with=("track*.length", "track*.yaw"),
+        random_splits=2,
     )
     result = calibrate(machine(NAME), path, options)
     assert result.status is Status.OK

@@ -61,7 +61,7 @@ def test_calibrate_prints_its_judgement_and_writes_machine_figure_and_result(
     out, figure, document = tmp_path / "c.yaml", tmp_path / "c.png", tmp_path / "c.json"
     hal = tmp_path / "c.hal"
     files = ("--out", out, "--out", figure, "--out", document, "--out", hal)
-    against = ("--against", "track*.length,track*.yaw", "--draws", 2)
+    against = ("--compare-with", "track*.length,track*.yaw", "--random-splits", 2)
     text = text_of("calibrate", NAME, table, *NEEDED, *files, *against)
     assert "status: ok" in text
     assert "recommended: --parameters" in text

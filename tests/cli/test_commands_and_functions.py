@@ -233,13 +233,13 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             tl.ExternalWrenchOptions(cutoff=40.0, components=("fx", "fy"), bandwidth=60.0),
         )
     ),
-    "control collision five_bar --end x=0.02 --duration 0.1 --wrench fx=40 --machines 4": lambda _: (
+    "control collision five_bar --end x=0.02 --duration 0.1 --wrench fx=40 --error-samples 4": lambda _: (
         tl.simulate_collision_detection(
             tl.load("five_bar"),
             tl.CollisionDetectionOptions(
                 stroke=tl.StrokeOptions(end={"x": 0.02}, duration=0.1),
                 wrench={"fx": 40},
-                machines=4,
+                error_samples=4,
             ),
         )
     ),

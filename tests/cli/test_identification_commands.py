@@ -277,7 +277,7 @@ def test_the_json_of_excite_is_the_functions(tmp_path: Path) -> None:
     held = [
         "--hold",
         f"{names[0]}={center!r}",
-        "--after",
+        "--previous-motions",
         first,
         "--criterion",
         "determinant",
@@ -296,7 +296,7 @@ def test_the_json_of_excite_is_the_functions(tmp_path: Path) -> None:
     )
     criterion = EXCITATION_CRITERIA["determinant"]
     options = ExcitationOptions(
-        task=task, random=12, starts=0, after=(first,), criterion=criterion, seed=3
+        task=task, random=12, starts=0, previous_motions=(first,), criterion=criterion, seed=3
     )
     excitation = plan_excitation(load("five_bar"), options)
     assert document == json.loads(json.dumps(excitation.as_dict()))

@@ -416,7 +416,11 @@ def test_excitation_of_the_reduced_spidermill(tmp_path: Path) -> None:
         f"side1.{name}"
         for name in ("lower_outer.mcx", "lower_outer.Izz", "upper_inner.h", "upper_inner.J")
     ]
-    words = (*drives, *limits, *(word for name in first for word in ("--first", name)))
+    words = (
+        *drives,
+        *limits,
+        *(word for name in first for word in ("--preferred-parameters", name)),
+    )
     best = run_json(
         "plan",
         "excitation",

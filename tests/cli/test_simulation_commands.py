@@ -138,7 +138,7 @@ def test_figures_are_those_of_the_library_and_the_motion_is_written(tmp_path):
         "0.25 ms",
         "--quantization",
         "0.1mrad",
-        "--differences",
+        "--velocity-differences",
         "--no-saturation",
     )
     options = (
@@ -156,7 +156,7 @@ def test_figures_are_those_of_the_library_and_the_motion_is_written(tmp_path):
     here = model.platform_position(model.assembly.q)[2:]
     made = plan(stroke(model, Line(here, [-0.55]), ["platform.z"]), POLYNOMIAL_345, Seconds(0.05))
     sampling = Sampling(
-        frequency=2000.0, delay=0.25e-3, resolution=1e-4, differences=True, saturates=False
+        frequency=2000.0, delay=0.25e-3, resolution=1e-4, velocity_differences=True, saturates=False
     )
     motion = follow(made, FeedForward(bandwidth=40 * np.pi), sampling)
     run = document["runs"]["feed-forward"]
@@ -291,9 +291,9 @@ def ball_text() -> str:
 
 def test_a_plant_prints_the_counts_of_its_function() -> None:
     """Times are of this computer, so that they cannot be compared."""
-    words = ("--alone", "--duration", "0.02", "--udp")
+    words = ("--without-controller", "--duration", "0.02", "--udp")
     shown = run_json("run", "plant", "five_bar", *words, "127.0.0.1:47817", code=None)
-    options = tl.PlantOptions(alone=True, duration=0.02, udp="127.0.0.1:47817")
+    options = tl.PlantOptions(without_controller=True, duration=0.02, udp="127.0.0.1:47817")
     ours = json.loads(json.dumps(plain(tl.run_plant(tl.load("five_bar"), options).as_dict())))
     assert shown.keys() == ours.keys()
     for name in ("steps", "lost", "late", "repeated"):

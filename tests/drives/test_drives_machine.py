@@ -258,7 +258,7 @@ def test_without_lines_it_is_the_control_loop_of_simulate() -> None:
     line = Line(np.zeros(3), np.array([0.1, 0.05, -0.08]))
     path = stroke(model, line, ("platform.x", "platform.y", "platform.z"))
     trajectory = plan(path, POLYNOMIAL_345, Seconds(0.3))
-    sampling = Sampling(frequency=1000.0, differences=True)
+    sampling = Sampling(frequency=1000.0, velocity_differences=True)
     there = follow(
         trajectory, FeedForward(bandwidth=80.0), sampling, loop=_Differenced(), substeps=16
     )

@@ -305,8 +305,11 @@ def test_every_sample_is_a_new_measurement_where_nobody_stamps_it(
 def test_the_text_of_a_controller_passes_strict_compilers(
     version: str, compiler: str, tmp_path: Path
 ) -> None:
-    for law in (ControllerOptions(differences=True), ControllerOptions(controller="drive")):
-        machine = tl.load("five_bar" if law.differences else RACKS)
+    for law in (
+        ControllerOptions(velocity_differences=True),
+        ControllerOptions(controller="drive"),
+    ):
+        machine = tl.load("five_bar" if law.velocity_differences else RACKS)
         made = export_fmu(
             machine,
             FmuOptions(kind="controller", fmi_version=version, binary=False),

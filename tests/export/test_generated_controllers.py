@@ -324,7 +324,9 @@ def test_speeds_are_differences_of_positions_where_nobody_measures_them() -> Non
     """Oracle: the controller that reads speeds, and reads these differences."""
     alike, period = model("five_bar"), 1e-3
     reads, differs = (
-        tl.export.controller.CompiledController(alike, tl.ControllerOptions(differences=on))
+        tl.export.controller.CompiledController(
+            alike, tl.ControllerOptions(velocity_differences=on)
+        )
         for on in (False, True)
     )
     readings, at = (

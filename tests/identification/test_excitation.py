@@ -384,7 +384,7 @@ def test_data_sets_in_sequence_tell_more_than_one() -> None:
     assert np.ptp(first.sample(100.0).position[:, 0]) == 0.0
     options = ExcitationOptions(task=two, random=20, starts=0)
     alone = plan_excitation(mechanism, options)
-    after = plan_excitation(mechanism, replace(options, after=(first.sample(100.0),)))
+    after = plan_excitation(mechanism, replace(options, previous_motions=(first.sample(100.0),)))
     assert after.base.rank >= max(first.base.rank, alone.base.rank)
     assert (
         after.conditions.log_determinant > alone.conditions.log_determinant

@@ -33,9 +33,9 @@ TASK = ExcitationTask(
 
 def test_times_and_tolerances_below_zero_are_refused() -> None:
     with pytest.raises(InputError) as caught:
-        SolverOptions(seconds=-4.0, optimality=0.0, iterations=0)
+        SolverOptions(start_time_limit=-4.0, optimality=0.0, iterations=0)
     assert {problem.where for problem in caught.value.problems} == {
-        "seconds",
+        "start_time_limit",
         "optimality",
         "iterations",
     }

@@ -44,7 +44,11 @@ def test_figures_of_the_page_are_those_of_its_command():
     """Times are whole samples; forces have the page's two digits."""
     stroke = tl.StrokeOptions(end={"x": 0.1}, duration=0.5)
     options = CollisionDetectionOptions(
-        stroke=stroke, wrench={"fx": 3.0}, lasting=0.1, quantization=1e-5, machines=8
+        stroke=stroke,
+        wrench={"fx": 3.0},
+        collision_duration=0.1,
+        quantization=1e-5,
+        error_samples=8,
     )
     assert (options.alarms, options.mass_error) == (1.0, 0.05)
     result = simulate_collision_detection(tl.load("delta"), options)
@@ -92,7 +96,7 @@ def test_what_makes_no_blow_is_refused():
     with pytest.raises(tl.InputError, match="a time within the stroke"):
         simulate_collision_detection(
             tl.load("five_bar"),
-            CollisionDetectionOptions(stroke=STROKE, wrench={"fx": 1.0}, at=3.0),
+            CollisionDetectionOptions(stroke=STROKE, wrench={"fx": 1.0}, collision_time=3.0),
         )
 
 

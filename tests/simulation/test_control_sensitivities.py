@@ -26,7 +26,7 @@ from tauloop.simulation.controllers.run import follow
 #: lose three digits.
 CLOSE, SHARE, ROUNDING = 1e-6, 1e-4, 1e-11
 #: Delayed by half a period, speeds from differences.
-SAMPLING = Sampling(frequency=1000.0, delay=0.0005, differences=True)
+SAMPLING = Sampling(frequency=1000.0, delay=0.0005, velocity_differences=True)
 BANDWIDTH = 100.0
 
 

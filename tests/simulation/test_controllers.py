@@ -87,7 +87,7 @@ def trajectory(name: str, seconds: float = 0.2, returns: bool = False):
     return plan(stroke(machine, path, columns), POLYNOMIAL_345, Seconds(seconds), returns=returns)
 
 
-REALISTIC = Sampling(frequency=1000.0, delay=0.0005, resolution=2e-5, differences=True)
+REALISTIC = Sampling(frequency=1000.0, delay=0.0005, resolution=2e-5, velocity_differences=True)
 #: What is compiled and interpreted: all laws in both spaces, quaternions, Newton blocks, a part of
 #: a rotation.
 ROUTES = [
@@ -170,7 +170,7 @@ def test_held_and_delayed_forces_move_the_machine_as_scipy_says(delay):
 def test_quantised_positions_and_their_differences_enter_the_law():
     """PD by hand, from the result's own motion: stepped positions, their differences, gains from the mass matrix."""
     made, machine, step = trajectory("nuwar", 0.2), model("nuwar"), 1e-3
-    sampling = Sampling(resolution=step, differences=True, saturates=False)
+    sampling = Sampling(resolution=step, velocity_differences=True, saturates=False)
     motion = follow(made, PD(bandwidth=50.0), sampling, loop=InterpretedLoop(), substeps=1)
     q = machine.platform.kinematics(motion.position).q
     measured = step * np.round(machine.actuator_position(q) / step)

@@ -251,7 +251,7 @@ def test_within_the_limits_it_foresees_held_and_late_forces(name, space):
 def test_machine_code_and_python_call_it_alike():
     made, machine = trajectory("delta", 0.01), model("delta")
     law = PredictiveTracking(bandwidth=BANDWIDTH, space="platform", horizon=8)
-    sampling = Sampling(delay=5e-4, resolution=1e-5, differences=True)
+    sampling = Sampling(delay=5e-4, resolution=1e-5, velocity_differences=True)
     fast, slow = (
         follow(made, law, sampling, loop=loop, substeps=2)
         for loop in (CompiledLoop(machine, machine, law), InterpretedLoop())

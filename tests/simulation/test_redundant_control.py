@@ -227,7 +227,7 @@ def test_encoders_are_trusted_by_their_steps() -> None:
 def test_machine_code_does_what_python_does(name: str, which: str, space: str) -> None:
     """Delayed, quantised and differenced."""
     machine, controller = model(name), law(which, space)
-    realistic = Sampling(frequency=1000.0, delay=0.0005, resolution=2e-5, differences=True)
+    realistic = Sampling(frequency=1000.0, delay=0.0005, resolution=2e-5, velocity_differences=True)
     made = trajectory(name, 0.005, 1e-3)
     fast, slow = (
         follow(made, controller, realistic, loop=loop, substeps=2)
@@ -449,7 +449,7 @@ def test_machine_code_and_python_call_predictive_tracking_alike() -> None:
         model("delta"),
         PredictiveTracking(bandwidth=100.0, horizon=4, space="platform"),
     )
-    realistic = Sampling(delay=0.0005, resolution=2e-5, differences=True)
+    realistic = Sampling(delay=0.0005, resolution=2e-5, velocity_differences=True)
     fast, slow = (
         follow(trajectory("delta", 0.01, 1e-3), tracking, realistic, loop=loop, substeps=2)
         for loop in (CompiledLoop(machine, machine, tracking), InterpretedLoop())

@@ -170,7 +170,7 @@ def test_a_running_plant_is_shown_without_disturbing_it(tmp_path: Path) -> None:
         "delta",
         "--rate",
         "1kHz",
-        "--alone",
+        "--without-controller",
     ]
     plant = subprocess.Popen(
         [*command, "--shm", name, "--duration", "2", "--json"], stdout=subprocess.PIPE, text=True

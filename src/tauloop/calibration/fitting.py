@@ -69,7 +69,7 @@ class FitOptions(Options):
         swap_search_time: CPU time of the search for swapped encoder columns, s; 0 for no search.
         scale_covariance: estimate the size of the noise from the residuals instead of the given
             noise.
-        refuse: raise an error for implausible measurements.
+        reject_implausible: raise an error for implausible measurements.
     """
 
     bounds: Mapping[str, Bounds] = option(
@@ -81,7 +81,7 @@ class FitOptions(Options):
         DEFAULT_SEARCH_TIME, least=0.0, metavar="TIME", unit=units.TIME
     )
     scale_covariance: bool = option(True, flag="")
-    refuse: bool = option(True, flag="")
+    reject_implausible: bool = option(True, flag="")
 
 
 @solving(IdentificationError)
@@ -117,7 +117,7 @@ def fit_geometry(
         start=at_start,
         exchanges=options.swap_search_time,
     )
-    if findings and options.refuse:
+    if findings and options.reject_implausible:
         raise IdentificationError(findings)
     # With residuals of forward kinematics, the evaluation at the start can be reused.
     is_forward = problem.predicting() is problem

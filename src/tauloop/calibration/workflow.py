@@ -66,9 +66,9 @@ class CalibrationOptions(Options):
             example a platform with fewer cables than degrees of freedom.
         align: start from the instrument frames that fit the nominal machine best; tied frames are
             aligned together.
-        against: another set of unknowns, in the form of the parameters, to compare with on held-out
+        compare_with: another set of unknowns, in the form of the parameters, to compare with on held-out
             poses.
-        draws: random draws of 5 folds for that comparison.
+        random_splits: random draws of 5 folds for that comparison.
         replicates: number of bootstrap replicates; 0 for no bootstrap.
         leave_one_out: predict every pose by a fit without it.
         seed: seed of random draws.
@@ -94,8 +94,8 @@ class CalibrationOptions(Options):
     fit: FitOptions = field(default_factory=FitOptions)
     equilibrium: bool = False
     align: bool = False
-    against: tuple[str, ...] = option((), read=listed, repeated=True)
-    draws: int = option(30, least=2)
+    compare_with: tuple[str, ...] = option((), read=listed, repeated=True)
+    random_splits: int = option(30, least=2)
     replicates: int = option(0, least=0)
     leave_one_out: bool = False
     seed: int = option(0, least=0)
@@ -176,7 +176,7 @@ def calibrate(
                 processes=processes,
             )
         comparison = None
-        if options.against:
+        if options.compare_with:
             comparison = _compared(mechanism, measured, result, options, rng, report, processes)
     return replace(
         result, exchanges=exchanges, leave_one_out=held_out, bootstrap=drawn, comparison=comparison
@@ -207,7 +207,7 @@ def _measured(
     if options.align:
         parameters = options.parameters or measured.parameters
         series = aligned_together(
-            mechanism, series, parameters, options.against, equilibrium=options.equilibrium
+            mechanism, series, parameters, options.compare_with, equilibrium=options.equilibrium
         )
     tolerances = options.tolerances or measured.tolerances or Tolerances()
     if options.priors:
@@ -268,8 +268,13 @@ def _compared(
 ) -> UnknownsComparison:
     """Compare the identifiable unknowns of both sets on the same held-out poses."""
     other = fit_geometry(
-        _problem(mechanism, measured, options.against, options), rng, options=options.fit
+        _problem(mechanism, measured, options.compare_with, options), rng, options=options.fit
     )
-    sets = {"--parameters": result.problem.predicting(), "--against": other.problem.predicting()}
+    sets = {
+        "--parameters": result.problem.predicting(),
+        "--compare-with": other.problem.predicting(),
+    }
     tick = partial(report, "comparing")
-    return compare_unknowns(sets, rng, draws=options.draws, progress=tick, processes=processes)
+    return compare_unknowns(
+        sets, rng, draws=options.random_splits, progress=tick, processes=processes
+    )

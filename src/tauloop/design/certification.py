@@ -206,7 +206,7 @@ def certify(
         if progress is not None:
             progress(int(share * PROGRESS_PARTS), PROGRESS_PARTS)
 
-    if options.largest:
+    if options.maximize_box:
         outcome, scale, left = _largest(problem, wanted, domain, budget, report)
     else:
         outcome, scale = search(problem, wanted, domain, budget, report), 1.0

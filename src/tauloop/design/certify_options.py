@@ -48,7 +48,7 @@ class CertifyOptions(Options):
         drawing_limits: count ranges for drawing as stops.
         deviations: largest deviation of parameters, such as 'arm_length=0.1mm': every machine within
             them is certified.
-        largest: scale the ranges about their middles to the largest box that is proved; each scale
+        maximize_box: scale the ranges about their middles to the largest box that is proved; each scale
             has half of the budget that is left.
         max_boxes: largest number of boxes that are evaluated, at all scales together.
         time_limit: longest processor time, such as 60s, of all scales together.
@@ -96,6 +96,6 @@ class CertifyOptions(Options):
         metavar="VALUES",
         unit=(units.LENGTH, units.ANGLE, units.ONE),
     )
-    largest: bool = option(False)
+    maximize_box: bool = option(False)
     max_boxes: int = option(500_000, least=1)
     time_limit: float = option(60.0, above=0.0, metavar="TIME", unit=units.TIME)

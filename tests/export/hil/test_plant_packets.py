@@ -176,7 +176,7 @@ def test_in_real_time_commands_behind_runts_are_heard() -> None:
 def test_a_plant_keeps_its_clock_while_it_is_flooded() -> None:
     """It reads a bounded number of datagrams in a period."""
     port = free_port()
-    options = PlantOptions(udp=f"127.0.0.1:{port}", duration=0.2, alone=True)
+    options = PlantOptions(udp=f"127.0.0.1:{port}", duration=0.2, without_controller=True)
     is_over = threading.Event()
 
     def flood() -> None:

@@ -38,7 +38,7 @@ def test_more_samples_than_memory_are_refused_before_the_plant_starts(
 ) -> None:
     """The product of samples and their size overflowed, and rows were written outside the heap."""
     options = PlantOptions(
-        duration=duration, rate=frequency, alone=True, udp=f"127.0.0.1:{free_port()}"
+        duration=duration, rate=frequency, without_controller=True, udp=f"127.0.0.1:{free_port()}"
     )
     with pytest.raises(InputError) as refused:
         tl.run_plant(model(MACHINE), options)

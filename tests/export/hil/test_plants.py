@@ -125,7 +125,9 @@ def test_the_plant_is_the_simulation_of_the_command() -> None:
 
 @pytest.mark.parametrize("name", ["delta", pytest.param("racks", marks=night)])
 def test_brakes_hold_a_machine_that_nobody_controls(name: str) -> None:
-    options = PlantOptions(udp=f"127.0.0.1:{free_port()}", duration=0.3, alone=True, watchdog=5)
+    options = PlantOptions(
+        udp=f"127.0.0.1:{free_port()}", duration=0.3, without_controller=True, watchdog=5
+    )
     run = tl.run_plant(model(name), options)
     assert run.counts["missing"] == run.counts["lost"] == run.counts["steps"]
     assert run.counts["brakings"] == 1
@@ -145,7 +147,9 @@ def test_after_a_stall_time_stood_still_or_is_made_up_for_and_both_are_counted(
 ) -> None:
     """A process that the system does not run for a while."""
     port = free_port()
-    options = PlantOptions(udp=f"127.0.0.1:{port}", duration=1.5, alone=True, stall=stall)
+    options = PlantOptions(
+        udp=f"127.0.0.1:{port}", duration=1.5, without_controller=True, stall=stall
+    )
 
     def interrupt() -> None:
         with PlantClient(port=port) as link:
@@ -241,7 +245,7 @@ def test_a_motion_without_a_way_on_ends_the_run_and_is_said() -> None:
         ({"udp": "localhost"}, "is not an address with a port"),
         ({"udp": "127.0.0.1:0"}, "is not an address with a port"),
         ({"shm": "a/b"}, "is not a valid name"),
-        ({"alone": True}, "needs a duration"),
+        ({"without_controller": True}, "needs a duration"),
         ({"rate": 1e9}, "rate: is 1e"),
     ],
 )

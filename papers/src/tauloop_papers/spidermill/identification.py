@@ -154,7 +154,7 @@ def _task(settings: ReducedSettings) -> ExcitationTask:
         harmonics=settings.harmonics,
         period=settings.period,
         limits=limits,
-        first=settings.representatives,
+        preferred_parameters=settings.representatives,
     )
 
 

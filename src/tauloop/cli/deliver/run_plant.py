@@ -30,6 +30,6 @@ def run_plant(
     if out is not None and not result.counts["steps"]:
         reason = "the plant ended before its first step, so there is nothing to write"
         raise tl.InputError.of(
-            "out", reason, "start a controller while the plant runs, or give --alone"
+            "out", reason, "start a controller while the plant runs, or give --without-controller"
         )
     finish(result, log_file(out, result.to_xarray))

@@ -234,7 +234,9 @@ class _EquationBuilder:
             ),
         ]
         return tuple(
-            item for item in channels if item.name != "speed" or not self.options.differences
+            item
+            for item in channels
+            if item.name != "speed" or not self.options.velocity_differences
         )
 
     def _encoders(self) -> tuple[tuple[str, ...], ...]:
@@ -269,7 +271,12 @@ class _EquationBuilder:
                 options.stuck_motion,
                 "distance that a stale encoder should have moved by then",
             ),
-            ("late", "1", options.late, "largest delay of a sample, as a fraction of the period"),
+            (
+                "late",
+                "1",
+                options.max_lateness,
+                "largest delay of a sample, as a fraction of the period",
+            ),
             (
                 "max_pose_jump",
                 "m or rad",

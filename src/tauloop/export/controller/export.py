@@ -148,7 +148,7 @@ def _loop_text(stem: str, equations: ControllerEquations) -> str:
         "UP": stem.upper(),
         "REFERENCE": sum(c.size for c in equations.inputs if c.name.startswith("reference")),
         "ACTUATORS": len(equations.model.mechanism.actuators),
-        "SPEED": int(not equations.options.differences),
+        "SPEED": int(not equations.options.velocity_differences),
     }
     text = c_file("tauloop.export.controller", "loop.c")
     for name, value in sizes.items():

@@ -52,7 +52,7 @@ class GeneratedLaw(Controller):
             self.options,
             rate=1.0 / loop.period,
             limit=tuple(limit.tolist()),
-            differences=False,
+            velocity_differences=False,
         )
         controller = CompiledController(loop.model, options)
         q, speed, acceleration = loop.reference

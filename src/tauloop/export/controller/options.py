@@ -32,7 +32,7 @@ class ControllerOptions(Options):
             (rad/s) or '20 Hz'.
         damping: damping ratio of the controller.
         rate: samples per second, such as 1kHz.
-        differences: take speeds as differences of measured positions; speeds are then not an
+        velocity_differences: take speeds as differences of measured positions; speeds are then not an
             input.
         limit: largest force, for all or one per actuator (or motor of a drive line), N or N m;
             lower limits in the machine file take precedence.
@@ -43,7 +43,7 @@ class ControllerOptions(Options):
         stuck: number of samples after which an encoder that does not change is stale, if it should
             move.
         stuck_motion: distance that a stale encoder should have moved by then, m or rad.
-        late: largest delay of a sample, as a fraction of the period.
+        max_lateness: largest delay of a sample, as a fraction of the period.
         max_pose_jump: largest distance of a coordinate from the value predicted from the last
             samples, m or rad; beyond it, the pose is lost.
         settling: time at rest after the stop, before the forces are zero and the brake is
@@ -62,7 +62,7 @@ class ControllerOptions(Options):
     )
     damping: float = option(1.0, above=0.0, below=np.inf)
     rate: float = rate_option()
-    differences: bool = False
+    velocity_differences: bool = False
     limit: tuple[float, ...] = option(
         (), above=0.0, below=np.inf, metavar="QUANTITIES", unit=units.FORCES
     )
@@ -74,7 +74,7 @@ class ControllerOptions(Options):
     stuck_motion: float = option(
         0.01, above=0.0, below=np.inf, metavar="QUANTITY", unit=units.POSITIONS
     )
-    late: float = option(0.5, above=0.0, below=np.inf)
+    max_lateness: float = option(0.5, above=0.0, below=np.inf)
     max_pose_jump: float = option(
         0.05,
         above=0.0,

@@ -181,7 +181,7 @@ def controller_source(
         "NW": work.size,
         "NL": _loops(equations),
         "CTL_PERIOD": number(equations.options.period),
-        "CTL_DIFFERENCES": int(equations.options.differences),
+        "CTL_DIFFERENCES": int(equations.options.velocity_differences),
         "CTL_MODEL": int(equations.needs_model),
         "TL_CONVERGED": number(CONVERGED),
         "CTL_PIVOT": number(SMALLEST_PIVOT),

@@ -296,10 +296,10 @@ def _require_coupled(model: Model, options: AnyOptions | ControlOptions) -> None
                 f"{len(options.controller)} controllers with one FMU",
                 "choose one controller",
             )
-        if options.differences:
+        if options.velocity_differences:
             message = "are computed once per sample, but an FMU may be coupled more often"
             problems.add(
-                "differences", message, "measure speeds exactly, or compute differences in the FMU"
+                "velocity_differences", message, "measure speeds exactly, or compute differences in the FMU"
             )
     InputError.raise_if_any(problems)
 

@@ -55,7 +55,7 @@ class PlantOptions(Options):
         method: integrator between commands, as in `tauloop control follow`; default: rk4, or
             adaptive with drive lines, whose backlash causes events.
         substeps: integration steps per period for fixed steps; by default steps of at most 0.25 ms.
-        alone: start without a controller, in real time and with the brakes applied, to measure how
+        without_controller: start without a controller, in real time and with the brakes applied, to measure how
             well this computer keeps time.
         remote: listen on an address that other computers can reach.
 
@@ -80,7 +80,7 @@ class PlantOptions(Options):
     timeout: float = option(1.0, above=0.0, below=math.inf, metavar="TIME", unit=units.TIME)
     method: str | None = option(None, choices=tuple(METHODS))
     substeps: int | None = option(None, least=1, most=MAX_SUBSTEPS)
-    alone: bool = False
+    without_controller: bool = False
     remote: bool = False
 
     def _note_mismatches(self, problems: Problems) -> None:
@@ -97,9 +97,9 @@ class PlantOptions(Options):
             if not (address.is_loopback or self.remote or self.shm):
                 what = f"{host} can be reached from other computers"
                 problems.add("udp", what, "use 127.0.0.1, or give --remote (remote=True)")
-        if self.alone and (self.lockstep or self.duration is None):
+        if self.without_controller and (self.lockstep or self.duration is None):
             what = "needs a duration and real time"
-            problems.add("alone", what, "give a duration, and remove --lockstep")
+            problems.add("without_controller", what, "give a duration, and remove --lockstep")
         if self.shm is not None and not is_memory_name(self.shm):
             problems.add("shm", *memory_name_problem(self.shm))
 

@@ -108,7 +108,7 @@ def run_plant(
 
     Examples:
         >>> import tauloop as tl
-        >>> options = tl.export.hil.PlantOptions(udp="127.0.0.1:47811", alone=True, duration=0.02)
+        >>> options = tl.export.hil.PlantOptions(udp="127.0.0.1:47811", without_controller=True, duration=0.02)
         >>> run = tl.run_plant(tl.load("five_bar"), options)
         >>> run.counts["steps"]
         20
@@ -181,7 +181,7 @@ def _started(
         options.watchdog,
         repr(options.timeout),
     )
-    further = (-1 if record is None else record, int(options.alone), os.getpid())
+    further = (-1 if record is None else record, int(options.without_controller), os.getpid())
     # a running program needs no file: nothing remains, however the processes end
     with temporary_folder() as folder:
         program = folder / "plant"

@@ -118,7 +118,7 @@ def plan_excitation(
 
 def _previous_motions(mechanism: Mechanism, options: ExcitationOptions) -> list[SampledMotion]:
     """Return the motions of previous data sets; files are read."""
-    if not options.after:
+    if not options.previous_motions:
         return []
     ports = Model(mechanism).motion(options.task.channels).ports.motion
     units = {
@@ -126,7 +126,7 @@ def _previous_motions(mechanism: Mechanism, options: ExcitationOptions) -> list[
         for quantity, port in ports.items()
     }
     motions = []
-    for item in options.after:
+    for item in options.previous_motions:
         if not isinstance(item, SampledMotion):
             log = read_log(item)
             InputError.raise_if_any(channel_problems(log, units, str(item)))

@@ -24,7 +24,7 @@ class ExcitationOptions(Options):
     Attributes:
         task: series, space and limits.
         criterion: criterion to minimize.
-        after: motion of an earlier data set, as written by --out; the criterion applies to both
+        previous_motions: motion of an earlier data set, as written by --out; the criterion applies to both
             data sets together.
         direct_drives: put direct drives on these coordinates instead of the actuators.
         random: number of random series that are tried first; the best of them are the starts.
@@ -43,7 +43,7 @@ class ExcitationOptions(Options):
 
     task: ExcitationTask = field(default_factory=ExcitationTask)
     criterion: ExcitationCriterion = option(ConditionNumber(), named=EXCITATION_CRITERIA)
-    after: tuple[Path | SampledMotion, ...] = option(
+    previous_motions: tuple[Path | SampledMotion, ...] = option(
         (), read=each(Path), repeated=True, metavar="FILE"
     )
     direct_drives: tuple[str, ...] = option((), read=listed, repeated=True, metavar="NAMES")

@@ -57,7 +57,7 @@ FINE_SAMPLES_PER_SHORTEST_PERIOD = 96
 BATCHES = 80
 #: Violation of limits that is returned for poses whose loops do not close.
 UNREACHABLE_EXCESS = 1e6
-#: `RankOptions.preference` of base parameters whose order is given by `ExcitationTask.first`.
+#: `RankOptions.preference` of base parameters whose order is given by `ExcitationTask.preferred_parameters`.
 GIVEN_ORDER_PREFERENCE = 1e-2
 
 
@@ -83,7 +83,7 @@ class ExcitationTask(Options):
         center: centers of channels, in the same form; by default those of the reference pose.
         rests: whether a period starts and ends with zero velocity and acceleration, or is part of a
             continuous motion.
-        first: parameters that represent base parameters before all others.
+        preferred_parameters: parameters that represent base parameters before all others.
         weights: inverse of the noise by output (row of the regressor); 1 where not given.
         unknowns: independent parameters of the machine file that are unknown (`parameter_ties`), all
             others being known. By default the expressions of the file are the unknowns
@@ -102,7 +102,7 @@ class ExcitationTask(Options):
         factory=dict, read=_named_quantities("center"), metavar="NAME=VALUE"
     )
     rests: bool = option(True, flag="--rests/--no-rests")
-    first: tuple[str, ...] = ()
+    preferred_parameters: tuple[str, ...] = ()
     weights: Mapping[str, float] = option(factory=dict, flag="")
     unknowns: tuple[str, ...] = option((), flag="")
 
@@ -190,7 +190,7 @@ class ExcitationProblem:
         if task.unknowns:
             self.ties = parameter_ties(self.model, task.unknowns)
         else:
-            self.ties = expression_ties(self.model, task.first)
+            self.ties = expression_ties(self.model, task.preferred_parameters)
         self.before = np.zeros((0, len(self.ties.parameters))) if before is None else before
         self.limits = task.limits.of_channels(self.channels)
         self.clearance: RodClearance | None = None
@@ -455,7 +455,9 @@ class ExcitationProblem:
         """
         stacked = np.concatenate([regressor, self.before])
         options = (
-            RankOptions(preference=GIVEN_ORDER_PREFERENCE) if self.task.first else RankOptions()
+            RankOptions(preference=GIVEN_ORDER_PREFERENCE)
+            if self.task.preferred_parameters
+            else RankOptions()
         )
         return base_parameters(stacked, self.ties.parameters, self.ties.units, options)
 

@@ -55,12 +55,12 @@ class SolverOptions(Options):
     Attributes:
         iterations: maximum number of iterations for each stage of the smoothing.
         optimality: tolerance of the optimality conditions.
-        seconds: maximum processor time for each start.
+        start_time_limit: maximum processor time for each start.
     """
 
     iterations: int = option(200, least=1)
     optimality: float = option(0.0001, least=1e-15)
-    seconds: float = option(60.0, least=0.001, metavar="TIME", unit=units.TIME)
+    start_time_limit: float = option(60.0, least=0.001, metavar="TIME", unit=units.TIME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -247,7 +247,7 @@ class ExcitationProgram:
             "max_iter": options.iterations,
             "tol": options.optimality,
             "acceptable_tol": 10 * options.optimality,
-            "max_cpu_time": options.seconds / len(stages),
+            "max_cpu_time": options.start_time_limit / len(stages),
             **(more or {}),
         }
         for stage in stages:

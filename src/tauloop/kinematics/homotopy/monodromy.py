@@ -94,8 +94,8 @@ class MonodromyOptions(Options):
             wider family that the test needs grows fast: 2 solutions for one angle, 6 for two, and
             576 for SpiderMill's seven angles (46 without widening).
         batch: number of paths followed together, and largest number of random start points.
-        most_solutions: largest number of solutions; more are an error.
-        most_rounds: largest number of rounds of loops; more are an error.
+        max_solutions: largest number of solutions; more are an error.
+        max_rounds: largest number of rounds of loops; more are an error.
         tracking: options of path tracking.
     """
 
@@ -103,8 +103,8 @@ class MonodromyOptions(Options):
     traced_loops: int = 2
     traced_angles: int = 3
     batch: int = 128
-    most_solutions: int = 2000
-    most_rounds: int = 60
+    max_solutions: int = 2000
+    max_rounds: int = 60
     tracking: TrackingOptions = field(default_factory=TrackingOptions)
 
 
@@ -217,14 +217,14 @@ def generic_solutions(
     while not search.is_complete():
         search.loop()
         search.report_progress(report)
-        if len(search.known) > options.most_solutions:
+        if len(search.known) > options.max_solutions:
             what = (
                 f"{len(search.known)} complex solutions after {search.loops} loops, and the number "
                 "still grows"
             )
             remedy = "allow more solutions in MonodromyOptions, or reduce the machine first"
             raise PoseError.of("assembly modes", what, remedy)
-        if search.rounds >= options.most_rounds or search.lost_lines >= MAX_LOST_ROUNDS:
+        if search.rounds >= options.max_rounds or search.lost_lines >= MAX_LOST_ROUNDS:
             break
     return GenericSolutions(x=search.known, e=search.e, y=search.y, **counts_of(search))
 

@@ -70,7 +70,7 @@ class ModeOptions(Options):
         seed: seed of the homotopy paths; it determines the paths, not the solutions they end at.
         thorough: also test the completeness of modes of blocks with many angles; takes minutes.
         monodromy: options of the search for complex solutions.
-        most_modes: largest number of real solutions; more are an error.
+        max_modes: largest number of real solutions; more are an error.
 
     Examples:
         >>> import tauloop as tl
@@ -81,7 +81,7 @@ class ModeOptions(Options):
     seed: int = option(0, least=0)
     thorough: bool = option(False)
     monodromy: MonodromyOptions = option(factory=MonodromyOptions, flag="")
-    most_modes: int = option(10_000, least=1, flag="")
+    max_modes: int = option(10_000, least=1, flag="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,9 +318,9 @@ def _modes(
     w, counts = solve_blocks(
         problem.blocks, known, rng, monodromy, report, follow=PathFollower(model.evaluator)
     )
-    if len(w) > options.most_modes:
-        what = f"has {len(w)} real solutions; the options allow {options.most_modes}"
-        raise PoseError.of(model.mechanism.name, what, "raise ModeOptions.most_modes")
+    if len(w) > options.max_modes:
+        what = f"has {len(w)} real solutions; the options allow {options.max_modes}"
+        raise PoseError.of(model.mechanism.name, what, "raise ModeOptions.max_modes")
     q = _normalized(model, problem.variables.coordinates(w))
     q[:, list(ports.q)] = start[list(ports.q)]
     q = _without_repeats(model, q)

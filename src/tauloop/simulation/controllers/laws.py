@@ -229,7 +229,7 @@ class Sampling(Options):
             integration steps.
         resolution: step of the encoders, m or rad, for all or one per actuator (n_u,); zero for
             exact measurement.
-        differences: whether speeds are differences of measured positions (as from encoders) instead
+        velocity_differences: whether speeds are differences of measured positions (as from encoders) instead
             of exact values.
         saturates: whether forces are limited to the actuators' limits.
     """
@@ -237,7 +237,7 @@ class Sampling(Options):
     frequency: float = option(1000.0, above=0.0, below=np.inf)
     delay: float = option(0.0, least=0.0, below=np.inf)
     resolution: float | np.ndarray = 0.0
-    differences: bool = False
+    velocity_differences: bool = False
     saturates: bool = True
 
     def _note_mismatches(self, problems: Problems) -> None:

@@ -288,7 +288,7 @@ def prepared_loop(
             [a.force if sampling.saturates else np.inf for a in plant.mechanism.actuators]
         ),
         resolution=np.broadcast_to(np.asarray(sampling.resolution, dtype=float), (u,)),
-        uses_velocity_differences=sampling.differences,
+        uses_velocity_differences=sampling.velocity_differences,
         theta=np.array(
             [values.get(name, value) for name, value in zip(plant.free, nominal, strict=True)]
         ),
@@ -477,7 +477,7 @@ def control_provenance(loop: Loop, sampling: Sampling) -> Provenance:
             "frequency": sampling.frequency,
             "delay": loop.delay * loop.period / loop.substeps,
             "resolution": loop.resolution,
-            "differences": sampling.differences,
+            "differences": sampling.velocity_differences,
             "substeps": loop.substeps,
         },
         inputs={"machine": loop.plant.mechanism.name, "samples": len(loop.feedforward)},

@@ -75,7 +75,7 @@ class ControlOptions(Options):
         delay: delay from measurement to force, such as 0.5ms.
         quantization: step of the encoders, such as 0.1mrad, or one per actuator separated by
             commas; 0 for exact measurement.
-        differences: take speeds as differences of measured positions.
+        velocity_differences: take speeds as differences of measured positions.
         saturation: limit forces to the limits of the machine file.
         plant: parameters of the simulated machine that differ from the controller's model, such as
             'plate_mass=0.4'.
@@ -107,7 +107,7 @@ class ControlOptions(Options):
     rate: float = option(1000.0, metavar="FREQUENCY", unit=units.FREQUENCY)
     delay: float = option(0.0, metavar="TIME", unit=units.TIME)
     quantization: str | float | tuple[float, ...] = option(0.0, read=str, metavar="QUANTITIES")
-    differences: bool = False
+    velocity_differences: bool = False
     saturation: bool = True
     plant: Mapping[str, str | float] | None = option(
         None, read=pairs_reader("plant", "plate_mass=0.4"), names="parameters"
@@ -237,7 +237,7 @@ def follow_path(
         frequency=options.rate,
         delay=options.delay,
         resolution=_resolution(model, options.quantization),
-        differences=options.differences,
+        velocity_differences=options.velocity_differences,
         saturates=options.saturation,
     )
     stages = Stages(progress, 1 + len(options.laws))

@@ -59,8 +59,8 @@ class CollisionDetectionOptions(Options):
             collision.
         payload: mass that is attached to the tool at the time of the collision, such as 0.5kg,
             instead of a wrench.
-        at: time of the collision; the middle of the stroke by default.
-        lasting: duration of the collision; to the end of the stroke by default.
+        collision_time: time of the collision; the middle of the stroke by default.
+        collision_duration: duration of the collision; to the end of the stroke by default.
         bandwidth: bandwidth of the observers (not of the controller), such as 100 (rad/s) or
             '20 Hz'; they follow a force with the delay 1 / bandwidth.
         speeds: method to compute speeds from encoder readings: differences, or a tracking loop.
@@ -72,7 +72,7 @@ class CollisionDetectionOptions(Options):
         quantization: step of the encoders, such as 0.1mrad; 0 for exact measurement.
         mass_error: largest relative error of each mass and inertia of the model.
         friction_error: largest relative error of each friction coefficient of the model.
-        machines: number of simulated machines with random parameter errors.
+        error_samples: number of simulated machines with random parameter errors.
         alarms: false alarms in an hour that the threshold allows.
 
     Examples:
@@ -87,8 +87,8 @@ class CollisionDetectionOptions(Options):
         None, read=pairs_reader("wrench", "fx=20"), metavar="VALUES"
     )
     payload: float = option(0.0, least=0.0, metavar="MASS", unit=units.MASS)
-    at: float | None = option(None, metavar="TIME", least=0.0, unit=units.TIME)
-    lasting: float | None = option(None, metavar="TIME", above=0.0, unit=units.TIME)
+    collision_time: float | None = option(None, metavar="TIME", least=0.0, unit=units.TIME)
+    collision_duration: float | None = option(None, metavar="TIME", above=0.0, unit=units.TIME)
     bandwidth: float = option(100.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
     speeds: str = option("differences", choices=("differences", "tracking"))
     tracking: float = option(1000.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
@@ -98,7 +98,7 @@ class CollisionDetectionOptions(Options):
     quantization: float = option(0.0, least=0.0, metavar="QUANTITIES", unit=units.POSITIONS)
     mass_error: float = option(0.05, least=0.0, below=1.0)
     friction_error: float = option(0.3, least=0.0, below=1.0)
-    machines: int = option(16, least=MIN_MACHINES)
+    error_samples: int = option(16, least=MIN_MACHINES)
     alarms: float = option(1.0, above=0.0)
 
     def _note_mismatches(self, problems: Problems) -> None:
@@ -237,14 +237,14 @@ def simulate_collision_detection(
     Examples:
         >>> import tauloop as tl
         >>> stroke = tl.StrokeOptions(end={"x": 0.02}, duration=0.1)
-        >>> options = tl.CollisionDetectionOptions(stroke=stroke, wrench={"fx": 40}, machines=4)
+        >>> options = tl.CollisionDetectionOptions(stroke=stroke, wrench={"fx": 40}, error_samples=4)
         >>> result = tl.simulate_collision_detection(tl.load("five_bar"), options)
         >>> sorted(result.observers)
         ['differences', 'differences, no lag', 'momentum', 'momentum, no lag']
     """
     model = modeled(machine)
     rng = np.random.default_rng(options.stroke.seed)
-    stages = Stages(progress, 1 + options.machines)
+    stages = Stages(progress, 1 + options.error_samples)
     trajectory = planned(model, options.stroke, STROKE_LIMIT_SHARE)
     error_shares = dict.fromkeys(_mass_parameters(model, "inertia", "drive"), options.mass_error)
     error_shares |= dict.fromkeys(_mass_parameters(model, "friction"), options.friction_error)
@@ -252,7 +252,7 @@ def simulate_collision_detection(
     simulation = _CollisionSimulation(model, trajectory, options, error_shares)
     stages.done()
     runs = []
-    for _ in stages.over(range(options.machines)):
+    for _ in stages.over(range(options.error_samples)):
         values = {}
         for name, error in zip(error_shares, rng.uniform(-1, 1, len(error_shares)), strict=True):
             nominal = model.mechanism.parameters[name].value
@@ -302,8 +302,10 @@ class _CollisionSimulation:
         self._model, self._trajectory, self._options = model, trajectory, options
         self._plant = model.with_free_parameters(varied)
         self.period = 1.0 / options.rate
-        self.at = trajectory.total / 2 if options.at is None else options.at
-        self.until = np.inf if options.lasting is None else self.at + options.lasting
+        self.at = trajectory.total / 2 if options.collision_time is None else options.collision_time
+        self.until = (
+            np.inf if options.collision_duration is None else self.at + options.collision_duration
+        )
         if not self.at < trajectory.total:
             problem = f"is {self.at:g} s, but the stroke lasts {trajectory.total:.4g} s"
             raise InputError.of("at", problem, "give a time within the stroke")
@@ -311,7 +313,7 @@ class _CollisionSimulation:
         self._law = CONTROLLERS[options.controller](bandwidth=options.controller_bandwidth)
         differs = options.speeds == "differences"
         self._sampling = Sampling(
-            frequency=options.rate, resolution=options.quantization, differences=differs
+            frequency=options.rate, resolution=options.quantization, velocity_differences=differs
         )
         self._loop = CompiledLoop(self._plant, model, self._law, loaded=True)
 
@@ -429,7 +431,7 @@ class _CollisionSimulation:
                     "quantization": options.quantization,
                     "mass_error": options.mass_error,
                     "friction_error": options.friction_error,
-                    "machines": options.machines,
+                    "machines": options.error_samples,
                     "alarms": options.alarms,
                     "seed": options.stroke.seed,
                 },

@@ -27,16 +27,16 @@ class ReportOptions(Options):
 
     Attributes:
         title: heading of a report of several results.
-        film: show the machine in motion; this adds 0.9 MB for each result with a motion.
+        animation: show the machine in motion; this adds 0.9 MB for each result with a motion.
 
     Examples:
         >>> import tauloop as tl
-        >>> tl.ReportOptions(title="My arm", film=False).title
+        >>> tl.ReportOptions(title="My arm", animation=False).title
         'My arm'
     """
 
     title: str = "Report"
-    film: bool = True
+    animation: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ def write_report(
     Examples:
         >>> import tauloop as tl
         >>> fall = tl.simulate("four_bar", duration=0.05)
-        >>> tl.write_report(fall, "fall.html", film=False).path.name
+        >>> tl.write_report(fall, "fall.html", animation=False).path.name
         'fall.html'
     """
     options = options or ReportOptions()
@@ -122,7 +122,7 @@ def write_report(
     if not several:
         problems.add("results", "there is none", "give at least one")
     InputError.raise_if_any(problems)
-    if not options.film:
+    if not options.animation:
         records = [_without_scenes(record) for record in records]
     title = options.title if len(records) > 1 else records[0].title
     written = write_page(path, title, records, progress=progress)
@@ -131,7 +131,9 @@ def write_report(
         size=written.stat().st_size,
         records=tuple(records),
         diagnostics=(),
-        provenance=provenance(options={"title": options.title, "film": options.film}, packages=()),
+        provenance=provenance(
+            options={"title": options.title, "film": options.animation}, packages=()
+        ),
     )
 
 

@@ -16,7 +16,7 @@ def certificate_tables(result: Certification) -> Iterator[Printed]:
     yield _box(f"{shape} of {result.model.mechanism.name}: {result.verdict}", result.ranges)
     if result.verdict == "proved":
         yield from _proved_claims(result.claims)
-    if result.options.largest and result.verdict == "proved":
+    if result.options.maximize_box and result.verdict == "proved":
         yield f"largest proved scale of the given ranges about their middles: {result.scale:.3g}"
     if result.measures:
         yield table(
