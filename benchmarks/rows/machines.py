@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tauloop import Mechanism, load
 from tauloop.formats import ImportOptions, RodRecognition, load_urdf
-from tauloop.kinematics.reduction import reduce
+from tauloop.kinematics.reduction import reduce_model
 from tauloop.mechanism.reduction import as_laminas
 
 #: Models of others, in a folder next to the repository.
@@ -27,7 +27,7 @@ def machine(name: str) -> Mechanism:
         NotThere: a model of others is missing.
     """
     if name == "spidermill reduced":
-        return as_laminas(reduce(load("spidermill")).mechanism)
+        return as_laminas(reduce_model(load("spidermill")).mechanism)
     if name == "digit_like":
         if not DIGIT.is_dir():
             raise NotThere("../shared/models is not here")

@@ -96,7 +96,7 @@ def test_operations_of_the_reduced_model_are_those_that_cost_counts() -> None:
     options = ReductionOptions(
         massless_rods=SETTINGS.massless, share_parameters=True, seed=SETTINGS.seed
     )
-    reduced = tl.reduce(tl.load(SETTINGS.machine), options).mechanism
+    reduced = tl.reduce_model(tl.load(SETTINGS.machine), options).mechanism
     (cost,) = [
         c
         for c in tl.count_operations(reduced).costs

@@ -127,8 +127,8 @@ if TYPE_CHECKING:
     )
     from tauloop.export.controller import (
         ControllerOptions as ControllerOptions,
-        control_compiled as control_compiled,
         export_controller as export_controller,
+        follow_path_with_exported_code as follow_path_with_exported_code,
     )
     from tauloop.export.fmu import (
         FmuCoupling as FmuCoupling,
@@ -191,7 +191,7 @@ if TYPE_CHECKING:
         forward_kinematics as forward_kinematics,
         inverse_kinematics as inverse_kinematics,
         jacobian as jacobian,
-        reduce as reduce,
+        reduce_model as reduce_model,
         working_modes as working_modes,
         workspace as workspace,
     )

@@ -215,7 +215,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
         tl.follow_path(tl.load("nuwar"), EVENTS)
     ),
     "control follow delta --end z=-0.55 --duration 0.02 --controller computed-torque --compiled": lambda _: (
-        tl.control_compiled(
+        tl.follow_path_with_exported_code(
             tl.load("delta"),
             tl.ControlOptions(
                 stroke=tl.StrokeOptions(end={"z": -0.55}, duration=0.02),
@@ -257,8 +257,10 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             ),
         )
     ),
-    "model reduce delta --states 5 --seed 3 --massless-rods leg1.forearm": lambda _: tl.reduce(
-        tl.load("delta"), tl.ReductionOptions(states=5, seed=3, massless_rods=("leg1.forearm",))
+    "model reduce delta --states 5 --seed 3 --massless-rods leg1.forearm": lambda _: (
+        tl.reduce_model(
+            tl.load("delta"), tl.ReductionOptions(states=5, seed=3, massless_rods=("leg1.forearm",))
+        )
     ),
     "export c delta --out FOLDER --functions kinematics,inverse_dynamics --coordinates actuators": lambda folder: (
         tl.export_c(

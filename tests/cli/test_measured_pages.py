@@ -166,7 +166,7 @@ def whole_operations(machine: Mechanism) -> float:
 
 def test_the_spidermills_reduction() -> None:
     full = tl.load("spidermill")
-    reduction = tl.reduce(full)
+    reduction = tl.reduce_model(full)
     table = page_table("reduced-models.md", "| | unreduced |")
     for name, pair in (
         ("coordinates", reduction.coordinates),
@@ -202,7 +202,9 @@ def test_the_spidermills_reduction() -> None:
         errors = [
             error.maximum
             for speed in (1.0, 0.3)
-            for error in tl.reduce(full, replace(options, velocity_spread=speed)).comparison.errors
+            for error in tl.reduce_model(
+                full, replace(options, velocity_spread=speed)
+            ).comparison.errors
         ]
         assert 0.9 * bound < max(errors) < bound
 

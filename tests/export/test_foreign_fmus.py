@@ -155,7 +155,7 @@ def test_a_controller_from_an_fmu_connects_itself_by_names(
         five_bar, FmuOptions(kind="controller"), controller=law, folder=tmp_path
     ).written[0]
     options = ControlOptions(stroke=STROKE, space="platform", controller=("computed-torque",))
-    plain = tl.control_compiled(five_bar, options).runs["computed-torque"]
+    plain = tl.follow_path_with_exported_code(five_bar, options).runs["computed-torque"]
     result = co_simulate(
         five_bar, options, FmuCoupling(fmu=made, fmu_start={"bandwidth": "150 rad/s"})
     )

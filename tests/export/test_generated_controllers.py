@@ -63,7 +63,10 @@ def test_the_compiled_law_runs_a_simulation_as_that_of_the_command_does(
     """Oracle: the laws of `tauloop control`, whose code is another."""
     stroke = tl.StrokeOptions(end={"x": 0.02}, duration=0.1)
     options = tl.ControlOptions(stroke=stroke, controller=(law,), space=space, bandwidth=60.0)
-    own, made = tl.follow_path(model(name), options), tl.control_compiled(model(name), options)
+    own, made = (
+        tl.follow_path(model(name), options),
+        tl.follow_path_with_exported_code(model(name), options),
+    )
     assert set(made.runs) == {law}
     runs = own.runs[law], made.runs[law]
     assert np.abs(runs[0].position - runs[1].position).max() < SAME

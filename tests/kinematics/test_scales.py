@@ -198,7 +198,9 @@ def test_equal_modes_and_their_order_do_not_depend_on_the_scale() -> None:
 @pytest.mark.parametrize("scale", [MICRO, pytest.param(KILO, marks=pytest.mark.nightly)])
 def test_the_steps_of_a_reduction_do_not_depend_on_the_scale(scale: Scale) -> None:
     """A mass centre off its joint by 1e-9 kg m was on it: on the scale of micrometres all were."""
-    original, other = (tl.reduce(scaled("palletiser", chosen)) for chosen in (UNSCALED, scale))
+    original, other = (
+        tl.reduce_model(scaled("palletiser", chosen)) for chosen in (UNSCALED, scale)
+    )
     steps = [[(step.name, step.removed) for step in result.steps] for result in (original, other)]
     assert steps[1] == steps[0]
     assert other.status is original.status

@@ -195,7 +195,7 @@ def test_formats_and_steps_that_cannot_hold_drums_name_them(router, tmp_path):
         with pytest.raises(DescriptionError, match="winds onto a drum"):
             tl.convert(router.mechanism, tmp_path / name)
     with pytest.raises(TauloopError, match="winds onto a drum"):
-        tl.reduce(router.mechanism)
+        tl.reduce_model(router.mechanism)
     with pytest.raises(TauloopError, match="is not a polynomial"):
         tl.forward_kinematics(router, all_modes=True)
     assert tl.convert(router.mechanism, tmp_path / "router.yaml").status.value == "ok"

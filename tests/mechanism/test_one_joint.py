@@ -131,7 +131,7 @@ def test_every_workflow_takes_it(tmp_path):
     )
     assert pushed.forces.force[0, 0] == pytest.approx(2 * M * C**2, abs=ROUNDING)
     assert tl.count_operations(model.mechanism).costs
-    assert tl.reduce(model.mechanism).status is Status.OK
+    assert tl.reduce_model(model.mechanism).status is Status.OK
     assert len(tl.assembly_modes(model).modes) == 1
     stroke = tl.StrokeOptions(end={"j": 1}, duration=1.0)
     table = write_log(tmp_path / "motion.csv", tl.plan_stroke(model, stroke).log(50.0))

@@ -260,7 +260,7 @@ def test_studies_store_outputs(tmp_path):
 
 
 def test_reduced_machines_and_other_formats_name_what_they_lack(tmp_path):
-    reduced = tl.reduce("wishbone", states=3)
+    reduced = tl.reduce_model("wishbone", states=3)
     (remark,) = (step for step in reduced.undone if step.name == "outputs")
     assert "camber" in remark.elements
     assert not reduced.mechanism.outputs

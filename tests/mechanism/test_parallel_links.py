@@ -17,7 +17,7 @@ from tauloop.formats import load, loads
 from tauloop.formats.writing.yaml_writer import write_yaml
 from tauloop.kinematics import random_states
 from tauloop.kinematics.alike import body_motions
-from tauloop.kinematics.reduction import ReductionOptions, compare_reduction, reduce
+from tauloop.kinematics.reduction import ReductionOptions, compare_reduction, reduce_model
 from tauloop.mechanism import Mechanism
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.inertia import is_possible
@@ -166,7 +166,7 @@ def palletiser_torques() -> ca.Function:
 def test_reduced_palletiser_has_the_torques_of_its_lagrangian(moving: str) -> None:
     """Bars become couplings and lumps, whether the column turns or not, and whether the gripper turns or not."""
     full = palletiser(moving)
-    reduction = reduce(full, ReductionOptions(states=STATES))
+    reduction = reduce_model(full, ReductionOptions(states=STATES))
     assert reduction.status is Status.OK
     assert reduction.undone == ()
     assert reduction.newton_euler[0].links == 10
@@ -191,7 +191,7 @@ def test_reduced_palletiser_has_the_torques_of_its_lagrangian(moving: str) -> No
 
 @pytest.mark.parametrize("moving", MOVING)
 def test_every_body_of_the_reduced_palletiser_is_a_possible_one(moving: str) -> None:
-    small = as_laminas(reduce(palletiser(moving), ReductionOptions(states=1)).mechanism)
+    small = as_laminas(reduce_model(palletiser(moving), ReductionOptions(states=1)).mechanism)
     for body in small.bodies:
         assert body.inertia is None or is_possible(
             [small.value(x) for x in body.inertia.parameters]
@@ -201,7 +201,7 @@ def test_every_body_of_the_reduced_palletiser_is_a_possible_one(moving: str) -> 
 def test_reduced_palletiser_follows_its_parameters_and_is_written(tmp_path: Path) -> None:
     """Friction stays, other lengths and masses give the reduction of the changed machine, and the file is read back."""
     full = load("palletiser")
-    small = reduce(full, ReductionOptions(states=1)).mechanism
+    small = reduce_model(full, ReductionOptions(states=1)).mechanism
     changes = {"bar_mass": 20.0, "reach": 1.35, "load": 60.0, "lever": 0.4}
     write_yaml(small, tmp_path / "small.yaml")
     pairs = ((full, small, EXACT), (full.with_values(changes), small.with_values(changes), EXACT))
@@ -215,7 +215,7 @@ def test_reduced_palletiser_follows_its_parameters_and_is_written(tmp_path: Path
 
 def test_a_bar_that_is_a_body_becomes_a_coupling() -> None:
     full = load(ARM_WITH_A_BAR)
-    reduction = reduce(full, ReductionOptions(states=STATES))
+    reduction = reduce_model(full, ReductionOptions(states=STATES))
     assert reduction.status is Status.OK
     assert reduction.equations == (5, 0)
     assert "bar" not in [body.name for body in reduction.mechanism.bodies]
@@ -235,7 +235,7 @@ def test_a_step_that_changes_the_mobility_is_undone_and_named() -> None:
     bars = tuple(
         replace(rod, lower=full.body("wrist").inertia, first_axis=across) for rod in full.rods
     )
-    reduction = reduce(replace(full, rods=bars), ReductionOptions(states=STATES))
+    reduction = reduce_model(replace(full, rods=bars), ReductionOptions(states=STATES))
     assert reduction.status is Status.OK
     assert [(step.name, step.elements) for step in reduction.undone] == [
         ("lump translating body", ("triangle",))

@@ -29,7 +29,7 @@ def test_reduced_machine_is_written_and_gives_the_same_forces(
     name: str, sizes: object, tmp_path: Path
 ) -> None:
     """In space and in the plane, where moments about axes in the plane are filled in that have no effect."""
-    reduction = tl.reduce(load(name), tl.ReductionOptions(states=20))
+    reduction = tl.reduce_model(load(name), tl.ReductionOptions(states=20))
     answer = reduction.as_dict()
     assert answer["is_exact"]
     assert (answer["coordinates"], answer["loop_equations"]) == sizes
@@ -44,7 +44,7 @@ def test_reduced_machine_is_written_and_gives_the_same_forces(
 
 def test_approximations_are_made_on_request_only() -> None:
     exact, rough = (
-        tl.reduce(load("nuwar"), tl.ReductionOptions(states=10, massless_rods=rods))
+        tl.reduce_model(load("nuwar"), tl.ReductionOptions(states=10, massless_rods=rods))
         for rods in ((), ("leg1.forearm", "leg2.forearm"))
     )
     assert exact.is_exact

@@ -17,7 +17,12 @@ from tauloop.common.result import Status, plain
 from tauloop.formats import load, loads
 from tauloop.kinematics import random_states
 from tauloop.kinematics.alike import body_motions, mass_center, parallel_rods
-from tauloop.kinematics.reduction import Reduction, ReductionOptions, compare_reduction, reduce
+from tauloop.kinematics.reduction import (
+    Reduction,
+    ReductionOptions,
+    compare_reduction,
+    reduce_model,
+)
 from tauloop.mechanism import Mechanism
 from tauloop.mechanism.expression import Constant, evaluate, multiply
 from tauloop.mechanism.model import Actuator, Body, Inertia, Joint, Placement, SlenderPart, Vector
@@ -137,7 +142,7 @@ def alike(mechanism: Mechanism) -> BodyMotions:
 
 @cache
 def reduced(name: str) -> Reduction:
-    return reduce(load(name), ReductionOptions(states=STATES, seed=11))
+    return reduce_model(load(name), ReductionOptions(states=STATES, seed=11))
 
 
 #: Machines on which a step acts, and one on which none does; the others would only cost time.
@@ -407,7 +412,7 @@ def test_links_before_and_behind_the_plane_become_one() -> None:
     assert len(grouped.joints) == 4
     assert largest_error(full, grouped) < EXACT
     assert total_mass(grouped) == pytest.approx(total_mass(full), rel=EXACT)
-    result = reduce(full, ReductionOptions(states=STATES))
+    result = reduce_model(full, ReductionOptions(states=STATES))
     assert [step.name for step in result.steps] == [
         "group links before and behind",
         "planar inertia",
@@ -605,7 +610,7 @@ def test_approximations_are_asked_for_and_reported() -> None:
         (ReductionOptions(massless_rods=rods, states=STATES), "drop inertia of rods"),
         (ReductionOptions(lumped_rods=rods, states=STATES), "lump rods"),
     ):
-        reduction = reduce(full, options)
+        reduction = reduce_model(full, options)
         assert not reduction.is_exact
         assert [step.name for step in reduction.steps if not step.is_exact] == [name]
         assert max(e.maximum for e in reduction.comparison.errors) > 1e-4
@@ -737,7 +742,7 @@ def delta_forces(x: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("forearm", [SLENDER, FULL], ids=["slender", "full"])
 def test_six_rods_become_three_and_the_plate_only_translates(forearm: str) -> None:
     full = loads(six_rod_delta(forearm))
-    reduction = reduce(full, ReductionOptions(states=STATES))
+    reduction = reduce_model(full, ReductionOptions(states=STATES))
     assert [step.name for step in reduction.steps] == [
         "hold platform",
         *["merge parallel rods"] * 3,
@@ -906,7 +911,7 @@ def test_parts_that_hang_together_do_not_meet() -> None:
     assert "would be displaced" in str(caught.value)
     with pytest.raises(InputError, match="carries a load"):
         lump_translating_body(machine, "cart", groups)
-    assert reduce(machine, ReductionOptions(states=STATES)).status is Status.OK
+    assert reduce_model(machine, ReductionOptions(states=STATES)).status is Status.OK
 
 
 def test_equal_legs_share_parameters() -> None:

@@ -334,7 +334,7 @@ def test_what_it_cannot_do_is_refused():
         )
     stroke_options = tl.StrokeOptions(end={"z": -0.55}, duration=0.05)
     with pytest.raises(InputError, match="'predictive' cannot be generated as code"):
-        tl.control_compiled(
+        tl.follow_path_with_exported_code(
             load("delta"), tl.ControlOptions(stroke=stroke_options, controller=("predictive",))
         )
 

@@ -53,7 +53,7 @@ def _spidermill(machine: str = SPIDERMILL.machine) -> tuple[Export, ...]:
     options = ReductionOptions(
         massless_rods=SPIDERMILL.massless, share_parameters=True, seed=SPIDERMILL.seed
     )
-    reduced = tl.reduce(tl.load(machine), options).mechanism
+    reduced = tl.reduce_model(tl.load(machine), options).mechanism
     return (
         tl.export_c(
             reduced,

@@ -285,7 +285,7 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
                 "control.follow",
                 "follow",
                 "Follow a trajectory under sampled controllers.",
-                ("tl.follow_path", "tl.control_compiled", "tl.co_simulate"),
+                ("tl.follow_path", "tl.follow_path_with_exported_code", "tl.co_simulate"),
             ),
             "collision": CommandEntry(
                 "control.collision",
@@ -404,7 +404,7 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
                 "model.reduce",
                 "reduce",
                 "Reduce a machine by equivalent lumped masses.",
-                ("tl.reduce",),
+                ("tl.reduce_model",),
             ),
             "cost": CommandEntry(
                 "model.cost",

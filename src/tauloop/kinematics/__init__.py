@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         ReductionComparison as ReductionComparison,
         ReductionOptions as ReductionOptions,
         compare_reduction as compare_reduction,
-        reduce as reduce,
+        reduce_model as reduce_model,
     )
     from tauloop.kinematics.states import (
         RandomStates as RandomStates,

@@ -231,7 +231,7 @@ class Reduction(Result):
 
 @keywords(ReductionOptions)
 @solving(PoseError)
-def reduce(
+def reduce_model(
     machine: MachineSource,
     options: ReductionOptions | None = None,
     *,
@@ -266,7 +266,7 @@ def reduce(
 
     Examples:
         >>> import tauloop as tl
-        >>> reduced = tl.reduce("four_bar", states=5)
+        >>> reduced = tl.reduce_model("four_bar", states=5)
         >>> reduced.is_exact
         True
         >>> bool(reduced.to_pandas()["maximum"].max() < 1e-9)

@@ -144,7 +144,7 @@ COMMAND_PLACES: Mapping[str, tuple[str, str, str]] = {
     "show": ("kinematics", "describe", "DescribeOptions"),
     "workspace": ("kinematics", "workspace", "WorkspaceOptions"),
     "dynamics": ("dynamics", "inverse_dynamics", "DynamicsOptions"),
-    "reduce": ("kinematics", "reduce", "ReductionOptions"),
+    "reduce": ("kinematics", "reduce_model", "ReductionOptions"),
     "cost": ("model", "count_operations", "CountOptions"),
     "motion": ("motion", "plan_stroke", "StrokeOptions"),
     "fastest": ("simulation", "plan_path", "PathOptions"),

@@ -113,9 +113,9 @@ def test_the_plant_is_the_simulation_of_the_command() -> None:
     """Oracle: `tauloop control` with the same generated code, whose loop round the plant is another."""
     machine, frequency = model("delta"), 1000.0
     stroke = tl.StrokeOptions(end={"x": 0.02}, duration=0.1)
-    run = tl.control_compiled(machine, tl.ControlOptions(stroke=stroke, controller=("pd",))).runs[
-        "pd"
-    ]
+    run = tl.follow_path_with_exported_code(
+        machine, tl.ControlOptions(stroke=stroke, controller=("pd",))
+    ).runs["pd"]
     plant = tl.export.hil.CompiledPlant(machine, PlantOptions(rate=frequency))
     for k, force in enumerate(run.force[:-1]):
         plant.step(force)

@@ -71,7 +71,7 @@ def figures(identification: ReducedIdentification) -> dict[str, Figure]:
     return {
         "figure-1": tl.view(of_same_parts(settings.spatial, machine)).picture(),
         "figure-2": tl.view(machine).picture(),
-        "figure-4": tl.view(tl.reduce(machine, options).mechanism).picture(),
+        "figure-4": tl.view(tl.reduce_model(machine, options).mechanism).picture(),
         "verification": _trajectory(results, results.verification, stated.verification, settings),
         "identification": _trajectory(
             results, results.identification, stated.identification, settings

@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.formats import load
 from tauloop.identification import ProductColumns, RegressionData, StandardColumns, driven_at
-from tauloop.kinematics import ReductionOptions, reduce
+from tauloop.kinematics import ReductionOptions, reduce_model
 from tauloop.mechanism import Mechanism, moved
 from tauloop.model import Model
 from tauloop.motion import FourierSeries
@@ -58,7 +58,7 @@ class Reduced:
             massless_rods=settings.massless, share_parameters=True, seed=settings.seed
         )
         self.settings = settings
-        self.mechanism = reduce(load(settings.machine), options).mechanism
+        self.mechanism = reduce_model(load(settings.machine), options).mechanism
         self.model = Model(self.mechanism)
         self.driven_mechanism = driven_at(self.mechanism, settings.joints)
         self._driven = Model(self.driven_mechanism)

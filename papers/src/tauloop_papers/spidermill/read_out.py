@@ -76,7 +76,7 @@ def read_out(
             reduced.products.values({**reduced.mechanism.parameters.values, **member, drawn: mass})
         )
     forces = reduced.columns(on, reduced.other) @ np.array(products).T
-    space = tl.reduce(
+    space = tl.reduce_model(
         of_same_parts(settings.spatial, machine), tl.ReductionOptions(states=5, seed=settings.seed)
     )
     return ReadOut(

@@ -49,7 +49,7 @@ def follow(
                 raise tl.InputError.of("compiled", "has no effect with --fmu", "leave it out")
             result: Any = tl.co_simulate(model, options, coupling, progress=progress)
         else:
-            result = (tl.control_compiled if compiled else tl.follow_path)(
+            result = (tl.follow_path_with_exported_code if compiled else tl.follow_path)(
                 model, options, progress=progress
             )
     finish(result, log_file(out, result.log), within_limits=within_limits)

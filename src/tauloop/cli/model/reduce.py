@@ -27,5 +27,5 @@ def reduce(
     """
     mechanism = load_model(machine, side, within_limits=within_limits).mechanism
     with bar("reduction") as progress:
-        reduction = tl.reduce(mechanism, options, progress=progress)
+        reduction = tl.reduce_model(mechanism, options, progress=progress)
     finish(reduction, machine_file(out, lambda: as_laminas(reduction.mechanism)))

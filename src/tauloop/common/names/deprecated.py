@@ -88,6 +88,8 @@ NAMES: Mapping[str, str] = {
     "fit_plant": "fit_drive_line",
     "plan_motion": "plan_stroke",
     "play": "backlash_map",
+    "control_compiled": "follow_path_with_exported_code",
+    "reduce": "reduce_model",
     "regroup": "symbolic_base_parameters",
     "subtract": "subtract_actuator_forces",
     "tauloop.motion.plan_cycle": "cycle_trajectory",

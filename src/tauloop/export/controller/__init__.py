@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from tauloop.export.controller.law import (
         GeneratedLaw as GeneratedLaw,
-        control_compiled as control_compiled,
+        follow_path_with_exported_code as follow_path_with_exported_code,
     )
     from tauloop.export.controller.options import ControllerOptions as ControllerOptions
 else:

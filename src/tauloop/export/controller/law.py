@@ -77,7 +77,7 @@ class GeneratedLaw(Controller):
 
 @keywords(ControlOptions)
 @solving(PoseError)
-def control_compiled(
+def follow_path_with_exported_code(
     machine: MachineSource, options: ControlOptions, *, progress: Progress | None = None
 ) -> ControlComparison:
     """Simulate controllers like `follow_path`, with the code that `export_controller` writes.
@@ -100,7 +100,7 @@ def control_compiled(
         >>> import tauloop as tl
         >>> stroke = tl.StrokeOptions(end={"x": 0.02}, duration=0.1)
         >>> options = tl.ControlOptions(stroke=stroke, controller=("computed-torque",))
-        >>> tl.control_compiled(tl.load("five_bar"), options).status.value
+        >>> tl.follow_path_with_exported_code(tl.load("five_bar"), options).status.value
         'ok'
     """
     unknown = [name for name in options.laws if name not in LAWS]
