@@ -302,7 +302,8 @@ def _tested(
             advice="the cost is not a function of its parameters: fix its random numbers",
         ),
         diagnostic(
-            f"share of the costs' span gained by a step of {NEIGHBOR:.0%} of the range along an axis",
+            f"largest cost decrease by moving one parameter by {NEIGHBOR:.0%} of its range, "
+            "relative to the cost range",
             gain / span if span > 0 else 0.0,
             at_most=NEIGHBOR_GAIN,
             advice="this is not a minimum: continue the search from the best point, or use another "

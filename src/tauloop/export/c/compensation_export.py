@@ -110,7 +110,7 @@ class CompensationExport(Export):
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Return the errors of the exported function."""
         difference = diagnostic(
-            "largest difference to `compensate`, fraction of the correction",
+            "largest difference from `compensate`, relative to the correction",
             self.difference,
             at_most=MAX_DIFFERENCE,
             advice="keep the reference pose away from singularities",
@@ -120,7 +120,7 @@ class CompensationExport(Export):
         return (
             difference,
             *(item.diagnostic for item in self.accuracy.outputs),
-            diagnostic("largest error of the tool by single precision", self.tool_error, unit="m"),
+            diagnostic("largest tool error due to single precision", self.tool_error, unit="m"),
         )
 
 

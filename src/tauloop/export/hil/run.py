@@ -265,7 +265,7 @@ def _result(code: PlantCode, report: Mapping[str, Any], log: np.ndarray | None) 
         diagnostics=(
             *omission_diagnostics(code.model.mechanism),
             diagnostic(
-                "computation of a step over the period, 999 times of 1000",
+                "99.9th percentile of the computing time of a step, relative to the period",
                 computing["p999_s"] * options.rate if is_assessed else None,
                 at_most=MAX_COMPUTING_SHARE,
                 advice="use a lower rate, a larger tolerance, or a faster computer",

@@ -350,7 +350,7 @@ def _modes(
                 "position slightly",
             ),
             diagnostic(
-                "trace test: bend of the sums over all complex solutions",
+                "trace test: deviation of the summed complex solutions from a straight line",
                 max((count.trace for count in counts if count.trace is not None), default=None),
                 at_most=MAX_TRACE_BEND,
                 advice="complex solutions are missing, so modes may be missing too: allow more "
@@ -364,7 +364,8 @@ def _modes(
                 "seed",
             ),
             diagnostic(
-                "loops in a row that found no new complex solution, where there is no trace test",
+                "consecutive monodromy loops without a new complex solution (blocks without a "
+                "trace test)",
                 min(
                     (
                         float(count.quiet_loops)

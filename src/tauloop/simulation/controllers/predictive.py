@@ -47,7 +47,7 @@ NO_LIMITS = np.zeros(0)
 #: Diagnostics that count the samples by the kind of solution of their program.
 UNLIMITED = "fraction of samples whose best forces keep all limits"
 LIMITED = "fraction of samples with limits active"
-RELAXED_PROGRAMS = "fraction of samples without limits of speeds and changes"
+RELAXED_PROGRAMS = "fraction of samples without speed and force-rate limits"
 UNSOLVED_PROGRAMS = "fraction of samples whose program was not solved"
 #: Largest passing fraction of each diagnostic, and advice.
 SOLUTION_CHECKS = {

@@ -384,7 +384,7 @@ class ElasticRun:
         if self.path is not None:
             fastest = structure.turning_rate() / (2.0 * math.pi * self._lowest_frequency())
             yield diagnostic(
-                "square of the largest rotation rate over the lowest natural frequency",
+                "squared ratio of the largest rotation rate to the lowest natural frequency",
                 fastest**2,
                 at_most=MAX_BUCKLING_USE,
                 advice="centrifugal stiffness is left out: move slower, or stiffen the links",

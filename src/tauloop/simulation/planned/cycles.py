@@ -438,7 +438,7 @@ def _diagnostics(
         advice="use more intervals of each leg's law (`intervals`)",
     )
     yield diagnostic(
-        "largest jump at a seam over the largest acceleration",
+        "largest acceleration jump where two legs meet, relative to the largest acceleration",
         seam_jump(planned),
         at_most=SEAM_TOLERANCE,
         advice="report this as a bug in Tauloop",
