@@ -6,6 +6,7 @@ of `planar_arm`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +24,13 @@ from planar_arm import (
 )
 from scipy.interpolate import CubicSpline
 
-from tauloop import loads
+from tauloop import Model, loads
 from tauloop.common.errors import InputError, LogError, TauloopError
 from tauloop.identification.faults.recording.time_stamps import jitter
+from tauloop.identification.regression.from_log import require_channels
 from tauloop.logs import FillGaps, Signals, held, read_signals, resampled, samples
 from tauloop.logs.log import Channel
+from tauloop.logs.matching import MissingChannel
 
 #: Rounding of a file's digits.
 SAME = 1e-12
@@ -190,3 +193,21 @@ def test_gaps_are_counted(tmp_path: Path) -> None:
     document = identified(loads(MACHINE), path, **OPTIONS, fill_gaps=2)
     assert document["status"] == "ok"
     assert document["repairs"] == ["log.csv: 3 missing samples of position.motor_1 interpolated"]
+
+
+def test_only_missing_positions_get_the_advice_to_hold_an_axis() -> None:
+    model, motion = Model(loads(MACHINE)), arm_motion(20)
+    signals = arm_log(motion, arm_forces(motion))
+    require_channels(model, signals, "joints")
+    for quantity, advice in (("position", f"--hold {DRIVES[0]}=VALUE"), ("force", None)):
+        kept = [c for c in signals.channels if (c.quantity, c.channel) != (quantity, DRIVES[0])]
+        with pytest.raises(LogError) as refused:
+            require_channels(model, replace(signals, channels=tuple(kept)), "joints")
+        (problem,) = refused.value.problems
+        assert isinstance(problem, MissingChannel)
+        assert problem.where == f"{quantity}.{DRIVES[0]}"
+        assert problem.remedy.partition("; where it stood still: ")[2] == (advice or "")
+    wrong_unit = [replace(c, unit="N") if c.quantity == "force" else c for c in signals.channels]
+    with pytest.raises(LogError, match="is in N, but the machine needs N m") as refused:
+        require_channels(model, replace(signals, channels=tuple(wrong_unit)), "joints")
+    assert not any(isinstance(problem, MissingChannel) for problem in refused.value.problems)

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tauloop.common.errors import Problem, Problems
+from tauloop.common.records import dataclass
 from tauloop.logs.log import Log, channels, units
 from tauloop.mechanism.suggestions import listing, suggestion
+
+
+@dataclass(frozen=True, slots=True)
+class MissingChannel(Problem):
+    """A channel that a log does not have; `where` is ``QUANTITY.NAME``."""
 
 
 def channel_problems(
@@ -23,21 +29,17 @@ def channel_problems(
     for quantity, columns in wanted.items():
         present, actual = channels(log, quantity), units(log, quantity)
         for name, unit in columns.items():
-            what = remedy = ""
+            where = f"{quantity}.{name}"
             if name not in present:
                 what = f"not in the log, which has {quantity} of {listing(present) or 'nothing'}"
                 meant = [
                     channel for channel in present if channel not in columns
                 ]  # channels that are needed themselves are not candidates
                 remedy = (
-                    suggestion(name, meant)
-                    or f"name a column '{quantity}.{name} [{unit}]', or map one to it"
+                    suggestion(name, meant) or f"name a column '{where} [{unit}]', or map one to it"
                 )
+                problems.append(MissingChannel(where, what, remedy, file=file))
             elif actual[name] != unit:
-                what, remedy = (
-                    f"is in {actual[name]}, but the machine needs {unit}",
-                    "correct the unit or the channel",
-                )
-            if what:
-                problems.add(f"{quantity}.{name}", what, remedy, file=file)
+                what = f"is in {actual[name]}, but the machine needs {unit}"
+                problems.add(where, what, "correct the unit or the channel", file=file)
     return problems

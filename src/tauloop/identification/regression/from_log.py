@@ -32,7 +32,7 @@ from tauloop.logs import (
 )
 from tauloop.logs.checks.saturation import LEFT_OUT
 from tauloop.logs.log import Log, Signals, as_signals
-from tauloop.logs.matching import channel_problems
+from tauloop.logs.matching import MissingChannel, channel_problems
 from tauloop.logs.signals import filter_reach, low_pass
 from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.expression import leaves
@@ -502,8 +502,8 @@ def require_channels(model: Model, log: Log, output: str) -> None:
 
 
 def _suggest_hold(problem: Problem) -> Problem:
-    """Return the problem of a missing position with advice for an axis that did not move."""
+    """Return a problem; if a position is missing, with advice for an axis that did not move."""
     quantity, _, name = problem.where.partition(".")
-    if quantity != "position" or not problem.what.startswith("not in the log"):
+    if quantity != "position" or not isinstance(problem, MissingChannel):
         return problem
     return replace(problem, remedy=f"{problem.remedy}; where it stood still: --hold {name}=VALUE")
