@@ -136,3 +136,20 @@ def test_words_for_messages() -> None:
     assert shown(math.pi / 6, units.ANGLE) == "30 deg"
     assert shown(0.25, units.LENGTH) == "0.25 m"
     assert shown(2.0, units.ONE) == "2"
+
+
+@pytest.mark.parametrize("unit", [*units.USUAL_UNITS, "Hz", "kg"])
+def test_a_usual_unit_is_the_si_unit_times_its_factor(unit: str) -> None:
+    factor, name = units.usual_unit(unit)
+    if name and not name[0].isdecimal():
+        usual, si = parse_unit(name), parse_unit(unit)
+        assert usual.dimension == si.dimension
+        assert usual.scale * factor == pytest.approx(si.scale, rel=ROUNDING)
+    assert units.in_usual_unit(0.25, unit) == (0.25 * factor, name)
+
+
+def test_numbers_are_written_with_their_usual_unit() -> None:
+    pairs = [(0.0125, "m"), (math.pi / 6, "rad"), (2.5e7, "N/m"), (-1e-13, "m"), (3.0, "Hz")]
+    written = [units.with_usual_unit(*pair) for pair in pairs]
+    assert written == ["12.5 mm", "30 deg", "25 N/um", "0 mm", "3 Hz"]
+    assert units.with_usual_unit(0.5, "1") == "0.5"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +11,7 @@ from tauloop.design.synthesis.elastic import ExpensiveScores
 from tauloop.design.synthesis.evaluation import TaskEvaluator, WorstPose
 from tauloop.design.synthesis.pose_measures import REACH
 from tauloop.design.synthesis.task import RANGE, DesignRequirement, DesignVariable
+from tauloop.mechanism.description.units import with_usual_unit
 
 #: Relative distance from a limit within which a requirement is active.
 ACTIVE = 1e-3
@@ -19,8 +19,6 @@ ACTIVE = 1e-3
 AT_BOUND = 1e-6
 #: Step of neighbors, as a fraction of the range of a variable.
 NEIGHBOR_STEP = 0.02
-#: Size below which a length or an angle is a rounding error.
-ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,18 +36,6 @@ class RequirementState:
     value: float
     violation: float
     text: str
-
-
-def shown_number(value: float, unit: str) -> str:
-    """Return a number with a usual unit, such as 12.5 mm or 30 deg; rounding errors are zero."""
-    value = 0.0 if abs(value) < ROUNDING else value
-    if unit == "m":
-        return f"{1e3 * value:.4g} mm"
-    if unit == "rad":
-        return f"{math.degrees(value):.4g} deg"
-    if unit == "N/m":
-        return f"{1e-6 * value:.4g} N/um"
-    return f"{value:.4g} {unit}".strip()
 
 
 def requirement_states(
@@ -72,7 +58,7 @@ def requirement_states(
     states = []
     for requirement in task.requirements:
         place = worst.get(requirement.name)
-        value = values.get(requirement.quantity, math.nan) if place is None else place.value
+        value = values.get(requirement.quantity, np.nan) if place is None else place.value
         violation = float(requirement.violation(np.array([value]))[0])
         text = _text(evaluator, requirement, value, place, x)
         states.append(
@@ -97,13 +83,13 @@ def _text(
         name = requirement.quantity.removeprefix(f"{RANGE} ")
         room = requirement.scale - value
         state = "within" if room >= 0.0 else "beyond"
-        amount = shown_number(abs(room), requirement.unit)
+        amount = with_usual_unit(abs(room), requirement.unit)
         return f"{name} is {amount} {state} its range{where}"
     element = "" if item is None else evaluator.columns[item.column].element
     named = f" of {element}" if element else ""
-    limit = shown_number(requirement.limit, requirement.unit)
+    limit = with_usual_unit(requirement.limit, requirement.unit)
     kind = "at most" if requirement.is_upper else "at least"
-    return f"{requirement.name}{named} is {shown_number(value, requirement.unit)} ({kind} {limit}){where}"
+    return f"{requirement.name}{named} is {with_usual_unit(value, requirement.unit)} ({kind} {limit}){where}"
 
 
 def pose_text(evaluator: TaskEvaluator, x: np.ndarray, pose: np.ndarray) -> str:
@@ -113,7 +99,7 @@ def pose_text(evaluator: TaskEvaluator, x: np.ndarray, pose: np.ndarray) -> str:
     parts = []
     for i in np.flatnonzero(task.half > 0.0):
         name = task.axes.columns[i].rpartition(".")[2]
-        parts.append(f"{name} = {shown_number(float(values[i]), task.axes.units[i])}")
+        parts.append(f"{name} = {with_usual_unit(float(values[i]), task.axes.units[i])}")
     return ", ".join(parts)
 
 

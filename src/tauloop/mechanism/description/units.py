@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -194,6 +194,37 @@ def named(dimension: Dimension) -> str:
     if not noun:
         return f"a quantity in {unit or 'no unit'}"
     return f"{noun} ({unit})" if unit else noun
+
+
+#: Units in which results are shown, by SI unit: the factor from the SI unit, and the name.
+USUAL_UNITS: Mapping[str, tuple[float, str]] = {
+    "m": (1e3, "mm"),
+    "rad": (180 / math.pi, "deg"),
+    "1": (1.0, ""),
+    "N/m": (1e-6, "N/um"),
+    "m/N": (1e6, "um/N"),
+    "Pa": (1e-9, "GPa"),
+    "1/K": (1e6, "1e-6/K"),
+}
+#: Size below which a number with a usual unit is a rounding error, SI.
+ZERO_LENGTH = 1e-12
+
+
+def usual_unit(unit: str) -> tuple[float, str]:
+    """Return the factor and the name of the unit in which a result in an SI unit is shown."""
+    return USUAL_UNITS.get(unit, (1.0, unit))
+
+
+def in_usual_unit(value: float, unit: str) -> tuple[float, str]:
+    """Return a number in SI in its usual unit, and the name of this unit."""
+    factor, name = usual_unit(unit)
+    return factor * value, name
+
+
+def with_usual_unit(value: float, unit: str) -> str:
+    """Return a number in SI with its usual unit, such as 12.5 mm or 30 deg; rounding errors are 0."""
+    number, name = in_usual_unit(0.0 if abs(value) < ZERO_LENGTH else value, unit)
+    return f"{number:.4g} {name}".strip()
 
 
 def shown(value: float, dimension: Dimension) -> str:

@@ -10,7 +10,8 @@ from tauloop.calibration import Calibration
 from tauloop.display.palette import MEASURED, PREDICTED
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
 from tauloop.display.plots.building import by_name, motion, rounded
-from tauloop.display.tables.identification.calibration_tables import SHOWN_UNITS, corrections
+from tauloop.display.tables.identification.calibration_tables import corrections
+from tauloop.mechanism.description.units import usual_unit
 from tauloop.model import Model
 
 #: Errors below this are rounding, and a logarithm has no zero.
@@ -44,7 +45,7 @@ def calibration_plots(result: Calibration) -> Iterator[Paragraph | Plot]:
         outlying = [i for i in range(len(new)) if first + i in outliers]
         first += len(new)
         for unit in dict.fromkeys(unit for _, unit in series.instrument.errors):
-            factor, name = SHOWN_UNITS.get(unit, (1.0, unit))
+            factor, name = usual_unit(unit)
             same = [k for k, (_, other) in enumerate(series.instrument.errors) if other == unit]
             sizes = [
                 factor * np.linalg.norm(errors[:, same], axis=1) for errors in (old.errors, new)

@@ -11,8 +11,8 @@ from tauloop.display.palette import RESIDUAL
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
 from tauloop.display.plots.building import by_name, motion, rounded
 from tauloop.display.sampling import in_degrees
-from tauloop.display.tables.identification.calibration_tables import shown
 from tauloop.display.tables.identification.poses_tables import planned
+from tauloop.mechanism.description.units import in_usual_unit
 from tauloop.model import Model
 
 
@@ -38,7 +38,7 @@ def poses_plots(plan: PosePlan) -> Iterator[Paragraph | Plot]:
         yield _curve(plan)
     names, bars = [], []
     for unknown, deviation in zip(plan.problem.unknowns, plan.deviations, strict=True):
-        value, unit = shown(float(deviation), unknown.unit)
+        value, unit = in_usual_unit(float(deviation), unknown.unit)
         names.append(f"{unknown.name} [{unit}]".removesuffix(" []"))
         bars.append(value)
     label = "standard deviation [unit at the left]"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tauloop.design.synthesis.words import shown_number
 from tauloop.design.synthesis.workflow import (
     Synthesis,
     SynthesizedDesign,
@@ -12,6 +11,7 @@ from tauloop.design.synthesis.workflow import (
 )
 from tauloop.display.pieces import Paragraph, Printed
 from tauloop.display.tables import doubts, table
+from tauloop.mechanism.description.units import with_usual_unit
 
 
 def synthesis_tables(result: Synthesis) -> Iterator[Printed]:
@@ -46,7 +46,7 @@ def _comparison(result: Synthesis) -> Printed:
 
 def _shown_objectives(structure: SynthesizedStructure, design: SynthesizedDesign) -> list[str]:
     return [
-        shown_number(design.objectives[name], unit)
+        with_usual_unit(design.objectives[name], unit)
         for name, unit in zip(structure.objective_names, structure.objective_units, strict=True)
     ]
 
@@ -93,7 +93,7 @@ def _variables(
 ) -> Iterator[tuple[str, str]]:
     units = dict(zip(structure.variable_names, structure.variable_units, strict=True))
     for name, value in values.items():
-        yield name, shown_number(value, units[name])
+        yield name, with_usual_unit(value, units[name])
 
 
 def _designs(structure: SynthesizedStructure) -> Printed:
@@ -154,7 +154,7 @@ def _design(structure: SynthesizedStructure, design: SynthesizedDesign) -> Itera
         rows=[
             (
                 item.variable,
-                shown_number(item.value, units[item.variable]),
+                with_usual_unit(item.value, units[item.variable]),
                 item.reason,
             )
             for item in design.neighbors

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,28 +10,13 @@ from tauloop.calibration import Calibration, ParameterDirection, UnknownsCompari
 from tauloop.calibration.judging.identifiability import INDISTINGUISHABLE
 from tauloop.display.pieces import Paragraph, Printed, Table
 from tauloop.display.tables import doubts, status_line, table
+from tauloop.mechanism.description.units import in_usual_unit, usual_unit
 
 #: Intervals have a column of their own where there are fewer degrees of freedom: they are wider
 #: than two deviations.
 FEW_DEGREES = 30
-#: What one SI unit is in the unit that is shown.
-SHOWN_UNITS = {
-    "m": (1e3, "mm"),
-    "rad": (180 / math.pi, "deg"),
-    "1": (1.0, ""),
-    "N/m": (1e-6, "N/um"),
-    "m/N": (1e6, "um/N"),
-    "Pa": (1e-9, "GPa"),
-    "1/K": (1e6, "1e-6/K"),
-}
 #: Terms of a base combination that are listed: those with the largest coefficients.
 MAX_LISTED_TERMS = 4
-
-
-def shown(value: float, unit: str) -> tuple[float, str]:
-    """Return a value in SI in the unit that is shown."""
-    factor, name = SHOWN_UNITS.get(unit, (1.0, unit))
-    return value * factor, name
 
 
 def corrections(calibration: Calibration) -> tuple[list[str], np.ndarray, np.ndarray]:
@@ -42,7 +26,7 @@ def corrections(calibration: Calibration) -> tuple[list[str], np.ndarray, np.nda
     """
     estimates, names = calibration.estimates, []
     for estimate in estimates:
-        tolerance, unit = shown(estimate.tolerance, estimate.unit)
+        tolerance, unit = in_usual_unit(estimate.tolerance, estimate.unit)
         names.append(f"{estimate.name}, {tolerance:.3g} {unit}".rstrip(" ,"))
     scale = np.array([estimate.tolerance for estimate in estimates])
     values = np.array([estimate.correction for estimate in estimates]) / scale
@@ -61,7 +45,7 @@ def calibration_tables(calibration: Calibration) -> Iterator[Printed]:
     for a, b, r in calibration.strong_correlations[:6]:
         yield f"correlation {r:+.3f} of {a} and {b}"
     for outlier in calibration.outliers:
-        factor, unit = SHOWN_UNITS.get(_unit(calibration, outlier.pose), (1.0, ""))
+        factor, unit = usual_unit(_unit(calibration, outlier.pose))
         text = f"outlier: {outlier.label}: {outlier.quantity} off by {factor * outlier.error:.3g} {unit}, "
         yield Paragraph(text=f"{text}{outlier.deviations:.0f} standard deviations", tone="doubtful")
     yield from _analyzed(calibration)
@@ -98,7 +82,7 @@ def _judged(calibration: Calibration) -> Iterator[Printed]:
         for a, b in exchanges.pairs:
             yield f"a swap of the encoders of {a} and {b} cannot be seen in these data: check the wiring by hand"
     if calibration.leave_one_out is not None:
-        value, unit = shown(calibration.leave_one_out.rms, common)
+        value, unit = in_usual_unit(calibration.leave_one_out.rms, common)
         yield f"leave-one-out: {value:.4g} {unit} RMS"
     if drawn is not None:
         both = zip(drawn.standard_deviations, calibration.estimates, strict=True)
@@ -143,7 +127,7 @@ def _parameters(calibration: Calibration) -> Iterator[Table]:
     for title, is_nuisance in (("Parameters", False), ("Of instruments and encoders", True)):
         cells = []
         for estimate in (item for item in calibration.estimates if item.is_nuisance is is_nuisance):
-            factor, unit = SHOWN_UNITS.get(estimate.unit, (1.0, estimate.unit))
+            factor, unit = usual_unit(estimate.unit)
             note = "prior" if estimate.has_prior else ""
             if len(estimate.members) > 1:
                 note = f"of {len(estimate.members)}"
@@ -166,7 +150,7 @@ def _errors(calibration: Calibration) -> Table:
     ]
     cells = []
     for before, after in zip(calibration.before, calibration.after, strict=True):
-        factor, unit = SHOWN_UNITS.get(after.unit, (1.0, after.unit))
+        factor, unit = usual_unit(after.unit)
         values = (before.rms, after.rms, after.mean_absolute, after.largest)
         cells.append((after.series, after.quantity, *(factor * value for value in values), unit))
     return table(
@@ -202,7 +186,7 @@ def in_words(calibration: Calibration, direction: ParameterDirection, most: int 
     units = {unknown.name: unknown.unit for unknown in calibration.problem.unknowns}
     terms = []
     for name, change in direction.terms[:most]:
-        value, unit = shown(change, units[name])
+        value, unit = in_usual_unit(change, units[name])
         terms.append(f"{value:+.3g} {unit} {name}".replace("  ", " "))
     more = len(direction.terms) - most
     return ", ".join(terms) + (f" and {more} smaller" if more > 0 else "")
@@ -264,7 +248,7 @@ def _untold(calibration: Calibration) -> list[Printed]:
 
 def _comparison(comparison: UnknownsComparison, unit: str) -> Iterator[Printed]:
     """Yield sets of unknowns, compared by the errors at poses that were not used."""
-    factor, name = SHOWN_UNITS.get(unit, (1.0, unit))
+    factor, name = usual_unit(unit)
     headings = [(head, ".4g") for head in ("leave-one-out", "k folds: mean", "least", "largest")]
     cells = []
     for model in comparison.models:
