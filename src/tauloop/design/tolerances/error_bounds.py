@@ -22,7 +22,7 @@ from tauloop.design.tolerances.error_equations import Array, ErrorEquations, Err
 from tauloop.equations.values import BatchFunction
 
 #: What the programs compute, for messages.
-NAME = "the equations of errors"
+PROGRAM_NAME = "the equations of errors"
 #: Numbers in the forms of one batch of poses.
 MAX_NUMBERS = 200_000
 
@@ -99,9 +99,9 @@ def _programs(expressions: ErrorExpressions, free: list[int]) -> _Programs:
     at_start += [ca.densify(place), ca.densify(R)]
     inputs = [q, e, d]
     return _Programs(
-        equations=program(NAME, z, f),
-        jacobian=program(NAME, z, ca.vec(by_d)),
-        tool=program(NAME, z, ca.vertcat(place, R)),
+        equations=program(PROGRAM_NAME, z, f),
+        jacobian=program(PROGRAM_NAME, z, ca.vec(by_d)),
+        tool=program(PROGRAM_NAME, z, ca.vertcat(place, R)),
         derivatives=BatchFunction(ca.Function("derivatives", inputs, at_start, {"cse": True})),
     )
 

@@ -28,7 +28,7 @@ from tauloop.mechanism.description import units
 from tauloop.mechanism.drive_line import DriveLine
 
 #: Number of samples per second of a record, and largest number of samples.
-RATE, MOST = 400, 1_000_000
+RATE, MAX_RECORDED_SAMPLES = 400, 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +179,7 @@ def simulate_drive_line(line: DriveLine, options: DriveOptions | None = None) ->
         duration=options.duration,
         load=options.load,
         load_time=options.load_time,
-        samples=int(min(wanted, MOST)) + 1,
+        samples=int(min(wanted, MAX_RECORDED_SAMPLES)) + 1,
         integrator=options.chosen,
     )
     is_done = not record.criteria.failed[0]

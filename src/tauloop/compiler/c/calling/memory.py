@@ -13,7 +13,7 @@ import numpy as np
 
 #: Minimum size of memory that is reused, and maximum size of unused memory that is kept, bytes. The
 #: C library reuses smaller blocks, but returns larger ones to the system after each use.
-LEAST, MOST = 1 << 17, 1 << 28
+LEAST, MAX_KEPT_BYTES = 1 << 17, 1 << 28
 #: Maximum number of memory blocks to search for a free one. A caller that keeps more results gets
 #: new memory.
 MOST_PIECES = 64
@@ -51,7 +51,7 @@ def empty(n: int, size: int, dtype: np.dtype | type = float) -> np.ndarray:
         else:
             spare = sum(_KEPT[k].nbytes for k in free)
             for k in reversed(free):  # in reverse order, so that the other indices stay valid
-                if spare <= MOST and len(_KEPT) < MOST_PIECES:
+                if spare <= MAX_KEPT_BYTES and len(_KEPT) < MOST_PIECES:
                     break
                 spare -= _KEPT.pop(k).nbytes
             memory = np.empty(wanted // 8)

@@ -16,7 +16,7 @@ from tauloop.display.plots.building import by_name, by_unit, motion, over_time, 
 from tauloop.identification import Identification, MachineIdentification, OutputFit, RegressionData
 
 #: Characters of a base parameter's name at an axis.
-NAME = 38
+MAX_NAME_LENGTH = 38
 #: Bars of plus and minus this many standard deviations.
 INTERVAL = 2.0
 #: Samples of one stretch of a spectrum, at most.
@@ -218,7 +218,7 @@ def _parameters(result: MachineIdentification) -> Iterator[Plot]:
     """Yield the estimates over the values of the machine file, and how well each is determined."""
     fit = result.identification
     names = tuple(
-        f"{i + 1}  {parameter.short_name(NAME)}" for i, parameter in enumerate(fit.base.base)
+        f"{i + 1}  {parameter.short_name(MAX_NAME_LENGTH)}" for i, parameter in enumerate(fit.base.base)
     )
     prior = result.machine_file.prior
     with np.errstate(divide="ignore", invalid="ignore"):
