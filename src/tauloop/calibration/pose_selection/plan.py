@@ -42,7 +42,7 @@ from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
 from tauloop.common.plain import in_json, json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.result import Result, diagnostic, provenance
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.equations.named_values import TOOL_PORT, named_values
 from tauloop.equations.ports import PLATFORM, entry_ports, motor_port
 from tauloop.mechanism.description import units
@@ -299,13 +299,7 @@ def plan_poses(
     model = modeled(machine)
     rng, count, criterion = np.random.default_rng(options.seed), options.count, options.criterion
     instrument = _instrument(model, options)
-    if instrument.poses > 1:
-        what = (
-            f"a reading of {instrument.name!r} belongs to {instrument.poses} poses, and poses are "
-            "chosen one by one"
-        )
-        remedy = "plan for an instrument that reads single poses, such as a position"
-        raise InputError.of("measure", what, remedy)
+    _require_single_poses(instrument)
     touching = instrument if instrument.is_contact else None
     candidates = candidate_poses(
         model, options.candidates, rng, limits=options.limits, touching=touching
@@ -313,14 +307,10 @@ def plan_poses(
     noise = tuple(
         options.noise if unit == "m" else options.angle_noise for _, unit in instrument.errors
     )
-    size, priors = options.usual_correction, ("*",) if options.tolerance_priors else ()
-    tolerances = options.tolerances or Tolerances(
-        length=size, angle=size, ratio=size, priors=priors
-    )
     loads = _available_loads(options)
     series = _with_loads(simulated_series(model, instrument, candidates.q, noise), loads)
     problem = calibration_problem(
-        model.mechanism, [series], options.parameters, tolerances=tolerances
+        model.mechanism, [series], options.parameters, tolerances=_tolerances(options)
     )
     (per_pose,) = problem.pose_jacobians(problem.evaluate(np.zeros(len(problem.free))))
     J = per_pose * problem.tolerances
@@ -341,21 +331,7 @@ def plan_poses(
         error=error,
         curve=curve,
         enough=next((point.count for point in curve if point.error <= options.goal), None),
-        diagnostics=(
-            diagnostic(
-                "largest loop residual of the candidate poses",
-                np.abs(model.assembly.loops.residuals(candidates.q)[0]).max(initial=0.0),
-                at_most=1e-9,
-                unit="m",
-                advice="keep the candidates farther from singularities (`singularity`)",
-            ),
-            diagnostic(
-                "expected error of the calibrated machine over the noise",
-                error,
-                at_most=1.0,
-                advice="measure more poses: the uncertainty of the parameters exceeds the instrument's noise",
-            ),
-        ),
+        diagnostics=_plan_diagnostics(model, candidates.q, error),
         provenance=provenance(
             packages=("numpy", "scipy", "casadi"),
             options={
@@ -370,6 +346,49 @@ def plan_poses(
                 "instrument": instrument.name,
                 "parameters": problem.names,
             },
+        ),
+    )
+
+
+def _require_single_poses(instrument: Instrument) -> None:
+    """Reject an instrument whose readings belong to several poses.
+
+    Raises:
+        InputError: the instrument is of this kind.
+    """
+    if instrument.poses > 1:
+        what = (
+            f"a reading of {instrument.name!r} belongs to {instrument.poses} poses, and poses are "
+            "chosen one by one"
+        )
+        remedy = "plan for an instrument that reads single poses, such as a position"
+        raise InputError.of("measure", what, remedy)
+
+
+def _tolerances(options: PosePlanOptions) -> Tolerances:
+    """Return the tolerances of the unknowns."""
+    if options.tolerances:
+        return options.tolerances
+    size = options.usual_correction
+    priors = ("*",) if options.tolerance_priors else ()
+    return Tolerances(length=size, angle=size, ratio=size, priors=priors)
+
+
+def _plan_diagnostics(model: Model, q: np.ndarray, error: float) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of the candidate poses (N, n_q) and of the expected error."""
+    return (
+        diagnostic(
+            "largest loop residual of the candidate poses",
+            np.abs(model.assembly.loops.residuals(q)[0]).max(initial=0.0),
+            at_most=1e-9,
+            unit="m",
+            advice="keep the candidates farther from singularities (`singularity`)",
+        ),
+        diagnostic(
+            "expected error of the calibrated machine over the noise",
+            error,
+            at_most=1.0,
+            advice="measure more poses: the uncertainty of the parameters exceeds the instrument's noise",
         ),
     )
 

@@ -23,6 +23,97 @@ from tauloop.cli.terminal.screen import bar
 from tauloop.cli.values import angle, frequency
 from tauloop.simulation import FreeMotionComparison, FreeMotionOptions, RoundTripOptions
 
+FreeOption = Annotated[
+    bool,
+    typer.Option(
+        "--free",
+        help="Simulate free motion without friction, with springs at the drives, by every route.",
+    ),
+]
+SpringFrequencyOption = Annotated[
+    str,
+    typer.Option(
+        metavar="FREQUENCY",
+        help="Natural frequency of the springs of a free motion, Hz, such as 4Hz.",
+    ),
+]
+AmplitudeOption = Annotated[
+    str,
+    typer.Option(
+        metavar="ANGLE",
+        help="Amplitude of a free motion, such as 0.1 or 5deg: rad, and characteristic lengths "
+        "for sliding drives.",
+    ),
+]
+MotionOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Motion from a table (CSV or Parquet) for a round trip, with columns time and "
+        "position.NAME of the platform; forward dynamics gets its forces from inverse dynamics. "
+        "With --elastic, the motors follow it.",
+    ),
+]
+ElasticOption = Annotated[
+    bool,
+    typer.Option(
+        "--elastic",
+        help="Simulate the deformation of an elastic machine whose motors follow --motion, or hold "
+        "--pose.",
+    ),
+]
+DampingOption = Annotated[
+    float | None,
+    typer.Option(
+        help="Damping ratio of the modes of an elastic machine; default: that of the machine file."
+    ),
+]
+ReleaseOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="VALUES",
+        help="Wrench in whose equilibrium an elastic machine starts, such as 'fx=10'; it then "
+        "ceases.",
+    ),
+]
+SettlingBandOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LENGTH",
+        help="Distance of the tool from its last rest position below which an elastic machine has "
+        "settled, such as 5um.",
+    ),
+]
+MotorStateOption = Annotated[
+    str | None,
+    typer.Option(
+        help="State of the motors of an elastic machine: locked: they follow the motion exactly (default); "
+        "servo: by their position loops.",
+    ),
+]
+ServoGainsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="Gains of position loops (1/s), of speed loops (N s/m, N m s/rad) and their integral "
+        "times, such as '*.position=50,motor.speed=2e4'.",
+    ),
+]
+BandwidthOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FREQUENCY",
+        help="Bandwidth of the position loops that have no gains, such as '20 Hz' or 100 (rad/s).",
+    ),
+]
+FeedforwardOption = Annotated[
+    str | None,
+    typer.Option(
+        help="What the reference adds in position loops: none, its speed (default), or force: its "
+        "speed and the force of the undeformed machine.",
+    ),
+]
+
 
 @command(out=TABLE.of("the simulated motion"), json_file=RESULT, figure=FIGURE)
 def simulate(
@@ -30,96 +121,18 @@ def simulate(
     options: tl.SimulationOptions,
     coupling: tl.FmuCoupling,
     side: SideOption,
-    free: Annotated[
-        bool,
-        typer.Option(
-            "--free",
-            help="Simulate free motion without friction, with springs at the drives, by every route.",
-        ),
-    ] = False,
-    spring_frequency: Annotated[
-        str,
-        typer.Option(
-            metavar="FREQUENCY",
-            help="Natural frequency of the springs of a free motion, Hz, such as 4Hz.",
-        ),
-    ] = f"{FreeMotionOptions.frequency:g}",
-    amplitude: Annotated[
-        str,
-        typer.Option(
-            metavar="ANGLE",
-            help="Amplitude of a free motion, such as 0.1 or 5deg: rad, and characteristic lengths "
-            "for sliding drives.",
-        ),
-    ] = f"{FreeMotionOptions.amplitude:g}",
-    motion: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Motion from a table (CSV or Parquet) for a round trip, with columns time and "
-            "position.NAME of the platform; forward dynamics gets its forces from inverse dynamics. "
-            "With --elastic, the motors follow it.",
-        ),
-    ] = None,
-    elastic: Annotated[
-        bool,
-        typer.Option(
-            "--elastic",
-            help="Simulate the deformation of an elastic machine whose motors follow --motion, or hold "
-            "--pose.",
-        ),
-    ] = False,
-    damping: Annotated[
-        float | None,
-        typer.Option(
-            help="Damping ratio of the modes of an elastic machine; default: that of the machine file."
-        ),
-    ] = None,
-    release: Annotated[
-        str | None,
-        typer.Option(
-            metavar="VALUES",
-            help="Wrench in whose equilibrium an elastic machine starts, such as 'fx=10'; it then "
-            "ceases.",
-        ),
-    ] = None,
-    settling_band: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LENGTH",
-            help="Distance of the tool from its last rest position below which an elastic machine has "
-            "settled, such as 5um.",
-        ),
-    ] = None,
-    motor_state: Annotated[
-        str | None,
-        typer.Option(
-            help="State of the motors of an elastic machine: locked: they follow the motion exactly (default); "
-            "servo: by their position loops.",
-        ),
-    ] = None,
-    servo_gains: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Gains of position loops (1/s), of speed loops (N s/m, N m s/rad) and their integral "
-            "times, such as '*.position=50,motor.speed=2e4'.",
-        ),
-    ] = None,
-    bandwidth: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FREQUENCY",
-            help="Bandwidth of the position loops that have no gains, such as '20 Hz' or 100 (rad/s).",
-        ),
-    ] = None,
-    feedforward: Annotated[
-        str | None,
-        typer.Option(
-            help="What the reference adds in position loops: none, its speed (default), or force: its "
-            "speed and the force of the undeformed machine.",
-        ),
-    ] = None,
+    free: FreeOption = False,
+    spring_frequency: SpringFrequencyOption = f"{FreeMotionOptions.frequency:g}",
+    amplitude: AmplitudeOption = f"{FreeMotionOptions.amplitude:g}",
+    motion: MotionOption = None,
+    elastic: ElasticOption = False,
+    damping: DampingOption = None,
+    release: ReleaseOption = None,
+    settling_band: SettlingBandOption = None,
+    motor_state: MotorStateOption = None,
+    servo_gains: ServoGainsOption = None,
+    bandwidth: BandwidthOption = None,
+    feedforward: FeedforwardOption = None,
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
     threads: WorkersOption = "1",

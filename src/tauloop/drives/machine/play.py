@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import product
 
@@ -203,31 +203,7 @@ def play_map(
             do not determine the machine's motion.
     """
     names = tuple(actuator.name for actuator in model.mechanism.actuators)
-    amounts = {
-        name: float(play[name] if isinstance(play, Mapping) and name in play else 0.0)
-        for name in names
-    }
-    if not isinstance(play, Mapping):
-        amounts = dict.fromkeys(names, float(play))
-    problems = unknown_names(play if isinstance(play, Mapping) else (), names, "is not an actuator")
-    problems += [
-        Problem(
-            where=f"play of {name}",
-            what=f"must not be negative, got {value:g}",
-            remedy="give zero or more, in m or rad",
-        )
-        for name, value in amounts.items()
-        if not 0 <= value < np.inf
-    ]
-    if not problems and not any(amounts.values()):
-        problems.append(
-            Problem(
-                where="backlash",
-                what="is zero everywhere",
-                remedy="give a backlash above zero, such as 10e-6 m",
-            )
-        )
-    InputError.raise_if_any(problems)
+    amounts = _backlash_by_actuator(play, names)
     sensitivity = ToolSensitivity(model)
     stages = Stages(progress, 2)
     space = workspace_grid(model, axes, fixed=fixed, refined=False, progress=stages.part)
@@ -279,6 +255,31 @@ def play_map(
             inputs={"machine": model.mechanism.name},
         ),
     )
+
+
+def _backlash_by_actuator(
+    backlash: float | Mapping[str, float], names: Sequence[str]
+) -> dict[str, float]:
+    """Return the backlash of each actuator, m or rad.
+
+    Raises:
+        InputError: unknown names, or a backlash that is negative or zero everywhere.
+    """
+    if isinstance(backlash, Mapping):
+        amounts = {name: float(backlash.get(name, 0.0)) for name in names}
+        problems = unknown_names(backlash, names, "is not an actuator")
+    else:
+        amounts = dict.fromkeys(names, float(backlash))
+        problems = []
+    for name, value in amounts.items():
+        if not 0 <= value < np.inf:
+            what = f"must not be negative, got {value:g}"
+            problems.append(Problem(f"play of {name}", what, "give zero or more, in m or rad"))
+    if not problems and not any(amounts.values()):
+        remedy = "give a backlash above zero, such as 10e-6 m"
+        problems.append(Problem("backlash", "is zero everywhere", remedy))
+    InputError.raise_if_any(problems)
+    return amounts
 
 
 def _difference(

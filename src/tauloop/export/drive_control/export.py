@@ -18,7 +18,7 @@ from tauloop.drives.equations.switches import Direct
 from tauloop.equations.values import BatchFunction, Values
 from tauloop.export.c.export import Export, finished_export
 from tauloop.export.c.export_texts import Case, HeaderNotes
-from tauloop.mechanism.drive_line import DriveLine, LineInertia
+from tauloop.mechanism.drive_line import Control, DriveLine, LineInertia
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.suggestions import unknown_names
 
@@ -58,59 +58,10 @@ def export_control(
     InputError.raise_if_any(
         unknown_names(parameters, line.parameters.names, "not a parameter of the drive line")
     )
-    control = line.control
     values = line.parameters.values | dict(parameters)
-    expression_values = Values(values)
-    on = {encoder.name: line.inertia(encoder.on) for encoder in line.encoders}
-    unit = _unit(on[control.encoder])
-    ports = {
-        "reference": _port("reference", ("reference",), unit, "reference position of the axis"),
-        "before": _port("before", ("before",), unit, "the reference before its last step"),
-        "position": _port("position", (control.encoder,), unit, "encoder reading"),
-    }
-    if control.speed is not None and control.speed_encoder is not None:
-        rate = f"{_unit(on[control.speed_encoder])}/s"
-        ports["speed"] = _port(
-            "speed", (control.speed_encoder,), rate, "rate of the speed loop's encoder reading"
-        )
-    states = tuple(
-        f"{loop}.{state}"
-        for loop, law in (("position", control.position), ("speed", control.speed))
-        for state, key in (("integral", "integral_time"), ("lag", "derivative_time"))
-        if getattr(law, key, None) is not None
-    )
-    if states:
-        ports["loop"] = _port("loop", states, "1", "states of the loops, zero at first")
-    symbols = {key: ca.SX.sym(key, port.size) for key, port in ports.items()}
-    law = control_law(
-        control,
-        symbols["position"],
-        symbols.get("speed", ca.SX(0)),
-        symbols["reference"],
-        symbols["before"],
-        symbols.get("loop", ca.SX(0, 1)),
-        expression_values,
-        Direct(),
-    )
-    motors = {motor.name: _force(line.inertia(motor.on)) for motor in line.motors}
-    torques = _port("torque", tuple(motors), "", "requested torques of the motors")
-    outputs = {"torque": replace(torques, units=tuple(motors.values()))}
-    results = [ca.vertcat(*(law.torques.get(motor, 0) for motor in motors))]
-    if states:
-        outputs["loop_rate"] = _port("loop_rate", states, "1/s", "rates of the states")
-        results.append(law.rates)
-    function = ca.Function(
-        "control", list(symbols.values()), [ca.cse(ca.densify(item)) for item in results]
-    )
-    program = Program(
-        name="control",
-        steps=(
-            Evaluate(function=BatchFunction(function), inputs=tuple(ports), outputs=tuple(outputs)),
-        ),
-        outputs=tuple(outputs),
-        closed_forms=(),
-        pivots=(),
-    )
+    states = _loop_states(line.control)
+    ports = _input_ports(line, states)
+    program, outputs = _control_program(line, values, ports, states)
     stem = c_name(f"{line.name}_control" if name is None else name)
     inputs = _samples(ports)
     case = Case(
@@ -135,6 +86,76 @@ def export_control(
         ],
     )
     return finished_export(stem, [case], notes, {"drive": {"name": line.name}}, folder)
+
+
+def _loop_states(control: Control) -> tuple[str, ...]:
+    """Return the names of the states of the position and the speed loop."""
+    return tuple(
+        f"{loop}.{state}"
+        for loop, law in (("position", control.position), ("speed", control.speed))
+        for state, key in (("integral", "integral_time"), ("lag", "derivative_time"))
+        if getattr(law, key, None) is not None
+    )
+
+
+def _input_ports(line: DriveLine, states: tuple[str, ...]) -> dict[str, CPort]:
+    """Return the inputs of the control law: reference, measurements, and states of the loops."""
+    control = line.control
+    on = {encoder.name: line.inertia(encoder.on) for encoder in line.encoders}
+    unit = _unit(on[control.encoder])
+    ports = {
+        "reference": _port("reference", ("reference",), unit, "reference position of the axis"),
+        "before": _port("before", ("before",), unit, "the reference before its last step"),
+        "position": _port("position", (control.encoder,), unit, "encoder reading"),
+    }
+    if control.speed is not None and control.speed_encoder is not None:
+        rate = f"{_unit(on[control.speed_encoder])}/s"
+        ports["speed"] = _port(
+            "speed", (control.speed_encoder,), rate, "rate of the speed loop's encoder reading"
+        )
+    if states:
+        ports["loop"] = _port("loop", states, "1", "states of the loops, zero at first")
+    return ports
+
+
+def _control_program(
+    line: DriveLine,
+    values: Mapping[str, float],
+    ports: Mapping[str, CPort],
+    states: tuple[str, ...],
+) -> tuple[Program, dict[str, CPort]]:
+    """Return the program of the control law and its outputs: torques and rates of the states."""
+    symbols = {key: ca.SX.sym(key, port.size) for key, port in ports.items()}
+    law = control_law(
+        line.control,
+        symbols["position"],
+        symbols.get("speed", ca.SX(0)),
+        symbols["reference"],
+        symbols["before"],
+        symbols.get("loop", ca.SX(0, 1)),
+        Values(values),
+        Direct(),
+    )
+    motors = {motor.name: _force(line.inertia(motor.on)) for motor in line.motors}
+    torques = _port("torque", tuple(motors), "", "requested torques of the motors")
+    outputs = {"torque": replace(torques, units=tuple(motors.values()))}
+    results = [ca.vertcat(*(law.torques.get(motor, 0) for motor in motors))]
+    if states:
+        outputs["loop_rate"] = _port("loop_rate", states, "1/s", "rates of the states")
+        results.append(law.rates)
+    function = ca.Function(
+        "control", list(symbols.values()), [ca.cse(ca.densify(item)) for item in results]
+    )
+    program = Program(
+        name="control",
+        steps=(
+            Evaluate(function=BatchFunction(function), inputs=tuple(ports), outputs=tuple(outputs)),
+        ),
+        outputs=tuple(outputs),
+        closed_forms=(),
+        pivots=(),
+    )
+    return program, outputs
 
 
 def _port(name: str, columns: tuple[str, ...], unit: str, meaning: str) -> CPort:

@@ -116,20 +116,7 @@ def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | 
             if cursor.has("beams"):
                 bodies[name] = read_body(name, cursor, values, elastic, points)
 
-    coordinates = Coordinates()
-    for name, cursor in places["joint"].items():
-        coordinates.add_joint(name, cursor.word("type") or "")
-    for name, cursor in places["rod"].items():
-        if cursor.has("telescopic"):
-            coordinates.add_rod(name)
-    if platform_place is not None and platform_place.has("motion"):
-        if names.kind(PLATFORM_JOINT) in ("joint", "rod", "coupling", "actuator"):
-            platform_place.problem(
-                f"`motion` adds a joint named {PLATFORM_JOINT}, but a {names.kind(PLATFORM_JOINT)} has this name",
-                "rename it",
-                "motion",
-            )
-        coordinates.add_joint(PLATFORM_JOINT, platform_place.word("motion") or "")
+    coordinates = _coordinates(places, platform_place, names)
     actuators = {
         name: read_actuator(name, cursor, values, coordinates)
         for name, cursor in places["actuator"].items()
@@ -168,12 +155,7 @@ def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | 
     damping = elastic.damping(root.get("damping")) if elastic is not None else None
     structures: dict[str, ReducedStructure | None] = {}
     if elastic is not None and places["structure"]:
-        from tauloop.mechanism.description.sections.structures import read_structure
-
-        structures = {
-            name: read_structure(name, cursor, values, names, points)
-            for name, cursor in places["structure"].items()
-        }
+        structures = _structures(places["structure"], values, names, points)
     elements = (bodies, all_joints, rods, couplings, actuators, losses, solids, outputs, structures)
     everything = (gravity, platform, *(element for kind in elements for element in kind.values()))
     if gravity is None or platform is None or None in everything:
@@ -200,6 +182,41 @@ def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | 
         structures=_whole(structures.values()),
         file=root.collector.file,
     )
+
+
+def _coordinates(
+    places: Mapping[str, Mapping[str, Cursor]], platform_place: Cursor | None, names: Names
+) -> Coordinates:
+    """Return the coordinates of joints, telescopic rods and the platform's motion."""
+    coordinates = Coordinates()
+    for name, cursor in places["joint"].items():
+        coordinates.add_joint(name, cursor.word("type") or "")
+    for name, cursor in places["rod"].items():
+        if cursor.has("telescopic"):
+            coordinates.add_rod(name)
+    if platform_place is not None and platform_place.has("motion"):
+        if names.kind(PLATFORM_JOINT) in ("joint", "rod", "coupling", "actuator"):
+            platform_place.problem(
+                f"`motion` adds a joint named {PLATFORM_JOINT}, but a {names.kind(PLATFORM_JOINT)} has this name",
+                "rename it",
+                "motion",
+            )
+        coordinates.add_joint(PLATFORM_JOINT, platform_place.word("motion") or "")
+    return coordinates
+
+
+def _structures(
+    places: Mapping[str, Cursor],
+    values: ValueReader,
+    names: Names,
+    points: Mapping[str, Mapping[str, Placement]],
+) -> dict[str, ReducedStructure | None]:
+    """Return the reduced structures by name; None where a problem was noted."""
+    from tauloop.mechanism.description.sections.structures import read_structure
+
+    return {
+        name: read_structure(name, cursor, values, names, points) for name, cursor in places.items()
+    }
 
 
 def _whole(elements: Iterable[Element | None]) -> tuple[Element, ...]:

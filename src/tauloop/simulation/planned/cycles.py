@@ -329,26 +329,13 @@ def plan_cycle(
         done=stages.done,
     )
     trajectory = planned.trajectory()
-    names, unit = model.output_ports("actuators")
+    names, _ = model.output_ports("actuators")
     squares = sum(d * mean_squares(model, path, d, load) for path, d, load in planned.parts())
     rms = np.sqrt(squares / planned.time)
     runs = _simulated(planned, trajectory, options)
     legs = tuple(_leg_limits(planned, leg, k) for k, leg in enumerate(planned.legs))
     known = np.isfinite(rated)
-    peaks = _peaks(trajectory, planned.time)
-    motors = tuple(
-        MotorLoad(
-            actuator=name,
-            unit=unit[i],
-            peak_force=float(peaks[0][i]),
-            peak_speed=float(peaks[1][i]),
-            peak_power=float(peaks[2][i]),
-            rms=float(rms[i]),
-            simulated=runs[0].rms[i] if runs[0].rms else None,
-            rated=float(rated[i]) if known[i] else None,
-        )
-        for i, name in enumerate(names)
-    )
+    motors = _motor_loads(model, _peaks(trajectory, planned.time), rms, runs[0], rated)
     stages.done()
     masses = [_mass(stop.payload) for stop in planned.stops]
     return Cycle(
@@ -381,6 +368,29 @@ def plan_cycle(
         motors=motors,
         tried=runs,
         controller=(options.controller, options.rate),
+    )
+
+
+def _motor_loads(
+    model: Model,
+    peaks: tuple[np.ndarray, ...],
+    rms: np.ndarray,
+    run: TriedCycle,
+    rated: np.ndarray,
+) -> tuple[MotorLoad, ...]:
+    """Return the loads of all motors: peaks of force, speed and power, and RMS forces (n_u,)."""
+    return tuple(
+        MotorLoad(
+            actuator=name,
+            unit=unit,
+            peak_force=float(peaks[0][i]),
+            peak_speed=float(peaks[1][i]),
+            peak_power=float(peaks[2][i]),
+            rms=float(rms[i]),
+            simulated=run.rms[i] if run.rms else None,
+            rated=float(rated[i]) if np.isfinite(rated[i]) else None,
+        )
+        for i, (name, unit) in enumerate(zip(*model.output_ports("actuators"), strict=True))
     )
 
 
