@@ -407,9 +407,7 @@ def inverse_dynamics(
         >>> tl.inverse_dynamics("delta", [0.0, 0.0, -0.5], [0.0] * 3, [0.0] * 3).forces.force.round(2)
         array([[-1.37, -1.37, -1.37]])
     """
-    options = options or DynamicsOptions()
-    if coordinates is not None:
-        options = _with_coordinates(options, entry_named(coordinates))
+    options = _with_coordinates(options or DynamicsOptions(), coordinates)
     stated = _stated(options, position, velocity, acceleration)
     model = modeled(machine)
     if options.payload:
@@ -501,12 +499,15 @@ def _sharing(model: Model, options: DynamicsOptions) -> ForceSharing:
     return sharing_of(model.mechanism, options.preload)
 
 
-def _with_coordinates(options: DynamicsOptions, entry: Entry) -> DynamicsOptions:
-    """Return the options with other coordinates of the motion.
+def _with_coordinates(options: DynamicsOptions, coordinates: Entry | str | None) -> DynamicsOptions:
+    """Return the options with other coordinates of the motion; the same options for None.
 
     Raises:
         InputError: positions of the actuators are given, and the coordinates are the platform's.
     """
+    if coordinates is None:
+        return options
+    entry = entry_named(coordinates)
     if options.actuators is not None and entry is not ACTUATORS:
         what = f"is {entry.name}, but positions of the actuators are given"
         raise InputError.of("coordinates", what, "omit it, or give a pose")

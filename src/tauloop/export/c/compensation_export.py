@@ -190,12 +190,6 @@ def export_compensation(
         inputs={port.name: samples[port.name][chosen] for port in function.inputs},
         expected={ACTUATOR_OUTPUT: expected[chosen]},
     )
-    notes = HeaderNotes(
-        made_from=f"the machine {model.mechanism.name!r}",
-        description=model.mechanism.description,
-        given="the commanded pose of the platform, the wrench at the tool, and temperatures",
-        baked_in=list(model.mechanism.parameters),
-    )
     digest = hashlib.sha256(content(replace(model.mechanism, file="")).encode()).hexdigest()
     source = {
         "machine": {"name": model.mechanism.name, "sha256": digest},
@@ -210,7 +204,7 @@ def export_compensation(
     finished = finished_export(
         stem,
         [case],
-        notes,
+        _header_notes(model),
         source,
         folder,
         options=ExportOptions(precision=options.precision),
@@ -225,6 +219,16 @@ def export_compensation(
         parts=built.parts,
         difference=difference,
         tool_error=tool_error,
+    )
+
+
+def _header_notes(model: Model) -> HeaderNotes:
+    """Return the texts of the header: the machine, the inputs and the constants."""
+    return HeaderNotes(
+        made_from=f"the machine {model.mechanism.name!r}",
+        description=model.mechanism.description,
+        given="the commanded pose of the platform, the wrench at the tool, and temperatures",
+        baked_in=list(model.mechanism.parameters),
     )
 
 

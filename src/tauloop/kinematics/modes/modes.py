@@ -7,7 +7,7 @@ platform (a solution of inverse kinematics).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, field, replace
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.result import Result, diagnostic, provenance
+from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.equations.assembly.freedoms.coordinates import conditions
 from tauloop.equations.assembly.limits import Limits, LimitViolation
 from tauloop.equations.assembly.loops import aligned
@@ -341,63 +341,80 @@ def _modes(
         model=model,
         diagnostics=(
             *agreement(fit),
-            diagnostic(
-                "largest loop residual of a mode",
-                max((mode.residual for mode in modes), default=None),
-                at_most=MODE_RESIDUAL * model.assembly.loops.length,
-                unit="m",
-                advice="a mode is too close to a singularity to be refined: change the given "
-                "position slightly",
-            ),
-            diagnostic(
-                "trace test: deviation of the summed complex solutions from a straight line",
-                max((count.trace for count in counts if count.trace is not None), default=None),
-                at_most=MAX_TRACE_BEND,
-                advice="complex solutions are missing, so modes may be missing too: allow more "
-                "rounds in MonodromyOptions, or try another seed",
-            ),
-            diagnostic(
-                "blocks whose trace test lost a path on every line",
-                sum(count.trace is None and count.lost_lines > 0 for count in counts),
-                at_most=0.0,
-                advice="this machine is nearly degenerate, so modes may be missing: try another "
-                "seed",
-            ),
-            diagnostic(
-                "consecutive monodromy loops without a new complex solution (blocks without a "
-                "trace test)",
-                min(
-                    (
-                        float(count.quiet_loops)
-                        for count in counts
-                        if count.trace is None and not count.lost_lines
-                    ),
-                    default=None,
-                ),
-                at_least=float(options.monodromy.quiet_loops),
-            ),
-            diagnostic(
-                "complex solutions without their conjugate",
-                sum(count.unpaired for count in counts),
-                at_most=0.0,
-                advice="a path was lost: try another seed or a smaller tolerance",
-            ),
-            diagnostic(
-                "paths that met another one",
-                sum(count.met for count in counts),
-                at_most=0.0,
-                advice="two modes are closer than 1e-5 relative to their size, or a path jumped: "
-                "try another seed",
-            ),
-            diagnostic(
-                "paths that end at multiple or not isolated solutions",
-                sum(count.singular for count in counts),
-                at_most=0.0,
-                advice="modes coincide at this position, or the machine moves with its actuators "
-                "locked; compare with the modes at a nearby position",
+            *_search_diagnostics(
+                modes, counts, model.assembly.loops.length, options.monodromy.quiet_loops
             ),
         ),
         provenance=provenance(options=asdict(options), inputs={"machine": model.mechanism.name}),
+    )
+
+
+def _search_diagnostics(
+    modes: Sequence[Mode], counts: Sequence[BlockCount], length: float, quiet_loops: int
+) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of the loops and of the search for complex solutions.
+
+    Args:
+        modes: the real solutions.
+        counts: the search of each block.
+        length: characteristic length of the loops, m.
+        quiet_loops: number of loops without a new solution after which the search ends.
+    """
+    return (
+        diagnostic(
+            "largest loop residual of a mode",
+            max((mode.residual for mode in modes), default=None),
+            at_most=MODE_RESIDUAL * length,
+            unit="m",
+            advice="a mode is too close to a singularity to be refined: change the given "
+            "position slightly",
+        ),
+        diagnostic(
+            "trace test: deviation of the summed complex solutions from a straight line",
+            max((count.trace for count in counts if count.trace is not None), default=None),
+            at_most=MAX_TRACE_BEND,
+            advice="complex solutions are missing, so modes may be missing too: allow more "
+            "rounds in MonodromyOptions, or try another seed",
+        ),
+        diagnostic(
+            "blocks whose trace test lost a path on every line",
+            sum(count.trace is None and count.lost_lines > 0 for count in counts),
+            at_most=0.0,
+            advice="this machine is nearly degenerate, so modes may be missing: try another seed",
+        ),
+        diagnostic(
+            "consecutive monodromy loops without a new complex solution (blocks without a "
+            "trace test)",
+            min(
+                (
+                    float(count.quiet_loops)
+                    for count in counts
+                    if count.trace is None and not count.lost_lines
+                ),
+                default=None,
+            ),
+            at_least=float(quiet_loops),
+        ),
+        diagnostic(
+            "complex solutions without their conjugate",
+            sum(count.unpaired for count in counts),
+            at_most=0.0,
+            advice="a path was lost: try another seed or a smaller tolerance",
+        ),
+        diagnostic(
+            "paths that met another one",
+            sum(count.met for count in counts),
+            at_most=0.0,
+            advice="two modes are closer than 1e-5 relative to their size, or a path jumped: "
+            "try another seed",
+        ),
+        diagnostic(
+            "paths that end at multiple or not isolated solutions",
+            sum(count.singular for count in counts),
+            at_most=0.0,
+            advice="modes coincide at this position, or the machine moves with its actuators "
+            "locked; compare with the modes at a nearby position",
+        ),
     )
 
 
