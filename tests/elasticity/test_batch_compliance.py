@@ -83,5 +83,5 @@ joints:
 actuators: {motor: {on: rail, force: 10 N, stiffness: 5 N/um}}
 platform: {body: pin, independent: [rail, axle]}
 """
-    with pytest.raises(tl.TauloopError, match="deforms nothing"):
+    with pytest.raises(tl.TauloopError, match="without any deformation"):
         compliance_matrices(tl.loads(loose))

@@ -190,6 +190,6 @@ def test_what_cannot_hold_or_be_a_beam_is_refused() -> None:
     with pytest.raises(InputError, match="bend xy") as refused:
         reduced_beam(np.array([1.0]), tube(), released=((1,), (1,)))
     assert refused.value.problems[0].where == "released"
-    with pytest.raises(InputError, match="bending_y: is 0") as zero:
+    with pytest.raises(InputError, match="bending_y: must be positive, got 0") as zero:
         BeamProperties(axial=1.0, torsional=1.0, bending_y=0.0, bending_z=-1.0, mass=-2.0)
     assert [item.where for item in zero.value.problems] == ["bending_y", "bending_z", "mass"]

@@ -219,11 +219,11 @@ def test_refusals(tubes: tl.Model) -> None:
     """Rigid machines, double loads and wrong shapes are refused by name."""
     with pytest.raises(InputError, match="no rod, body, joint or actuator has elastic data"):
         tl.compensate("delta")
-    with pytest.raises(InputError, match="wrenches: given in addition to `wrench`"):
+    with pytest.raises(InputError, match="wrenches: is given in addition to `wrench`"):
         tl.compensate(tubes, wrench={"fx": 1.0}, wrenches=np.zeros((1, 6)))
     with pytest.raises(InputError, match="wrenches: has 2 rows for 1 samples"):
         tl.compensate(tubes, wrenches=np.zeros((2, 6)))
-    with pytest.raises(InputError, match="motion: given in addition to poses"):
+    with pytest.raises(InputError, match="motion: is given in addition to poses"):
         tl.compensate(tubes, [[0.0, 0.0, 0.0]], motion="stroke.csv")
     with pytest.raises(InputError, match="time: has 2 values for 1 samples"):
         tl.compensate(tubes, time=[0.0, 1.0])

@@ -323,7 +323,7 @@ def test_rigid_legs_that_prevent_an_expansion_are_refused() -> None:
     assert result.error[0] == pytest.approx([0.0, 0.0, 5.0 * STEEL, 0.0, 0.0, 0.0], abs=1e-15)
     assert np.isnan(result.per_kelvin).all()
     assert result.worst == ("",)
-    assert "rigid parts prevent the expansion alone of left, middle, right" in result.notes
+    assert "rigid parts prevent the separate expansion of left, middle, right" in result.notes
     json.dumps(result.as_dict(), allow_nan=False)
 
 
@@ -334,7 +334,7 @@ def test_names_and_coefficients_that_are_missing_are_refused(tubes: tl.Model) ->
         tl.thermal_expansion(tubes, temperatures={"plate": 1.0})
     with pytest.raises(InputError, match=r"temperatures\.tripel1.*is not a part that can expand"):
         tl.thermal_expansion(tubes, temperatures={"tripel1": 1.0})
-    with pytest.raises(InputError, match=r"gives triple1\.link, which another name gives too"):
+    with pytest.raises(InputError, match=r"includes triple1\.link, which another name also"):
         tl.thermal_expansion(tubes, temperatures={"triple1": 1.0, "triple1.link": 2.0})
     with pytest.raises(InputError, match=r"expansions\.plat.*is not a part"):
         tl.thermal_expansion(tubes, expansions={"plat": 1e-5})
@@ -371,10 +371,10 @@ def test_a_log_of_temperatures_has_an_error_in_each_row(tubes: tl.Model, tmp_pat
     with pytest.raises(InputError, match="has 3 rows for 2 poses"):
         tl.thermal_expansion(tubes, poses, log=path)
     path.write_text("temperature.triple1 [degC]\n20\n", encoding="utf-8")
-    with pytest.raises(LogError, match="not a difference of temperatures"):
+    with pytest.raises(LogError, match="not a unit of temperature differences"):
         tl.thermal_expansion(tubes, log=path)
     path.write_text("t [s]\n20\n", encoding="utf-8")
-    with pytest.raises(LogError, match="no column of a temperature"):
+    with pytest.raises(LogError, match="no column with a temperature"):
         tl.thermal_expansion(tubes, log=path)
     path.write_text("temperature.tripel1 [K]\n20\n", encoding="utf-8")
     with pytest.raises(InputError, match="is not a part that can expand"):

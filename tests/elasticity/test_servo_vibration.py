@@ -217,7 +217,7 @@ def test_missing_and_wrong_gains_are_named() -> None:
     for gains, message in (
         ({"motr": {"speed": 1.0}}, "did you mean motor"),
         ({"motor": {"sped": 1.0}}, "did you mean speed"),
-        ({"motor": {"speed": -1.0}}, "servo_gains.motor.speed: is -1"),
+        ({"motor": {"speed": -1.0}}, "servo_gains.motor.speed: must be positive, got -1"),
         ("motor.position=1 m", "servo_gains.motor.position"),
     ):
         with pytest.raises(InputError, match=message):

@@ -92,6 +92,6 @@ def test_small_loads_have_the_compliance_of_the_stiffness() -> None:
 
 
 def test_the_rated_load_is_needed_and_large_displacements_are_doubtful() -> None:
-    with pytest.raises(tl.InputError, match="rated_load: is 0 N"):
+    with pytest.raises(tl.InputError, match="rated_load: must be positive and finite, got 0 N"):
         tl.static_compliance(TUBES, "0 N")
     assert tl.static_compliance(TUBES, rated_load="200 kN").status != "ok"

@@ -1,7 +1,8 @@
-"""Elastic machines: stiffness, stress, buckling, vibration and heat from the sections in a machine file.
+"""Elastic analysis of machines: stiffness, stress, buckling, vibration and thermal expansion.
 
-Beams, joints and drives with elastic data form a `Structure` in minimal coordinates. This package must
-not import applications such as simulation, identification and calibration.
+The elastic data come from the machine file. Beams, joints and drives with such data form a
+`Structure` in minimal coordinates. This package must not import applications such as simulation,
+identification and calibration.
 
 Examples:
     >>> import tauloop as tl

@@ -1,4 +1,4 @@
-"""Motor positions at which a loaded and warm machine has its tool at the commanded pose.
+"""Corrected motor positions of a loaded and warm machine.
 
-This package must not import exporters.
+At these positions the tool is at the commanded pose. This package must not import exporters.
 """

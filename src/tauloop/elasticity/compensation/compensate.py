@@ -30,15 +30,16 @@ from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 from tauloop.model.motion_table import motion_table
 
-#: Passes of the correction. The error after each is a factor of the relative deflection smaller, so
-#: that two leave far less than what linear elasticity neglects.
+#: Number of passes of the correction. Each pass multiplies the error by about the relative
+#: deflection. After two passes the error is far below the errors of linear elasticity.
 PASSES = 2
-#: Largest part of the correction by which the tool may still miss where actuators can correct it.
+#: Largest remaining error in the directions that actuators can correct, as a fraction of the
+#: correction.
 MAX_REMAINING = 1e-3
-#: Largest second-order part of the correction, as a fraction of it.
+#: Largest second-order part of the displacement, as a fraction of the displacement.
 MAX_SECOND_ORDER = 0.1
-#: Note on parts that move inside others.
-TELESCOPE_NOTE = "Coriolis and centripetal forces of the parts of telescopic rods are left out"
+#: Note on the neglected inertia forces of telescopic rods.
+TELESCOPE_NOTE = "Coriolis and centripetal forces of the parts of telescopic rods are neglected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +50,13 @@ class CompensationOptions(Options):
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
         temperatures: rise above the reference temperature by part, K; a number for all parts that
             have a coefficient of expansion.
-        expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
-            parts of which the file states none. Bodies without beams and the base then scale as a
+        expansions: coefficients of expansion by part, 1/K, instead of the file's; a number for all
+            parts for which the file states none. Bodies without beams and the base then scale as a
             whole.
-        weightless: leave the weight of the machine out.
+        weightless: neglect the weight of the machine.
         motion: motion from a table: CSV or Parquet with columns time, position.NAME, velocity.NAME,
             acceleration.NAME, each with its unit: 'position.platform.x [m]'.
-        passes: number of corrections; the second includes that loads act at the corrected pose.
+        passes: number of corrections; from the second on, loads act at the corrected pose.
 
     Examples:
         >>> import tauloop as tl
@@ -86,19 +87,20 @@ class CompensatedPoses(Result):
     Attributes:
         model: the machine.
         options: loads and temperatures.
-        time: (N,) times of the samples of a motion, s; their indices without times.
+        time: (N,) times of the samples of a motion, s; sample indices if no times are given.
         platform: (N, n) commanded positions of the platform.
         tool: (N, 3) commanded tool center points, m.
         rigid_actuators: (N, n_u) actuator positions of the rigid, cold machine.
         actuators: (N, n_u) corrected actuator positions.
-        corrected_platform: (N, n) positions of the platform that the rigid machine has there.
-        deflection: (N, 6) twist of the tool by loads at the corrected positions, m and rad.
-        heat: (N, 6) twist of the tool by heat at the corrected positions, m and rad.
-        remaining: (N, 6) twist by which the tool then misses its commanded pose, m and rad.
+        corrected_platform: (N, n) positions of the rigid machine's platform at these actuator
+            positions.
+        deflection: (N, 6) twist of the tool due to loads at the corrected positions, m and rad.
+        heat: (N, 6) twist of the tool due to heat at the corrected positions, m and rad.
+        remaining: (N, 6) remaining twist from the commanded to the actual tool pose, m and rad.
         correctable: (N, 6, m) twists of the tool that the actuators can correct.
-        second_order: (N,) displacement of the tool that depends on the square of loads and heat,
-            which linear elasticity neglects, m; an estimate from the change of the deflection along
-            the correction, and from geometric stiffness.
+        second_order: (N,) displacement of the tool that is quadratic in loads and heat, m; linear
+            elasticity neglects it. It is estimated from the change of the deflection along the
+            correction, and from geometric stiffness.
         notes: assumptions about this machine.
     """
 
@@ -120,13 +122,13 @@ class CompensatedPoses(Result):
     @property
     @in_json()
     def correction(self) -> np.ndarray:
-        """Corrected less rigid actuator positions (N, n_u), m or rad."""
+        """Corrected minus rigid actuator positions (N, n_u), m or rad."""
         return np.asarray(self.actuators - self.rigid_actuators)
 
     @property
     @in_json()
     def remaining_distance(self) -> np.ndarray:
-        """Distance (N,) by which the tool center point misses its commanded position, m."""
+        """Distance (N,) of the tool center point from its commanded position, m."""
         return np.asarray(np.linalg.norm(self.remaining[:, :3], axis=1))
 
     def variables(self) -> Iterator[Variable]:
@@ -163,29 +165,31 @@ def compensate(
     wrenches: object | None = None,
     time: object | None = None,
 ) -> CompensatedPoses:
-    """Return the motor positions at which the loaded, warm machine has its tool where commanded.
+    """Return the motor positions at which the tool of the loaded, warm machine is where commanded.
 
-    Elastic feed-forward: the deflection δ by weight, wrench and inertia and the error by heat are
+    This is an elastic feed-forward. The tool error δ due to weight, wrench, inertia and heat is
     calculated at the pose x of the rigid machine, and x is moved until x + δ(x) is the commanded
-    pose. The actuator positions are those of the rigid machine at x. Commanded coordinates of the
-    platform are corrected exactly; a machine with fewer than six freedoms keeps an error in the
-    other directions (`remaining`). For commanded joints, the squares of the error are smallest,
-    with rotations multiplied by the machine's length. Friction is left out.
+    pose. The result contains the actuator positions of the rigid machine at x. Commanded
+    coordinates of the platform are corrected exactly. A machine with fewer than six degrees of
+    freedom keeps an error in the other directions (`remaining`). If joints are commanded, the sum
+    of the squared errors is minimized, with rotations multiplied by the machine's length. Friction
+    is neglected.
     Source: Klimchik, Pashkevich, Chablat, Hovland 2013, Compliance error compensation technique
     for parallel robots composed of non-perfect serial chains.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        poses: commanded poses of the platform; by default the reference pose. One by names, such as
-            ``{"x": "10 mm"}``, or rows (N, n) of its independent coordinates, SI.
+        poses: commanded poses of the platform; by default the reference pose. A single pose by
+            names, such as ``{"x": "10 mm"}``, or rows (N, n) of its independent coordinates, SI.
         options: loads, temperatures and a motion from a table.
-        velocity, acceleration: (N, m) rates of the platform's independent coordinates, SI; forces
-            of inertia then deform the machine too.
+        velocity, acceleration: (N, m) rates of the platform's independent coordinates, SI; inertia
+            forces then also deform the machine.
         wrenches: (N, 6) wrenches at the tool, one for each sample, instead of `wrench`.
         time: (N,) times of the samples, s.
 
     Raises:
-        InputError: the machine has no elastic data and no heat is given, or an argument is wrong.
+        InputError: the machine has no elastic data and no temperatures are given, or an argument is
+            wrong.
         AssemblyError: a part can move without any deformation.
         PoseError: a pose is out of reach or singular.
 
@@ -265,7 +269,7 @@ def _commanded(
     motion: tuple[object | None, object | None, object | None],
     options: CompensationOptions,
 ) -> tuple[Array, Array, tuple[Array, Array] | None]:
-    """Return times (N,), coordinates (N, n_q), and velocities and accelerations (N, m) if any.
+    """Return times (N,), coordinates (N, n_q), and velocities and accelerations (N, m) or None.
 
     Raises:
         InputError: a table is given in addition to poses or rates, or shapes or values are wrong.
@@ -277,8 +281,8 @@ def _commanded(
     if options.motion is not None:
         names = [name for name, value in stated.items() if value is not None]
         if names:
-            what = f"given in addition to {', '.join(names)}"
-            raise InputError.of("motion", what, "give a table or arrays")
+            what = f"is given in addition to {', '.join(names)}"
+            raise InputError.of("motion", what, "give either a table or arrays")
         times, values = motion_table(ports, options.motion)
         q = np.asarray(model.inverse_kinematics(values["position"]).q)
         return times, q, (values["velocity"], values["acceleration"])
@@ -298,7 +302,7 @@ def _commanded(
     times = np.atleast_1d(numbers(time, "time"))
     if times.shape != (len(q),) or not np.isfinite(times).all():
         what = f"has {times.size} values for {len(q)} samples, or values that are not finite"
-        raise InputError.of("time", what, "give the time of each sample")
+        raise InputError.of("time", what, "give a finite time for each sample")
     return times, q, rates
 
 
@@ -306,13 +310,15 @@ def _wrenches(options: CompensationOptions, wrenches: object | None, count: int)
     """Return the wrenches (N, 6) at the tool.
 
     Raises:
-        InputError: both kinds are given, or shapes or values are wrong.
+        InputError: `wrench` and `wrenches` are given, or shapes or values are wrong.
     """
     if wrenches is None:
         wrench = named_values(TOOL_PORT, "wrench", options.wrench, np.zeros(6))
         return np.tile(np.asarray(wrench, dtype=float), (count, 1))
     if options.wrench is not None:
-        raise InputError.of("wrenches", "given in addition to `wrench`", "give one of them")
+        raise InputError.of(
+            "wrenches", "is given in addition to `wrench`", "give either `wrench` or `wrenches`"
+        )
     port = replace(TOOL_PORT, name="wrenches")
     values = checked({"wrenches": port}, {"wrenches": wrenches})[0]["wrenches"]
     if len(values) not in (1, count):
@@ -334,7 +340,7 @@ def _reached(model: Model, q: Array) -> Array:
     try:
         ports = model.actuators.ports
     except AssemblyError:
-        # Actuators that share coordinates: their positions follow from those of the platform.
+        # Several actuators act on the same coordinate, so there is no forward kinematics.
         return q
     return np.asarray(model.actuators.kinematics(ports.at(q), start=q).q)
 
@@ -342,7 +348,7 @@ def _reached(model: Model, q: Array) -> Array:
 def _diagnostics(
     tool: LoadedTool, total: Array, remaining: Array, q: Array, second_order: Array
 ) -> Iterator[Diagnostic]:
-    """Yield numbers that measure whether the correction holds."""
+    """Yield diagnostics of the correction's accuracy."""
     distance = float(np.linalg.norm(total[:, :3], axis=1).max())
     scale = distance or 1.0
     yield diagnostic(
@@ -358,7 +364,7 @@ def _diagnostics(
         "remaining error in corrected directions, fraction of the correction",
         np.linalg.norm(in_reach * weight, axis=1).max() / size,
         at_most=MAX_REMAINING,
-        advice="increase `passes`, or leave poses near singularities out",
+        advice="increase `passes`, or exclude poses near singularities",
     )
     yield diagnostic(
         "second-order part of the displacement, fraction of it",

@@ -1,7 +1,7 @@
-"""Program of corrected motor positions: inverse kinematics with load and temperature.
+"""Program that computes corrected motor positions: inverse kinematics with loads and temperatures.
 
-The program is a fixed list of steps without allocation: the kinematics of the commanded pose, the
-deflection there, the moved pose, the same again for each further pass, and the actuator positions.
+The program is a fixed list of steps without memory allocation. Each pass computes the kinematics
+and the deflection at a pose, and moves the pose. The last step computes the actuator positions.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from tauloop.equations.operators import fast_operators
 from tauloop.equations.values import BatchFunction
 from tauloop.model import Model
 
-#: Poses at which parts are read: random walks from the reference pose, steps of each walk, and size
-#: of a step (rad or characteristic lengths).
+#: Random walks from the reference pose, at whose poses parts are read: number of walks, steps per
+#: walk, and size of a step (rad or characteristic lengths).
 TEST_WALKS, TEST_WALK_STEPS, TEST_WALK_STEP = 8, 3, 0.05
-#: Passes of the correction by default; see `compensate`.
+#: Default number of passes of the correction; see `compensate`.
 PASSES = 2
-#: Names of values of the programs.
+#: Names of an input and of two outputs of the programs.
 TEMPERATURES, ACTUATOR_OUTPUT, CORRECTED = "temperatures", "actuators", "corrected"
 
 
@@ -44,9 +44,11 @@ class CompensationProgram:
     """A program of corrected actuator positions.
 
     Attributes:
-        program: from `position`, `wrench`, `temperatures` and `start` to `actuators`.
-        correction: from the same to `corrected`, the position of the rigid machine's platform.
-        parts: names of the p parts whose temperatures are inputs; empty without heat.
+        program: program with the inputs `position`, `wrench`, `temperatures` and `start`, and the
+            output `actuators`.
+        correction: program with the same inputs and the output `corrected`, the position of the
+            rigid machine's platform.
+        parts: names of the p parts whose temperatures are inputs; empty if no part expands.
         states: (M, n_q) poses at which the parts were read.
     """
 
@@ -67,12 +69,12 @@ def compensation_program(
 
     Args:
         model: the machine.
-        expansions: coefficients of expansion by part, 1/K, in addition to the file's.
-        is_weightless: whether the weight is left out.
+        expansions: coefficients of expansion by part, 1/K; see `ThermalExpansionOptions`.
+        is_weightless: whether the weight is neglected.
         passes: number of corrections.
 
     Raises:
-        InputError: the machine has no elastic data, or has parts that are not covered; all of them.
+        InputError: the machine has no elastic data, or unsupported parts; all of them are listed.
     """
     states = _states(model)
     parts = _parts(model, states, expansions)
@@ -92,13 +94,13 @@ def compensation_program(
                 pieces.append((further, inputs, {"next": f"position_{number + 1}"}))
         joints = _joints(catalogue.state("joints", 0))
     last = f"position_{passes}"
-    ending = (joints, {"position": last}, {ACTUATOR_OUTPUT: ACTUATOR_OUTPUT})
-    program, given_names, results = pieces[-1]
-    corrected = {key: CORRECTED if name == last else name for key, name in results.items()}
+    actuator_program = (joints, {"position": last}, {ACTUATOR_OUTPUT: ACTUATOR_OUTPUT})
+    last_pass, input_names, output_names = pieces[-1]
+    corrected = {key: CORRECTED if name == last else name for key, name in output_names.items()}
     return CompensationProgram(
-        program=_joined("compensation", [*pieces, ending], (ACTUATOR_OUTPUT,)),
+        program=_joined("compensation", [*pieces, actuator_program], (ACTUATOR_OUTPUT,)),
         correction=_joined(
-            "correction", [*pieces[:-1], (program, given_names, corrected)], (CORRECTED,)
+            "correction", [*pieces[:-1], (last_pass, input_names, corrected)], (CORRECTED,)
         ),
         parts=parts.parts,
         states=states,
@@ -126,7 +128,7 @@ def _parts(
     """Return the parts of the structure in the frames of bodies.
 
     Raises:
-        InputError: nothing is elastic, or rigid parts prevent an expansion.
+        InputError: no part is elastic, or rigid parts prevent an expansion.
     """
     built = machine_structure(model, states, StructureOptions(has_rod_modes=False))
     require_elastic_data(model.mechanism, built)
@@ -140,12 +142,12 @@ def _parts(
 def _correction(
     state: MotionState, parts: LocalParts, gravity: Array, *, is_first: bool
 ) -> Program:
-    """Return the program of one pass: the moved position of the platform."""
+    """Return the program of a single pass, which computes the moved position of the platform."""
     builder, mechanism = state.builder, state.mechanism
     wrench = builder.input("wrench", WRENCH)
     temperatures = builder.input(TEMPERATURES, max(len(parts.parts), 1))
     samples = len(state.assembly.states)
-    # Pivots are chosen for the stiffness, which neither loads nor temperatures change.
+    # Pivots are chosen for the stiffness, which does not depend on loads and temperatures.
     builder.set_samples(TEMPERATURES, np.zeros((samples, max(len(parts.parts), 1))))
     motion = state.motion(state.at_rest)
     frames = {name: (body.R, body.p) for name, body in motion.bodies.items()}
@@ -169,7 +171,7 @@ def _correction(
 
 
 def _embedding(state: MotionState) -> ca.SX:
-    """Return velocities of all coordinates per unit of the platform's, without an input of these."""
+    """Return the matrix from platform velocities to all velocities, without a velocity input."""
     if state.dependent and not state.K.size1():
         v = ca.SX.sym("v", state.topology.n_v)
         rates = column(row.psi_rate for row in state.rows(v))
@@ -199,9 +201,9 @@ def _moved(state: MotionState, step: ca.SX) -> ca.SX:
 
 
 def _turned(quaternion: ca.SX, turn: ca.SX) -> ca.SX:
-    """Return a unit quaternion (4,) after a small further rotation (3,), rad.
+    """Return a unit quaternion (4,) after an additional small rotation (3,), rad.
 
-    Cosine and sine of half the angle are series to the fourth order of the angle.
+    Cosine and sine of half the angle are series up to the fourth order of the angle.
     """
     square = 0.25 * ca.sumsqr(turn)
     d0 = 1.0 - square / 2.0 + square**2 / 24.0
@@ -212,7 +214,7 @@ def _turned(quaternion: ca.SX, turn: ca.SX) -> ca.SX:
 
 
 def _joints(state: MotionState) -> Program:
-    """Return the program of the actuators' positions, p = A q + b."""
+    """Return the program that computes the actuator positions p = A q + b."""
     placed = [i for i, iq in enumerate(state.topology.q_of_v) if iq >= 0]
     q = state.configuration.q[[state.topology.q_of_v[i] for i in placed]]
     joint = ca.sparsify(state.transmission[:, placed]) @ q + state.actuator_offsets
@@ -224,21 +226,21 @@ def _joined(
     pieces: Sequence[tuple[Program, Mapping[str, str], Mapping[str, str]]],
     outputs: tuple[str, ...],
 ) -> Program:
-    """Return programs one after the other as one.
+    """Return a single program that runs several programs one after the other.
 
     Args:
-        name: name of the program.
-        pieces: programs with the new names of some inputs, and of their outputs; what they compute
-            in between gets a prefix.
-        outputs: outputs of the last program.
+        name: name of the new program.
+        pieces: the programs, each with new names for some of its inputs and for its outputs;
+            intermediate values get a prefix.
+        outputs: outputs of the new program.
     """
     steps: list[Step] = []
     diagnostics: dict[str, list[str]] = {"discriminants": [], "pivots": []}
     sizes: dict[str, int] = {}
     for number, (program, inputs, results) in enumerate(pieces):
         renamed = dict(inputs) | dict(results)
-        made = {output for step in program.steps for output in _outputs(step)}
-        for local in made - set(renamed):
+        computed = {output for step in program.steps for output in _outputs(step)}
+        for local in computed - set(renamed):
             renamed[local] = f"part_{number}_{local}"
         steps += [_with_names(step, renamed) for step in program.steps]
         for label, count in (
@@ -270,13 +272,11 @@ def _outputs(step: Step) -> tuple[str, ...]:
     """Return the names of the values that a step computes."""
     if isinstance(step, Evaluate):
         return step.outputs
-    if isinstance(step, Newton):
-        return (step.solution,)
     return (step.solution,)
 
 
 def _with_names(step: Step, names: Mapping[str, str]) -> Step:
-    """Return a step with other names of values."""
+    """Return a step whose inputs and outputs are renamed."""
 
     def renamed(items: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(names.get(item, item) for item in items)
@@ -290,5 +290,5 @@ def _with_names(step: Step, names: Mapping[str, str]) -> Step:
             start=names.get(step.start, step.start),
             solution=names.get(step.solution, step.solution),
         )
-    what = "a program with nearest points cannot be part of another one"
-    raise InputError.of("machine", what, "use a machine without tensions of cables")
+    what = "a compensation program does not support the computation of cable tensions"
+    raise InputError.of("machine", what, "use a machine without cables")

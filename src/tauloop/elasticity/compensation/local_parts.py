@@ -1,7 +1,7 @@
 """Parts of a machine's structure in the frames of its bodies, in which they are constant.
 
 Only the poses of bodies, and the lengths of telescopic rods, change with the pose of the machine.
-The parts are read from structures at several poses, and what is not constant is refused by name.
+The parts are read from structures at several poses. An error names the parts that are not constant.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class LocalPoint:
     """A point of a body of the machine.
 
     Attributes:
-        node: body or node of the structure to which it belongs.
+        node: body or node of the structure to which the point belongs.
         body: the body of the machine, or the base.
-        place: (3,) in coordinates of this body, m.
+        place: (3,) position in the frame of this body, m.
     """
 
     node: str
@@ -46,7 +46,13 @@ class LocalPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LocalBody:
-    """A body or node: its origin, mass (kg) and first moment (3,) about it in body axes (kg m)."""
+    """A body or node of the structure.
+
+    Attributes:
+        origin: origin of the body or node.
+        mass: mass, kg.
+        moment: (3,) first moment of mass about the origin, in body axes, kg m.
+    """
 
     origin: LocalPoint
     mass: float
@@ -55,14 +61,14 @@ class LocalBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LocalJoint:
-    """A joint: its nodes, point, twists (6, f) and stiffness.
+    """A joint with twists that are constant in the frames of its bodies.
 
     Attributes:
         joint: the joint of the structure.
-        point: on the child's body.
+        point: point of the joint on the child's body.
         frames: body in whose axes each twist is constant.
-        twists: (6, f) in these axes.
-        stiffness: (f, f); None if all motions are free.
+        twists: (6, f) twists in these axes.
+        stiffness: (f, f) stiffness of the motions; None if all motions are free.
     """
 
     joint: ElasticJoint
@@ -74,7 +80,12 @@ class LocalJoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LengthLaw:
-    """A value that depends on the length d of a rod: (c_0 + c_1 d + c_2 d²) / (e_0 + e_1 d)."""
+    """A rational function of the length d of a rod: (c_0 + c_1 d + c_2 d²) / (e_0 + e_1 d).
+
+    Attributes:
+        numerator: coefficients c.
+        denominator: coefficients e.
+    """
 
     numerator: tuple[float, ...]
     denominator: tuple[float, ...] = (1.0,)
@@ -82,13 +93,14 @@ class LengthLaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LocalRod:
-    """A rod between two points: stiffness along it, and the masses that its ends carry.
+    """A rod between two points: its axial stiffness, and the masses that its ends carry.
 
     Attributes:
-        name: the rod.
-        ends: its two points.
-        stiffness: N/m; None for none.
-        along, across: masses that each end carries along and across the rod, kg.
+        name: name of the rod.
+        ends: its two end points.
+        stiffness: axial stiffness, N/m; None if it has none.
+        along: masses that the two ends carry along the rod, kg.
+        across: masses that the two ends carry perpendicular to the rod, kg.
         elongation: (p,) changes of length per kelvin of each part, m/K.
     """
 
@@ -105,14 +117,15 @@ class LocalElement:
     """An element between nodes of one body, in the axes of this body.
 
     Attributes:
-        name: the beam or frame.
+        name: name of the beam or finite-element model.
         points: points of its attachments.
         axes: (3, 3) local axes of each attachment as columns.
-        freedoms: freedoms that each attachment holds.
-        stiffness: (k, k).
+        freedoms: freedoms of each attachment that are coordinates of the element.
+        stiffness: (k, k) stiffness matrix.
         weight: (k, 3) forces on its coordinates per unit of gravity in body axes, kg.
-        elongation: (p,) changes of length per kelvin, m/K; zeros for others than beams.
-        axial_rows: rows of the displacements of its two ends along it; None for others.
+        elongation: (p,) changes of length per kelvin, m/K; zero unless it is a beam that expands.
+        axial_rows: indices of the axial displacements of its two ends; None unless it is a beam
+            that expands.
     """
 
     name: str
@@ -133,12 +146,14 @@ class LocalParts:
         bodies: bodies and nodes by name.
         tree: joints from the base outwards, each with the nearer and the farther node.
         closing: joints that close loops.
-        rods, links, elements: elastic rods, rigid rods and other elements.
-        combinations: gears and motors of several coordinates.
+        rods: elastic rods, and masses of rods.
+        links: rigid rods.
+        elements: other elements.
+        combinations: gears, and motors that drive several coordinates.
         tool: the tool center point.
         parts: names of the p parts that expand.
-        scaling: (p,) coefficients of expansion of nodes by name, 1/K.
-        directions: (6, m) in which the tool is corrected; None for commanded joints.
+        scaling: (p,) coefficients of expansion of bodies and nodes, by name, 1/K.
+        directions: (6, m) directions in which the tool is corrected; None if joints are commanded.
         length: characteristic length of the machine, m.
     """
 
@@ -168,7 +183,7 @@ def local_parts(
         expansion: their free expansion at these poses.
 
     Raises:
-        InputError: parts are not constant in the frame of a body; all of them.
+        InputError: parts are not constant in the frame of a body; all are listed.
     """
     built = machine_structure(model, q, StructureOptions(has_rod_modes=False))
     reader = _Reader(model, q, built, expansion)
@@ -191,7 +206,7 @@ class _Reader:
         self.samples = len(q)
         self.length = built.structure.length
         names = [rod.name for rod in model.mechanism.rods]
-        #: Elements between two points: rods, and the masses of rods whose length is a spring.
+        #: Names of elements between two points: rods, and separate masses of rods.
         self.rods = {*names, *(f"{name}.mass" for name in names)}
 
     def read(self, parts: tuple[str, ...]) -> LocalParts:
@@ -228,15 +243,20 @@ class _Reader:
         return np.asarray(self.geometry.rotations[:, self.geometry.shape.index[body]])
 
     def constant(self, values: Array, size: float, item: str) -> Array:
-        """Return what values (M, ...) have in common.
+        """Return the common value (...) of M samples (M, ...).
+
+        Args:
+            values: samples at the M poses.
+            size: typical size of the values, for the tolerance.
+            item: name of the part, for the error.
 
         Raises:
-            InputError: they differ by more than rounding.
+            InputError: the samples differ by more than rounding.
         """
         values = np.asarray(values, dtype=float)
         first = values[0]
         if np.abs(values - first).max(initial=0.0) > CONSTANT_TOLERANCE * max(size, 1e-300):
-            what = "changes with the pose in a form that an exported compensation does not have"
+            what = "changes with the pose in a way that an exported compensation does not support"
             raise InputError.of(item, what, "use `tauloop.compensate` for this machine")
         return np.asarray(first)
 
@@ -251,7 +271,7 @@ class _Reader:
     # Parts
 
     def body(self, name: str) -> LocalBody:
-        """Return a body or node."""
+        """Return the body or node with this name."""
         (body,) = (item for item in self.built.structure.bodies if item.name == name)
         origin = self.point(name, body.origin, name)
         if body.inertia is None:
@@ -274,7 +294,7 @@ class _Reader:
         for index in range(joint.count):
             side = 0
             if index < free:
-                changes = [np.abs(part[..., index] - part[0, :, index]).max() for part in local]
+                changes = [np.abs(side[..., index] - side[0, :, index]).max() for side in local]
                 side = int(changes[0] > CONSTANT_TOLERANCE * self.length)
                 self.constant(local[side][..., index], self.length, joint.name)
             frames.append(ends[side])
@@ -284,7 +304,8 @@ class _Reader:
             K = np.broadcast_to(joint.stiffness, (self.samples, joint.count, joint.count))
             stiffness = np.array(K[0])
             if free < joint.count:
-                # The directions of a pose are any basis of the same space.
+                # The basis of the bearing directions may differ from pose to pose, so the
+                # compliance in fixed axes is compared instead.
                 T = local[0][..., free:]
                 C = T @ np.linalg.solve(K[:, free:, free:], np.swapaxes(T, -1, -2))
                 weight = np.repeat([1.0, self.length], 3)
@@ -302,17 +323,17 @@ class _Reader:
 
     @staticmethod
     def free_count(joint: ElasticJoint) -> int:
-        """Return the number of motions that are not those of bearings."""
+        """Return the number of motions that do not belong to bearings."""
         labels = joint.motion_names
         return sum(not label.startswith("bearing") for label in labels)
 
     def turned(self, body: str, twists: Array) -> Array:
         """Return twists (M, 6, f) in the axes of a body."""
-        back = np.swapaxes(self.rotation(body), -1, -2)
-        return np.concatenate([back @ twists[:, :3], back @ twists[:, 3:]], axis=1)
+        to_body = np.swapaxes(self.rotation(body), -1, -2)
+        return np.concatenate([to_body @ twists[:, :3], to_body @ twists[:, 3:]], axis=1)
 
     def rod(self, element: Element) -> LocalRod:
-        """Return a rod with its laws of the length."""
+        """Return a rod with its stiffness and masses as functions of its length."""
         start, end = element.attachments
         ends = tuple(self.point(item.body, item.point, element.name) for item in (start, end))
         d = np.broadcast_to(np.linalg.norm(end.point - start.point, axis=-1), (self.samples,))
@@ -345,7 +366,7 @@ class _Reader:
         )
 
     def link(self, number: int) -> LocalRod:
-        """Return a rigid rod, without mass."""
+        """Return the rigid rod with this index; its mass is a separate element."""
         link = self.built.structure.links[number]
         ends = tuple(
             self.point(body, place, link.name)
@@ -375,7 +396,7 @@ class _Reader:
         """Return values (M,) as a polynomial of lengths (M,).
 
         Raises:
-            InputError: they are not.
+            InputError: the values are not such a polynomial.
         """
         middle, half = 0.5 * (d.max() + d.min()), 0.5 * (d.max() - d.min())
         size = float(np.abs(values).max())
@@ -389,12 +410,12 @@ class _Reader:
         return LengthLaw(numerator=tuple(float(c) for c in coefficients))
 
     def inverse_law(self, d: Array, values: Array, item: str) -> LengthLaw:
-        """Return values (M,) as (c_0 + c_1 d) / d."""
+        """Return values (M,) as a function (c_0 + c_1 d) / d of lengths (M,)."""
         law = self.law(d, values * d, 1, item)
         return LengthLaw(numerator=law.numerator, denominator=(0.0, 1.0))
 
     def element(self, element: Element) -> LocalElement:
-        """Return an element whose ends belong to one body."""
+        """Return an element whose ends belong to the same body."""
         name = element.name
         points, axes = [], []
         for attachment in element.attachments:
@@ -439,5 +460,5 @@ def prevented_parts(parts: tuple[str, ...], is_prevented: Array) -> Iterator[Pro
     """Yield a problem for each part whose expansion rigid parts prevent."""
     for part, is_held in zip(parts, is_prevented, strict=True):
         if is_held:
-            what = "rigid parts prevent its expansion by heat"
+            what = "rigid parts prevent its thermal expansion"
             yield Problem(part, what, "give joints, rods or drives of its loops a stiffness")

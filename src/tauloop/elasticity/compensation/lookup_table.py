@@ -1,4 +1,4 @@
-"""A lookup table of motor corrections over poses, with its computed interpolation error."""
+"""A lookup table of motor corrections over poses, with its interpolation error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ FIRST_POINTS, MAX_TABLE_POINTS = 3, 20_000
 #: The refinement stops if the error extrapolated to MAX_TABLE_POINTS exceeds the tolerance by this
 #: factor.
 GIVE_UP_FACTOR = 4.0
-#: Random combinations of largest loads at which the error is measured, in addition to none and all.
+#: Number of random sign combinations of the largest loads at which the error is calculated, in
+#: addition to no load and all largest loads.
 LOAD_SIGNS = 6
 
 
@@ -48,14 +49,14 @@ class CompensationTableOptions(Options):
 
     Attributes:
         ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit);
-            default: those of the machine file.
+            default: the limits in the machine file.
         table_tolerance: largest error of the tool due to interpolation, m.
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
         max_temperature: largest change of the temperature of a part, K.
-        expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
-            parts of which the file states none. Bodies without beams and the base then scale as a
+        expansions: coefficients of expansion by part, 1/K, instead of the file's; a number for all
+            parts for which the file states none. Bodies without beams and the base then scale as a
             whole.
-        weightless: leave the weight of the machine out.
+        weightless: neglect the weight of the machine.
 
     Examples:
         >>> import tauloop as tl
@@ -89,12 +90,13 @@ class CompensationTable(Result):
     Attributes:
         model: the machine.
         options: poses, loads and accuracy.
-        axes: names of the a positions that vary; the others are those of the reference pose.
+        axes: names of the a positions that vary; the others have their values at the reference
+            pose.
         grid: values of each axis, m or rad.
         position: (N, a) grid points, the last axis varies fastest.
-        correction: (N, n_u) corrections c by weight, m or rad.
-        by_wrench: (N, n_u, 6) corrections by a unit wrench.
-        by_temperature: (N, n_u, p) corrections by one kelvin of each part.
+        correction: (N, n_u) corrections c for weight, m or rad.
+        by_wrench: (N, n_u, 6) corrections C per unit wrench.
+        by_temperature: (N, n_u, p) corrections H per kelvin of each part.
         parts: names of the p parts.
         interpolation_error: largest error of the tool's position at midpoints of the grid, with the
             largest loads and temperatures, m.
@@ -125,8 +127,8 @@ class CompensationTable(Result):
         for name, axis, column in zip(self.axes, self.grid, np.atleast_2d(position).T, strict=True):
             outside = np.flatnonzero(~((axis[0] <= column) & (column <= axis[-1])))
             if len(outside):
-                what = f"is {column[outside[0]]:g} at row {outside[0] + 1}"
-                remedy = f"give values from {axis[0]:g} to {axis[-1]:g}, or make a larger table"
+                what = f"is {column[outside[0]]:g} at row {outside[0] + 1}, outside the table"
+                remedy = f"give values from {axis[0]:g} to {axis[-1]:g}, or compute a larger table"
                 raise InputError.of(f"position {name}", what, remedy)
         count, motors = self.correction.shape
         by_wrench = self.by_wrench.reshape(count, 6 * motors)
@@ -141,7 +143,7 @@ class CompensationTable(Result):
         return np.asarray(total + by_heat[..., 0])
 
     def _columns(self) -> Iterator[tuple[str, str, Array]]:
-        """Yield name, unit and values (N,) of each column of corrections."""
+        """Yield the name, unit and values (N,) of each column of corrections."""
         motors = motor_port(self.model.assembly, "position", "rad", "m")
         for k, (motor, unit) in enumerate(zip(motors.columns, motors.units, strict=True)):
             yield f"correction.{motor}", unit, self.correction[:, k]
@@ -163,7 +165,7 @@ class CompensationTable(Result):
             yield Variable(name=name, values=values, unit=unit, over=over)
 
     def to_csv(self) -> str:
-        """Return a CSV text: positions, corrections, and their changes by load and temperature."""
+        """Return a CSV text: positions, corrections, and corrections per load and temperature."""
         listed = [item for item in self.variables() if item.name != "point"]
         heads = tuple(f"{item.name} [{item.unit}]" for item in listed)
         values = np.column_stack([item.array() for item in listed])
@@ -180,8 +182,9 @@ def compensation_table(
 ) -> CompensationTable:
     """Return a lookup table of motor corrections over a grid of poses.
 
-    Corrections are linear in wrench and temperatures. The grid is refined until the tool's error at
-    midpoints, for the largest loads and against the exported program, is below the tolerance.
+    Corrections are linear in wrench and temperatures. The grid is refined until the table agrees
+    with the exported program: for the largest loads, the tool's error at midpoints of the grid must
+    be below the tolerance.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -189,8 +192,8 @@ def compensation_table(
         progress: called with the completed and the total number of steps.
 
     Raises:
-        InputError: the tolerance is not met with 20 000 points, a position is not a number that can
-            vary alone, or the machine has no elastic data.
+        InputError: 20 000 points are not enough for the tolerance, a position cannot vary alone, or
+            the machine has no elastic data.
         PoseError: a pose of the grid is out of reach or singular.
 
     Examples:
@@ -225,15 +228,15 @@ def compensation_table(
         if max(errors) <= options.table_tolerance:
             break
         first_error = max(first_error, *errors)
-        whole = np.log(first_error / options.table_tolerance)
-        stages.part(np.log(first_error / max(errors)), whole)
+        needed_reduction = np.log(first_error / options.table_tolerance)
+        stages.part(np.log(first_error / max(errors)), needed_reduction)
         worst = int(np.argmax(errors[: len(names)]))
         points, counts[worst] = int(np.prod(counts)), 2 * counts[worst] - 1
         # The error of linear interpolation is quadratic in the distance of points.
         expected = max(errors) * (points / MAX_TABLE_POINTS) ** (2.0 / len(names))
         is_hopeless = expected > GIVE_UP_FACTOR * options.table_tolerance
         if is_hopeless or np.prod(counts) > MAX_TABLE_POINTS:
-            what = f"is not met: {points} points leave {max(errors):.3g} m"
+            what = f"is not reached: the error is {max(errors):.3g} m with {points} points"
             remedy = "give a larger tolerance, smaller ranges or smaller loads"
             raise InputError.of("table_tolerance", what, remedy)
     stages.done()
@@ -261,7 +264,7 @@ def compensation_table(
 
 
 def _diagnostics(error: float, options: CompensationTableOptions) -> Iterator[Diagnostic]:
-    """Yield the measured error."""
+    """Yield a diagnostic of the interpolation error."""
     yield diagnostic(
         "largest error of the tool at midpoints of the grid",
         error,
@@ -274,10 +277,10 @@ def _diagnostics(error: float, options: CompensationTableOptions) -> Iterator[Di
 def _axes(
     model: Model, options: CompensationTableOptions
 ) -> tuple[tuple[str, ...], list[tuple[float, float]]]:
-    """Return the positions that vary, and their ranges.
+    """Return the names of the positions that vary, and their ranges.
 
     Raises:
-        InputError: no range, or a range of a component of a quaternion.
+        InputError: there is no range, or a range belongs to a component of a quaternion.
     """
     port = model.platform.ports.position
     ranges: Mapping[str, tuple[float, float]]
@@ -304,7 +307,7 @@ def _axes(
     }
     for name in turning & set(ranges):
         what = "is a component of a quaternion, which cannot vary alone"
-        problems.add(f"ranges.{name}", what, "make one table per orientation of the reference")
+        problems.add(f"ranges.{name}", what, "compute one table per reference orientation")
     InputError.raise_if_any(problems)
     names = tuple(name for name in port.columns if name in ranges)
     return names, [ranges[name] for name in names]
@@ -316,19 +319,32 @@ def _points(grid: tuple[Array, ...]) -> Array:
 
 
 def _interpolated(grid: tuple[Array, ...], values: Array, points: Array) -> Array:
-    """Return values (n_1, ..., n_a, k) of a grid at points (N, a) in it, linear along each axis."""
+    """Return values (N, k) at points (N, a) of a grid, by linear interpolation along each axis.
+
+    Args:
+        grid: values of the a axes.
+        values: (n_1, ..., n_a, k) values at the points of the grid.
+        points: (N, a) points inside the grid.
+    """
     from scipy.interpolate import RegularGridInterpolator
 
     return np.asarray(RegularGridInterpolator(grid, values)(points))
 
 
 class _Corrections:
-    """Corrections of a machine by the exported program."""
+    """Corrections of a machine, computed with the exported program."""
 
     def __init__(
         self, model: Model, built: CompensationProgram, wrench: Array, temperature: float
     ) -> None:
-        """Store the largest loads; components of zero get small steps for derivatives."""
+        """Choose load steps for derivatives (small for zero components), and loads for the error.
+
+        Args:
+            model: the machine.
+            built: program of the corrections.
+            wrench: (6,) largest wrench.
+            temperature: largest temperature change, K.
+        """
         self.model, self.built = model, built
         size = np.abs(wrench)
         steps = np.where(size > 0.0, size, max(size.max(), 1.0) * 1e-2)
@@ -366,13 +382,19 @@ class _Corrections:
                 place = listing(
                     f"{name}={value:.4g}" for name, value in zip(names, points[bad][0], strict=True)
                 )
-                what = f"out of reach or singular at {int(bad.sum())} points, such as {place}"
+                count_bad = int(bad.sum())
+                what = (
+                    f"the pose is out of reach or singular at {count_bad} points, such as {place}"
+                )
                 raise PoseError.of("ranges", what, "give smaller ranges")
             corrections.append(values[ACTUATOR_OUTPUT] - rigid)
         return np.stack(corrections)
 
     def coefficients(self, names: tuple[str, ...], grid: tuple[Array, ...]) -> Array:
-        """Return c, C and H (n_1, ..., n_a, n_u (1 + 6 + p)) on a grid, by central differences."""
+        """Return c, C and H (n_1, ..., n_a, n_u (1 + 6 + p)) on a grid.
+
+        C and H are central differences.
+        """
         points = _points(grid)
         units = np.diag(self.steps)
         runs = self.at(names, points, np.concatenate([np.zeros((1, len(units))), units, -units]))
@@ -385,7 +407,11 @@ class _Corrections:
         return flat.reshape(*(len(axis) for axis in grid), -1)
 
     def errors(self, names: tuple[str, ...], grid: tuple[Array, ...], values: Array) -> list[float]:
-        """Return the tool's largest errors (a + 1) at midpoints along each axis and of cells, m."""
+        """Return the tool's largest errors, m, as a list of a + 1 values.
+
+        The first a values are errors at midpoints along a single axis, the last one at cell
+        centers.
+        """
         middles = [0.5 * (axis[1:] + axis[:-1]) for axis in grid]
         errors = []
         for number in range(len(grid) + 1):

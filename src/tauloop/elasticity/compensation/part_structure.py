@@ -1,9 +1,10 @@
-"""The elastic structure of a machine as expressions of its coordinates: deflection of the tool.
+"""The deflection of the tool as expressions of the poses of a machine's bodies.
 
-A program solves the same equations as `stiffness` and `thermal_expansion`: bodies move on the tree
-of their joints, joints that close loops are conditions that some coordinates fulfil, and the others
-minimize the energy of all elements under loads and heat. Parts are numbers in the frames of bodies;
-`SymbolicStructure` has them as expressions of the file's parameters, for derivatives.
+The expressions solve the same equations as `stiffness` and `thermal_expansion`. Bodies move on the
+tree of their joints. Joints that close loops give conditions, which determine some coordinates. The
+other coordinates minimize the energy of all elements under loads and heat. Here parts are numbers
+in the frames of bodies; in `SymbolicStructure` they are expressions of the file's parameters, for
+derivatives.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tauloop.elasticity.frame.beams import Array
 from tauloop.elasticity.machine.symbolic_twists import carry
 from tauloop.mechanism.model import BASE
 
-#: Singular values of conditions, relative to the largest, below which they count as dependent.
+#: Conditions count as dependent if a singular value relative to the largest is below this value.
 RANK_TOLERANCE = 1e-9
 #: Largest condition number of the conditions' dependent coordinates at the sampled poses.
 MAX_CONDITION = 1e8
@@ -36,11 +37,11 @@ MAX_CONDITION = 1e8
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Displacement:
-    """Rows of displacements: linear in the coordinates, plus those by heat.
+    """A displacement (k,) that is linear in the coordinates, plus a thermal displacement.
 
     Attributes:
-        rows: (k, n) by the coordinates.
-        heat: (k, 1) by the expansion of bodies.
+        rows: matrix (k, n) from the coordinates to the displacement.
+        heat: displacement (k, 1) due to thermal expansion.
     """
 
     rows: ca.SX
@@ -55,7 +56,7 @@ class Displacement:
         return Displacement(rows=self.rows - other.rows, heat=self.heat - other.heat)
 
     def times(self, matrix: ca.SX) -> Displacement:
-        """Return the displacement after a constant or symbolic matrix (m, k)."""
+        """Return the product (m,) of a constant or symbolic matrix (m, k) and the displacement."""
         return Displacement(rows=matrix @ self.rows, heat=matrix @ self.heat)
 
 
@@ -71,10 +72,11 @@ class SymbolicPartStructure:
     """Expressions of a structure at the poses of its bodies.
 
     Attributes:
-        parts: its parts in the frames of bodies.
-        frames: orientation (3, 3) and origin (3,) of each body of the machine by name.
-        temperatures: (p,) of the parts that expand, K.
-        size: number of coordinates of the tree.
+        parts: parts of the structure in the frames of bodies.
+        frames: orientation (3, 3) and origin (3,) of each body of the machine, by name.
+        temperatures: (p,) temperatures of the parts that expand, above the reference, K.
+        size: number n of coordinates of the tree.
+        motions: twist (6) of each node about its origin, by name.
     """
 
     def __init__(
@@ -83,7 +85,7 @@ class SymbolicPartStructure:
         frames: Mapping[str, tuple[ca.SX, ca.SX]],
         temperatures: ca.SX,
     ) -> None:
-        """Move all bodies along the tree."""
+        """Derive the twists of all nodes along the tree."""
         self.parts, self.temperatures = parts, temperatures
         self.frames = {**frames, BASE: (ca.SX.eye(3), ca.SX(3, 1))}
         self.motions = self._tree_motions()
@@ -91,7 +93,7 @@ class SymbolicPartStructure:
     # Frames
 
     def place(self, point: LocalPoint) -> ca.SX:
-        """Return the place (3,) of a point in the base frame."""
+        """Return the position (3,) of a point in the base frame."""
         R, p = self.frames[point.body]
         return p + R @ ca.DM(point.place)
 
@@ -100,21 +102,26 @@ class SymbolicPartStructure:
         return ca.SX(3, 1) if node == BASE else self.place(self.parts.bodies[node].origin)
 
     def scaling(self, node: str) -> ca.SX:
-        """Return the relative expansion of a node by heat."""
+        """Return the thermal strain of the body or node with this name."""
         coefficients = self.parts.scaling.get(node)
         if coefficients is None or not np.any(coefficients):
             return ca.SX(0)
         return ca.DM(coefficients).T @ self.temperatures
 
     def carried(self, node: str, place: ca.SX) -> Displacement:
-        """Return the twist of a node's point by the node's motion, with its expansion."""
+        """Return the twist (6) of a point that moves with a node and its thermal expansion.
+
+        Args:
+            node: name of the node.
+            place: (3,) position of the point in the base frame.
+        """
         offset = place - self.origin(node)
         moved = self.motions[node].times(carry(offset))
         expanded = ca.vertcat(offset * self.scaling(node), ca.SX(3, 1))
         return Displacement(rows=moved.rows, heat=moved.heat + expanded)
 
     def twists(self, joint: LocalJoint) -> ca.SX:
-        """Return the twists (6, f) of a joint in the axes of the base."""
+        """Return the free and elastic twists (6, f) of a joint in the axes of the base."""
         columns = [ca.SX(6, 0)]
         for index, body in enumerate(joint.frames):
             R = self.frames[body][0]
@@ -123,7 +130,7 @@ class SymbolicPartStructure:
         return ca.sparsify(ca.horzcat(*columns))
 
     def _tree_motions(self) -> dict[str, Displacement]:
-        """Return the twists of all nodes by the coordinates of the tree."""
+        """Return the twists of all nodes, by name, as functions of the coordinates of the tree."""
         steps: list[tuple[LocalJoint | None, str, str]] = []
         far_ends = {far for _, _, far in self.parts.tree}
         steps += [(None, BASE, node) for node in self.parts.bodies if node not in far_ends]
@@ -144,17 +151,17 @@ class SymbolicPartStructure:
             if count:
                 rows[:, start : start + count] = sign * self.twists(joint)
             start += count
-            own = Displacement(rows=rows, heat=ca.SX(6, 1))
+            joint_twist = Displacement(rows=rows, heat=ca.SX(6, 1))
             offset = self.origin(far) - place
             expanded = ca.vertcat(offset * self.scaling(far), ca.SX(3, 1))
-            moved = (self.carried(near, place) + own).times(carry(offset))
+            moved = (self.carried(near, place) + joint_twist).times(carry(offset))
             self.motions[far] = Displacement(rows=moved.rows, heat=moved.heat + expanded)
         return self.motions
 
     # Elements
 
     def _relative(self, joint: LocalJoint) -> Displacement:
-        """Return the twist of a joint's child against its parent."""
+        """Return the twist (6) of a joint's child relative to its parent."""
         place = self.place(joint.point)
         return self.carried(joint.joint.child, place) - self.carried(joint.joint.parent, place)
 
@@ -162,7 +169,7 @@ class SymbolicPartStructure:
         """Return the motions (f) of a joint."""
         frames = set(joint.frames)
         if len(frames) == 1:
-            # Constant in one frame: the inverse is a matrix of numbers.
+            # The twists are constant in a single frame, so their pseudoinverse is numeric.
             R = self.frames[frames.pop()][0]
             local = self._relative(joint).times(ca.diagcat(R.T, R.T))
             return local.times(ca.SX(ca.DM(np.linalg.pinv(joint.twists))))
@@ -170,7 +177,7 @@ class SymbolicPartStructure:
         return self._relative(joint).times(ca.solve(T.T @ T, T.T))
 
     def _direction(self, rod: LocalRod) -> tuple[ca.SX, ca.SX, Displacement]:
-        """Return the direction (3,) of a rod, its length and the change of the length."""
+        """Return the direction (3,) of a rod, its length, and its elastic elongation (1)."""
         places = [self.place(end) for end in rod.ends]
         difference = places[1] - places[0]
         d = ca.norm_2(difference)
@@ -178,13 +185,13 @@ class SymbolicPartStructure:
         ends = [self.carried(end.node, place) for end, place in zip(rod.ends, places, strict=True)]
         along = ca.horzcat(e.T, ca.SX(1, 3))
         change = (ends[1] - ends[0]).times(ca.sparsify(along))
-        grown = ca.SX(0)
+        expansion = ca.SX(0)
         for index, law in enumerate(rod.elongation):
-            grown += at_length(law, d) * self.temperatures[index]
-        return e, d, Displacement(rows=change.rows, heat=change.heat - grown)
+            expansion += at_length(law, d) * self.temperatures[index]
+        return e, d, Displacement(rows=change.rows, heat=change.heat - expansion)
 
     def _attached(self, element: LocalElement) -> Displacement:
-        """Return the coordinates (k) of an element by its attachments."""
+        """Return the displacements (k) of an element's attachments, in their local axes."""
         rows, heats = [ca.SX(0, self.size)], [ca.SX(0, 1)]
         for point, axes, freedoms in zip(
             element.points, element.axes, element.freedoms, strict=True
@@ -206,9 +213,9 @@ class SymbolicPartStructure:
             moved = self._attached(element)
             heat = ca.SX(moved.heat)
             if element.axial_rows is not None:
-                grown = ca.DM(element.elongation).T @ self.temperatures
-                heat[element.axial_rows[0]] += 0.5 * grown
-                heat[element.axial_rows[1]] -= 0.5 * grown
+                expansion = ca.DM(element.elongation).T @ self.temperatures
+                heat[element.axial_rows[0]] += 0.5 * expansion
+                heat[element.axial_rows[1]] -= 0.5 * expansion
             K = ca.sparsify(ca.SX(ca.DM(element.stiffness)))
             yield Strain(displacement=Displacement(rows=moved.rows, heat=heat), stiffness=K)
         for joint in (*(item for item, _, _ in parts.tree), *parts.closing):
@@ -221,7 +228,7 @@ class SymbolicPartStructure:
                 yield Strain(displacement=moved, stiffness=ca.SX(combination.stiffness))
 
     def _combined(self, terms: tuple[tuple[str, Array], ...]) -> Displacement:
-        """Return a combination of motions of joints."""
+        """Return the sum (1) of joint motions, each times its ratio."""
         total = Displacement(rows=ca.SX(1, self.size), heat=ca.SX(1, 1))
         joints = (*(item for item, _, _ in self.parts.tree), *self.parts.closing)
         for name, ratio in terms:
@@ -239,7 +246,7 @@ class SymbolicPartStructure:
     # Conditions
 
     def conditions(self) -> Iterator[Displacement]:
-        """Yield what joints that close loops, rigid rods and gears keep at zero."""
+        """Yield the displacements that loop-closing joints, rigid rods and gears keep at zero."""
         for joint in self.parts.closing:
             blocked = self._blocked(joint)
             if blocked.size1():
@@ -254,7 +261,8 @@ class SymbolicPartStructure:
         """Return the directions (6 - f, 6) that a joint blocks.
 
         Raises:
-            InputError: its twists are constant in different frames, and it is not a universal joint.
+            InputError: the joint's twists are constant in different frames, and it is not a
+                universal joint.
         """
         frames = set(joint.frames)
         length = self.parts.length
@@ -265,7 +273,7 @@ class SymbolicPartStructure:
             rows = U[:, joint.joint.count :].T * weight
             return ca.sparsify(ca.SX(ca.DM(rows)) @ ca.diagcat(R.T, R.T))
         if joint.joint.count != 2 or np.any(joint.twists[:3]):
-            what = "closes a loop and has directions of both of its bodies"
+            what = "closes a loop, and its axes are fixed in both of its bodies"
             remedy = "cut the loop at another joint (`cut: yes`), or use `tauloop.compensate`"
             raise InputError.of(f"joints.{joint.joint.name}", what, remedy)
         axes = self.twists(joint)[3:, :]
@@ -276,7 +284,7 @@ class SymbolicPartStructure:
     # Loads
 
     def load(self, wrench: ca.SX, gravity: Array) -> ca.SX:
-        """Return the generalized forces (n,) of weight and of a wrench at the tool."""
+        """Return the generalized forces (n,) due to weight and a wrench at the tool."""
         force = self.tool.rows.T @ wrench
         g = ca.DM(gravity)
         for name, body in self.parts.bodies.items():
@@ -294,7 +302,7 @@ class SymbolicPartStructure:
         return force
 
     def _rod_weight(self, rod: LocalRod, g: ca.DM) -> ca.SX:
-        """Return the generalized forces (n,) of a rod's weight."""
+        """Return the generalized forces (n,) due to a rod's weight."""
         force = ca.SX(self.size, 1)
         e, d, _ = self._direction(rod)
         for end, along, across in zip(rod.ends, rod.along, rod.across, strict=True):
@@ -306,16 +314,21 @@ class SymbolicPartStructure:
 
     @property
     def tool(self) -> Displacement:
-        """Twist of the tool center point."""
+        """Twist (6) of the tool center point."""
         return self.carried(self.parts.tool.node, self.place(self.parts.tool))
 
     # Solution
 
     def tool_twist(self, builder: ProgramBuilder, wrench: ca.SX, gravity: Array) -> ca.SX:
-        """Return the twist (6,) of the tool by a wrench, weight and heat.
+        """Return the twist (6,) of the tool due to a wrench, weight and heat.
+
+        Args:
+            builder: builder of the program, which receives the linear solves.
+            wrench: (6,) force and moment at the tool, N and N m.
+            gravity: (3,) acceleration of gravity, m/s^2.
 
         Raises:
-            InputError: conditions of loops depend on each other in a way that changes.
+            InputError: the dependencies between loop conditions change from pose to pose.
         """
         total = Displacement(rows=ca.SX.eye(self.size), heat=ca.SX(self.size, 1))
         rows = list(self.conditions())
@@ -334,16 +347,19 @@ class SymbolicPartStructure:
         return self.tool.rows @ x + self.tool.heat
 
     def _eliminated(self, builder: ProgramBuilder, rows: list[Displacement]) -> Displacement:
-        """Return the coordinates by those that conditions leave free, and by heat."""
+        """Return all coordinates as functions of the free ones and of heat.
+
+        The conditions determine the other coordinates.
+        """
         A = ca.vertcat(*(row.rows for row in rows))
         c = ca.vertcat(*(row.heat for row in rows))
         values = builder.at_samples(ca.densify(A)).reshape(-1, self.size, A.size1())
         samples = np.swapaxes(values, -1, -2)
-        kept, dependent = independent_rows(samples)
+        independent, dependent = independent_rows(samples)
         free = [i for i in range(self.size) if i not in dependent]
         G = ca.SX(self.size, len(free))
-        right = ca.horzcat(-A[kept, free], -c[kept])
-        solved = builder.solve(A[kept, dependent], right, "loops of the structure")
+        right = ca.horzcat(-A[independent, free], -c[independent])
+        solved = builder.solve(A[independent, dependent], right, "loops of the structure")
         for column, index in enumerate(free):
             G[index, column] = 1.0
         heat = ca.SX(self.size, 1)
@@ -354,7 +370,7 @@ class SymbolicPartStructure:
 
 
 def at_length(law: LengthLaw, d: ca.SX) -> ca.SX:
-    """Return a law at a length."""
+    """Return the value of a rational function of a rod's length d."""
 
     def polynomial(coefficients: tuple[float, ...]) -> ca.SX:
         value = ca.SX(0)
@@ -368,10 +384,13 @@ def at_length(law: LengthLaw, d: ca.SX) -> ca.SX:
 
 
 def independent_rows(samples: Array) -> tuple[list[int], list[int]]:
-    """Return independent rows of conditions (M, c, n), and as many coordinates that fulfil them.
+    """Return the indices of r independent conditions, and of r coordinates that they determine.
+
+    Args:
+        samples: matrices (M, c, n) of c conditions at M poses.
 
     Raises:
-        InputError: their number, or the rows, change between the samples.
+        InputError: the rank r or the independent conditions differ between the poses.
     """
     from scipy.linalg import qr
 
@@ -381,12 +400,12 @@ def independent_rows(samples: Array) -> tuple[list[int], list[int]]:
     first = scaled[0]
     rank = int(np.linalg.matrix_rank(first, RANK_TOLERANCE))
     _, _, order = qr(first.T, pivoting=True, mode="economic")
-    kept = sorted(int(i) for i in order[:rank])
-    _, _, columns = qr(first[kept], pivoting=True, mode="economic")
+    independent = sorted(int(i) for i in order[:rank])
+    _, _, columns = qr(first[independent], pivoting=True, mode="economic")
     dependent = sorted(int(i) for i in columns[:rank])
-    square = scaled[:, kept][:, :, dependent]
+    square = scaled[:, independent][:, :, dependent]
     is_same = all(int(np.linalg.matrix_rank(item, RANK_TOLERANCE)) == rank for item in scaled)
     if not is_same or np.linalg.cond(square).max() > MAX_CONDITION:
         what = "conditions of closed loops depend on each other differently at other poses"
         raise InputError.of("structure", what, "use `tauloop.compensate` for this machine")
-    return kept, dependent
+    return independent, dependent

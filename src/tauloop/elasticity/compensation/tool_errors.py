@@ -1,4 +1,4 @@
-"""Error of the tool of a machine by loads, motion and heat, and the correction of the platform."""
+"""Tool errors due to loads, motion and heat, and the corrections of the platform."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from tauloop.mechanism.model import PLATFORM_JOINT
 from tauloop.mechanism.poses import FramePose
 from tauloop.model import Model
 
-#: Condition number of the tool's motion by the platform's coordinates above which some of them do
-#: not change its pose, as of an arm with more than six motors.
+#: Above this condition number of the tool's Jacobian, some platform coordinates do not change the
+#: tool's pose, as for an arm with more than six motors.
 MAX_CONDITION = 1e10
 
 
@@ -40,9 +40,9 @@ class ToolLoads:
     """Loads and temperatures of a machine.
 
     Attributes:
-        wrench: (N, 6) at the tool.
+        wrench: (N, 6) force and moment at the tool, N and N m.
         rates: velocities and accelerations (N, m) of the platform's coordinates; None at rest.
-        is_weightless: whether the weight is left out.
+        is_weightless: whether the weight is neglected.
         temperatures, expansions: see `ThermalExpansionOptions`; None without heat.
     """
 
@@ -55,14 +55,15 @@ class ToolLoads:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ToolError:
-    """Twists of the tool by loads and heat at N poses.
+    """Twists of the tool due to loads and heat at N poses.
 
     Attributes:
-        deflection, heat: (N, 6) by loads and by heat, m and rad.
+        deflection: (N, 6) twist due to loads, m and rad.
+        heat: (N, 6) twist due to heat, m and rad.
         by_geometric_stiffness: (N,) displacement that geometric stiffness adds, m; zero if it was
-            not asked for.
+            not calculated.
         notes: assumptions about the machine.
-        diagnostics: of the error by heat.
+        diagnostics: diagnostics of the thermal error.
     """
 
     deflection: Array
@@ -73,29 +74,29 @@ class ToolError:
 
     @property
     def total(self) -> Array:
-        """Twist (N, 6) by both."""
+        """Twist (N, 6) due to loads and heat, m and rad."""
         return self.deflection + self.heat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ToolPose:
-    """Place (N, 3) and orientation (N, 3, 3) of the tool of the rigid machine."""
+    """Position (N, 3) and orientation (N, 3, 3) of the tool of the rigid machine."""
 
     place: Array
     rotation: Array
 
 
 class LoadedTool:
-    """The tool of a machine under loads at samples of poses.
+    """The tool of a machine under loads, at N samples.
 
     Attributes:
         model: the machine.
         loads: loads and temperatures at the samples.
-        length: its characteristic length, m.
+        length: characteristic length of the machine, m.
     """
 
     def __init__(self, model: Model, loads: ToolLoads) -> None:
-        """Store the machine.
+        """Store the machine and its loads.
 
         Args:
             model: the machine.
@@ -110,14 +111,14 @@ class LoadedTool:
         return ToolPose(place=geometry.tool, rotation=geometry.tool_rotation)
 
     def error(self, q: Array, *, with_second_order: bool = False) -> ToolError:
-        """Return the twists of the tool by loads and heat.
+        """Return the twists of the tool due to loads and heat.
 
         Args:
             q: coordinates (N, n_q) of the rigid machine.
-            with_second_order: whether to calculate what geometric stiffness adds.
+            with_second_order: whether to calculate the effect of geometric stiffness.
 
         Raises:
-            InputError: nothing of the machine is elastic, and no heat is given.
+            InputError: the machine has no elastic part, and no temperatures are given.
             AssemblyError: a part can move without any deformation.
         """
         built = machine_structure(self.model, q, StructureOptions(has_rod_modes=False))
@@ -160,7 +161,7 @@ class LoadedTool:
         return np.zeros(3) if is_weightless else gravity_vector(self.model.mechanism)
 
     def _load(self, q: Array, built: MachineStructure, assembled: AssembledStructure) -> Array:
-        """Return the generalized forces (N, n) of weight, wrench and inertia."""
+        """Return the generalized forces (N, n) due to weight, wrench and inertia."""
         motion = assembled.point_motion(built.tool_body, built.tool_point)
         load = gravity_load(assembled, self._gravity)
         load += np.einsum("...ki,...k->...i", motion, self.loads.wrench)
@@ -174,7 +175,7 @@ class LoadedTool:
         return load
 
     def _heat(self, q: Array) -> ThermalExpansion:
-        """Return the error of the tool by heat."""
+        """Return the thermal error of the tool."""
         options = ThermalExpansionOptions(
             temperatures=self.loads.temperatures or 0.0, expansions=self.loads.expansions
         )
@@ -198,9 +199,9 @@ class LoadedTool:
     # Corrections
 
     def miss(self, q: Array, target: ToolPose, error: Array) -> Array:
-        """Return the twist (N, 6) from the target to the tool, with its error (N, 6).
+        """Return the twist (N, 6) from the target to the tool, plus the tool's error (N, 6).
 
-        The rotation of the small turn R Rₜᵀ is its skew part.
+        The rotation R Rₜᵀ is small, so that its angle is its skew part.
         """
         pose = self.pose(q)
         turn = pose.rotation @ np.swapaxes(target.rotation, -1, -2)
@@ -209,13 +210,16 @@ class LoadedTool:
         return np.concatenate([pose.place - target.place, angle], axis=-1) + error
 
     def correction(self, q: Array, miss: Array) -> Array:
-        """Return the displacement (N, m) of the platform's coordinates that removes a miss (N, 6)."""
+        """Return the displacement (N, m) of the platform's coordinates that removes a miss (N, 6).
+
+        For redundant coordinates it is the smallest displacement.
+        """
         S = np.swapaxes(self.directions(q), -1, -2)
         J = S @ self._jacobian(q)
         scale = np.linalg.norm(J, axis=-2, keepdims=True)
         scale = np.where(scale > 0.0, scale, 1.0)
         if np.linalg.cond(J / scale).max(initial=1.0) > MAX_CONDITION:
-            # Coordinates that do not change the tool's pose: the smallest displacement.
+            # Some coordinates do not change the tool's pose: take the smallest displacement.
             inverse = np.linalg.pinv(J / scale, rcond=1.0 / MAX_CONDITION)
             change = np.asarray(inverse @ (S @ miss[..., None]) / np.swapaxes(scale, -1, -2))
         else:
@@ -234,8 +238,9 @@ class LoadedTool:
     def directions(self, q: Array) -> Array:
         """Return the directions (N, 6, m) in which the tool is corrected exactly.
 
-        Those of the commanded coordinates of the platform; for commanded joints the tool's motion,
-        with rotations multiplied by the square of the machine's length.
+        They are the directions of the platform's commanded coordinates. If joints are commanded,
+        they are the tool's Jacobian with rotations multiplied by the square of the machine's
+        length.
         """
         constant = platform_directions(self.model)
         if constant is not None:
@@ -245,7 +250,7 @@ class LoadedTool:
 
 
 def platform_directions(model: Model) -> Array | None:
-    """Return the directions (6, m) of the platform's commanded coordinates; None for joints'."""
+    """Return the directions (6, m) of the platform's commanded coordinates; None for joints."""
     names = model.platform.ports.velocity.columns
     joint = next((item for item in model.mechanism.joints if item.name == PLATFORM_JOINT), None)
     if joint is None or not set(names) <= set(joint.velocity_names):

@@ -1,1 +1,1 @@
-"""Structures of beams, rigid bodies and joints: stiffness, mass, modes, preload and heat."""
+"""Structures of beams, rigid bodies and joints: statics, modes, preload and thermal expansion."""

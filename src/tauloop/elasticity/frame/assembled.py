@@ -1,8 +1,8 @@
 """Minimal coordinates of a structure, and its stiffness and mass in them.
 
-Bodies hang on a tree of joints from the base, so a joint adds only its own motions as coordinates. A
-body that no joint holds moves freely by six. Joints that close loops are constraints, which are
-eliminated by their null space.
+A tree of joints connects the bodies to the base, so that a joint adds only its motions as
+coordinates. A body without a joint adds six coordinates. Joints that close loops are constraints.
+The minimal coordinates are a basis of the null space of these constraints.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from tauloop.elasticity.frame.structure import (
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.poses import skew
 
-#: Stiffness of a motion, relative to that of the elements which take part in it, below which it
-#: counts as none. Rounding errors are about 1e-15 of it.
+#: A motion counts as free if its stiffness, relative to that of the elements it involves, is below
+#: this value. Rounding errors are about 1e-15.
 MECHANISM_TOLERANCE = 1e-12
-#: Factor of this tolerance above which a lower bound of the stiffness needs no eigenvalues: far more
-#: than the bound's rounding errors.
+#: Eigenvalues are not computed if a lower bound of the stiffness exceeds MECHANISM_TOLERANCE by
+#: this factor, which is far above the bound's rounding errors.
 BOUND_MARGIN = 100.0
-#: Singular values of constraints, relative to the largest, below which they count as dependent.
+#: Constraints count as dependent if a singular value relative to the largest is below this value.
 RANK_TOLERANCE = 1e-9
-#: Part of a mechanism's largest motion above which a body is named.
+#: An error names the bodies whose motion, relative to the largest, is at least this value.
 NAMED_MOTION = 0.1
-#: Names of the coordinates of a body that no joint holds.
+#: Names of the coordinates of a body without a joint.
 FREE_MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
 
 
@@ -47,13 +47,14 @@ class AssembledStructure:
 
     Attributes:
         structure: the bodies, joints and elements.
-        coordinate_names: names of the coordinates before the constraints of loops, then those of
-            internal coordinates of elements.
-        body_motion: twists (N, 6, n) of the bodies' origins by the coordinates, by name.
-        element_motion: coordinates (N, k, n) of the elements.
-        joint_motion: motions (N, f, n) of the joints.
-        combination_motion: (N, 1, n) of the combinations with a stiffness.
-        tree: joints from the base outwards, each with the body nearer to the base and the other one.
+        coordinate_names: names of the kinematic coordinates, then of the internal coordinates of
+            elements.
+        body_motion: matrices (N, 6, n) from the coordinates to the twists of the bodies' origins,
+            by name.
+        element_motion: matrices (N, k, n) from the coordinates to those of the elements.
+        joint_motion: matrices (N, f, n) from the coordinates to the motions of the joints.
+        combination_motion: rows (N, 1, n) of the combinations with a stiffness.
+        tree: joints from the base outwards, each with the nearer and the farther body.
         constraints: number of constraints by closed loops, rigid links and gears.
     """
 
@@ -78,9 +79,9 @@ class AssembledStructure:
 
     @cached_property
     def elastic_items(self) -> tuple[tuple[str, Array, Array], ...]:
-        """Everything with stiffness: name, local coordinates (N, k, n), stiffness (..., k, k).
+        """All items with stiffness: name, motion (N, k, n), stiffness (..., k, k).
 
-        Local coordinates that meet no stiffness are left out.
+        Local coordinates without stiffness are omitted.
         """
         structure = self.structure
         items = [
@@ -119,7 +120,7 @@ class AssembledStructure:
 
     @cached_property
     def stiffness_scale(self) -> Array:
-        """Sums (N, n) of the magnitudes whose sum is the diagonal of the stiffness."""
+        """Diagonal (N, n) of the stiffness with all terms replaced by their magnitudes."""
         scale = np.zeros((self.samples, self.size))
         for _, motion, K in self.elastic_items:
             magnitude = np.abs(motion)
@@ -127,7 +128,7 @@ class AssembledStructure:
         return scale
 
     def _sum(self, parts: Iterable[tuple[Array, Array]]) -> Array:
-        """Return the sum of Bᵀ K B over local coordinates B and their matrices K."""
+        """Return the sum of Bᵀ K B (N, n, n) over pairs of motions B and matrices K."""
         pairs = [_used(motion, matrix) for motion, matrix in parts]
         empty = np.zeros((self.samples, 0, self.size))
         B = np.concatenate([empty, *(motion for motion, _ in pairs)], axis=1)
@@ -136,10 +137,10 @@ class AssembledStructure:
         return np.asarray(0.5 * (total + np.swapaxes(total, -1, -2)))
 
     def geometric(self, axial: Mapping[str, Array]) -> Array:
-        """Return the stiffness (N, n, n) by axial forces in elements.
+        """Return the geometric stiffness (N, n, n) due to axial forces in elements.
 
         Args:
-            axial: forces (N,) by the names of elements, N; tension is positive.
+            axial: forces (N,) by element, N; tension is positive.
         """
         parts = []
         for element, motion in zip(self.structure.elements, self.element_motion, strict=True):
@@ -148,12 +149,12 @@ class AssembledStructure:
         return self._sum(parts)
 
     def point_motion(self, body: str, point: Array, axes: Array | None = None) -> Array:
-        """Return the twist (N, 6, n) of a point of a body.
+        """Return the matrix (N, 6, n) from the coordinates to the twist of a body's point.
 
         Args:
             body: name of the body.
-            point: (N, 3) or (3,) in the base frame, m.
-            axes: (N, 3, 3) axes of the twist as columns; default: those of the base.
+            point: (N, 3) or (3,) position in the base frame, m.
+            axes: (N, 3, 3) axes of the twist as columns; default: the axes of the base.
         """
         motion = transport(point - self.origin(body)) @ self.body_motion[body]
         return motion if axes is None else in_local_axes(axes, motion)
@@ -165,10 +166,10 @@ class AssembledStructure:
 
     @cached_property
     def mechanisms(self) -> Array:
-        """Unit motions (N, n, d) that deform nothing; their number d must not depend on the pose.
+        """Motions (N, n, d) without deformation; their number d must not depend on the pose.
 
         Raises:
-            AssemblyError: their number is not the same at all poses.
+            AssemblyError: the number differs between the poses.
         """
         scale = self.stiffness_scale
         root = np.where(scale > 0.0, np.sqrt(np.where(scale > 0.0, scale, 1.0)), 1.0)
@@ -181,28 +182,29 @@ class AssembledStructure:
             return np.zeros((self.samples, self.size, 0))
         if counts.min() != counts.max():
             loose = int(np.argmax(counts))
-            what = f"pose {loose} has {counts.max()} motions that deform nothing, others {counts.min()}"
-            raise AssemblyError.of("structure", what, "leave singular poses out")
+            what = (
+                f"pose {loose} has {counts.max()} motions without deformation, other poses have "
+                f"{counts.min()}"
+            )
+            raise AssemblyError.of("structure", what, "exclude singular poses")
         return np.asarray(vectors[:, :, : counts[0]] / root[:, :, None])
 
     def require_no_mechanism(self) -> None:
-        """Check that every motion deforms something.
+        """Check that every motion causes deformation.
 
         Raises:
-            AssemblyError: bodies can move without any deformation; with their names.
+            AssemblyError: bodies can move without any deformation; the error names them.
         """
         loose = self.mechanisms
         problems = Problems()
         for column in _sparse_columns(loose[0]).T:
             where, what = self._described(column)
-            remedy = (
-                "give an actuator, joint or link that holds this motion a stiffness, or lock it"
-            )
+            remedy = "give a stiffness to an actuator, joint or link in this motion, or lock it"
             problems.add(where, what, remedy)
         AssemblyError.raise_if_any(problems)
 
     def _described(self, motion: Array) -> tuple[str, str]:
-        """Return which bodies move at the first pose by a motion (n,), and how."""
+        """Return the most moving body at the first pose for a motion (n,), and a description."""
         length = self.structure.length
         twists = {
             body.name: self.body_motion[body.name][0] @ motion for body in self.structure.bodies
@@ -223,13 +225,15 @@ class AssembledStructure:
         direction = twist[3:] if is_turning else twist[:3]
         direction = direction / np.linalg.norm(direction) + 0.0
         text = ", ".join(f"{component:.3g}" for component in np.round(direction, 3) + 0.0)
-        verb = "turns about" if is_turning else "moves along"
-        others = f", with {', '.join(name for name in names if name != first)}," * (len(names) > 1)
-        return first, f"{verb} ({text}){others} and deforms nothing: a mechanism"
+        verb = "rotates about" if is_turning else "moves along"
+        others = ""
+        if len(names) > 1:
+            others = f", together with {', '.join(name for name in names if name != first)},"
+        return first, f"{verb} ({text}){others} without any deformation: a mechanism"
 
 
 def _used(motion: Array, matrix: Array) -> tuple[Array, Array]:
-    """Return the local coordinates (N, k, n) that a matrix (..., k, k) multiplies, and their part."""
+    """Return the rows of a motion (N, k, n) with nonzero matrix columns, and their submatrix."""
     size = matrix.shape[-1]
     used = np.flatnonzero(matrix.reshape(-1, size).any(axis=0))
     if len(used) == size:
@@ -238,9 +242,9 @@ def _used(motion: Array, matrix: Array) -> tuple[Array, Array]:
 
 
 def _smallest_eigenvalue_bound(matrices: Array) -> float:
-    """Return a lower bound of all eigenvalues of matrices (N, n, n): 1 / tr A⁻¹.
+    """Return the lower bound 1 / tr A⁻¹ of all eigenvalues of matrices A (N, n, n).
 
-    Zero where a matrix is not positive definite.
+    The bound is zero if a matrix is not positive definite.
     """
     try:
         L_inverse = np.linalg.inv(np.linalg.cholesky(matrices))
@@ -251,7 +255,7 @@ def _smallest_eigenvalue_bound(matrices: Array) -> float:
 
 
 def _sparse_columns(motions: Array) -> Array:
-    """Return a basis (n, d) of the same space in which each column has few entries (echelon form)."""
+    """Return a basis (n, d) of the same space with few entries per column (echelon form)."""
     basis = motions.copy()
     rows = np.abs(basis).max(axis=1, initial=0.0)
     weights = np.where(rows > 0.0, 1.0 / np.where(rows > 0.0, rows, 1.0), 0.0)
@@ -314,7 +318,7 @@ def assemble(structure: Structure) -> AssembledStructure:
 def _ordered(
     steps: list[ElasticJoint | RigidBody],
 ) -> tuple[tuple[ElasticJoint, str, str], ...]:
-    """Return the joints of the tree with the body nearer to its root and the other one."""
+    """Return the joints of the tree, each with the nearer and the farther body."""
     reached = {BASE}
     ordered = []
     for step in steps:
@@ -333,7 +337,7 @@ def _widened(rows: Array, size: int) -> Array:
 
 
 def _tree(structure: Structure) -> list[ElasticJoint | RigidBody]:
-    """Return the joints of the tree in their order, and bodies that no joint holds."""
+    """Return the joints of the tree, and bodies without a joint, from the base outwards."""
     reached = {BASE}
     steps: list[ElasticJoint | RigidBody] = []
     remaining = sorted(structure.joints, key=lambda joint: joint.count)
@@ -360,7 +364,7 @@ def _tree_motion(
     origins: Mapping[str, Array],
     samples: int,
 ) -> tuple[dict[str, Array], list[str]]:
-    """Return the twists (N, 6, m) of all bodies by the coordinates of the tree, and their names."""
+    """Return matrices (N, 6, m) from tree coordinates to body twists, and the coordinate names."""
     size = sum(step.count if isinstance(step, ElasticJoint) else 6 for step in steps)
     motion = {BASE: np.zeros((samples, 6, size))}
     names: list[str] = []
@@ -385,7 +389,7 @@ def _tree_motion(
 def _relative(
     joint: ElasticJoint, motion: Mapping[str, Array], origins: Mapping[str, Array]
 ) -> Array:
-    """Return the twist (N, 6, m) of a joint's child against its parent."""
+    """Return the twist (N, 6, m) of a joint's child relative to its parent."""
     child = _at_joint(joint, joint.child, motion, origins)
     return np.asarray(child - _at_joint(joint, joint.parent, motion, origins))
 
@@ -416,9 +420,11 @@ def _constraints(
     motion: Mapping[str, Array],
     origins: Mapping[str, Array],
 ) -> list[tuple[Array, Array]]:
-    """Return rows (N, c, m) of velocities that closed loops, rigid links and gears forbid.
+    """Return the constraints of closed loops, rigid links and gears as pairs of arrays.
 
-    With the sizes (N, c, m) of the motions whose difference they are, to which rounding is relative.
+    A pair contains rows (N, c, m), whose product with the coordinates must be zero, and the
+    magnitudes (N, c, m) of the motions whose difference the rows are. Rounding errors are relative
+    to the magnitudes.
     """
     samples = len(motion[BASE])
     weight = np.repeat([1.0, structure.length], 3)[:, None]
@@ -448,7 +454,7 @@ def _constraints(
 
 
 def _sizes(rows: Array, moved: list[Array]) -> Array:
-    """Return the sizes (N, c, m) of motions (N, k, m) for each of the rows (N, c, m)."""
+    """Return the magnitudes (N, c, m) of motions (N, k, m), repeated for each of the rows."""
     size = np.sqrt(sum(np.sum(item**2, axis=1, keepdims=True) for item in moved))
     return np.broadcast_to(size, rows.shape)
 
@@ -456,7 +462,7 @@ def _sizes(rows: Array, moved: list[Array]) -> Array:
 def _motions_by_name(
     structure: Structure, motion: Mapping[str, Array], origins: Mapping[str, Array]
 ) -> dict[str, Array]:
-    """Return the rows (N, m) of all motions of joints by their full names."""
+    """Return the rows (N, m) of all joint motions, by full name."""
     by_name: dict[str, Array] = {}
     for joint in structure.joints:
         rows = _joint_motion(joint, motion, origins)
@@ -475,13 +481,14 @@ def _allowed(structure: Structure, C: Array, terms: Array, motion: Mapping[str, 
 
     Args:
         structure: the structure.
-        C: constraints.
-        terms: (N, c, m) sizes of the motions whose difference they are. A constraint that is small
-            against them is a rounding error, such as out of the plane of a planar loop.
+        C: constraints (N, c, m).
+        terms: (N, c, m) magnitudes of the motions whose difference the constraints are. A row that
+            is much smaller is a rounding error, such as a constraint out of the plane of a planar
+            loop.
         motion: twists of the bodies.
 
     Raises:
-        AssemblyError: its dimension changes between the poses.
+        AssemblyError: the number of independent constraints differs between the poses.
     """
     weight = np.repeat([1.0, structure.length], 3)[:, None]
     size = np.sqrt(np.max([np.sum((t * weight) ** 2, axis=1) for t in motion.values()], axis=0))
@@ -489,31 +496,36 @@ def _allowed(structure: Structure, C: Array, terms: Array, motion: Mapping[str, 
     scaled = C / scale[:, None, :]
     norms = np.linalg.norm(scaled, axis=-1, keepdims=True)
     sizes = np.linalg.norm(terms / scale[:, None, :], axis=-1, keepdims=True)
-    # Rows of links, joints and gears have different units.
+    # Normalize, because rows of links, joints and gears have different units.
     is_row = norms > RANK_TOLERANCE * sizes
     scaled = np.where(is_row, scaled / np.where(is_row, norms, 1.0), 0.0)
     _, sigma, Vt = np.linalg.svd(scaled, full_matrices=True)
     ranks = (sigma > RANK_TOLERANCE * sigma[:, :1]).sum(axis=1)
     if ranks.min() != ranks.max():
-        what = f"closed loops have {ranks.min()} to {ranks.max()} independent constraints"
-        raise AssemblyError.of("structure", what, "leave singular poses out")
+        what = (
+            f"the number of independent constraints of closed loops changes from {ranks.min()} to "
+            f"{ranks.max()} between the poses"
+        )
+        raise AssemblyError.of("structure", what, "exclude singular poses")
     return np.asarray(np.swapaxes(Vt[:, ranks[0] :], -1, -2) / scale[:, :, None])
 
 
 def _element_motion(
     structure: Structure, motion: Mapping[str, Array], origins: Mapping[str, Array], size: int
 ) -> tuple[Array, ...]:
-    """Return the coordinates (N, k, n) of all elements; all attachments of a body in one product.
+    """Return the matrices (N, k, n) from the coordinates to those of all elements.
+
+    All attachments of a body are computed in a single product.
 
     Args:
         structure: the structure.
-        motion: twists (N, 6, m) of the bodies by the coordinates without internal ones.
+        motion: twists (N, 6, m) of the bodies as functions of the m kinematic coordinates.
         origins: origins of the bodies.
-        size: number n of all coordinates; internal ones follow the others in the order of elements.
+        size: number n of all coordinates; internal coordinates come last, in the order of elements.
     """
     samples, kinematic = len(motion[BASE]), motion[BASE].shape[-1]
     elements = []
-    held: dict[str, list[tuple[Array, Array]]] = {}
+    attached: dict[str, list[tuple[Array, Array]]] = {}
     offset = kinematic
     for element in structure.elements:
         rows = np.zeros((samples, element.external + element.internal, size))
@@ -524,27 +536,27 @@ def _element_motion(
         first = 0
         for attachment in element.attachments:
             count = len(attachment.freedoms)
-            part = rows[:, first : first + count, :kinematic]
+            target = rows[:, first : first + count, :kinematic]
             first += count
             if attachment.body != BASE:
-                projection = _held_freedoms(attachment, origins[attachment.body])
-                held.setdefault(attachment.body, []).append((part, projection))
-    for body, parts in held.items():
+                projection = _attached_freedoms(attachment, origins[attachment.body])
+                attached.setdefault(attachment.body, []).append((target, projection))
+    for body, pairs in attached.items():
         stacked = np.concatenate(
-            [np.broadcast_to(item, (samples, *item.shape[-2:])) for _, item in parts], axis=1
+            [np.broadcast_to(item, (samples, *item.shape[-2:])) for _, item in pairs], axis=1
         )
         moved = stacked @ motion[body]
         first = 0
-        for part, _ in parts:
-            part[...] = moved[:, first : first + part.shape[1]]
-            first += part.shape[1]
+        for target, _ in pairs:
+            target[...] = moved[:, first : first + target.shape[1]]
+            first += target.shape[1]
     return tuple(elements)
 
 
 def _joint_items(
     joint: ElasticJoint, motion: Array, stiffness: Array
 ) -> Iterator[tuple[str, Array, Array]]:
-    """Yield the parts with stiffness that hold a joint; see `AssembledStructure.elastic_items`."""
+    """Yield the elastic items of a joint, such as drive and bearings; see `elastic_items`."""
     names = joint.items or (joint.name,) * joint.count
     for name in dict.fromkeys(names):
         rows = [k for k, item in enumerate(names) if item == name]
@@ -553,12 +565,12 @@ def _joint_items(
             yield name, *_used(motion[..., rows, :], block)
 
 
-def _held_freedoms(attachment: Attachment, origin: Array) -> Array:
-    """Return the freedoms (..., k, 6) of an attachment by the twist of its body."""
-    back = np.swapaxes(attachment.axes, -1, -2)
+def _attached_freedoms(attachment: Attachment, origin: Array) -> Array:
+    """Return the matrix (..., k, 6) from the twist of a body to the freedoms of an attachment."""
+    to_local = np.swapaxes(attachment.axes, -1, -2)
     arm = skew(attachment.point - origin)
-    both = np.zeros((*np.broadcast_shapes(back.shape[:-2], arm.shape[:-2]), 6, 6))
-    both[..., :3, :3] = back
-    both[..., :3, 3:] = -back @ arm
-    both[..., 3:, 3:] = back
-    return both[..., list(attachment.freedoms), :]
+    matrix = np.zeros((*np.broadcast_shapes(to_local.shape[:-2], arm.shape[:-2]), 6, 6))
+    matrix[..., :3, :3] = to_local
+    matrix[..., :3, 3:] = -to_local @ arm
+    matrix[..., 3:, 3:] = to_local
+    return matrix[..., list(attachment.freedoms), :]

@@ -1,8 +1,8 @@
 """Straight beam elements in space, and their chains: stiffness, mass and geometric stiffness.
 
 Local axes: x along the beam, y and z the principal axes of its section. A node has the freedoms
-u_x, u_y, u_z, θ_x, θ_y, θ_z. A straight beam bends in two planes, stretches and twists
-independently, so everything is computed for each of these four `BeamMotion`s by itself.
+u_x, u_y, u_z, θ_x, θ_y, θ_z. Bending in two planes, stretch and twist of a straight beam are
+independent. Therefore all matrices are computed separately for each of these four `BeamMotion`s.
 
 The shape functions are those of Timoshenko's beam with interdependent deflection and rotation; they
 become Hermite's (Euler-Bernoulli) where the shear stiffness is infinite. Source: Friedman, Kosmatka
@@ -33,9 +33,10 @@ _GAUSS_POINTS, _GAUSS_WEIGHTS = 0.5 * (_GAUSS_POINTS + 1.0), 0.5 * _GAUSS_WEIGHT
 
 
 class BeamMotion(enum.Enum):
-    """The four independent motions of a straight beam, with the freedoms of a node that take part.
+    """The four independent motions of a straight beam.
 
-    A freedom has a sign: the slope in the x-z plane is w' = -θ_y.
+    Each value contains the freedoms of a node that belong to the motion, and their signs: the slope
+    in the x-z plane is w' = -θ_y.
     """
 
     STRETCH = ((0, 1.0),)
@@ -45,17 +46,17 @@ class BeamMotion(enum.Enum):
 
     @property
     def freedoms(self) -> tuple[int, ...]:
-        """Indices of the freedoms of a node that take part."""
+        """Indices of the freedoms of a node that belong to the motion."""
         return tuple(index for index, _ in self.value)
 
     @property
     def signs(self) -> Array:
-        """Sign of each of these freedoms in the beam's own coordinates."""
+        """Signs of these freedoms in the coordinates of the motion."""
         return np.array([sign for _, sign in self.value])
 
     @property
     def is_bending(self) -> bool:
-        """Whether the beam bends."""
+        """Whether the motion is bending."""
         return len(self.value) > 1
 
 
@@ -96,24 +97,25 @@ class BeamProperties:
         for name in ("axial", "torsional", "bending_y", "bending_z", "shear_y", "shear_z"):
             lowest = np.min(getattr(self, name))
             if not lowest > 0.0:
-                problems.add(name, f"is {lowest:g}", "give a positive stiffness")
+                problems.add(name, f"must be positive, got {lowest:g}", "give a positive stiffness")
         for name in ("mass", "polar_inertia", "rotary_y", "rotary_z"):
             lowest = np.min(getattr(self, name))
             if not lowest >= 0.0:
-                problems.add(name, f"is {lowest:g}", "give zero or a positive number")
+                what = f"must not be negative, got {lowest:g}"
+                problems.add(name, what, "give zero or a positive number")
         InputError.raise_if_any(problems)
 
     def as_bytes(self) -> tuple[bytes, ...]:
-        """Return all values as a key of dictionaries: equal for equal sections."""
+        """Return all values as a dictionary key; equal sections have equal keys."""
         names = BeamProperties.__dataclass_fields__
         return tuple(np.asarray(getattr(self, name), dtype=float).tobytes() for name in names)
 
     def for_motion(self, motion: BeamMotion) -> MotionProperties:
-        """Return the stiffness and mass that one motion needs."""
-        infinite, none = np.asarray(np.inf), np.asarray(0.0)
+        """Return the stiffness and mass for a single motion."""
+        infinite, zero = np.asarray(np.inf), np.asarray(0.0)
         stiffness, inertia, shear, rotary = {
-            BeamMotion.STRETCH: (self.axial, self.mass, infinite, none),
-            BeamMotion.TWIST: (self.torsional, self.polar_inertia, infinite, none),
+            BeamMotion.STRETCH: (self.axial, self.mass, infinite, zero),
+            BeamMotion.TWIST: (self.torsional, self.polar_inertia, infinite, zero),
             BeamMotion.BEND_XY: (self.bending_z, self.mass, self.shear_y, self.rotary_z),
             BeamMotion.BEND_XZ: (self.bending_y, self.mass, self.shear_z, self.rotary_y),
         }[motion]
@@ -142,7 +144,7 @@ class Matrices:
     Attributes:
         stiffness: elastic stiffness.
         mass: consistent mass.
-        geometric: stiffness by a unit axial force (tension is positive), 1/m.
+        geometric: geometric stiffness per unit axial force (tension is positive), 1/m.
     """
 
     stiffness: Array
@@ -159,7 +161,7 @@ class Matrices:
         )
 
     def at(self, sample: int) -> Matrices:
-        """Return the matrices of one sample of a batch."""
+        """Return the matrices of a single sample of a batch."""
         return Matrices(
             stiffness=self.stiffness[sample],
             mass=self.mass[sample],
@@ -167,7 +169,7 @@ class Matrices:
         )
 
     def part(self, indices: Indices | tuple[int, ...]) -> Matrices:
-        """Return the rows and columns with these indices."""
+        """Return the submatrices of the rows and columns with these indices."""
         columns = np.asarray(indices, dtype=np.intp)
         rows = columns[:, None]
         return Matrices(
@@ -180,12 +182,12 @@ class Matrices:
 def element_matrices(
     motion: BeamMotion, length: Array | float, properties: BeamProperties
 ) -> Matrices:
-    """Return the matrices (..., n, n) of elements for one motion.
+    """Return the matrices (..., n, n) of elements for a single motion.
 
     Args:
         motion: the motion; n is 2 (u_1, u_2), or 4 for bending (v_1, v'_1, v_2, v'_2).
         length: lengths (...) of the elements, m.
-        properties: of their sections, broadcast with the lengths.
+        properties: section properties of the elements, broadcast with the lengths.
     """
     L = np.asarray(length, dtype=float)
     section = properties.for_motion(motion)
@@ -247,16 +249,16 @@ def _outer(vector: Array) -> Array:
 
 
 def bending_shapes(xi: Array | float, L: Array, shear_ratio: Array) -> tuple[Array, Array, Array]:
-    """Return deflection v, slope dv/dx and section rotation (..., 4) by unit end displacements.
+    """Return deflection v, slope dv/dx and section rotation (..., 4) for unit end displacements.
 
     Args:
-        xi: place along the element (...), from 0 to 1.
+        xi: position along the element (...), from 0 to 1.
         L: lengths (...), m.
         shear_ratio: Φ = 12 E I / (κ G A L²) (...).
     """
     x, phi = xi, shear_ratio
     mu = 1.0 / (1.0 + phi)
-    # v = mu (cubic of a beam without shear + phi times a linear or quadratic term)
+    # v = mu (cubic of a beam without shear deformation + phi times a linear or quadratic term)
     step = 3.0 * x**2 - 2.0 * x**3
     start_bend = x - 2.0 * x**2 + x**3
     end_bend = x**3 - x**2
@@ -283,18 +285,16 @@ def bending_shapes(xi: Array | float, L: Array, shear_ratio: Array) -> tuple[Arr
         mu / L * step_rate,
         mu * (end_rate + phi * x),
     ]
-    stacked = (np.stack(terms, axis=-1) for terms in (deflection, slope, rotation))
-    v, dv, theta = stacked
-    return v, dv, theta
+    return np.stack(deflection, axis=-1), np.stack(slope, axis=-1), np.stack(rotation, axis=-1)
 
 
 def chain_matrices(motion: BeamMotion, lengths: Array, properties: BeamProperties) -> Matrices:
-    """Return the matrices (..., n, n) of a chain of elements for one motion.
+    """Return the matrices (..., n, n) of a chain of elements for a single motion.
 
     Args:
-        motion: the motion; n is the number of nodes, times two for bending.
+        motion: the motion; n is the number of nodes, or twice this number for bending.
         lengths: lengths (..., e) of the elements in their order, m.
-        properties: of their sections, broadcast with the lengths.
+        properties: section properties of the elements, broadcast with the lengths.
     """
     single = element_matrices(motion, lengths, properties)
     count, block = single.stiffness.shape[-3], single.stiffness.shape[-1]
@@ -317,7 +317,7 @@ def beam_matrices(lengths: Array, properties: BeamProperties) -> Matrices:
 
     Args:
         lengths: lengths (..., e) of the elements in their order, m.
-        properties: of their sections, broadcast with the lengths.
+        properties: section properties of the elements, broadcast with the lengths.
     """
     by_motion = {motion: chain_matrices(motion, lengths, properties) for motion in BeamMotion}
     nodes = np.shape(lengths)[-1] + 1
@@ -337,11 +337,11 @@ def joined(
     places: Mapping[BeamMotion, tuple[Indices, Array]],
     size: int,
 ) -> Matrices:
-    """Return the matrices of all motions together.
+    """Return matrices (..., size, size) that combine the matrices of all motions.
 
     Args:
         by_motion: matrices (..., n, n) of the motions.
-        places: positions (n,) of their freedoms among all, and signs (n,).
+        places: positions (n,) of each motion's freedoms among all freedoms, and their signs (n,).
         size: number of all freedoms.
     """
     batch = np.broadcast_shapes(*(item.stiffness.shape[:-2] for item in by_motion.values()))

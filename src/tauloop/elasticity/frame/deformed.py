@@ -1,4 +1,4 @@
-"""A structure after its bodies have moved: the geometry of a deformed machine."""
+"""The geometry of a deformed structure, whose bodies have moved by small twists."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from tauloop.mechanism.poses import skew
 def deformed_structure(structure: Structure, twists: Mapping[str, Array]) -> Structure:
     """Return a structure whose bodies have moved by small twists.
 
-    Points move with their bodies: p + u + θ × r + ½ θ × (θ × r). Axes of joints turn with their
-    parent; elements with two ends follow their ends. Local stiffnesses stay the same.
+    Points move with their bodies to p + u + θ × r + ½ θ × (θ × r). Axes of joints rotate with their
+    parent. The axis of an element with two ends points from one end to the other. Local stiffnesses
+    do not change.
 
     Args:
         structure: the structure at N poses.
-        twists: twists (N, 6) of the bodies' origins by name.
+        twists: twists (N, 6) of the bodies' origins, by name.
     """
     moved = _MovedBodies(structure, twists)
     return replace(
@@ -42,10 +43,10 @@ def deformed_structure(structure: Structure, twists: Mapping[str, Array]) -> Str
 
 
 class _MovedBodies:
-    """Finite motion of bodies by twists."""
+    """Bodies that have moved by twists, to second order."""
 
     def __init__(self, structure: Structure, twists: Mapping[str, Array]) -> None:
-        """Store origins and rotations of second order, 1 + S + S² / 2."""
+        """Store origins and second-order rotations 1 + S + S² / 2."""
         self.origins = {body.name: body.origin for body in structure.bodies}
         self.twists = twists
         self.rotations = {}
@@ -62,7 +63,7 @@ class _MovedBodies:
         return np.asarray(self.origins[body] + self.twists[body][:, :3] + turned)
 
     def turned(self, body: str, vectors: Array) -> Array:
-        """Return turned columns (N, 3, k) that are fixed to a body."""
+        """Return the rotated columns (N, 3, k) of vectors that are fixed to a body."""
         return vectors if body == BASE else np.asarray(self.rotations[body] @ vectors)
 
     def body(self, body: RigidBody) -> RigidBody:
@@ -96,8 +97,8 @@ class _MovedBodies:
         else:
             axes = [self.turned(item.body, np.asarray(item.axes)) for item in element.attachments]
         attachments = tuple(
-            Attachment(body=item.body, point=point, axes=own, freedoms=item.freedoms)
-            for item, point, own in zip(element.attachments, points, axes, strict=True)
+            Attachment(body=item.body, point=point, axes=local_axes, freedoms=item.freedoms)
+            for item, point, local_axes in zip(element.attachments, points, axes, strict=True)
         )
         return replace(element, attachments=attachments)
 

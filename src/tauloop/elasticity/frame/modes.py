@@ -1,4 +1,4 @@
-"""Natural frequencies and mode shapes of a structure, clusters of modes, and frequency responses."""
+"""Natural frequencies, mode shapes, clusters of modes, and frequency responses of a structure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from tauloop.common.records import dataclass
 from tauloop.elasticity.frame.assembled import AssembledStructure
 from tauloop.elasticity.frame.beams import Array
 
-#: Inertia of a motion without stiffness, relative to the largest, below which it counts as none.
+#: A motion without stiffness counts as massless if its inertia, relative to the largest, is below
+#: this value.
 MASSLESS_TOLERANCE = 1e-12
-#: Frequencies whose relative distance is at most this form a cluster, in which shapes may mix.
+#: Frequencies with at most this relative distance form a cluster, in which shapes are not unique.
 CLUSTER_TOLERANCE = 0.01
-#: Squared frequency, relative to the lowest one of the unloaded machine with an elastic deformation,
-#: below which a loaded motion counts as free.
+#: A motion of the loaded machine counts as free if its squared frequency, relative to the lowest
+#: elastic frequency of the unloaded machine, is below this value.
 ZERO_TOLERANCE = 1e-9
 
 
@@ -23,9 +24,9 @@ class VibrationModes:
     """Modes of a structure at N poses.
 
     Attributes:
-        frequencies: (N, k) in ascending order, Hz; zero for motions that deform nothing.
-        shapes: (N, n, k) coordinates of the modes, with unit modal mass.
-        free: number of motions that deform nothing.
+        frequencies: (N, k) natural frequencies in ascending order, Hz; zero for free motions.
+        shapes: (N, n, k) mode shapes in minimal coordinates, with unit modal mass.
+        free: number of free motions, which cause no deformation.
     """
 
     frequencies: Array
@@ -59,20 +60,19 @@ def natural_modes(
 ) -> VibrationModes:
     """Return the modes with the lowest frequencies.
 
-    M x = μ K x with μ = 1/ω², on the motions that deform something; those that deform nothing are
-    modes of frequency zero, to which the others are orthogonal.
+    The modes solve M x = μ K x with μ = 1/ω² on the motions that cause deformation. Free motions,
+    which cause none, are modes of frequency zero; the other modes are orthogonal to them.
 
     Args:
         assembled: the structure.
-        count: number of modes; default: all that have mass.
-        geometric: (N, n, n) geometric stiffness that is added. It may hold motions that deform
-            nothing, such as a pendulum.
-        may_be_free: whether motions that deform nothing are modes of frequency zero; they are
-            refused otherwise.
+        count: number of modes; by default all modes with mass.
+        geometric: (N, n, n) geometric stiffness that is added. It may hold a free motion, such as
+            that of a pendulum.
+        may_be_free: whether free motions are allowed; otherwise they are an error.
 
     Raises:
-        AssemblyError: a motion deforms nothing and may not be free, or has no inertia; or the
-            geometric stiffness exceeds the elastic one.
+        AssemblyError: a free motion is not allowed or has no inertia, or the loads exceed the
+            buckling load.
     """
     if not may_be_free:
         assembled.require_no_mechanism()
@@ -111,9 +111,10 @@ def natural_modes(
 def _held_by_loads(
     assembled: AssembledStructure, count: int | None, geometric: Array
 ) -> VibrationModes:
-    """Return the modes of a structure with motions that loads alone hold, or nothing.
+    """Return the modes of a loaded structure that has free motions without the loads.
 
-    (K + σ M) x = (ω² + σ) M x, with the lowest ω² of an elastic deformation as σ.
+    The modes solve (K + σ M) x = (ω² + σ) M x. The shift σ is the lowest squared elastic frequency
+    of the unloaded structure.
 
     Raises:
         AssemblyError: the pose is unstable under the loads.
@@ -125,7 +126,7 @@ def _held_by_loads(
     try:
         L = np.linalg.cholesky(K + shift[..., None] * assembled.mass)
     except np.linalg.LinAlgError as error:
-        raise AssemblyError.of("structure", what, "hold the motors, or turn the load") from error
+        raise AssemblyError.of("structure", what, "hold the motors, or reverse the load") from error
     L_inverse = np.linalg.inv(L)
     back = np.swapaxes(L_inverse, -1, -2)
     mu, vectors = np.linalg.eigh(L_inverse @ assembled.mass @ back)
@@ -136,7 +137,7 @@ def _held_by_loads(
     if np.any((squared < 0.0) & ~is_free):
         growth = float(np.sqrt(-squared.min()))
         what = f"{what}: a motion grows by exp({growth:.3g} t), t in seconds"
-        raise AssemblyError.of("structure", what, "hold the motors, or turn the load")
+        raise AssemblyError.of("structure", what, "hold the motors, or reverse the load")
     return VibrationModes(
         frequencies=np.sqrt(np.where(is_free, 0.0, squared)) / (2.0 * np.pi),
         shapes=back @ vectors / np.sqrt(mu)[:, None, :],
@@ -145,21 +146,21 @@ def _held_by_loads(
 
 
 def _mass_normalized(assembled: AssembledStructure, motions: Array) -> Array:
-    """Return motions (N, n, d) with Xᵀ M X = 1.
+    """Return a basis X (N, n, d) of the same motions with Xᵀ M X = 1.
 
     Raises:
-        AssemblyError: one of them has no inertia.
+        AssemblyError: a motion has no inertia.
     """
     inertia = np.swapaxes(motions, -1, -2) @ assembled.mass @ motions
     values, vectors = np.linalg.eigh(inertia)
     if np.any(values <= MASSLESS_TOLERANCE * np.abs(values).max(initial=0.0)):
-        what = "a motion that deforms nothing has no inertia either"
-        raise AssemblyError.of("structure", what, "lock it, or give its bodies a mass")
+        what = "a motion without deformation has no inertia"
+        raise AssemblyError.of("structure", what, "lock this motion, or give its bodies a mass")
     return np.asarray(motions @ vectors / np.sqrt(values)[:, None, :])
 
 
 def _without(rigid: Array, K: Array, M: Array) -> tuple[Array, Array, Array]:
-    """Return stiffness and mass on motions that are M-orthogonal to rigid ones, and their basis."""
+    """Return stiffness, mass and basis of the motions that are M-orthogonal to rigid motions."""
     momentum = M @ rigid
     Q, _ = np.linalg.qr(momentum, mode="complete")
     basis = Q[..., rigid.shape[-1] :]
@@ -187,21 +188,23 @@ def frequency_response(
     loss_factor: float | None = None,
     static: Array | None = None,
 ) -> Array:
-    """Return the response (N, f, o, i) of outputs by unit harmonic forces.
+    """Return the response (N, f, o, i) of outputs to unit harmonic forces.
 
-    Σ_k (C φ_k) (φ_kᵀ B) / (ω_k² - ω² + 2 i ζ_k ω_k ω), or ω_k² (1 + i η) with a loss factor η.
+    It is Σ_k (C φ_k) (φ_kᵀ B) / (ω_k² - ω² + 2 i ζ_k ω_k ω). A loss factor η replaces the damping
+    term 2 i ζ_k ω_k ω by i η ω_k².
 
     Args:
         modes: natural modes of the structure.
-        output: C (N, o, n), such as the twist of the tool.
-        source: B (N, i, n) motions on which the forces act.
-        frequencies: (f,) of the forces, Hz.
-        damping: ratios ζ of the modes, one for all or (k,).
-        loss_factor: η of the whole structure.
-        static: (N, o, i) static response of all modes, which completes that of the modes given.
+        output: C (N, o, n), motions of the outputs, such as the twist of the tool.
+        source: B (N, i, n), motions on which the forces act.
+        frequencies: (f,) frequencies of the forces, Hz.
+        damping: damping ratios ζ, one for all modes or (k,).
+        loss_factor: loss factor η of the structure.
+        static: (N, o, i) static response of all modes; the modes that are not in `modes` then
+            contribute their static response.
 
     Raises:
-        InputError: no damping is given, both kinds are, or a value is not positive.
+        InputError: no damping is given, both kinds are given, or a value is not positive.
     """
     require_damping(damping, loss_factor)
     squared = modes.angular**2
@@ -221,16 +224,18 @@ def require_damping(damping: Array | float | None, loss_factor: float | None) ->
     """Check the damping of a frequency response.
 
     Raises:
-        InputError: no damping is given, both kinds are, or a value is not positive.
+        InputError: no damping is given, both kinds are given, or a value is not positive.
     """
     if (damping is None) == (loss_factor is None):
         what = "no damping is given" if damping is None else "both kinds of damping are given"
-        remedy = "give one of damping (ratios of the modes) and loss_factor"
+        remedy = "give either damping (ratios of the modes) or loss_factor"
         raise InputError.of("damping", what, remedy)
     ratios = np.asarray(damping if loss_factor is None else loss_factor, dtype=float)
     if np.any(ratios <= 0.0):
         where = "damping" if loss_factor is None else "loss_factor"
-        raise InputError.of(where, f"is {ratios.min():g}", "give positive numbers")
+        raise InputError.of(
+            where, f"must be positive, got {ratios.min():g}", "give positive numbers"
+        )
 
 
 def padded_ratios(damping: Array | float | None, count: int) -> Array:
@@ -252,9 +257,9 @@ def modal_response(
     """Return the response (N, f, o, i) of modes to harmonic forces.
 
     Args:
-        squared: (N, k) squared angular frequencies; those below zero have no damping.
-        at_output, at_source: (N, o, k), (N, i, k) motion of outputs and sources in the modes.
-        frequencies: (f,), Hz.
+        squared: (N, k) squared angular frequencies; modes with negative values have no damping.
+        at_output, at_source: (N, o, k), (N, i, k) motions of outputs and sources in the modes.
+        frequencies: (f,) frequencies, Hz.
         damping, loss_factor: see `frequency_response`.
     """
     omega = 2.0 * np.pi * np.asarray(frequencies, dtype=float)[:, None]

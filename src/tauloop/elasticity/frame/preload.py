@@ -1,9 +1,9 @@
-"""Geometric stiffness: how forces inside a structure, and loads on it, change its stiffness.
+"""Geometric stiffness: the change of a structure's stiffness due to internal forces and loads.
 
-The potential of all forces is expanded to second order in the coordinates, at a pose in which they
-are in equilibrium. A force f on a point r of a body adds f · ½ θ × (θ × r); an axial force P in a
-beam adds P / L across it, and its geometric stiffness inside. Forces keep their direction. Ends that
-transmit moments take part by these moments to first order.
+The potential of all forces is expanded to second order in the coordinates, at a pose in which the
+forces are in equilibrium. A force f on a point r of a body adds f · ½ θ × (θ × r). An axial force P
+in a beam adds the lateral stiffness P / L between its ends, and the geometric stiffness of its
+bending. Forces keep their direction. End moments are included to first order.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tauloop.mechanism.poses import skew
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DeadLoad:
-    """A force and a moment on a point of a body that keep their direction.
+    """A force and a moment that act at a point of a body and keep their direction.
 
     Attributes:
         body: name of the body.
-        point: (N, 3) or (3,) in the base frame, m.
+        point: (N, 3) or (3,) position in the base frame, m.
         wrench: (N, 6) or (6,) force and moment in the axes of the base, N and N m.
     """
 
@@ -43,15 +43,15 @@ def preload_stiffness(
     loads: tuple[DeadLoad, ...] = (),
     internal: Mapping[str, Array] | None = None,
 ) -> Array:
-    """Return the geometric stiffness (N, n, n), of beams alone where rigid parts close loops.
+    """Return the geometric stiffness (N, n, n); if rigid parts close loops, only that of beams.
 
     Args:
         assembled: the structure.
-        displacement: (N, n) by which these loads deform it.
+        displacement: (N, n) displacement due to these loads.
         gravity: (3,) acceleration in the axes of the base, m/s^2.
-        loads: further loads.
-        internal: (N, external) further loads on the attachments of elements, such as those by heat,
-            which are in equilibrium.
+        loads: loads in addition to the weight.
+        internal: additional loads (N, external) on the attachments of elements, by name, which are
+            in equilibrium, such as thermal loads.
     """
     if assembled.constraints:
         at_ends = _end_loads(assembled, displacement, gravity, internal)
@@ -68,22 +68,22 @@ def geometric_stiffness(
 ) -> Array:
     """Return the geometric stiffness (N, n, n) of a loaded structure.
 
-    The pose is that of the loaded structure.
+    The pose of the structure is the equilibrium under the loads.
 
     Args:
         assembled: the structure.
-        displacement: (N, n) by which these loads deform it.
+        displacement: (N, n) displacement due to these loads.
         gravity: (3,) acceleration in the axes of the base, m/s^2.
-        loads: further loads.
-        internal: (N, external) further loads on the attachments of elements, such as those by heat,
-            which are in equilibrium.
+        loads: loads in addition to the weight.
+        internal: additional loads (N, external) on the attachments of elements, by name, which are
+            in equilibrium, such as thermal loads.
 
     Raises:
         InputError: closed loops of rigid joints, rigid links or gears constrain the coordinates.
     """
     if assembled.constraints:
         what = f"{assembled.constraints} rigid constraints close loops of this structure"
-        remedy = "give a rod, a body or a joint of each loop elastic data"
+        remedy = "give elastic data to a rod, a body or a joint of each loop"
         raise InputError.of("structure", what, remedy)
     at_ends = _end_loads(assembled, displacement, gravity, internal)
     total = assembled.geometric(axial_forces(assembled, at_ends))
@@ -105,7 +105,7 @@ def geometric_stiffness(
         if body.inertia is not None:
             inertia = np.asarray(body.inertia)
             weight = inertia[..., :3, :3] @ gravity
-            # The first moment of mass is in the block S(h) of the inertia.
+            # The block S(h) of the inertia contains the first moment of mass h.
             moment = inertia[..., 3:, :3]
             h = np.stack([moment[..., 2, 1], moment[..., 0, 2], moment[..., 1, 0]], axis=-1)
             mass = inertia[..., 0, 0][..., None]
@@ -113,7 +113,7 @@ def geometric_stiffness(
             wrench = np.concatenate([weight, np.zeros_like(weight)], axis=-1)
             forces.add(body.name, body.origin + center, -wrench)
     total += forces.second_derivative()
-    total += _of_joints(assembled, forces.gradients)
+    total += _joint_stiffness(assembled, forces.gradients)
     return np.asarray(0.5 * (total + np.swapaxes(total, -1, -2)))
 
 
@@ -123,7 +123,7 @@ def _end_loads(
     gravity: Array,
     internal: Mapping[str, Array] | None,
 ) -> dict[str, Array]:
-    """Return the loads (N, external) on the attachments of each element."""
+    """Return the loads (N, external) on the attachments of each element, by name."""
     at_ends = end_loads(assembled, displacement, gravity)
     for name, load in (internal or {}).items():
         at_ends[name] = at_ends[name] + load
@@ -131,7 +131,7 @@ def _end_loads(
 
 
 def _turned(axes: Array, vector: Array) -> Array:
-    """Return vectors (N, 3) of local axes, which are columns, in those of the base."""
+    """Return vectors (N, 3), given in local axes (N, 3, 3), in the axes of the base."""
     return np.asarray((axes @ vector[..., None])[..., 0])
 
 
@@ -139,7 +139,8 @@ class _BodyForces:
     """Sums of the forces on points of each body.
 
     Attributes:
-        gradients: gradients (N, 6) of the potential by the motion of the bodies' origins.
+        gradients: gradients (N, 6) of the potential with respect to the twists of the bodies'
+            origins, by name.
     """
 
     def __init__(self, assembled: AssembledStructure) -> None:
@@ -150,12 +151,12 @@ class _BodyForces:
         self._forms = {name: np.zeros((samples, 3, 3)) for name in assembled.body_motion}
 
     def add(self, body: str, point: Array, wrench: Array) -> None:
-        """Add a force and a moment on a point.
+        """Add a force and a moment at a point.
 
         Args:
-            body: the body.
-            point: (N, 3) or (3,).
-            wrench: (N, 6) or (6,) gradient of the potential by the point's motion.
+            body: name of the body.
+            point: (N, 3) or (3,) position in the base frame, m.
+            wrench: (N, 6) or (6,) gradient of the potential with respect to the point's twist.
         """
         arm = point - self.assembled.origin(body)
         force, moment = wrench[..., :3], wrench[..., 3:]
@@ -164,7 +165,7 @@ class _BodyForces:
         self._forms[body] += _form(force, arm)
 
     def second_derivative(self) -> Array:
-        """Return the second derivative (N, n, n) of the potential by the rotations of the bodies."""
+        """Return the second derivative (N, n, n) of the potential due to the bodies' rotations."""
         size = self.assembled.size
         total = np.zeros((self.assembled.samples, size, size))
         for body, form in self._forms.items():
@@ -175,9 +176,9 @@ class _BodyForces:
 
 
 def _form(force: Array, arm: Array) -> Array:
-    """Return the matrix (..., 3, 3) of the form f · θ × (θ × r) / 2 in θ, doubled.
+    """Return the Hessian (..., 3, 3) of f · ½ θ × (θ × r) with respect to θ.
 
-    f · θ × (θ × r) = (θ · f) (θ · r) - θ² (f · r).
+    It follows from f · θ × (θ × r) = (θ · f) (θ · r) - θ² (f · r).
 
     Args:
         force, arm: f and r (..., 3).
@@ -188,10 +189,10 @@ def _form(force: Array, arm: Array) -> Array:
 
 
 def _quadratic(theta: Array, force: Array, arm: Array) -> Array:
-    """Return the matrix (N, n, n) of the form of a force and an arm (N, 3), see `_form`.
+    """Return the Hessian (N, n, n) of `_form` with respect to the coordinates.
 
     Args:
-        theta: rotation (N, 3, n) by the coordinates.
+        theta: matrix (N, 3, n) from the coordinates to the rotation θ.
         force, arm: f and r (N, 3).
     """
     if not theta.any():
@@ -199,12 +200,14 @@ def _quadratic(theta: Array, force: Array, arm: Array) -> Array:
     return np.asarray(np.swapaxes(theta, -1, -2) @ (_form(force, arm) @ theta))
 
 
-def _of_joints(assembled: AssembledStructure, gradients: Mapping[str, Array]) -> Array:
-    """Return the second derivative (N, n, n) by the motions of the tree's joints.
+def _joint_stiffness(assembled: AssembledStructure, gradients: Mapping[str, Array]) -> Array:
+    """Return the second derivative (N, n, n) of the potential due to motions of the tree's joints.
 
-    With the rotation θ of the near body, translation a and rotation b of the joint, and the arm r
-    from the joint to the far body's origin: δ²p = ½ θ×(θ×R) + θ×a + ½ b×(b×r) + θ×(b×r), where R
-    is from the near body's origin to the far one's, and δ²θ = ½ θ×b.
+    The second-order motion of the far body's origin is
+    δ²p = ½ θ×(θ×R) + θ×a + ½ b×(b×r) + θ×(b×r), and its second-order rotation is δ²θ = ½ θ×b. Here
+    θ is the rotation of the near body, a and b are translation and rotation of the joint, r is the
+    vector from the joint to the far body's origin, and R the vector from the near body's origin to
+    the far body's origin.
     """
     size = assembled.size
     total = np.zeros((assembled.samples, size, size))
@@ -214,18 +217,18 @@ def _of_joints(assembled: AssembledStructure, gradients: Mapping[str, Array]) ->
         force, moment = gradient[:, :3], gradient[:, 3:]
         near_motion, far_motion = assembled.body_motion[near], assembled.body_motion[far]
         r = np.broadcast_to(assembled.origin(far) - joint.point, force.shape)
-        whole = np.broadcast_to(assembled.origin(far) - assembled.origin(near), force.shape)
+        R = np.broadcast_to(assembled.origin(far) - assembled.origin(near), force.shape)
         relative = (
             transport(joint.point - assembled.origin(far)) @ far_motion
             - transport(joint.point - assembled.origin(near)) @ near_motion
         )
         theta, a, b = near_motion[:, 3:], relative[:, :3], relative[:, 3:]
-        total += _quadratic(theta, force, whole) + _quadratic(b, force, r)
+        total += _quadratic(theta, force, R) + _quadratic(b, force, r)
         # f · θ × c = θᵀ (c × f) = -θᵀ S(f) c
         moved = a - skew(r) @ b
         mixed = -np.swapaxes(theta, -1, -2) @ skew(force) @ moved
         mixed -= 0.5 * np.swapaxes(theta, -1, -2) @ skew(moment) @ b
         total += mixed + np.swapaxes(mixed, -1, -2)
-        carry = np.swapaxes(transport(whole), -1, -2)
+        carry = np.swapaxes(transport(R), -1, -2)
         carried[near] = carried[near] + (carry @ gradient[..., None])[..., 0]
     return total

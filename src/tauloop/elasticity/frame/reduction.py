@@ -1,7 +1,8 @@
-"""Fixed-interface reduction of beams: their ends, and a few modes between fixed ends.
+"""Fixed-interface reduction of beams to their ends and a few fixed-end modes.
 
-u = Ψ_c u_ends + Φ η: static shapes by unit displacements of the ends, and modes with fixed ends.
-Source: Craig, Bampton 1968, Coupling of substructures for dynamic analyses, AIAA Journal 6, eqs. 3-18.
+u = Ψ_c u_ends + Φ η with static shapes Ψ_c for unit displacements of the ends, and fixed-end modes
+Φ. Source: Craig, Bampton 1968, Coupling of substructures for dynamic analyses, AIAA Journal 6, eqs.
+3-18.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from tauloop.elasticity.frame.beams import (
     joined,
 )
 
-#: Elements of a chain: at least this number, and this number for each mode of a plane. The
-#: frequency of mode n then has a relative error of about (nπ/e)^4 / 1440 for e elements: 2e-7 for
-#: the first mode, and 2e-5 at most for the highest of several. Euler's load errs by 4e-7.
+#: Smallest number of elements of a chain, and smallest number per mode of a bending plane. With e
+#: elements, the relative error of the frequency of mode n is about (nπ/e)^4 / 1440: 2e-7 for the
+#: first mode, and at most 2e-5 for the highest mode. The error of Euler's buckling load is 4e-7.
 MIN_ELEMENTS = 24
 ELEMENTS_PER_MODE = 8
 #: Freedoms of a node that a ball joint releases.
@@ -35,12 +36,12 @@ BALL = (3, 4, 5)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReducedMotion:
-    """One motion of a reduced beam.
+    """A single motion of a reduced beam.
 
     Attributes:
-        ends: end freedoms that are kept: (end, freedom of its node), end 0 or 1.
-        frequencies: frequencies of the modes with fixed ends (..., modes), Hz.
-        basis: (..., n, k) freedoms of the chain by the end freedoms and the modes.
+        ends: retained end freedoms as pairs of end (0 or 1) and freedom of its node.
+        frequencies: (..., modes) frequencies of the fixed-end modes, Hz.
+        basis: matrix (..., n, k) from end freedoms and modes to the freedoms of the chain.
     """
 
     ends: tuple[tuple[int, int], ...]
@@ -52,16 +53,16 @@ class ReducedMotion:
 class ReducedBeam:
     """A chain of beam elements, reduced to its ends and a few modes.
 
-    The coordinates are the kept freedoms of the start, those of the end, and the modes.
+    The coordinates are the retained freedoms of the start, those of the end, and the modes.
 
     Attributes:
-        matrices: (..., k, k) in these coordinates.
-        start, end: freedoms of the end nodes that are kept (0 to 5: u_x ... θ_z, local axes).
-        motions: reduced motions; a twist that no end holds is absent.
+        matrices: (..., k, k) matrices in these coordinates.
+        start, end: retained freedoms of the end nodes (0 to 5: u_x ... θ_z, local axes).
+        motions: reduced motions; a twist that both ends release is absent.
         places: positions of a motion's coordinates in the matrices, and their signs.
         lengths: (..., e) lengths of the elements, m.
         properties: section of the elements.
-        segment_index: (e,) segment to which each element belongs.
+        segment_index: (e,) index of the segment to which each element belongs.
     """
 
     matrices: Matrices
@@ -92,42 +93,43 @@ def reduced_beam(
     modes: int | None = None,
     below: float = 0.0,
 ) -> ReducedBeam:
-    """Return a beam that is reduced to its ends and to modes between them.
+    """Return a beam that is reduced to its ends and to fixed-end modes.
 
-    A twist that both ends release is left out: the beam then carries no torsion, and its spin about
-    its own axis is locked.
+    If both ends release the twist, the beam carries no torsion, and its spin about its own axis is
+    locked.
 
     Args:
         lengths: lengths (..., s) of segments with a constant section, m.
-        properties: sections of the segments.
+        properties: section properties of the segments.
         released: freedoms (0 to 5, local axes) that start and end do not transmit.
-        modes: modes of each bending plane; by default those below `below`, at least one.
-        below: frequency (Hz) below which all modes between fixed ends are included.
+        modes: number of modes of each bending plane; by default all modes below `below`, at least
+            one.
+        below: frequency (Hz) below which all fixed-end modes are included.
 
     Raises:
-        InputError: the ends do not hold the beam, or it has no modes as many as requested.
+        InputError: the ends do not hold the beam.
     """
     elements = MIN_ELEMENTS
     while True:
         fine_lengths, fine_properties, index = _refined(lengths, properties, elements)
         reduced = {}
         for motion in BeamMotion:
-            ends = _kept_ends(motion, released)
+            ends = _retained_ends(motion, released)
             if motion is BeamMotion.TWIST and not ends:
                 continue
             count = modes if motion.is_bending else None
             chain = chain_matrices(motion, fine_lengths, fine_properties)
             total = fine_lengths.sum(axis=-1)
             reduced[motion] = _reduced_motion(motion, chain, total, ends, count, below)
-        most = max(item.frequencies.shape[-1] for _, item in reduced.values())
-        if most * ELEMENTS_PER_MODE <= fine_lengths.shape[-1]:
+        mode_count = max(item.frequencies.shape[-1] for _, item in reduced.values())
+        if mode_count * ELEMENTS_PER_MODE <= fine_lengths.shape[-1]:
             break
-        elements = 2 * most * ELEMENTS_PER_MODE
+        elements = 2 * mode_count * ELEMENTS_PER_MODE
     start, end = (
         tuple(
             index
             for index in range(NODE_FREEDOMS)
-            if index not in freedoms and _is_held(index, reduced, side)
+            if index not in freedoms and _is_coordinate(index, reduced, side)
         )
         for side, freedoms in enumerate(released)
     )
@@ -153,20 +155,20 @@ def reduced_beam(
     )
 
 
-def _is_held(
+def _is_coordinate(
     index: int, reduced: Mapping[BeamMotion, tuple[Matrices, ReducedMotion]], side: int
 ) -> bool:
-    """Return whether a motion has this freedom of an end among its coordinates."""
+    """Return whether a freedom of an end is a coordinate of a reduced motion."""
     return any((side, index) in item.ends for _, item in reduced.values())
 
 
-def _kept_ends(
+def _retained_ends(
     motion: BeamMotion, released: tuple[Collection[int], Collection[int]]
 ) -> tuple[tuple[int, int], ...]:
     """Return the end freedoms of a motion that are not released.
 
     Raises:
-        InputError: they do not hold the beam.
+        InputError: these freedoms do not hold the beam.
     """
     ends = tuple(
         (side, index) for side in (0, 1) for index in motion.freedoms if index not in released[side]
@@ -183,9 +185,9 @@ def _kept_ends(
 def _refined(
     lengths: Array, properties: BeamProperties, elements: int
 ) -> tuple[Array, BeamProperties, Indices]:
-    """Return segments that are divided into elements, in proportion to their lengths.
+    """Return lengths and sections of elements, and the segment index of each element.
 
-    With the segment of each element.
+    The number of elements of a segment is proportional to its length.
     """
     lengths = np.atleast_1d(np.asarray(lengths, dtype=float))
     share = (
@@ -211,32 +213,35 @@ def _reduced_motion(
 ) -> tuple[Matrices, ReducedMotion]:
     """Return the matrices of a reduced motion, and its ends, frequencies and basis.
 
-    Static shapes and modes do not interact in the stiffness, and rigid motions have none; both are
-    imposed, because rounding errors of a fine chain could hide that a structure is loose.
+    In exact arithmetic, the stiffness does not couple static shapes and modes, and rigid motions
+    have no stiffness. Both properties are imposed, because rounding errors of a fine chain could
+    hide that a structure is loose.
     """
     size = chain.stiffness.shape[-1]
     step = len(motion.freedoms)
-    kept = [(size - step) * side + motion.freedoms.index(freedom) for side, freedom in ends]
-    inner = np.setdiff1d(np.arange(size), kept)
-    basis, omega = fixed_interface_basis(chain, np.array(kept, dtype=np.intp), inner)
+    interface = [(size - step) * side + motion.freedoms.index(freedom) for side, freedom in ends]
+    inner = np.setdiff1d(np.arange(size), interface)
+    basis, omega = fixed_interface_basis(chain, np.array(interface, dtype=np.intp), inner)
     frequencies = omega / (2.0 * np.pi)
     automatic = int((frequencies < below).sum(axis=-1).max(initial=0))
     chosen = max(automatic, int(motion.is_bending)) if count is None else count
     chosen = min(chosen, int(np.isfinite(frequencies).sum(axis=-1).min(initial=size)))
-    basis = basis[..., : len(kept) + chosen]
+    basis = basis[..., : len(ends) + chosen]
     matrices = chain.projected(basis)
     stiffness = np.zeros_like(matrices.stiffness)
-    interface = (..., slice(len(kept)), slice(len(kept)))
-    strained = _strained_part(motion, length, ends)
-    stiffness[interface] = strained @ matrices.stiffness[interface] @ np.swapaxes(strained, -1, -2)
-    modal = np.arange(len(kept), len(kept) + chosen)
+    block = (..., slice(len(ends)), slice(len(ends)))
+    projector = _strain_projector(motion, length, ends)
+    stiffness[block] = projector @ matrices.stiffness[block] @ np.swapaxes(projector, -1, -2)
+    modal = np.arange(len(ends), len(ends) + chosen)
     stiffness[..., modal, modal] = matrices.stiffness[..., modal, modal]
     reduced = ReducedMotion(ends=ends, frequencies=frequencies[..., :chosen], basis=basis)
     return replace(matrices, stiffness=stiffness), reduced
 
 
-def _strained_part(motion: BeamMotion, length: Array, ends: tuple[tuple[int, int], ...]) -> Array:
-    """Return the matrix P (..., c, c) for which Pᵀ u is without rigid motions, for end freedoms u."""
+def _strain_projector(
+    motion: BeamMotion, length: Array, ends: tuple[tuple[int, int], ...]
+) -> Array:
+    """Return the matrix P (..., c, c) such that Pᵀ u has no rigid motion, for end freedoms u."""
     L = np.asarray(length)[..., None]
     rigid = []
     for side, index in ends:
@@ -260,8 +265,8 @@ def fixed_interface_basis(
 ) -> tuple[Array, Array]:
     """Return the basis (..., n, n) of static shapes and modes, and the modes' ω (..., n_i), rad/s.
 
-    Columns are the shapes by unit displacements of the interface, then the modes with fixed
-    interface, from the lowest. The ω of a shape without mass is infinite.
+    The first columns are the static shapes for unit displacements of the interface, the other
+    columns the fixed-interface modes in ascending order. The ω of a massless shape is infinite.
 
     Args:
         matrices: stiffness and mass (..., n, n).

@@ -1,4 +1,4 @@
-"""Static deformation of a structure: compliance at the tool, shares of elements, loads inside."""
+"""Static deformation of a structure: tool compliance, energy shares, element loads and buckling."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from tauloop.elasticity.frame.structure import Element
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ToolCompliance:
-    """The elastic motion of the tool by unit wrenches at N poses.
+    """The elastic motion of the tool under unit wrenches at N poses.
 
     Attributes:
-        matrix: (N, 6, 6) twist (u, θ) of the tool by its wrench (f, m): m/N, rad/N, m/(N m), rad/(N m).
-        displacement: (N, n, 6) coordinates of the structure by unit wrenches.
-        shares: (N, 6, s) part of the deformation energy that each elastic item has under the unit
-            wrenches; sums to one.
-        items: names of the elastic items (s): elements, joints with stiffness, and combinations.
+        matrix: (N, 6, 6) twist (u, θ) of the tool per wrench (f, m): m/N, rad/N, m/(N m), rad/(N
+            m).
+        displacement: (N, n, 6) coordinates of the structure for each unit wrench.
+        shares: (N, 6, s) fraction of the deformation energy in each elastic item for each unit
+            wrench; the fractions sum to one.
+        items: names of the s elastic items: elements, joints with stiffness, and combinations.
     """
 
     matrix: Array
@@ -38,19 +39,18 @@ def tool_compliance(
     *,
     geometric: Array | None = None,
 ) -> ToolCompliance:
-    """Return the compliance at a point of a body.
-
-    C = J K⁻¹ Jᵀ, with the motion J of the point.
+    """Return the compliance C = J K⁻¹ Jᵀ at a point of a body with the Jacobian J.
 
     Args:
         assembled: the structure.
         body: name of the body.
-        point: (N, 3) or (3,) in the base frame, m.
-        axes: (N, 3, 3) axes of twist and wrench as columns; default: those of the base.
-        geometric: (N, n, n) geometric stiffness that is added; its energy is not shared out.
+        point: (N, 3) or (3,) position in the base frame, m.
+        axes: (N, 3, 3) axes of twist and wrench as columns; default: the axes of the base.
+        geometric: (N, n, n) geometric stiffness that is added; the shares do not include its
+            energy.
 
     Raises:
-        AssemblyError: a motion deforms nothing.
+        AssemblyError: a motion causes no deformation.
     """
     assembled.require_no_mechanism()
     motion = assembled.point_motion(body, point, axes)
@@ -65,11 +65,11 @@ def tool_compliance(
 def energy_shares(
     assembled: AssembledStructure, displacement: Array
 ) -> tuple[tuple[str, ...], Array]:
-    """Return the elastic items (s), and the part (N, c, s) of the energy that each of them has.
+    """Return the names of s elastic items, and the fraction (N, c, s) of the energy in each item.
 
     Args:
         assembled: the structure.
-        displacement: (N, n, c) c displacements of the structure.
+        displacement: c displacements (N, n, c) of the structure.
     """
     energies = []
     for _, rows, stiffness in assembled.elastic_items:
@@ -82,7 +82,7 @@ def energy_shares(
 
 
 def gravity_load(assembled: AssembledStructure, gravity: Array) -> Array:
-    """Return the generalized forces (N, n) of the weight of bodies and elements.
+    """Return the generalized forces (N, n) due to the weight of bodies and elements.
 
     Args:
         assembled: the structure.
@@ -100,20 +100,20 @@ def gravity_load(assembled: AssembledStructure, gravity: Array) -> Array:
 
 
 def element_weight(element: Element, gravity: Array) -> Array:
-    """Return the forces (..., k) of an element's weight in its coordinates.
+    """Return the forces (..., k) due to an element's weight in its coordinates.
 
-    The mass multiplies the acceleration of a translation, which moves no internal coordinate of a
-    reduced beam.
+    They are the mass matrix times the acceleration of a translation. A translation does not change
+    the internal coordinates of a reduced beam.
     """
-    parts = []
+    columns = []
     for attachment in element.attachments:
         local = np.swapaxes(attachment.axes, -1, -2) @ gravity
-        both = np.concatenate([local, np.zeros_like(local)], axis=-1)
-        parts.append(both[..., list(attachment.freedoms)])
-    shape = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
-    parts = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts]
-    parts.append(np.zeros((*shape, element.internal)))
-    acceleration = np.concatenate(parts, axis=-1)
+        twist = np.concatenate([local, np.zeros_like(local)], axis=-1)
+        columns.append(twist[..., list(attachment.freedoms)])
+    shape = np.broadcast_shapes(*(column.shape[:-1] for column in columns))
+    columns = [np.broadcast_to(column, (*shape, column.shape[-1])) for column in columns]
+    columns.append(np.zeros((*shape, element.internal)))
+    acceleration = np.concatenate(columns, axis=-1)
     return np.asarray((element.matrices.mass @ acceleration[..., None])[..., 0])
 
 
@@ -127,7 +127,8 @@ def end_loads(
     Args:
         assembled: the structure.
         displacement: (N, n) coordinates.
-        gravity: (3,) in the axes of the base, m/s^2; None for no weight of the elements.
+        gravity: (3,) acceleration in the axes of the base, m/s^2; None to neglect the weight of the
+            elements.
     """
     loads = {}
     for element, rows in zip(assembled.structure.elements, assembled.element_motion, strict=True):
@@ -140,7 +141,7 @@ def end_loads(
 
 
 def axial_forces(assembled: AssembledStructure, loads: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the mean axial forces (N,) of beams, N; tension is positive.
+    """Return the mean axial forces (N,) of beams by name, N; tension is positive.
 
     Args:
         assembled: the structure.
@@ -162,13 +163,14 @@ def axial_forces(assembled: AssembledStructure, loads: Mapping[str, Array]) -> d
 def section_loads(element: Element, load: Array, gravity: Array | None = None) -> Array:
     """Return the forces and moments (N, e + 1, 6) in the sections at the nodes of a beam.
 
-    They act on the part before the section: tension, shear along y and z, torsion, bending about y
-    and z. They follow from the loads at the start and the weight before the section alone.
+    They act on the part of the beam between its start and the section: tension, shear along y and
+    z, torsion, bending about y and z. They follow from the loads at the start and the weight of
+    this part.
 
     Args:
         element: a beam.
         load: (N, external) loads on its attachments, see `end_loads`.
-        gravity: (3,) in the axes of the base, m/s^2; None for no weight.
+        gravity: (3,) acceleration in the axes of the base, m/s^2; None to neglect the weight.
     """
     beam = element.beam
     if beam is None:
@@ -180,24 +182,29 @@ def section_loads(element: Element, load: Array, gravity: Array | None = None) -
         [np.zeros((*lengths.shape[:-1], 1)), np.cumsum(lengths, axis=-1)], axis=-1
     )
     local = np.zeros(3)
-    weight, first = np.zeros_like(position), np.zeros_like(position)
+    mass, first_moment = np.zeros_like(position), np.zeros_like(position)
     if gravity is not None:
-        weight, first = _weight_before(beam.lengths, np.asarray(beam.properties.mass))
+        mass, first_moment = _mass_before(beam.lengths, np.asarray(beam.properties.mass))
         local = np.swapaxes(element.attachments[0].axes, -1, -2) @ gravity
     force, moment = start[..., None, :3], start[..., None, 3:]
     local = local[..., None, :]
-    arm = first - weight * position
+    arm = first_moment - mass * position
     loads = np.empty((*np.broadcast_shapes(force.shape[:-1], position.shape), 6))
-    loads[..., :3] = -(force + weight[..., None] * local)
-    # The arms of the force at the start and of the weight lie along x.
+    loads[..., :3] = -(force + mass[..., None] * local)
+    # The lever arms of the force at the start and of the weight are along x.
     loads[..., 3] = -moment[..., 0]
     loads[..., 4] = arm * local[..., 2] - position * force[..., 2] - moment[..., 1]
     loads[..., 5] = position * force[..., 1] - arm * local[..., 1] - moment[..., 2]
     return loads
 
 
-def _weight_before(lengths: Array, density: Array) -> tuple[Array, Array]:
-    """Return the mass (..., e + 1) before each node of a chain, and its first moment."""
+def _mass_before(lengths: Array, density: Array) -> tuple[Array, Array]:
+    """Return mass (..., e + 1) before each node of a chain, and its first moment about the start.
+
+    Args:
+        lengths: (..., e) lengths of the elements, m.
+        density: mass per length of the elements, kg/m.
+    """
     masses = lengths * density
     ends = np.cumsum(lengths, axis=-1)
     moments = masses * (ends - 0.5 * lengths)
@@ -211,15 +218,15 @@ def _weight_before(lengths: Array, density: Array) -> tuple[Array, Array]:
 def buckling_factors(assembled: AssembledStructure, geometric: Array, count: int = 1) -> Array:
     """Return the smallest positive load factors (N, count) at which the structure buckles.
 
-    (K + λ K_g) x = 0; infinite where no load factor exists.
+    The factors λ solve (K + λ K_g) x = 0; they are infinite if there is no solution.
 
     Args:
         assembled: the structure.
-        geometric: (N, n, n) geometric stiffness by the loads.
+        geometric: (N, n, n) geometric stiffness K_g due to the loads.
         count: number of factors.
 
     Raises:
-        AssemblyError: a motion deforms nothing.
+        AssemblyError: a motion causes no deformation.
     """
     assembled.require_no_mechanism()
     return load_factors(assembled.stiffness, geometric, count)
@@ -229,14 +236,14 @@ def load_factors(stiffness: Array, geometric: Array, count: int = 1) -> Array:
     """Return the smallest positive λ (N, count) of (K + λ K_g) x = 0; infinite where none exists.
 
     Args:
-        stiffness: K (N, n, n), positive.
+        stiffness: K (N, n, n), positive definite.
         geometric: K_g (N, n, n).
         count: number of factors.
     """
     L_inverse = np.linalg.inv(np.linalg.cholesky(stiffness))
     scaled = L_inverse @ geometric @ np.swapaxes(L_inverse, -1, -2)
     mu = np.linalg.eigvalsh(scaled)[:, :count]
-    # The stiffness itself is 1 here: what is smaller than its rounding errors counts as no load.
+    # The scaled stiffness is the identity. Values below its rounding errors count as no load.
     largest = np.abs(mu).max(axis=1, keepdims=True, initial=1.0)
     floor = stiffness.shape[-1] * np.finfo(float).eps * largest
     negative = mu < -floor
@@ -246,9 +253,9 @@ def load_factors(stiffness: Array, geometric: Array, count: int = 1) -> Array:
 
 
 def rod_buckling_load(element: Element) -> Array:
-    """Return the force (N,) at which a beam with ball ends buckles by itself, N; Euler's load.
+    """Return Euler's buckling load (N,) of a beam with ball joints at both ends, N.
 
-    π² E I / L² of a uniform tube with pinned ends, from its stiffness and geometric stiffness.
+    It follows from stiffness and geometric stiffness; for a uniform tube it is π² E I / L².
     """
     beam = element.beam
     if beam is None:
@@ -258,8 +265,8 @@ def rod_buckling_load(element: Element) -> Array:
         inner = positions[len(beam.motions[motion].ends) :]
         if not motion.is_bending or not len(inner):
             continue
-        part = beam.matrices.part(tuple(int(position) for position in inner))
-        scale = 1.0 / np.sqrt(np.diagonal(part.stiffness, axis1=-2, axis2=-1))
-        scaled = scale[..., :, None] * part.geometric * scale[..., None, :]
+        matrices = beam.matrices.part(tuple(int(position) for position in inner))
+        scale = 1.0 / np.sqrt(np.diagonal(matrices.stiffness, axis1=-2, axis2=-1))
+        scaled = scale[..., :, None] * matrices.geometric * scale[..., None, :]
         largest.append(np.linalg.eigvalsh(scaled)[..., -1])
     return np.asarray(1.0 / np.max(largest, axis=0))

@@ -1,8 +1,8 @@
 """A structure of rigid bodies, joints and elastic elements at N poses.
 
-A body moves by a small twist (u, θ) of its origin, in the axes of the base. A joint lets its child
-move against its parent along some twists, against a stiffness or freely, and is rigid otherwise. An
-element joins points of bodies by stiffness and mass.
+The motion of a body is a small twist (u, θ) of its origin, in the axes of the base. A joint allows
+motions of its child relative to its parent along some twists, freely or against a stiffness; it is
+rigid in other directions. An element connects points of bodies by stiffness and mass.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class ElasticJoint:
 
     Attributes:
         name: unique name.
-        parent, child: bodies; the parent may be the base.
+        parent, child: names of the bodies; the parent may be the base.
         point: (N, 3) or (3,) point of the joint in the base frame, m.
-        motion: (N, 6, f) or (6, f) twists of the child against the parent, in the axes of the base:
-            translation of the point, then rotation.
-        stiffness: (N, f, f) or (f, f) against these motions; None if all are free.
-        inertia: (f, f) inertia that moves with these motions alone, such as rotors; None for none.
+        motion: (N, 6, f) or (6, f) twists of the child relative to the parent, in the axes of the
+            base: translation of the point, then rotation.
+        stiffness: (N, f, f) or (f, f) stiffness against these motions; None if all are free.
+        inertia: (f, f) inertia of these motions, such as that of rotors; None if there is none.
         motion_names: names of the motions.
-        items: names of the parts that hold the motions, such as drive and bearings, between which the
-            stiffness has no terms; default: the joint.
+        items: for each motion, the name of the part whose stiffness acts on it, such as a drive or
+            the bearings; default: the joint. The stiffness does not couple different parts.
     """
 
     name: str
@@ -80,9 +80,10 @@ class Attachment:
 
     Attributes:
         body: name of the body, or the base.
-        point: (N, 3) or (3,) in the base frame, m.
+        point: (N, 3) or (3,) position in the base frame, m.
         axes: (N, 3, 3) or (3, 3) local axes of the element as columns, in the base frame.
-        freedoms: freedoms that the element holds: 0 to 2 for u, 3 to 5 for θ, in local axes.
+        freedoms: freedoms that are coordinates of the element: 0 to 2 for u, 3 to 5 for θ, in local
+            axes.
     """
 
     body: str
@@ -93,14 +94,14 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Element:
-    """A link, a spring, or a reduced part of a finite-element program.
+    """A link, a spring, or a reduced finite-element model.
 
     Attributes:
         name: unique name.
-        attachments: points on bodies.
-        matrices: (N, k, k) or (k, k) in the freedoms of the attachments in their order, followed by
-            internal coordinates, which do not interact with them in the stiffness or are given so.
-        beam: the beam that the matrices describe; None for others.
+        attachments: points on bodies to which the element is attached.
+        matrices: (N, k, k) or (k, k) matrices in the coordinates of the element: the freedoms of
+            the attachments in their order, then internal coordinates.
+        beam: the beam that the matrices describe; None if the element is not a beam.
     """
 
     name: str
@@ -125,8 +126,8 @@ class RigidLink:
 
     Attributes:
         name: unique name.
-        bodies: the two bodies.
-        points: (N, 3) or (3,) a point of each, in the base frame, m.
+        bodies: names of the two bodies.
+        points: (N, 3) or (3,) positions of a point of each body in the base frame, m.
     """
 
     name: str
@@ -136,12 +137,12 @@ class RigidLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MotionCombination:
-    """A sum of motions of joints, Σ ratio x, that is held rigidly or by a stiffness.
+    """A linear combination of joint motions, Σ ratio x, that is held rigidly or by a stiffness.
 
     Attributes:
         name: unique name.
         terms: full name of each motion, "joint.motion" or "joint", and its ratio (N,) or ().
-        stiffness: against the sum; None if it is held rigidly.
+        stiffness: stiffness against the combination; None if it is held rigidly.
     """
 
     name: str
@@ -158,9 +159,9 @@ class Structure:
         joints: connections that are rigid in some directions.
         elements: elastic elements.
         links: constant distances.
-        combinations: sums of motions that are held, such as gears and coupled motors.
-        length: typical length, m; it weighs rotations against translations where a tolerance needs
-            both.
+        combinations: combinations of motions that are held, such as gears and coupled motors.
+        length: typical length, m; tolerances multiply rotations by it to compare them with
+            translations.
     """
 
     bodies: tuple[RigidBody, ...]
@@ -179,7 +180,7 @@ class Structure:
         InputError.raise_if_any(self._problems())
 
     def _problems(self) -> Iterator[Problem]:
-        """Yield everything that is wrong with the names and shapes."""
+        """Yield all problems with names and shapes."""
         problems = Problems()
         connections = [joint.name for joint in self.joints]
         connections += [element.name for element in self.elements]
@@ -195,7 +196,10 @@ class Structure:
             ends += [(element.name, attachment.body) for attachment in element.attachments]
             if element.internal < 0:
                 size = element.matrices.stiffness.shape[-1]
-                what = f"has {size} coordinates, but is attached to {element.external} degrees of freedom of bodies"
+                what = (
+                    f"has {size} coordinates, but its attachments have {element.external} degrees "
+                    "of freedom"
+                )
                 problems.add(
                     element.name, what, "give matrices that cover all its degrees of freedom"
                 )
@@ -225,12 +229,12 @@ class Structure:
 def spatial_inertia(mass: Array | float, first_moment: Array, second_moment: Array) -> Array:
     """Return the inertia (..., 6, 6) of a body for twists (v, ω) of its origin.
 
-    [[m 1, -S(h)], [S(h), J]], with h = m c and S(h) x = h × x.
+    It is [[m 1, -S(h)], [S(h), J]] with h = m c and S(h) x = h × x.
 
     Args:
-        mass: m (...), kg.
-        first_moment: h (..., 3), kg m.
-        second_moment: J (..., 3, 3) about the origin, kg m^2.
+        mass: mass m (...), kg.
+        first_moment: first moment of mass h (..., 3), kg m.
+        second_moment: rotational inertia J (..., 3, 3) about the origin, kg m^2.
     """
     m = np.asarray(mass, dtype=float)
     S = skew(np.asarray(first_moment, dtype=float))
@@ -240,7 +244,7 @@ def spatial_inertia(mass: Array | float, first_moment: Array, second_moment: Arr
 
 
 def transport(offset: Array) -> Array:
-    """Return the matrices (..., 6, 6) that carry a body's twist to another of its points.
+    """Return the matrices (..., 6, 6) from a body's twist at its origin to the twist at a point.
 
     u_point = u + θ × r, θ_point = θ.
 
@@ -255,13 +259,18 @@ def transport(offset: Array) -> Array:
 
 
 def in_local_axes(axes: Array, motion: Array) -> Array:
-    """Return twists (..., 6, n) of the base's axes in local axes (..., 3, 3), which are columns."""
-    back = np.swapaxes(axes, -1, -2)
-    return np.concatenate([back @ motion[..., :3, :], back @ motion[..., 3:, :]], axis=-2)
+    """Return twists (..., 6, n) in local axes.
+
+    Args:
+        axes: local axes (..., 3, 3) as columns, in the axes of the base.
+        motion: twists (..., 6, n) in the axes of the base.
+    """
+    to_local = np.swapaxes(axes, -1, -2)
+    return np.concatenate([to_local @ motion[..., :3, :], to_local @ motion[..., 3:, :]], axis=-2)
 
 
 def beam_axes(start: Array, end: Array, across: Array) -> Array:
-    """Return local axes (..., 3, 3) of beams: x from start to end, z close to a direction.
+    """Return local axes (..., 3, 3) of beams: x from start to end, z in the plane of x, `across`.
 
     Args:
         start, end: ends (..., 3) in the base frame, m.
@@ -286,7 +295,7 @@ def beam_element(
     Args:
         name: unique name.
         beam: reduced chain of elements between the points.
-        start, end: body and point (..., 3) in the base frame, m.
+        start, end: name of a body, and point (..., 3) in the base frame, m.
         axes: local axes (..., 3, 3), see `beam_axes`.
     """
     attachments = tuple(
@@ -303,14 +312,15 @@ def spring_element(
     axes: Array,
     stiffness: Array,
 ) -> Element:
-    """Return a massless spring between two bodies at one point.
+    """Return a massless spring between two bodies at a common point.
 
     Args:
         name: unique name.
-        bodies: the two bodies; one may be the base.
-        point: (..., 3) in the base frame, m.
+        bodies: names of the two bodies; one may be the base.
+        point: (..., 3) position in the base frame, m.
         axes: local axes (..., 3, 3) as columns.
-        stiffness: (..., 6, 6) against u and θ of the second body relative to the first, local axes.
+        stiffness: (..., 6, 6) stiffness against u and θ of the second body relative to the first,
+            in local axes.
     """
     relative = np.concatenate([-np.eye(NODE_FREEDOMS), np.eye(NODE_FREEDOMS)], axis=-1)
     K = relative.T @ np.asarray(stiffness, dtype=float) @ relative

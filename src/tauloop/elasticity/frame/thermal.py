@@ -1,9 +1,10 @@
-"""Motion of a structure, and forces inside it, by the free expansion of its parts.
+"""Motion and internal forces of a structure due to the free expansion of its parts.
 
-A heated element has a free shape, which its stiffness resists being deformed from. A heated rigid
-body scales about its origin. A displacement of the structure is the sum of any motion that closes
-joints and rigid links with their heated parts, and of a motion of the cold structure that makes the
-energy of all elements smallest. Linear in the expansion.
+A heated element has a new stress-free shape, and its stiffness resists deviations from this shape.
+A heated rigid body scales about its origin. The displacement of the structure is the sum of two
+motions. The first one closes joints and rigid links with their expanded parts. The second one is a
+motion of the unheated structure that minimizes the energy of all elements. Both are linear in the
+expansion.
 Source: Przemieniecki 1968, Theory of matrix structural analysis, chapter 5 (equivalent loads).
 """
 
@@ -30,20 +31,20 @@ from tauloop.elasticity.frame.structure import (
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.suggestions import listing
 
-#: Singular values of constraints, relative to the largest, below which they count as dependent.
+#: Constraints count as dependent if a singular value relative to the largest is below this value.
 RANK_TOLERANCE = 1e-9
-#: Gap that rigid parts leave, relative to the largest expansion, that counts as rounding.
+#: Largest gap between rigid parts, relative to the largest expansion, that counts as rounding.
 GAP_TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FreeExpansion:
-    """The expansion of a structure's parts by one kelvin of each of p causes.
+    """The expansion of a structure's parts per kelvin of each of p temperatures.
 
     Attributes:
-        count: number of causes p.
-        scaling: coefficients (p,) of rigid bodies and the base by name, 1/K; the others keep their
-            size.
+        count: number of temperatures p.
+        scaling: coefficients (p,) of rigid bodies and the base by name, 1/K; bodies that are not
+            listed keep their size.
         elongation: changes of length (N, p) of elements and rigid links by name, m/K.
     """
 
@@ -54,7 +55,7 @@ class FreeExpansion:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ThermalResponse:
-    """The motion of a structure and the loads in it by p causes, per kelvin.
+    """The motion of a structure and its internal loads per kelvin of each of p temperatures.
 
     Attributes:
         structure: bodies, joints and elements of the heated machine.
@@ -62,10 +63,12 @@ class ThermalResponse:
         twist: twists (N, 6, p) of the bodies' origins by name.
         loads: forces and moments (N, k, p) on the coordinates of each element by name.
         deformations: elastic deformation (N, k, p) of elements, joints and combinations by name.
-        unbalance: largest generalized force that is left, relative to those of prevented expansion.
-        conditions: names (c) of the joints, rigid links and gears that a motion must close.
-        gaps: what remains open (N, c, p) at them, m/K; more than rounding where they are redundant.
-        sizes: largest free change (p,) at them, m/K.
+        unbalance: largest unbalanced generalized force, relative to the forces of fully constrained
+            expansion.
+        conditions: names of the joint, rigid link or gear of each of c closing conditions.
+        gaps: (N, c, p) remaining gap of each condition, m/K; it exceeds rounding if rigid parts
+            prevent the expansion.
+        sizes: (p,) largest gap without a motion of the bodies, m/K.
     """
 
     structure: Structure
@@ -80,15 +83,15 @@ class ThermalResponse:
 
     @property
     def is_prevented(self) -> Array:
-        """Whether rigid parts prevent the expansion by each cause (p,) alone."""
+        """Whether rigid parts prevent the expansion due to each temperature (p,) alone."""
         largest = np.abs(self.gaps).max(axis=(0, 1), initial=0.0)
         return np.asarray(largest > GAP_TOLERANCE * self.sizes.max(initial=0.0))
 
     def require_closed(self, temperatures: Array) -> None:
-        """Check that rigid parts do not prevent the expansion by all causes (p,) or (N, p) together.
+        """Check that rigid parts do not prevent the expansion at temperatures (p,) or (N, p).
 
         Raises:
-            AssemblyError: they do; with the parts.
+            AssemblyError: rigid parts prevent the expansion; the error names them.
         """
         left = (self.gaps @ temperatures[..., None])[..., 0]
         error = np.abs(left).max(axis=0, initial=0.0)
@@ -98,10 +101,10 @@ class ThermalResponse:
             return
         names = dict.fromkeys(self.conditions[index] for index in order)
         what = (
-            f"rigid parts prevent an expansion by heat: a gap of {1e6 * error[order[0]]:.3g} um "
+            f"rigid parts prevent the thermal expansion: a gap of {1e6 * error[order[0]]:.3g} um "
             f"remains at {listing(names, 6)}"
         )
-        remedy = "give joints, rods or drives of these loops a stiffness, from which forces follow"
+        remedy = "give joints, rods or drives of these loops a stiffness"
         raise AssemblyError.of(next(iter(names)), what, remedy)
 
     def point_motion(self, body: str, point: Array) -> Array:
@@ -112,14 +115,18 @@ class ThermalResponse:
 
 
 class _Frames:
-    """Motion of points by the twists of all bodies, and by the expansion of their body."""
+    """Motions of points as functions of the bodies' twists, and due to expansion.
+
+    A motion is a pair: a matrix (N, k, m) from the scaled twists (u, L θ) of all bodies, and the
+    motion (N, k, p) due to expansion per kelvin.
+    """
 
     def __init__(self, structure: Structure, expansion: FreeExpansion) -> None:
-        """Number the bodies; their twists (u, L θ) are lengths."""
+        """Assign columns to the bodies; their scaled twists (u, L θ) are lengths."""
         self.samples, self.length = structure.samples, structure.length
         self.expansion = expansion
         self.origins = {body.name: body.origin for body in structure.bodies}
-        self.first = {name: 6 * index for index, name in enumerate(self.origins)}
+        self.body_columns = {name: 6 * index for index, name in enumerate(self.origins)}
         self.size = 6 * len(self.origins)
         self.weight = np.repeat([1.0, self.length], 3)
 
@@ -128,7 +135,7 @@ class _Frames:
         return np.asarray(self.origins.get(body, np.zeros(3)))
 
     def expanded(self, body: str, point: Array) -> Array:
-        """Return the displacement (N, 6, p) of a body's point (N, 3) or (3,) by its expansion."""
+        """Return the displacement (N, 6, p) of a body's point (N, 3) or (3,) due to expansion."""
         result = np.zeros((self.samples, 6, self.expansion.count))
         coefficients = self.expansion.scaling.get(body)
         if coefficients is not None:
@@ -137,20 +144,20 @@ class _Frames:
         return result
 
     def moved(self, body: str, point: Array) -> tuple[Array, Array]:
-        """Return the twist of a point: rows (N, 6, m) by all bodies, and (N, 6, p) by expansion."""
+        """Return the twist of a body's point: matrix (N, 6, m), and expansion (N, 6, p)."""
         rows = np.zeros((self.samples, 6, self.size))
         if body != BASE:
-            columns = slice(self.first[body], self.first[body] + 6)
+            columns = slice(self.body_columns[body], self.body_columns[body] + 6)
             rows[..., columns] = transport(point - self.origin(body)) / self.weight
         return rows, self.expanded(body, point)
 
     def relative(self, joint: ElasticJoint) -> tuple[Array, Array]:
-        """Return the twist of a joint's child against its parent, as `moved` does."""
+        """Return the twist of a joint's child relative to its parent, as `moved` does."""
         child, parent = (self.moved(name, joint.point) for name in (joint.child, joint.parent))
         return child[0] - parent[0], child[1] - parent[1]
 
     def in_joint(self, joint: ElasticJoint) -> tuple[Array, Array]:
-        """Return the motions (N, f, m) and (N, f, p) of a joint."""
+        """Return the motions of a joint: matrix (N, f, m), and expansion (N, f, p)."""
         rows, expanded = self.relative(joint)
         if not joint.count:
             return rows[:, :0], expanded[:, :0]
@@ -158,7 +165,7 @@ class _Frames:
         return inverse @ rows, inverse @ expanded
 
     def attached(self, attachment: Attachment) -> tuple[Array, Array]:
-        """Return the freedoms (N, k, m) and (N, k, p) of an element's attachment."""
+        """Return the freedoms of an attachment: matrix (N, k, m), and expansion (N, k, p)."""
         freedoms = list(attachment.freedoms)
         rows, expanded = (
             in_local_axes(attachment.axes, motion)[..., freedoms, :]
@@ -169,7 +176,7 @@ class _Frames:
     def combined(
         self, combination: MotionCombination, joints: Mapping[str, tuple[Array, Array]]
     ) -> tuple[Array, Array]:
-        """Return a combination (N, 1, m) and (N, 1, p) of motions of joints."""
+        """Return a combination of joint motions: matrix (N, 1, m), and expansion (N, 1, p)."""
         rows = np.zeros((self.samples, 1, self.size))
         expanded = np.zeros((self.samples, 1, self.expansion.count))
         for name, ratio in combination.terms:
@@ -180,17 +187,17 @@ class _Frames:
 
 
 def thermal_response(assembled: AssembledStructure, expansion: FreeExpansion) -> ThermalResponse:
-    """Return the motion of a structure, and loads in its elements, per kelvin of each cause.
+    """Return the motion of a structure and its internal loads, per kelvin of each temperature.
 
-    With x = x_0 + B y: A x_0 = c closes joints and links, and y minimizes
-    ½ Σ (D x - d)ᵀ K (D x - d) over the elements, with their free deformation d.
+    The motion is x = x_0 + B y, where A x_0 = c closes joints and links, and y minimizes
+    ½ Σ (D x - d)ᵀ K (D x - d) over the elements with their free deformation d.
 
     Args:
         assembled: the structure.
         expansion: free expansion of its parts.
 
     Raises:
-        AssemblyError: a motion deforms nothing.
+        AssemblyError: a motion causes no deformation.
     """
     assembled.require_no_mechanism()
     structure = assembled.structure
@@ -203,11 +210,11 @@ def thermal_response(assembled: AssembledStructure, expansion: FreeExpansion) ->
     force = np.zeros((assembled.samples, assembled.size, expansion.count))
     scale = np.zeros_like(force)
     for motion, stiffness, strain in (*of_elements, *of_springs):
-        part = np.swapaxes(motion, -1, -2) @ (stiffness @ strain)
-        force += part
-        scale += np.abs(part)
+        contribution = np.swapaxes(motion, -1, -2) @ (stiffness @ strain)
+        force += contribution
+        scale += np.abs(contribution)
     y = -np.linalg.solve(assembled.stiffness, force)
-    rest = force + assembled.stiffness @ y
+    unbalanced = force + assembled.stiffness @ y
     loads = {
         element.name: stiffness @ (strain + motion @ y)
         for element, (motion, stiffness, strain) in zip(
@@ -222,9 +229,9 @@ def thermal_response(assembled: AssembledStructure, expansion: FreeExpansion) ->
         for name, (motion, _, strain) in zip(names, (*of_elements, *of_springs), strict=True)
     }
     twist = {BASE: np.zeros((assembled.samples, 6, expansion.count))}
-    for name, first in frames.first.items():
-        own = x_0[:, first : first + 6] / frames.weight[:, None]
-        twist[name] = own + assembled.body_motion[name] @ y
+    for name, column in frames.body_columns.items():
+        closing = x_0[:, column : column + 6] / frames.weight[:, None]
+        twist[name] = closing + assembled.body_motion[name] @ y
     largest = scale.max(initial=0.0)
     return ThermalResponse(
         structure=structure,
@@ -232,7 +239,7 @@ def thermal_response(assembled: AssembledStructure, expansion: FreeExpansion) ->
         twist=twist,
         loads=loads,
         deformations=deformations,
-        unbalance=float(np.abs(rest).max(initial=0.0) / largest) if largest > 0.0 else 0.0,
+        unbalance=float(np.abs(unbalanced).max(initial=0.0) / largest) if largest > 0.0 else 0.0,
         conditions=conditions,
         gaps=A @ x_0 - c,
         sizes=np.abs(c).max(axis=(0, 1), initial=0.0),
@@ -242,7 +249,7 @@ def thermal_response(assembled: AssembledStructure, expansion: FreeExpansion) ->
 def _joints_by_name(
     frames: _Frames, joints: tuple[ElasticJoint, ...]
 ) -> dict[str, tuple[Array, Array]]:
-    """Return each motion (N, 1, m) and (N, 1, p) of all joints by its full name."""
+    """Return all joint motions by full name: matrix (N, 1, m), and expansion (N, 1, p)."""
     by_name = {}
     for joint in joints:
         rows, expanded = frames.in_joint(joint)
@@ -254,7 +261,7 @@ def _joints_by_name(
 def _joined_conditions(
     frames: _Frames, structure: Structure, joints: Mapping[str, tuple[Array, Array]]
 ) -> tuple[tuple[str, ...], Array, Array]:
-    """Return names (c), rows A (N, c, m) and sides (N, c, p) of A x = c, in lengths."""
+    """Return c names, A (N, c, m) and right-hand sides (N, c, p) of A x = c; all are lengths."""
     names: list[str] = []
     rows = [np.zeros((frames.samples, 0, frames.size))]
     gaps = [np.zeros((frames.samples, 0, frames.expansion.count))]
@@ -263,7 +270,7 @@ def _joined_conditions(
         rows.append(row)
         gaps.append(gap)
     A, c = np.concatenate(rows, axis=1), -np.concatenate(gaps, axis=1)
-    # Rows of links, joints and gears have different units.
+    # Normalize, because rows of links, joints and gears have different units.
     norm = np.linalg.norm(A, axis=-1, keepdims=True)
     norm = np.where(norm > 0.0, norm, 1.0)
     return tuple(names), A / norm, c / norm
@@ -272,7 +279,7 @@ def _joined_conditions(
 def _conditions(
     frames: _Frames, structure: Structure, joints: Mapping[str, tuple[Array, Array]]
 ) -> Iterator[tuple[str, Array, Array]]:
-    """Yield names, rows (N, c, m) and gaps (N, c, p) of joints, rigid links and gears."""
+    """Yield the name, rows (N, c, m) and gaps (N, c, p) of each joint, rigid link and gear."""
     weight = frames.weight[:, None]
     for joint in structure.joints:
         allowed = np.broadcast_to(joint.motion * weight, (frames.samples, 6, joint.count))
@@ -288,7 +295,10 @@ def _conditions(
 
 
 def _link_condition(frames: _Frames, link: RigidLink) -> tuple[Array, Array]:
-    """Return the change of a link's length, (N, 1, m) and (N, 1, p), less its elongation."""
+    """Return the change of a link's length minus its elongation.
+
+    The result is a matrix (N, 1, m), and the gap (N, 1, p) due to expansion.
+    """
     ends = [frames.moved(body, point) for body, point in zip(link.bodies, link.points, strict=True)]
     direction = link.points[1] - link.points[0]
     direction = direction / np.linalg.norm(direction, axis=-1, keepdims=True)
@@ -303,7 +313,10 @@ def _link_condition(frames: _Frames, link: RigidLink) -> tuple[Array, Array]:
 def _element_strains(
     assembled: AssembledStructure, frames: _Frames, x_0: Array
 ) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield motion D B (N, k, n), stiffness K and deformation D x_0 - d (N, k, p) of each element."""
+    """Yield D B (N, k, n), stiffness K and deformation D x_0 - d (N, k, p) of each element.
+
+    The names are those of `thermal_response`.
+    """
     elements = assembled.structure.elements
     for element, motion in zip(elements, assembled.element_motion, strict=True):
         ends = [frames.attached(attachment) for attachment in element.attachments]
@@ -319,7 +332,7 @@ def _element_strains(
 
 
 def axial_rows(element: Element) -> tuple[int, int]:
-    """Return the rows of the displacements of an element's two ends along it."""
+    """Return the indices of the axial displacements of an element's two ends."""
     start, end = (attachment.freedoms for attachment in element.attachments)
     return start.index(0), len(start) + end.index(0)
 
@@ -330,7 +343,7 @@ def _spring_strains(
     x_0: Array,
     joints: Mapping[str, tuple[Array, Array]],
 ) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield the same of joints and combinations with a stiffness."""
+    """Yield D B, K and D x_0 - d of each joint and combination with a stiffness."""
     structure = assembled.structure
     for joint, motion in zip(structure.joints, assembled.joint_motion, strict=True):
         if joint.stiffness is not None and joint.count:

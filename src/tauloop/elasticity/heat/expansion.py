@@ -1,4 +1,4 @@
-"""Thermal expansion of a machine with its motors held: error of the tool, and forces by heat."""
+"""Thermal expansion of a machine with its motors held: error of the tool, and thermal forces."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from tauloop.model.model import MachineSource, modeled
 
 Value = TypeVar("Value")
 
-#: Largest error, as a fraction of the machine's size, for which equations are linear.
+#: Largest error, as a fraction of the machine's size, for which linear equations are accurate.
 MAX_ERROR = 0.01
-#: Largest rise of temperatures, K, for which coefficients of expansion are constant. Absolute room
+#: Largest temperature rise, K, for which coefficients of expansion are constant. Absolute room
 #: temperatures exceed it.
 MAX_RISE = 200.0
-#: Largest generalized force that is left, relative to those of prevented expansion.
+#: Largest unbalanced generalized force, relative to the forces of fully constrained expansion.
 MAX_UNBALANCE = 1e-6
-#: Note on what is not heated.
+#: Note on the parts that are not heated.
 REFERENCE_NOTE = (
     "motors and encoders have their reference temperature; the travel of a slide expands with its"
     " parent, and the error refers to the base's origin"
@@ -54,16 +54,17 @@ REFERENCE_NOTE = (
 
 
 def temperatures_of(text: str) -> float | dict[str, float]:
-    """Return a temperature difference, or those by part, from a text such as ``link=2 K,base=1``."""
+    """Return a temperature difference, or one per part, from a text such as ``link=2 K,base=1``."""
     return _one_or_named("temperatures", text, TEMPERATURE)
 
 
 def expansions_of(text: str) -> float | dict[str, float]:
-    """Return a coefficient of expansion, or those by part, from a text such as ``base=12e-6``."""
+    """Return a coefficient of expansion, or one per part, from a text such as ``base=12e-6``."""
     return _one_or_named("expansions", text, EXPANSION)
 
 
 def _one_or_named(where: str, text: str, dimension: Dimension) -> float | dict[str, float]:
+    """Return a number, or numbers by name, from a text; `where` names the option in errors."""
     if "=" in text:
         return numbers_of(text, where, dimension)
     return quantity(where, text, dimension)
@@ -73,15 +74,15 @@ def _one_or_named(where: str, text: str, dimension: Dimension) -> float | dict[s
 class ThermalExpansionOptions(Options):
     """Temperatures and coefficients of expansion.
 
-    A name means a part, or all parts whose names begin with it and a dot.
+    A name refers to a part, or to all parts whose names begin with it and a dot.
 
     Attributes:
         temperatures: rise above the reference temperature by part, K; a number for all parts that
             have a coefficient of expansion.
-        expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
-            parts of which the file states none. Bodies without beams and the base then scale as a
+        expansions: coefficients of expansion by part, 1/K, instead of the file's; a number for all
+            parts for which the file states none. Bodies without beams and the base then scale as a
             whole.
-        log: table of measured temperatures in place of `temperatures`, with columns
+        log: table of measured temperatures instead of `temperatures`, with columns
             ``temperature.PART [K]``; a row for each pose, or all rows for one pose.
 
     Examples:
@@ -101,7 +102,7 @@ class ThermalExpansionOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThermalExpansion(Result):
-    """The error of a machine's tool by heat at N poses, with its motors held.
+    """The thermal error of a machine's tool at N poses, with its motors held.
 
     Twists are those of the tool center point, in the axes of the base.
 
@@ -112,14 +113,15 @@ class ThermalExpansion(Result):
         tool: (N, 3) tool center points, m.
         parts: names of the p parts that expand.
         expansions: (p,) coefficients of expansion, 1/K.
-        temperatures: (p,) temperatures above the reference, K; (N, p) of a log.
-        per_kelvin: (N, 6, p) twist of the tool by one kelvin of each part, m/K and rad/K; NaN where
-            rigid parts prevent the expansion of this part alone.
-        error: (N, 6) twist of the tool by these temperatures, m and rad.
+        temperatures: (p,) temperatures above the reference, K; (N, p) if they come from a log.
+        per_kelvin: (N, 6, p) twist of the tool per kelvin of each part, m/K and rad/K; NaN if rigid
+            parts prevent the expansion of this part alone.
+        error: (N, 6) twist of the tool at these temperatures, m and rad.
         beams: names of the b elastic rods and beams.
-        axial: (N, b) axial forces in them by these temperatures, N; tension is positive.
-        moment: (N, b) largest bending moments in them, N m.
-        stress: (N, b) largest equivalent stress by heat in them, Pa; NaN for composite sections.
+        axial: (N, b) axial forces in the beams at these temperatures, N; tension is positive.
+        moment: (N, b) largest bending moments in the beams, N m.
+        stress: (N, b) largest equivalent thermal stress in the beams, Pa; NaN for composite
+            sections.
         yield_safety: (N, b) strength over this stress; NaN where no strength is stated.
         unexpanded: names of the parts without a coefficient of expansion.
         notes: assumptions about this machine.
@@ -150,9 +152,10 @@ class ThermalExpansion(Result):
 
     @property
     def worst(self) -> tuple[str, ...]:
-        """Part whose temperature moves the tool farthest, per pose; without any, that by 1 K.
+        """Part whose temperature moves the tool farthest, for each pose.
 
-        Parts whose expansion alone is prevented are left out; "" if all are.
+        If all temperatures are zero, 1 K is assumed for each part. Parts whose expansion alone is
+        prevented are not compared; the name is "" if this applies to all parts.
         """
         weight = self.temperatures if self.temperatures.any() else np.ones(len(self.parts))
         moved = np.linalg.norm(self.per_kelvin[:, :3], axis=1) * np.abs(weight)
@@ -162,7 +165,7 @@ class ThermalExpansion(Result):
         )
 
     def to_csv(self) -> str:
-        """Return a CSV text: the error of the tool by each part, per kelvin and at its temperature."""
+        """Return a CSV text: the tool error due to each part, per kelvin and at its temperature."""
         units = ("m",) * 3 + ("rad",) * 3
         heads = [f"{name} [{unit}/K]" for name, unit in zip(DIRECTIONS, units, strict=True)]
         heads += [f"error.{name} [{unit}]" for name, unit in zip(DIRECTIONS, units, strict=True)]
@@ -197,22 +200,23 @@ def thermal_expansion(
     poses: PoseInput = None,
     options: ThermalExpansionOptions | None = None,
 ) -> ThermalExpansion:
-    """Return the error of a machine's tool by heat, per kelvin of each part, and forces by heat.
+    """Return the thermal error of a machine's tool, also per kelvin of each part, and forces.
 
-    A beam has the free elongation α L ΔT, which acts like forces E A α ΔT at its ends. Temperatures
-    are uniform across sections, so that no beam bends by itself. Motors are held, and have their
-    reference temperature. A rigid body or the base with a coefficient scales as a whole; the travel
-    of a slide expands with its parent. The equations are linear in the temperatures.
+    The free elongation α L ΔT of a beam is equivalent to forces E A α ΔT at its ends. Temperatures
+    are uniform across sections, so that heat does not bend a free beam. Motors are held, and have
+    their reference temperature. A rigid body or the base with a coefficient scales as a whole; the
+    travel of a slide expands with its parent. The equations are linear in the temperatures.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        poses: poses of the platform; by default the reference pose. One by names, such as
+        poses: poses of the platform; by default the reference pose. A single pose by names, such as
             ``{"x": "10 mm"}``, or rows (N, n) of its independent coordinates, SI.
         options: temperatures and coefficients of expansion.
 
     Raises:
         InputError: no part has a coefficient of expansion, or an argument is wrong.
-        AssemblyError: a part can move without any deformation, or rigid parts prevent the expansion.
+        AssemblyError: a part can move without any deformation, or rigid parts prevent the
+            expansion.
         PoseError: a pose is out of reach or singular.
 
     Examples:
@@ -246,7 +250,7 @@ def thermal_expansion(
     temperatures = _temperatures(heated, unexpanded, options, mechanism.file)
     q = _repeated(q, temperatures)
     if len(q) != built.structure.samples:
-        # Each row of the log is a pose of its own.
+        # The log has several rows for one pose, which was repeated for each row.
         built = machine_structure(model, q)
         parts = tuple(_parts(mechanism, built))
     coefficients = np.array([known[part.name] for part in heated])
@@ -263,7 +267,7 @@ def thermal_expansion(
         notes += (f"without expansion: {listing(unexpanded)}",)
     if response.is_prevented.any():
         prevented = np.array([part.name for part in heated])[response.is_prevented]
-        notes += (f"rigid parts prevent the expansion alone of {listing(prevented)}",)
+        notes += (f"rigid parts prevent the separate expansion of {listing(prevented)}",)
     return ThermalExpansion(
         model=model,
         options=options,
@@ -323,9 +327,9 @@ class _ExpandingPart:
     """A part that can expand.
 
     Attributes:
-        name: its name.
-        stated: coefficient of expansion of the file, 1/K; None where it states none.
-        carrier: name of its element, rigid link or rigid body.
+        name: name of the part.
+        stated: coefficient of expansion that the file states, 1/K; None if it states none.
+        carrier: name of the element, rigid link or rigid body of the structure that expands.
         length: (N,) length that expands, m; None for a rigid body, which scales.
         nodes: nodes at the ends of a body's beam.
     """
@@ -350,7 +354,7 @@ def _parts(mechanism: Mechanism, built: MachineStructure) -> Iterator[_Expanding
             lengths[element.name] = np.linalg.norm(end - start, axis=-1)
     for rod in mechanism.rods:
         carrier = rod.name if rod.name in lengths else f"{rod.name}.length"
-        # Nothing holds the length of a rod that is neither.
+        # A rod that is neither an element nor a rigid link has a free length.
         if carrier in lengths:
             yield from _rod_parts(mechanism, rod, carrier, lengths[carrier])
     elements = {element.name: element for element in structure.elements}
@@ -374,7 +378,10 @@ def _parts(mechanism: Mechanism, built: MachineStructure) -> Iterator[_Expanding
 def _rod_parts(
     mechanism: Mechanism, rod: Rod, carrier: str, distance: Array
 ) -> Iterator[_ExpandingPart]:
-    """Yield the parts of a rod; where those of a telescopic rod overlap, both are stretched alike."""
+    """Yield the parts of a rod that expand.
+
+    In the overlap of a telescopic rod, both parts have the same strain.
+    """
     lower, upper = rod.lower_beam, rod.upper_beam
     if lower is None or upper is None:
         stated = None if lower is None else _stated_expansion(mechanism, lower)
@@ -397,7 +404,7 @@ def _rod_parts(
 
 
 def _stated_expansion(mechanism: Mechanism, beam: Beam) -> float | None:
-    """Return the mean coefficient of expansion of a beam; None where a section has none."""
+    """Return the mean coefficient of expansion of a beam; None if a section has none."""
     total = length = 0.0
     for segment in beam.segments:
         section = segment.start
@@ -405,16 +412,23 @@ def _stated_expansion(mechanism: Mechanism, beam: Beam) -> float | None:
         expansion = section.expansion if material is None else material.expansion
         if expansion is None:
             return None
-        own = mechanism.value(segment.length)
-        total += own * mechanism.value(expansion)
-        length += own
+        segment_length = mechanism.value(segment.length)
+        total += segment_length * mechanism.value(expansion)
+        length += segment_length
     return total / length
 
 
 def _named(
     where: str, values: Mapping[str, Value], parts: tuple[str, ...], problems: Problems
 ) -> dict[str, Value]:
-    """Return values by part from those by names; unknown and repeated names are noted."""
+    """Return values by part from values by name; unknown and repeated names become problems.
+
+    Args:
+        where: option that contains the values, for problems.
+        values: values by the name of a part, or of a group of parts.
+        parts: names of all parts that can expand.
+        problems: receives the problems.
+    """
     result: dict[str, Value] = {}
     for name, value in values.items():
         matches = [part for part in parts if part == name or part.startswith(f"{name}.")]
@@ -423,7 +437,7 @@ def _named(
             problems.add(f"{where}.{name}", "is not a part that can expand", remedy)
         for part in matches:
             if part in result:
-                what = f"gives {part}, which another name gives too"
+                what = f"includes {part}, which another name also includes"
                 problems.add(f"{where}.{name}", what, "give each part once")
             result[part] = value
     return result
@@ -432,7 +446,7 @@ def _named(
 def _coefficients(
     parts: tuple[_ExpandingPart, ...], options: ThermalExpansionOptions, file: str
 ) -> dict[str, float]:
-    """Return the coefficients of expansion by the names of parts that have any.
+    """Return the coefficients of expansion, 1/K, by part; parts without a coefficient are omitted.
 
     Raises:
         InputError: unknown names, or no part has a coefficient.
@@ -448,7 +462,7 @@ def _coefficients(
     if not known:
         what = "no part has a coefficient of expansion"
         remedy = (
-            "give rods and bodies sections of a material with an `expansion`, or give"
+            "give the sections of rods and bodies a material with an `expansion`, or set the option"
             " `expansions`, such as {'base': 12e-6}"
         )
         raise InputError.of("machine", what, remedy, file=file)
@@ -486,23 +500,25 @@ def _without_expansion(
     unexpanded: tuple[str, ...],
     file: str,
 ) -> Iterator[Problem]:
-    """Yield a problem for each name all of whose parts have no coefficient of expansion."""
+    """Yield a problem for each name of which no part has a coefficient of expansion."""
     for name in temperatures:
         if any(part == name or part.startswith(f"{name}.") for part in names):
             continue
         parts = [part for part in unexpanded if part == name or part.startswith(f"{name}.")]
         what = f"{listing(parts)} has no coefficient of expansion"
         remedy = (
-            f"give its material an `expansion`, or give expansions={{{parts[0]!r}: 12e-6}} (1/K)"
+            f"give its material an `expansion`, or set expansions={{{parts[0]!r}: 12e-6}} (1/K)"
         )
         yield Problem(f"temperatures.{name}", what, remedy, file=file)
 
 
 def _repeated(q: Array, temperatures: Array) -> Array:
-    """Return coordinates (N, n_q), one pose repeated for all rows of temperatures (N, p).
+    """Return the coordinates (N, n_q) for all rows of temperatures (N, p).
+
+    A single pose is repeated for all rows.
 
     Raises:
-        InputError: the numbers of poses and rows differ.
+        InputError: the number of poses is neither 1 nor the number of rows.
     """
     if temperatures.ndim == 1 or len(q) == len(temperatures):
         return q
@@ -513,16 +529,21 @@ def _repeated(q: Array, temperatures: Array) -> Array:
 
 
 def by_temperatures(per_kelvin: Array, temperatures: Array) -> Array:
-    """Return the sum (N, k) of effects (N, k, p) by temperatures (p,) or (N, p)."""
+    """Return the total effect (N, k) of temperatures (p,) or (N, p).
+
+    Args:
+        per_kelvin: (N, k, p) effects per kelvin of each part.
+        temperatures: temperatures above the reference, K.
+    """
     return np.asarray((per_kelvin @ temperatures[..., None])[..., 0])
 
 
 def _free_expansion(
     parts: tuple[_ExpandingPart, ...], known: Mapping[str, float], samples: int
 ) -> FreeExpansion:
-    """Return the free expansion by one kelvin of each part that has a coefficient.
+    """Return the free expansion per kelvin of each part that has a coefficient.
 
-    Offsets from a node of a body expand like the mean of the beams at that node.
+    Rigid offsets from a node of a body expand with the mean coefficient of the beams at that node.
 
     Args:
         parts: all parts.
@@ -551,9 +572,9 @@ def _free_expansion(
 def _forces(
     response: ThermalResponse, carriers: set[str], temperatures: Array
 ) -> tuple[tuple[str, ...], Array, Array]:
-    """Return the names of rods and beams, and axial forces and bending moments (N, b) in them.
+    """Return the names of b rods and beams, and axial forces and bending moments (N, b) in them.
 
-    Without loads between its ends, a beam has its largest moment at one of them.
+    A beam without loads between its ends has its largest moment at one of the ends.
 
     Args:
         response: the heated structure.
@@ -584,7 +605,7 @@ def _forces(
 def _stresses(
     built: MachineStructure, response: ThermalResponse, names: tuple[str, ...], temperatures: Array
 ) -> tuple[Array, Array]:
-    """Return the largest equivalent stress by heat, Pa, and safety against yield (N, b)."""
+    """Return the largest equivalent thermal stress (N, b), Pa, and yield safety (N, b)."""
     elements = {element.name: element for element in response.structure.elements}
     stress = np.full((response.structure.samples, len(names)), np.nan)
     strength = np.full_like(stress, np.nan)
@@ -604,7 +625,7 @@ def heat_loads(
     assembled: AssembledStructure,
     options: ThermalExpansionOptions,
 ) -> dict[str, Array]:
-    """Return the loads (N, external) by heat on the attachments of each element.
+    """Return the thermal loads (N, external) on the attachments of each element, by name.
 
     Args:
         mechanism: the machine.
@@ -632,12 +653,13 @@ def heat_loads(
 
 
 def _diagnostics(response: ThermalResponse, error: Array) -> Iterator[Diagnostic]:
-    """Yield numbers that measure whether the result holds."""
+    """Yield diagnostics of the linearity and the equilibrium."""
     yield diagnostic(
         "largest error by heat, fraction of the machine's size",
         np.linalg.norm(error[:, :3], axis=1).max() / response.structure.length,
         at_most=MAX_ERROR,
-        advice="the equations are linear in the temperatures; reduce them, or leave singular poses out",
+        advice="the equations are linear in the temperatures; reduce the temperature rises, or "
+        "exclude singular poses",
     )
     yield diagnostic(
         "unbalanced thermal forces as a fraction of those of fully constrained expansion",
@@ -648,7 +670,7 @@ def _diagnostics(response: ThermalResponse, error: Array) -> Iterator[Diagnostic
 
 
 def rise_diagnostics(temperatures: Array) -> Iterator[Diagnostic]:
-    """Yield the largest temperature rise: absolute temperatures are no rises above a reference.
+    """Yield a diagnostic of the largest temperature rise, which detects absolute temperatures.
 
     Args:
         temperatures: rises above the reference temperature, K, of any shape.
@@ -658,25 +680,28 @@ def rise_diagnostics(temperatures: Array) -> Iterator[Diagnostic]:
         float(np.abs(temperatures).max(initial=0.0)),
         unit="K",
         at_most=MAX_RISE,
-        advice="give rises above the reference temperature, not absolute temperatures; coefficients of "
-        "expansion are constant for small rises only",
+        advice="give rises above the reference temperature, not absolute temperatures; "
+        "coefficients of expansion are constant only for small rises",
     )
 
 
 def stated_expansions(mechanism: Mechanism, built: MachineStructure) -> dict[str, float | None]:
-    """Return the coefficients of expansion that a file states, 1/K, of all parts that can expand."""
+    """Return the stated coefficient of expansion, 1/K, of each part that can expand, by name.
+
+    It is None for parts without a stated coefficient.
+    """
     return {part.name: part.stated for part in _parts(mechanism, built)}
 
 
 def unit_expansion(
     mechanism: Mechanism, built: MachineStructure, names: Sequence[str]
 ) -> FreeExpansion:
-    """Return the free expansion of parts by a temperature times coefficient of one.
+    """Return the free expansion of parts for a unit thermal strain α ΔT = 1 of each part.
 
     Args:
         mechanism: the machine.
         built: its structure.
-        names: the parts that expand; the order of the causes is that of `stated_expansions`.
+        names: the parts that expand. The result has them in the order of `stated_expansions`.
     """
     parts = tuple(_parts(mechanism, built))
     return _free_expansion(parts, dict.fromkeys(names, 1.0), built.structure.samples)

@@ -1,4 +1,4 @@
-"""Temperatures of parts from a table: a column ``temperature.PART [K]`` for each thermometer."""
+"""Temperatures of parts from a table with a column ``temperature.PART [K]`` per thermometer."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from tauloop.elasticity.frame.beams import Array
 from tauloop.logs.checks.findings import Findings
 from tauloop.logs.files.opening import open_table
 
-#: Beginning of the names of columns.
+#: Prefix of the names of columns with temperatures.
 PREFIX = "temperature."
-#: Units of a rise above the reference; degrees Celsius have a zero of their own.
+#: Units of a rise above the reference. Degrees Celsius are not accepted: their zero is not the
+#: reference temperature.
 UNITS = ("", "K")
 
 
@@ -30,14 +31,14 @@ def measured_temperatures(path: str | Path) -> dict[str, Array]:
         if not name.startswith(PREFIX):
             continue
         if unit not in UNITS:
-            what = f"is in {unit}, which is not a difference of temperatures"
+            what = f"is in {unit}, which is not a unit of temperature differences"
             remedy = "give rises above the reference temperature in K"
             findings.add("units", f"column {name!r}", what, remedy, table.file)
         columns[name.removeprefix(PREFIX)] = index
     findings.raise_if_any()
     if not columns:
-        what = "has no column of a temperature"
-        remedy = f"name columns {PREFIX}PART [K], such as {PREFIX}base [K]"
+        what = "has no column with a temperature"
+        remedy = f"name the columns {PREFIX}PART [K], such as {PREFIX}base [K]"
         raise LogError([Problem(where="", what=what, remedy=remedy, file=table.file)])
     values = table.numbers(tuple(columns.values()), findings)
     findings.raise_if_any()

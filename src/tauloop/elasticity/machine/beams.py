@@ -1,4 +1,4 @@
-"""Beams of a machine file as numbers: sections, strength, and the masses that the file states."""
+"""Numeric values of a machine file's beams: sections, strength, and stated masses."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tauloop.mechanism.elastic.sections import SectionProperties
 from tauloop.mechanism.expression import ZERO, Expression
 from tauloop.mechanism.model import Mechanism
 
-#: Pieces of constant section that a tapered segment is divided into. Their stiffness is that of
-#: their middle, with an error of about 1e-4 where the diameter doubles along the segment.
+#: Number of pieces of constant section that approximate a tapered segment. A piece has the section
+#: of its middle. The error is about 1e-4 if the diameter doubles along the segment.
 TAPER_PIECES = 32
 
 
@@ -24,16 +24,16 @@ _SECTION_MODULI = ("section_modulus_y", "section_modulus_z", "torsional_section_
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SectionStrength:
-    """Section data for the recovery of stresses; every value is an array over pieces.
+    """Section data for stresses; every array has one value per piece of constant section.
 
     Attributes:
-        area: m^2.
+        area: cross-sectional area, m^2.
         section_modulus_y, section_modulus_z: elastic section moduli in bending about y
             and z, m^3.
         torsional_section_modulus: polar moment of area over the largest distance from the axis,
             m^3.
-        strength: stress at which the material yields or breaks, Pa; NaN where not stated.
-        is_round: whether the stresses due to both bending moments add as vectors.
+        strength: stress at which the material yields or breaks, Pa; NaN if the file states none.
+        is_round: whether the section is round, so that the two bending moments add as vectors.
     """
 
     area: Array
@@ -44,7 +44,7 @@ class SectionStrength:
     is_round: bool
 
     def followed_by(self, other: SectionStrength) -> SectionStrength:
-        """Return the pieces of this beam, followed by those of another one."""
+        """Return the section data of this beam's pieces, followed by those of another beam."""
         arrays = {
             name: np.concatenate([getattr(self, name), getattr(other, name)])
             for name in ("area", *_SECTION_MODULI, "strength")
@@ -54,11 +54,11 @@ class SectionStrength:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NumericBeam:
-    """A beam of the file in numbers, divided into pieces of constant section.
+    """Numeric values of a beam that is divided into s pieces of constant section.
 
     Attributes:
-        lengths: (s,) of the pieces, m.
-        properties: sections of the pieces.
+        lengths: (s,) lengths of the pieces, m.
+        properties: section properties of the pieces.
         strength: section data for stresses; None for composite sections.
         fittings: point masses at start and end, kg.
     """
@@ -76,12 +76,12 @@ def stated_mass(
     beams: Collection[Beam],
     is_distributed: bool,
 ) -> ElementMass:
-    """Return the stated mass of a link, and the masses of its parts.
+    """Return the stated mass of a link, and the masses of its sections and fittings.
 
     Args:
         mechanism: the machine.
-        name: the rod or body.
-        mass: its stated mass; None for none.
+        name: name of the rod or body.
+        mass: its stated mass; None if the file states none.
         beams: elastic beams that the link consists of.
         is_distributed: whether the stated mass beyond sections and fittings is distributed along
             the beams.
@@ -97,14 +97,14 @@ def stated_mass(
 def numeric_beam(
     mechanism: Mechanism, beam: Beam, *, mass_factor: float, shear: bool
 ) -> NumericBeam:
-    """Return a beam in numbers.
+    """Return the numeric values of a beam.
 
     Args:
         mechanism: the machine.
         beam: the beam of the file.
-        mass_factor: factor of the mass per length that distributes a larger stated mass along the
-            beam.
-        shear: whether its shear and rotary inertia are included (Timoshenko).
+        mass_factor: factor of the mass per length, which distributes additional stated mass along
+            the beam.
+        shear: whether shear deformation and rotary inertia are included (Timoshenko).
     """
     lengths: list[float] = []
     for segment in beam.segments:
@@ -125,9 +125,9 @@ def numeric_beam(
         "polar_inertia": mass_factor * (rotary[0] + rotary[1]),
     }
     if shear and all(section.shear_stiffness is not None for section in sections):
-        along = [section.shear_stiffness for section in sections if section.shear_stiffness]
-        properties["shear_y"] = values([pair[0] for pair in along])
-        properties["shear_z"] = values([pair[1] for pair in along])
+        pairs = [section.shear_stiffness for section in sections if section.shear_stiffness]
+        properties["shear_y"] = values([pair[0] for pair in pairs])
+        properties["shear_z"] = values([pair[1] for pair in pairs])
         properties["rotary_y"] = mass_factor * rotary[0]
         properties["rotary_z"] = mass_factor * rotary[1]
     first, second = (mechanism.value(mass) for mass in beam.fittings or (ZERO, ZERO))
@@ -149,7 +149,7 @@ def piece_sections(beam: Beam) -> list[SectionProperties]:
 
 
 def piece_lengths(beam: Beam) -> list[tuple[Expression, int]]:
-    """Return the length of its segment, and the number of the segment's pieces, for each piece."""
+    """Return for each piece the length of its segment, and the number of pieces in the segment."""
     counts = [(segment.length, _piece_count(segment)) for segment in beam.segments]
     return [(length, count) for length, count in counts for _ in range(count)]
 
@@ -160,7 +160,7 @@ def _piece_count(segment: BeamSegment) -> int:
 
 
 def _sections(segment: BeamSegment, pieces: int) -> list[SectionProperties]:
-    """Return the sections in the middle of equal pieces of a segment."""
+    """Return the sections at the middles of the equal pieces of a segment."""
     middles = (np.arange(pieces) + 0.5) / pieces
     return [segment.section(float(fraction)).properties for fraction in middles]
 
@@ -178,7 +178,7 @@ def _strength(
         y, z = (mechanism.value(distance) for distance in section.extent)
         I_y, I_z = (mechanism.value(stiffness) / E for stiffness in section.bending_stiffness)
         limit = np.nan if section.strength is None else mechanism.value(section.strength)
-        # The largest distance from the axis and the polar moment: exact for round sections.
+        # Polar moment of area over the largest distance from the axis; exact for round sections.
         torsion = (I_y + I_z) / (max(y, z) if is_round else np.hypot(y, z))
         rows.append((area, I_y / z, I_z / y, torsion, limit))
     area_, section_modulus_y, section_modulus_z, torsion_, strength = np.array(rows).T
@@ -195,7 +195,7 @@ def _strength(
 def equivalent_stress(strength: SectionStrength, loads: Array, pieces: Array) -> Array:
     """Return the von Mises stress (N, e + 1) in sections, Pa; transverse shear is neglected.
 
-    √(σ² + 3 τ²) with σ = |N| / A + |M| / W and τ = |T| / W_t, where W and W_t are the section
+    It is √(σ² + 3 τ²) with σ = |N| / A + |M| / W and τ = |T| / W_t, where W and W_t are the section
     moduli in bending and torsion.
 
     Args:

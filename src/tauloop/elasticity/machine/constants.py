@@ -1,4 +1,4 @@
-"""What the elasticity of a machine does not calculate again at every call: numbers without a pose."""
+"""Cache of the quantities of an elastic machine that do not depend on its pose."""
 
 from __future__ import annotations
 
@@ -15,35 +15,37 @@ from tauloop.model import Model
 
 Value = TypeVar("Value")
 
-#: Reduced beams of a machine that are stored: `vibration` reduces them for several frequencies.
+#: Largest number of reduced beams that are stored per machine. `vibration` reduces the same beams
+#: for several frequencies.
 MAX_REDUCED_BEAMS = 256
-#: Freedoms that the two ends of a beam release.
+#: Freedoms that are released at the start and at the end of a beam.
 Released = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class MachineConstants:
-    """Numbers of a machine that do not depend on its pose, each calculated where it is first needed.
+    """Quantities of a machine that do not depend on its pose, each calculated on first use.
 
     Attributes:
-        shape: its points and lines, and the function of the poses of its bodies.
+        mechanism: the machine.
+        shape: points and lines of the machine, and the function of the poses of its bodies.
     """
 
     def __init__(self, model: Model) -> None:
-        """Calculate the shape."""
+        """Build the shape of the machine."""
         self.mechanism = model.mechanism
         self.shape = machine_shape(model)
         self._values: dict[Hashable, Any] = {}
         self._reduced: dict[Hashable, ReducedBeam] = {}
 
     def stored(self, key: Hashable, calculated: Callable[[], Value]) -> Value:
-        """Return a value that a function calculates once for each key."""
+        """Return the value of a function, which is called once for each key."""
         if key not in self._values:
             self._values[key] = calculated()
         value: Value = self._values[key]
         return value
 
     def frame(self, placement: Placement) -> FramePose:
-        """Return the pose of a placed frame in its body."""
+        """Return the pose of a frame relative to its body."""
         return self.stored(placement, lambda: placement_pose(self.mechanism, placement))
 
     def reduced(
@@ -54,12 +56,12 @@ class MachineConstants:
         modes: int | None,
         below: float,
     ) -> ReducedBeam:
-        """Return a reduced beam; equal beams are reduced once. See `reduced_beam`."""
+        """Return the result of `reduced_beam`; equal beams are reduced only once."""
         key = (lengths.tobytes(), properties.as_bytes(), released, modes, below)
         if key not in self._reduced:
             beam = reduced_beam(lengths, properties, released=released, modes=modes, below=below)
             if lengths.ndim > 1:
-                # The lengths of a telescopic rod are those of the poses.
+                # The lengths of a telescopic rod depend on the pose.
                 return beam
             if len(self._reduced) >= MAX_REDUCED_BEAMS:
                 self._reduced.clear()
@@ -71,7 +73,7 @@ _CONSTANTS: WeakKeyDictionary[Model, MachineConstants] = WeakKeyDictionary()
 
 
 def machine_constants(model: Model) -> MachineConstants:
-    """Return the constants of a machine, which are stored as long as the model exists."""
+    """Return the constants of a machine, which exist as long as the model."""
     constants = _CONSTANTS.get(model)
     if constants is None:
         constants = _CONSTANTS[model] = MachineConstants(model)

@@ -1,4 +1,4 @@
-"""Joints of a machine as twists that they allow, freely or against a stiffness."""
+"""The twists that the joints of a machine allow, freely or against a stiffness."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from tauloop.mechanism.poses import FramePose
 
 #: Eigenvalues of a joint's compliance or stiffness, relative to the largest, that count as zero.
 ZERO_COMPLIANCE = 1e-12
-#: Free directions of the built-in kinds without axes, in the axes of the parent's frame: indices of
-#: (u, θ).
+#: Free directions of the built-in kinds without axes: indices of (u, θ) in the parent's frame.
 FIXED_DIRECTIONS = {
     "fixed": (),
     "spherical": (3, 4, 5),
@@ -35,9 +34,9 @@ class FreeDirection:
     """A motion that a joint leaves free: along or about an axis of one of its frames.
 
     Attributes:
-        is_rotation: whether it rotates about the axis; else it moves along it.
+        is_rotation: True for a rotation about the axis, False for a translation along it.
         axis: 0, 1 or 2 for x, y or z.
-        is_of_child: whether the axis is that of the child's frame; else of the parent's.
+        is_of_child: True for an axis of the child's frame, False for one of the parent's frame.
     """
 
     is_rotation: bool
@@ -49,7 +48,7 @@ def free_directions(joint: Joint) -> tuple[FreeDirection, ...]:
     """Return the motions that a joint leaves free, in the order of its velocities.
 
     Raises:
-        InputError: the joint's kind is that of a plugin.
+        InputError: a plugin defines the joint's kind.
     """
     if joint.kind in FIXED_DIRECTIONS:
         indices = FIXED_DIRECTIONS[joint.kind]
@@ -61,7 +60,7 @@ def free_directions(joint: Joint) -> tuple[FreeDirection, ...]:
             FreeDirection(is_rotation=True, axis=axes[1], is_of_child=True),
         )
     if joint.kind not in ALONG_AXIS:
-        what = f"the elasticity of a joint of the kind {joint.kind!r} is not known"
+        what = f"elastic analysis does not support the joint kind {joint.kind!r}"
         raise InputError.of(f"joints.{joint.name}", what, "use a built-in kind of joint")
     return tuple(
         FreeDirection(is_rotation=is_rotation, axis=axes[0])
@@ -79,7 +78,7 @@ def free_twists(joint: Joint, parent: FramePose, child: FramePose) -> Array:
         parent, child: the joint's frames at N poses.
 
     Raises:
-        InputError: the joint's kind is that of a plugin.
+        InputError: a plugin defines the joint's kind.
     """
     directions = free_directions(joint)
     twists = np.zeros((len(child.position), 6, len(directions)))
@@ -97,16 +96,16 @@ def elastic_directions(
 
     Args:
         mechanism: the machine.
-        compliance: of the bearings, in the axes of the parent's frame.
-        rotation: (N, 3, 3) of the parent's frame.
+        compliance: compliance or stiffness of the bearings, in the axes of the parent's frame.
+        rotation: (N, 3, 3) axes of the parent's frame.
         free: (N, 6, f) twists that the joint leaves free; bearings do not resist them.
-        length: length that weighs rotations against translations, m.
+        length: length that makes rotations comparable with translations, m.
     """
     matrix = np.array([[mechanism.value(x) for x in row] for row in compliance.matrix])
     turned = np.zeros((len(rotation), 6, 6))
     turned[:, :3, :3] = turned[:, 3:, 3:] = rotation
     weight = np.repeat([1.0, length], 3)
-    # In coordinates (u, length θ), in which all numbers are lengths.
+    # The coordinates (u, length θ) are all lengths.
     scaled_free = np.swapaxes(turned, -1, -2) @ free * weight[:, None]
     if compliance.is_stiffness:
         scaled = matrix / weight[:, None] / weight
@@ -114,13 +113,14 @@ def elastic_directions(
         scaled = matrix * weight[:, None] * weight
     count = free.shape[-1]
     U, _, _ = np.linalg.svd(scaled_free, full_matrices=True)
-    held = U[..., count:] if count else np.broadcast_to(np.eye(6), (len(rotation), 6, 6))
-    part = np.swapaxes(held, -1, -2) @ scaled @ held
-    values, vectors = np.linalg.eigh(0.5 * (part + np.swapaxes(part, -1, -2)))
+    blocked = U[..., count:] if count else np.broadcast_to(np.eye(6), (len(rotation), 6, 6))
+    projected = np.swapaxes(blocked, -1, -2) @ scaled @ blocked
+    values, vectors = np.linalg.eigh(0.5 * (projected + np.swapaxes(projected, -1, -2)))
     largest = np.abs(values).max(initial=0.0)
-    # A direction without stiffness is loose and named as such; one without compliance is rigid.
+    # A direction without compliance is rigid. A direction without stiffness stays in the result, so
+    # that the structure reports it as loose.
     yields = np.all(values > ZERO_COMPLIANCE * largest, axis=0) | compliance.is_stiffness
-    directions = (held @ vectors)[..., yields]
+    directions = (blocked @ vectors)[..., yields]
     chosen = values[:, yields]
     stiffness = chosen if compliance.is_stiffness else 1.0 / chosen
     twists = turned @ (directions / weight[:, None])
@@ -137,16 +137,16 @@ def elastic_joint(
     inertias: Mapping[str, float],
     drives: Mapping[str, str],
 ) -> ElasticJoint:
-    """Return a joint with its free, driven and yielding motions.
+    """Return a joint of the structure with its free, driven and yielding motions.
 
     Args:
         joint: the joint of the machine.
-        ends: bodies or nodes of the structure.
-        point: (N, 3) origin of the child's frame.
-        free: twists (N, 6, f) that remain, and their names.
-        bearings: twists (N, 6, e) and stiffness (N, e, e); None for rigid ones.
-        springs, inertias: stiffness and inertia that act on single motions, by name.
-        drives: actuators that alone hold single motions, by the name of the motion.
+        ends: bodies or nodes of the structure that the joint connects: parent and child.
+        point: (N, 3) origin of the child's frame, m.
+        free: twists (N, 6, f) of the motions that are not locked, and the names of the motions.
+        bearings: twists (N, 6, e) and stiffness (N, e, e) of the bearings; None if they are rigid.
+        springs, inertias: stiffness and inertia of single motions, by name.
+        drives: actuators whose drive is the only spring of a motion, by the name of the motion.
     """
     twists, names = free
     count = len(names)

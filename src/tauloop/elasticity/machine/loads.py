@@ -1,4 +1,4 @@
-"""Loads of a machine in equilibrium, and the geometric stiffness by them."""
+"""Loads of a machine in equilibrium, and the geometric stiffness due to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tauloop.elasticity.vibrations.servo_modes import servo_rows
 from tauloop.equations.named_values import TOOL_PORT, named_values
 from tauloop.mechanism.model import Mechanism
 
-#: Part of all loads that may act along a motion that nothing holds.
+#: Largest fraction of all loads that may act along a free motion.
 EQUILIBRIUM_TOLERANCE = 1e-6
 
 
@@ -37,15 +37,15 @@ class MachineLoads:
 
 
 class LoadOptions(Protocol):
-    """Options that state loads; see `VibrationOptions`."""
+    """Options with loads, such as `VibrationOptions`."""
 
     @property
     def loaded(self) -> bool:
-        """Whether loads count."""
+        """Whether loads change the stiffness."""
 
     @property
     def weightless(self) -> bool:
-        """Whether the weight is left out."""
+        """Whether the weight is neglected."""
 
     @property
     def wrench(self) -> str | Mapping[str, str | float] | tuple[float, ...] | None:
@@ -53,16 +53,16 @@ class LoadOptions(Protocol):
 
 
 def machine_loads(mechanism: Mechanism, options: LoadOptions) -> MachineLoads | None:
-    """Return the loads whose geometric stiffness counts; None if the options do not ask for them.
+    """Return the loads for the geometric stiffness; None without the option `loaded`.
 
     Raises:
-        InputError: a wrench without `loaded`, or a wrong one.
+        InputError: `wrench` or `weightless` is given without `loaded`, or the wrench is wrong.
     """
     if not options.loaded:
         for name, value in (("wrench", options.wrench), ("weightless", options.weightless)):
             if value:
                 what = "loads do not change the frequencies of the unloaded machine"
-                raise InputError.of(name, what, "set `loaded`, or leave it out")
+                raise InputError.of(name, what, f"set `loaded`, or omit `{name}`")
         return None
     wrench = np.asarray(named_values(TOOL_PORT, "wrench", options.wrench, np.zeros(6)), float)
     gravity = np.zeros(3) if options.weightless else gravity_vector(mechanism)
@@ -76,20 +76,21 @@ def loaded_stiffness(
     *,
     is_estimate: bool = False,
 ) -> Array:
-    """Return the geometric stiffness (N, n, n) of loads in equilibrium.
+    """Return the geometric stiffness (N, n, n) due to loads in equilibrium.
 
-    Controlled motors hold their positions. Other motions that deform nothing, such as those of free
-    motors, must be in equilibrium by themselves.
+    Controlled motors hold their positions. The loads must not act along other free motions, such as
+    those of free motors.
 
     Args:
         built: the machine.
         assembled: its structure.
         loads: weight and wrench.
-        is_estimate: whether beams alone count where rigid parts close loops.
+        is_estimate: True to use only the axial forces in beams if rigid parts close loops, instead
+            of an error.
 
     Raises:
-        AssemblyError: the loads move something that nothing holds.
-        InputError: rigid parts close loops.
+        AssemblyError: the loads act along a free motion.
+        InputError: rigid parts close loops, and `is_estimate` is False.
     """
     motion = assembled.point_motion(built.tool_body, built.tool_point)
     load = gravity_load(assembled, loads.gravity) + np.swapaxes(motion, -1, -2) @ loads.wrench
@@ -106,7 +107,7 @@ def loaded_stiffness(
     free = assembled.mechanisms
     if free.shape[-1]:
         _require_equilibrium(assembled, load, free, loads)
-        # A spring against the free motions, which nothing stretches.
+        # A spring against the free motions makes K regular. The loads do not deform it.
         scale = np.trace(K, axis1=1, axis2=2)[:, None, None]
         K = K + scale * free @ np.swapaxes(free, -1, -2)
     displacement = np.asarray(np.linalg.solve(K, load[..., None]))[..., 0]
@@ -119,7 +120,7 @@ def _require_equilibrium(
     """Check that loads (N, n) do no work along free motions (N, n, d).
 
     Raises:
-        AssemblyError: they do; with the part of all loads.
+        AssemblyError: the loads do work along a free motion.
     """
     length = assembled.structure.length
     largest = np.zeros((len(free), free.shape[-1]))
@@ -133,7 +134,10 @@ def _require_equilibrium(
     for element in assembled.structure.elements:
         total += np.linalg.norm(element_weight(element, loads.gravity), axis=-1).max()
     work = np.abs(np.einsum("ni,nid->nd", load, free))
-    part = (work / np.where(largest > 0.0, largest, 1.0)).max(initial=0.0) / (total or 1.0)
-    if part > EQUILIBRIUM_TOLERANCE:
-        what = f"free motors are not in equilibrium: {part:.2g} of all loads moves them"
-        raise AssemblyError.of("loaded", what, "lock the motors, or leave `loaded` out")
+    fraction = (work / np.where(largest > 0.0, largest, 1.0)).max(initial=0.0) / (total or 1.0)
+    if fraction > EQUILIBRIUM_TOLERANCE:
+        what = (
+            f"free motors are not in equilibrium: a fraction {fraction:.2g} of all loads acts "
+            "along their motion"
+        )
+        raise AssemblyError.of("loaded", what, "lock the motors, or omit `loaded`")

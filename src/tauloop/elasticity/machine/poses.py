@@ -28,7 +28,7 @@ DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoordinateRows:
-    """Poses of a machine whose coordinates are known.
+    """Poses of a machine that are given by their coordinates.
 
     Attributes:
         q: (N, n_q) coordinates.
@@ -37,10 +37,11 @@ class CoordinateRows:
     q: Array
 
 
-#: Poses of the platform: one by name or as text, many as rows of numbers; None for the reference.
+#: Poses of the platform: a single pose as a mapping or text, several poses as rows of numbers; None
+#: for the reference pose.
 PoseInput = str | Mapping[str, str | float] | object | None
 
-#: Largest number of poses of a motion.
+#: Largest number of poses that are taken from a motion.
 MAX_MOTION_POSES = 50
 
 
@@ -50,32 +51,36 @@ def machine_coordinates(
     actuators: object | None = None,
     motion: str | Path | None = None,
 ) -> tuple[Array, tuple[Diagnostic, ...]]:
-    """Return the coordinates (N, n_q) of a machine at poses of its platform, or one of its actuators.
+    """Return the coordinates (N, n_q) of a machine, and diagnostics of its poses.
 
-    The diagnostics state stops, and whether a pose by names is reached from the reference pose.
+    The diagnostics check joint limits, and for a pose given by names, whether it is reached from
+    the reference pose.
 
     Args:
         model: the machine.
-        poses: None for the reference pose; a text or mapping such as ``{"x": "10 mm"}`` for a single
-            pose; rows (N, n) of the independent platform coordinates, SI; or `CoordinateRows`.
+        poses: None for the reference pose; a text or mapping such as ``{"x": "10 mm"}`` for a
+            single pose; rows (N, n) of the independent platform coordinates, SI; or
+            `CoordinateRows`.
         actuators: positions of the actuators (see `forward_kinematics`), instead of poses.
         motion: table with positions of the platform, instead of poses; see `motion_coordinates`.
 
     Raises:
-        InputError: both positions, or wrong names, shapes or values.
-        PoseError: out of reach or singular.
+        InputError: positions are given in two ways, or names, shapes or values are wrong.
+        PoseError: a pose is out of reach or singular.
     """
     if motion is not None:
         for name, value in (("pose", poses), ("actuators", actuators)):
             if value is not None:
-                what = "given in addition to a motion"
-                raise InputError.of(name, what, "give one of them")
+                what = "is given in addition to a motion"
+                raise InputError.of(name, what, f"give either `{name}` or `motion`")
         q = motion_coordinates(model, motion)
         return q, model.limits.diagnostics(q)
     if actuators is not None:
         if poses is not None:
-            what = "given in addition to poses of the platform"
-            raise InputError.of("actuators", what, "give the positions of one of them")
+            what = "is given in addition to poses of the platform"
+            raise InputError.of(
+                "actuators", what, "give positions of the actuators or the platform"
+            )
         reached = forward_kinematics(model, actuators)
         return np.asarray(reached.q[:1]), reached.diagnostics
     if isinstance(poses, CoordinateRows):
@@ -89,7 +94,7 @@ def machine_coordinates(
 
 
 def motion_coordinates(model: Model, path: str | Path) -> Array:
-    """Return coordinates (N, n_q) along a motion: up to `MAX_MOTION_POSES` rows of its table.
+    """Return the coordinates (N, n_q) at up to `MAX_MOTION_POSES` rows of a motion's table.
 
     Raises:
         InputError: the table has no positions of the platform.
@@ -106,7 +111,7 @@ def motion_coordinates(model: Model, path: str | Path) -> Array:
 
 
 def _at_rows(model: Model, poses: object) -> Array:
-    """Return the coordinates (N, n_q) at rows of positions of the platform."""
+    """Return the coordinates (N, n_q) at poses (N, n) of the platform."""
     port = replace(model.platform.ports.position, name="poses")
     rows = checked({"poses": port}, {"poses": poses})[0]["poses"]
     if not len(rows):
@@ -117,15 +122,15 @@ def _at_rows(model: Model, poses: object) -> Array:
 def require_elastic_data(
     mechanism: Mechanism, machine: MachineStructure, *, are_motors_held: bool = True
 ) -> None:
-    """Check that something of a machine is elastic.
+    """Check that a machine has at least one elastic part.
 
     Args:
         mechanism: the machine.
         machine: its structure.
-        are_motors_held: whether drives hold the motors, so that their stiffness counts.
+        are_motors_held: whether motors are held, so that the stiffness of their drives counts.
 
     Raises:
-        InputError: nothing is.
+        InputError: no part is elastic.
     """
     if machine.elastic_names:
         return
@@ -140,7 +145,7 @@ def require_elastic_data(
 
 
 def rigid_parts(mechanism: Mechanism, machine: MachineStructure) -> tuple[str, ...]:
-    """Return the rods, bodies, joints and actuators that count as rigid."""
+    """Return the names of the rods, bodies, joints and actuators that are rigid."""
     elastic = set(machine.elastic_names)
     names = [rod.name for rod in mechanism.rods]
     names += [actuator.name for actuator in mechanism.actuators]
@@ -156,25 +161,26 @@ def gravity_vector(mechanism: Mechanism) -> Array:
 
 
 def mass_problems(machine: MachineStructure, file: str) -> Iterator[Problem]:
-    """Yield a problem for each mass whose place is not known."""
+    """Yield a problem for each mass whose distribution is not known."""
     for mass in machine.masses:
         if not mass.is_placed:
             yield _mass_problem(mass, file)
     for name in machine.massless:
         what = "this finite-element model has no mass matrix"
-        yield Problem(name, what, "export the mass matrix M of the model too", file=file)
+        yield Problem(name, what, "also export the mass matrix M of the model", file=file)
 
 
 def _mass_problem(mass: ElementMass, file: str) -> Problem:
-    """Return the problem of a stated mass that the file does not place."""
-    parts = mass.section + mass.fittings
-    difference = mass.mass - parts
+    """Return the problem of a stated mass whose distribution the file does not state."""
+    located = mass.section + mass.fittings
+    difference = mass.mass - located
     what = (
-        f"states {mass.mass:.4g} kg, but its sections and fittings have {parts:.4g} kg: "
-        f"where the other {difference:.4g} kg are changes the frequencies"
+        f"states {mass.mass:.4g} kg, but its sections and fittings have {located:.4g} kg; "
+        f"the frequencies depend on the location of the other {difference:.4g} kg"
     )
     remedy = (
-        "give `fittings: {start: ..., end: ...}` with the masses at its ends, or `distributed: yes` "
-        "if the mass is spread along it; or leave the mass out, so that it is that of the sections"
+        "give `fittings: {start: ..., end: ...}` with the masses at its ends, or "
+        "`distributed: yes` if the mass is spread along it; or omit the mass to use the mass of "
+        "the sections"
     )
     return Problem(mass.element, what, remedy, file=file)

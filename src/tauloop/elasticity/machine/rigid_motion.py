@@ -31,8 +31,8 @@ class RigidRates:
 
     Attributes:
         origin: origins (N, 3) of the bodies, by name.
-        angular_velocity, angular_acceleration: ω and α (N, 3).
-        velocity, acceleration: of the origins (N, 3).
+        angular_velocity, angular_acceleration: ω and α (N, 3) of the bodies, by name.
+        velocity, acceleration: velocities and accelerations (N, 3) of the origins, by name.
         coordinates: accelerations (N,) of all coordinates, by name.
         coordinate_velocity: velocities (N,) of all coordinates, by name.
     """
@@ -61,7 +61,7 @@ class RigidRates:
 
 
 class RigidMotion:
-    """The function from coordinates to the motion of all bodies of a machine."""
+    """A compiled function from coordinates to the motion of all bodies of a machine."""
 
     def __init__(self, mechanism: Mechanism, topology: Topology) -> None:
         """Build the function."""
@@ -102,7 +102,7 @@ class RigidMotion:
 
 
 def rigid_motion(model: Model) -> RigidMotion:
-    """Return the motion of a machine's bodies, which is derived once for each model."""
+    """Return the function of a machine's rigid motion, which is built once per model."""
     return machine_constants(model).stored(
         "rigid motion", lambda: RigidMotion(model.mechanism, model.topology)
     )
@@ -111,15 +111,15 @@ def rigid_motion(model: Model) -> RigidMotion:
 def inertia_forces(
     machine: MachineStructure, assembled: AssembledStructure, rates: RigidRates
 ) -> Array:
-    """Return the forces (N, n) that accelerate the undeformed machine, on its elastic coordinates.
+    """Return the generalized forces (N, n) that accelerate the undeformed machine.
 
-    Virtual work of all inertia forces of the rigid motion: Bᵀ (I [a; α] + [ω×(ω×h); ω×Jω]) of bodies,
-    and Eᵀ M [a] of elements, whose acceleration is linear along their axis. Points of telescopic rods
-    have accelerations of their own, see `TelescopicRod.acceleration`.
+    They follow from the virtual work of the rigid motion on the n elastic coordinates: bodies
+    contribute Bᵀ (I [a; α] + [ω×(ω×h); ω×Jω]), and elements, whose acceleration is linear along
+    their axis, Eᵀ M [a]. For the points of telescopic rods see `TelescopicRod.acceleration`.
 
     Args:
         machine: bodies, joints and elements at N poses.
-        assembled: these in minimal coordinates.
+        assembled: the same structure in minimal coordinates.
         rates: rigid motion at the same poses.
     """
     total = np.zeros((assembled.samples, assembled.size))
@@ -155,21 +155,25 @@ def inertia_forces(
 
 
 def coordinate_sum(values: Mapping[str, Array], terms: Terms) -> Array:
-    """Return a sum (N,) of velocities or accelerations of coordinates.
+    """Return a linear combination (N,) of velocities or accelerations of coordinates.
+
+    Args:
+        values: velocities or accelerations (N,) by coordinate.
+        terms: names of coordinates and their factors.
 
     Raises:
-        InputError: one of them is that of a joint that closes a loop.
+        InputError: a coordinate belongs to a joint that closes a loop.
     """
     for name, _ in terms:
         if name not in values:
-            what = "an inertia or a motor is on this joint, which closes a loop"
+            what = "this joint closes a loop, and has an inertia or a motor"
             remedy = "give the inertia to a body, or cut the loop at another joint"
             raise InputError.of(f"joints.{name}", what, remedy)
     return np.sum([factor * values[name] for name, factor in terms], axis=0)
 
 
 def rod_inertia_forces(machine: MachineStructure, rod: TelescopicRod, rates: RigidRates) -> Array:
-    """Return the forces (N, k) that accelerate a telescopic rod, on the coordinates of its element."""
+    """Return the forces (N, k) that accelerate a telescopic rod, in its element's coordinates."""
     ends = [
         (machine.carried_by.get(body, BASE), np.broadcast_to(point, (len(rod.length), 3)))
         for body, point in zip(rod.bodies, rod.points, strict=True)
@@ -198,24 +202,29 @@ def element_acceleration(machine: MachineStructure, element: Element, rates: Rig
     if element.beam is None:
         # A reduced finite-element model belongs to a single body.
         carrier = machine.carried_by.get(element.attachments[0].body, BASE)
-        turning = rates.angular_acceleration[carrier]
+        angular = rates.angular_acceleration[carrier]
     else:
-        turning = _turning(machine, element, rates, points)
-    parts = []
+        angular = _beam_angular_acceleration(machine, element, rates, points)
+    columns = []
     for item, point in zip(element.attachments, points, strict=True):
-        back = np.swapaxes(item.axes, -1, -2)
-        both = np.concatenate(
-            [np.einsum("...ij,...j->...i", back, vector) for vector in (point, turning)], axis=-1
-        )
-        parts.append(both[..., list(item.freedoms)])
-    parts.append(np.zeros((samples, element.internal)))
-    return np.concatenate(parts, axis=-1)
+        to_local = np.swapaxes(item.axes, -1, -2)
+        local = [np.einsum("...ij,...j->...i", to_local, vector) for vector in (point, angular)]
+        columns.append(np.concatenate(local, axis=-1)[..., list(item.freedoms)])
+    columns.append(np.zeros((samples, element.internal)))
+    return np.concatenate(columns, axis=-1)
 
 
-def _turning(
+def _beam_angular_acceleration(
     machine: MachineStructure, element: Element, rates: RigidRates, points: list[Array]
 ) -> Array:
-    """Return the rotation (N, 3) of a linear field of accelerations between the ends of a beam."""
+    """Return the angular acceleration (N, 3) of the line between the ends of a beam.
+
+    Args:
+        machine: the machine at N poses.
+        element: the beam.
+        rates: rigid motion at the same poses.
+        points: accelerations (N, 3) of the two ends.
+    """
     first, last = element.attachments
     line = last.point - first.point
     length = np.linalg.norm(line, axis=-1, keepdims=True)
@@ -229,10 +238,16 @@ def _turning(
 def velocity_terms(
     machine: MachineStructure, rates: RigidRates, body: str, inertia: Array
 ) -> Array:
-    """Return the matrix (N, 6, 6) of a rigid body's forces by its elastic velocity in rotation.
+    """Return the matrix (N, 6, 6) from a rotating body's elastic velocity to its Coriolis forces.
 
-    Particles at c from the origin move by δr = u + θ × c, so that δr̈ contains 2 θ̇ × (ω × c): the
-    force -2 S(ω × h) θ̇ and the moment -2 S(ω) Σ m c cᵀ θ̇.
+    Particles at c from the origin move by δr = u + θ × c, so that δr̈ contains 2 θ̇ × (ω × c). This
+    gives the force -2 S(ω × h) θ̇ and the moment -2 S(ω) Σ m c cᵀ θ̇.
+
+    Args:
+        machine: the machine at N poses.
+        rates: rigid motion at the same poses.
+        body: name of a body or node of the structure.
+        inertia: spatial inertia (..., 6, 6) of the body about its origin.
     """
     omega = rates.angular_velocity[machine.carried_by[body]]
     J = inertia[..., 3:, 3:]

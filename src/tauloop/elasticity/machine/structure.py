@@ -1,8 +1,8 @@
 """The elastic structure of a machine at N poses, from the elastic data of its file.
 
-A body with beams becomes nodes at their ends; joints and rods are attached to the nearest node by a
-rigid offset. A rod between ball ends carries tension and its own bending; its spin is locked. Bodies,
-rods and joints without elastic data are rigid.
+A body with beams becomes nodes at the ends of the beams. Joints and rods are attached to the
+nearest node by a rigid offset. A rod between ball joints carries tension and bends under its own
+inertia; its spin is locked. Bodies, rods and joints without elastic data are rigid.
 """
 
 from __future__ import annotations
@@ -41,17 +41,18 @@ class MachineStructure:
         tool_point: (N, 3) tool center point in the base frame, m.
         tool_axes: (N, 3, 3) axes of the tool's frame as columns.
         strengths: section data for stresses in beams, by the names of elements.
-        masses: stated masses of elastic links.
+        masses: masses of elastic links as the file states them.
         notes: assumptions about this machine.
         elastic_names: rods, bodies, joints and actuators that have elastic data.
         massless: finite-element models without a mass matrix.
         laws: expressions of the stiffness of elastic items.
-        drives: controlled motors; none where they are held or free.
-        lengths: telescopic rods without elastic parts, whose length a drive moves.
-        reduced: names of finite-element models by the bodies that they describe.
+        drives: controlled motors; empty if motors are held or free.
+        lengths: telescopic rods without elastic parts whose length a drive moves, by name.
+        reduced: names of finite-element models, by the body that they describe.
         carried_by: body of the machine to which each body or node of the structure belongs.
-        rotors: how rotors that drives add move with the coordinates of the undeformed machine.
-        telescopes: telescopic rods by the names of the elements that have their masses.
+        rotors: motion of each added rotor as a linear combination of the coordinates of the
+            undeformed machine, by name.
+        telescopes: telescopic rods, by the name of the element that has their mass.
     """
 
     structure: Structure
@@ -78,7 +79,7 @@ def machine_structure(
     """Return the structure of a machine at coordinates (N, n_q).
 
     Raises:
-        InputError: a part of the machine has no elastic counterpart; all of them.
+        InputError: parts of the machine are not supported in an elastic analysis; all are listed.
     """
     parts = StructureParts(model, np.atleast_2d(q), options or StructureOptions())
     InputError.raise_if_any(_unsupported(parts))
@@ -86,13 +87,13 @@ def machine_structure(
 
 
 def _unsupported(parts: StructureParts) -> Iterator[Problem]:
-    """Yield the parts of the machine that have no elastic counterpart."""
+    """Yield a problem for each part of the machine that an elastic analysis does not support."""
     mechanism = parts.mechanism
     rods = {rod.name for rod in mechanism.rods}
     for rod in mechanism.rods:
         if rod.drum is not None:
             remedy = "describe the line as a straight cable with a stiffness"
-            yield Problem(f"rods.{rod.name}", "the elasticity of a drum is not known", remedy)
+            yield Problem(f"rods.{rod.name}", "elastic analysis does not support a drum", remedy)
         elif rod.tension is not None and rod.tension.stiffness is None:
             remedy = "give `tension` a `stiffness`"
             yield Problem(f"rods.{rod.name}", "this cable has no stiffness", remedy)
@@ -103,12 +104,12 @@ def _unsupported(parts: StructureParts) -> Iterator[Problem]:
             combined.append((f"actuators.{actuator.name}", names))
     for where, names in combined:
         for name in rods.intersection(names):
-            what = f"combines the length of the telescopic rod {name!r} with others"
-            yield Problem(where, what, "drive the rod by an actuator of its own")
+            what = f"combines the length of the telescopic rod {name!r} with other coordinates"
+            yield Problem(where, what, "give the rod its own actuator")
 
 
 def _built(parts: StructureParts) -> MachineStructure:
-    """Return the structure."""
+    """Return the structure, after adding bodies, joints, rods and motors in this order."""
     mechanism = parts.mechanism
     reduced = {item.body: item for item in mechanism.structures}
     for item in mechanism.structures:

@@ -1,4 +1,4 @@
-"""How a machine becomes a structure."""
+"""Options of the conversion of a machine to an elastic structure."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from tauloop.elasticity.vibrations.servo_control import ServoLaw
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructureOptions:
-    """How a machine becomes a structure.
+    """Options of the conversion of a machine to an elastic structure.
 
     Attributes:
-        are_motors_held: whether motors are held, by the stiffness of their drives or rigidly; else
-            they are free.
-        modes: modes of each link and bending plane; None for all below `below`, at least one.
-        below: frequency, Hz.
-        has_shear: whether beams have shear and rotary inertia (Timoshenko).
-        has_rod_modes: whether modes of rods with ball ends are coordinates. Such a rod bends by
-            itself: neither stiffness nor axial force couples its modes with its ends.
-        laws: laws of controlled motors by actuator; None for motors that are held or free.
+        are_motors_held: True if motors are held, by the stiffness of their drives or rigidly; False
+            if they are free.
+        modes: number of modes per link and bending plane; None for all modes below `below`, at
+            least one.
+        below: largest frequency of these modes, Hz.
+        has_shear: whether beams have shear deformation and rotary inertia (Timoshenko).
+        has_rod_modes: whether bending modes of rods with ball joints at both ends are coordinates.
+            Neither stiffness nor axial force couples these modes with the rod's ends.
+        laws: control laws of controlled motors, by actuator; None for motors that are held or free.
     """
 
     are_motors_held: bool = True

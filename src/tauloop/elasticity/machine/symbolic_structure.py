@@ -4,10 +4,11 @@ A structure is in equilibrium where its mixed energy (Hellinger-Reissner) is sta
 
     L_ab = w_a · J x_b + w_b · J x_a - Σ (f_a · B x_b + f_b · B x_a - f_a · F f_b)
 
-with wrenches w at the tool, twists of the bodies and motions of the joints x, deformations B x, forces
-f and flexibilities F of all items; F = 0 where an item is rigid. There L_ab is the compliance C_ab,
-and its derivative is that of the expression with x and f fixed: no derivative of the equilibrium is
-needed. Positions follow from the closure of loops by the implicit function theorem.
+Here w are wrenches at the tool, x contains the twists of the bodies and the motions of the joints,
+B x are deformations, f are forces and F are flexibilities of all items; F = 0 if an item is rigid.
+In equilibrium L_ab equals the compliance C_ab. Its derivative is that of the expression with x and
+f fixed, so that no derivative of the equilibrium is needed. Derivatives of the positions follow
+from the loop closure by the implicit function theorem.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ class SymbolicItem:
     """An item that deforms, or a rigid connection.
 
     Attributes:
-        name: element, joint or combination.
-        deformation: B (m, n_x), deformation by the twists and motions x.
-        flexibility: F (m, m); None for a rigid connection or one with a stiffness.
-        stiffness: K (m, m) in place of a flexibility.
-        force: forces (N, m, 6) by unit wrenches; None if they follow from equilibrium.
+        name: name of the element, joint or combination.
+        deformation: matrix B (m, n_x) from the twists and motions x to the deformation.
+        flexibility: F (m, m); None for a rigid connection, or if `stiffness` is set.
+        stiffness: K (m, m), used instead of a flexibility.
+        force: forces (N, m, 6), one column per unit wrench; None if they follow from equilibrium.
     """
 
     name: str
@@ -58,12 +59,12 @@ class SymbolicItem:
 
 
 class SymbolicStructure:
-    """Expressions of a machine's structure over its coordinates and some of its parameters.
+    """A machine's structure as expressions of its coordinates and some of its parameters.
 
     Attributes:
         q, theta: symbols of the coordinates and of the parameters.
-        items: all items.
-        tool: twist of the tool (6, n_x) by x.
+        items: all items that deform, and all rigid connections.
+        tool: matrix (6, n_x) from x to the twist of the tool.
     """
 
     def __init__(
@@ -77,16 +78,16 @@ class SymbolicStructure:
         *,
         has_shear: bool,
     ) -> None:
-        """Make the expressions.
+        """Build the expressions.
 
         Args:
             model: the machine.
             assembled: its structure in minimal coordinates at N poses.
             tool_body: body or node that carries the tool.
             laws: expressions of all elastic items.
-            displacement: (N, n, 6) these coordinates by unit wrenches at the tool.
-            names: parameters that are symbols.
-            has_shear: whether beams have shear.
+            displacement: minimal coordinates (N, n, 6) for each unit wrench at the tool.
+            names: parameters that become symbols.
+            has_shear: whether beams deform in shear.
         """
         self.model, self.assembled = model, assembled
         self.mechanism: Mechanism = model.assembly.loops.mechanism
@@ -98,7 +99,7 @@ class SymbolicStructure:
         self.q = self.motion.q
         structure = assembled.structure
         self.origins = dict(self._origins())
-        self.first = {body.name: 6 * i for i, body in enumerate(structure.bodies)}
+        self.body_columns = {body.name: 6 * i for i, body in enumerate(structure.bodies)}
         size = 6 * len(structure.bodies)
         self.motion_columns: dict[str, int] = {}
         for joint in structure.joints:
@@ -108,7 +109,7 @@ class SymbolicStructure:
         self.size = size
         self.laws = {law.item: law for law in laws}
         tool = self.mechanism.platform.tool
-        self.tool = self._point(tool_body, self.position(tool))
+        self.tool = self._point_jacobian(tool_body, self.position(tool))
         self.items = tuple(self._items())
 
     # Frames
@@ -137,16 +138,16 @@ class SymbolicStructure:
                 name = f"{item.name}.node{number + 1}"
                 yield name, moved.p + moved.R @ self.values.vector(place)
 
-    def _point(self, body: str, point: ca.SX) -> ca.SX:
-        """Return the twist (6, n_x) of a point of a body by x."""
-        twist = ca.SX(6, self.size)
+    def _point_jacobian(self, body: str, point: ca.SX) -> ca.SX:
+        """Return the matrix (6, n_x) that maps x to the twist of a body's point."""
+        jacobian = ca.SX(6, self.size)
         if body != BASE:
-            first = self.first[body]
-            twist[:, first : first + 6] = carry(point - self.origins[body])
-        return twist
+            column = self.body_columns[body]
+            jacobian[:, column : column + 6] = carry(point - self.origins[body])
+        return jacobian
 
     def carried(self, body: str, point: ca.SX, twist: ca.SX) -> ca.SX:
-        """Return the twist (6, n) of a point of a body by that of its origin."""
+        """Return the twist (6, n) of a body's point from the twist (6, n) of the body's origin."""
         return carry(point - self.origins[body]) @ twist
 
     # Items
@@ -181,14 +182,14 @@ class SymbolicStructure:
         yield from self._combination_items()
 
     def _stretch(self, rod: Rod, bodies: tuple[str, str]) -> ca.SX:
-        """Return the elongation (1, n_x) of a rod by x."""
+        """Return the row (1, n_x) that maps x to the elongation of a rod."""
         start, end = self.position(rod.start), self.position(rod.end)
         along = (end - start) / ca.norm_2(end - start)
-        moved = self._point(bodies[1], end) - self._point(bodies[0], start)
-        return along.T @ moved[:3, :]
+        relative = self._point_jacobian(bodies[1], end) - self._point_jacobian(bodies[0], start)
+        return along.T @ relative[:3, :]
 
     def _rod_item(self, rod: Rod, element: Element, load: Array) -> SymbolicItem:
-        """Return a rod that carries tension: E A in series with springs."""
+        """Return the item of a rod that carries tension: its E A in series with its springs."""
         law = self.laws[rod.name]
         compliance = ca.SX(0)
         for spring in law.springs:
@@ -206,7 +207,10 @@ class SymbolicStructure:
         )
 
     def _axial_pieces(self, rod: Rod, beams: Sequence[Beam]) -> Iterator[tuple[ca.SX, ca.SX]]:
-        """Yield length and E A of the pieces of a rod."""
+        """Yield the length and E A of each piece of a rod.
+
+        Where the parts of a telescopic rod overlap, they act in parallel.
+        """
         if len(beams) == 1:
             yield from (
                 (length, self.values.scalar(section.axial_stiffness))
@@ -214,20 +218,22 @@ class SymbolicStructure:
             )
             return
         distance = ca.norm_2(self.position(rod.end) - self.position(rod.start))
-        (first, lower), (second, upper) = (next(iter(self._pieces(beam))) for beam in beams)
-        below, above = (self.values.scalar(section.axial_stiffness) for section in (lower, upper))
-        yield distance - second, below
-        yield first + second - distance, below + above
-        yield distance - first, above
+        lower_length, lower_section = next(iter(self._pieces(beams[0])))
+        upper_length, upper_section = next(iter(self._pieces(beams[1])))
+        lower_EA = self.values.scalar(lower_section.axial_stiffness)
+        upper_EA = self.values.scalar(upper_section.axial_stiffness)
+        yield distance - upper_length, lower_EA
+        yield lower_length + upper_length - distance, lower_EA + upper_EA
+        yield distance - lower_length, upper_EA
 
     def _pieces(self, beam: Beam) -> Iterator[tuple[ca.SX, SectionProperties]]:
-        """Yield length and section of the pieces of a beam."""
+        """Yield the length and section of each piece of a beam."""
         lengths = piece_lengths(beam)
         for (length, count), section in zip(lengths, piece_sections(beam), strict=True):
             yield ca.SX(self.values.scalar(length)) / count, section
 
     def _beam_item(self, body: str, beam: BodyBeam, element: Element, load: Array) -> SymbolicItem:
-        """Return a beam between two nodes: flexibility of its end against its start."""
+        """Return the item of a beam between two nodes: its end yields relative to its start."""
         start, end = (self.values.vector(place) for place in (beam.start, beam.end))
         x = (end - start) / ca.norm_2(end - start)
         across = self._across(beam)
@@ -235,10 +241,10 @@ class SymbolicStructure:
         y = y / ca.norm_2(y)
         axes = self.motion.bodies[body].R @ ca.horzcat(x, y, cross(x, y))
         near, far = (attachment.body for attachment in element.attachments)
-        # The node of an end has its place, so twists of both nodes are those of the ends.
+        # The nodes are at the beam's ends, so their twists are those of the ends.
         length = ca.norm_2(end - start)
-        at_end = self._point(near, self.origins[near] + axes[:, 0] * length)
-        relative = self._point(far, self.origins[far]) - at_end
+        at_end = self._point_jacobian(near, self.origins[near] + axes[:, 0] * length)
+        relative = self._point_jacobian(far, self.origins[far]) - at_end
         local = ca.vertcat(axes.T @ relative[:3, :], axes.T @ relative[3:, :])
         return SymbolicItem(
             name=element.name,
@@ -248,7 +254,7 @@ class SymbolicStructure:
         )
 
     def _across(self, beam: BodyBeam) -> ca.SX:
-        """Return the direction (3,) near which a beam's axis z is, in body coordinates."""
+        """Return a direction (3,) in body coordinates that lies in the x-z plane of a beam."""
         if beam.z_axis is not None:
             return ca.SX(np.array(beam.z_axis))
         start = np.array([self.mechanism.value(x) for x in beam.start])
@@ -258,27 +264,27 @@ class SymbolicStructure:
     def _end_flexibility(self, beam: Beam) -> ca.SX:
         """Return the flexibility (6, 6) of a beam's end with its start clamped, in local axes.
 
-        Integrals of the unit load over the pieces: M_z = m_z + f_y d and M_y = m_y - f_z d at the
-        distance d from the end.
+        Unit-load method: the bending moments at the distance d from the end are
+        M_z = m_z + f_y d and M_y = m_y - f_z d. They are integrated over the pieces.
         """
         F = ca.SX(6, 6)
         pieces = list(self._pieces(beam))
         scalar = self.values.scalar
-        rest = sum((length for length, _ in pieces), ca.SX(0))
+        remaining = sum((length for length, _ in pieces), ca.SX(0))
         sections = [section for _, section in pieces]
         has_shear = self.has_shear and all(item.shear_stiffness is not None for item in sections)
         for length, section in pieces:
-            far, near = rest, rest - length
-            rest = near
+            far, near = remaining, remaining - length
+            remaining = near
             EI_y, EI_z = (scalar(stiffness) for stiffness in section.bending_stiffness)
-            first, second = (far**2 - near**2) / 2.0, (far**3 - near**3) / 3.0
+            first_moment, second_moment = (far**2 - near**2) / 2.0, (far**3 - near**3) / 3.0
             F[0, 0] += length / scalar(section.axial_stiffness)
             F[3, 3] += length / scalar(section.torsional_stiffness)
-            F[1, 1] += second / EI_z
-            F[1, 5] += first / EI_z
+            F[1, 1] += second_moment / EI_z
+            F[1, 5] += first_moment / EI_z
             F[5, 5] += length / EI_z
-            F[2, 2] += second / EI_y
-            F[2, 4] -= first / EI_y
+            F[2, 2] += second_moment / EI_y
+            F[2, 4] -= first_moment / EI_y
             F[4, 4] += length / EI_y
             if has_shear and section.shear_stiffness is not None:
                 GA_y, GA_z = (scalar(stiffness) for stiffness in section.shear_stiffness)
@@ -288,16 +294,19 @@ class SymbolicStructure:
         return F
 
     def _reduced_item(self, element: Element, load: Array) -> SymbolicItem:
-        """Return a finite-element model: its stiffness is constant in the axes of its body."""
+        """Return the item of a finite-element model.
+
+        Its stiffness is constant in the axes of its body.
+        """
         item = next(item for item in self.mechanism.structures if item.name == element.name)
-        back = self.motion.bodies[item.body].R.T
-        parts = []
+        to_body = self.motion.bodies[item.body].R.T
+        rows = []
         for attachment in element.attachments:
-            twist = self._point(attachment.body, self.origins[attachment.body])
-            parts += [back @ twist[:3, :], back @ twist[3:, :]]
+            twist = self._point_jacobian(attachment.body, self.origins[attachment.body])
+            rows += [to_body @ twist[:3, :], to_body @ twist[3:, :]]
         return SymbolicItem(
             name=element.name,
-            deformation=ca.vertcat(*parts),
+            deformation=ca.vertcat(*rows),
             stiffness=ca.SX(np.asarray(element.matrices.stiffness)),
             force=load,
         )
@@ -305,71 +314,88 @@ class SymbolicStructure:
     def _joint_items(
         self, joint: Joint, elastic: ElasticJoint, moved: Array
     ) -> Iterator[SymbolicItem]:
-        """Yield a joint's rigid directions and bearings, and the springs against its motions."""
+        """Yield the items of a joint: springs of its motions, rigid directions and bearings.
+
+        Args:
+            joint: the joint of the machine.
+            elastic: the same joint in the structure.
+            moved: motions (N, f, 6) of the joint for each unit wrench.
+
+        Raises:
+            InputError: the joint has a rigid motor, and bearings with a stiffness.
+        """
         law = self.laws.get(joint.name, ElasticLaw(item=joint.name))
         point = self.position(joint.child)
-        relative = self._point(elastic.child, point) - self._point(elastic.parent, point)
+        child = self._point_jacobian(elastic.child, point)
+        relative = child - self._point_jacobian(elastic.parent, point)
         free = self.free_twists(joint)
         columns = {
             name: self.motion_columns[name]
             for name in joint.velocity_names
             if name in self.motion_columns
         }
-        held = relative
+        blocked = relative
         for index, name in enumerate(joint.velocity_names):
             if name in columns:
-                moves = ca.SX(6, self.size)
-                moves[:, columns[name]] = free[:, index]
-                held = held - moves
+                allowed = ca.SX(6, self.size)
+                allowed[:, columns[name]] = free[:, index]
+                blocked = blocked - allowed
         springs = dict(law.motions)
-        for index, full in enumerate(elastic.names):
+        for index, motion_name in enumerate(elastic.names):
             row = ca.SX(1, self.size)
-            row[0, self.motion_columns[full]] = 1.0
+            row[0, self.motion_columns[motion_name]] = 1.0
             if index in springs:
                 stiffness = self.values.scalar(springs[index])
                 number = self.mechanism.value(springs[index])
                 yield SymbolicItem(
-                    name=full,
+                    name=motion_name,
                     deformation=row,
                     flexibility=1.0 / ca.SX(stiffness),
                     force=number * moved[:, [index]],
                 )
         if joint.compliance is None:
-            yield SymbolicItem(name=joint.name, deformation=held)
+            yield SymbolicItem(name=joint.name, deformation=blocked)
             return
         matrix = ca.SX(6, 6)
-        for i, row_ in enumerate(joint.compliance.matrix):
-            for j, expression in enumerate(row_):
+        for i, entries in enumerate(joint.compliance.matrix):
+            for j, expression in enumerate(entries):
                 matrix[i, j] = self.values.scalar(expression)
         turn = ca.diagcat(self._rotation(joint.parent), self._rotation(joint.parent))
         turned = turn @ matrix @ turn.T
         if not joint.compliance.is_stiffness:
-            yield SymbolicItem(name=joint.name, deformation=held, flexibility=turned)
+            yield SymbolicItem(name=joint.name, deformation=blocked, flexibility=turned)
             return
         if set(columns) != set(joint.velocity_names):
-            what = "a rigid motor and a stiffness of bearings hold this joint"
+            what = (
+                "this joint has a rigid motor, and bearings that are given as a stiffness; "
+                "this combination is not supported"
+            )
             remedy = "give the motor a stiffness, or the bearings a compliance"
             raise InputError.of(f"joints.{joint.name}", what, remedy)
-        # Bearings resist what is left of the relative motion in the joint's metric.
+        # Bearings resist the part of the relative motion that is orthogonal to the free twists.
+        # Rotations are weighted by the length of the structure.
         weight = np.diag(np.repeat([1.0, self.assembled.structure.length], 3) ** 2)
         projected = relative
         if joint.velocity_names:
             project = ca.solve(free.T @ weight @ free, free.T @ weight)
-            moves = project @ relative
-            projected = relative - free @ moves
+            motions = project @ relative
+            projected = relative - free @ motions
             for index, name in enumerate(joint.velocity_names):
                 row = ca.SX(1, self.size)
                 row[0, columns[name]] = 1.0
-                yield SymbolicItem(name=f"{joint.name} {name}", deformation=moves[index, :] - row)
+                yield SymbolicItem(name=f"{joint.name} {name}", deformation=motions[index, :] - row)
         yield SymbolicItem(name=joint.name, deformation=projected, stiffness=turned)
 
     def free_twists(self, joint: Joint) -> ca.SX:
-        """Return the twists (6, f) that a joint leaves free, see `free_twists`."""
+        """Return the twists (6, f) that a joint leaves free.
+
+        Symbolic counterpart of `tauloop.elasticity.machine.joints.free_twists`.
+        """
         parent, child = self._rotation(joint.parent), self._rotation(joint.child)
         return symbolic_free_twists(joint, parent, child)
 
     def _combination_items(self) -> Iterator[SymbolicItem]:
-        """Yield gears, and motors that drive several coordinates."""
+        """Yield the items of gears, and of motors that drive several coordinates."""
         terms = {item.name: item.terms for item in self.mechanism.couplings}
         terms |= {item.name: item.drives for item in self.mechanism.actuators}
         structure = self.assembled.structure
@@ -400,8 +426,8 @@ class ComplianceDerivatives:
     """Compliance of a machine from its mixed energy, and its derivatives at fixed poses.
 
     Attributes:
-        compliance: (N, 6, 6) recomputed.
-        derivatives: (N, 6, 6, p) by the parameters.
+        compliance: (N, 6, 6), computed from the mixed energy.
+        derivatives: (N, 6, 6, p), with respect to the p parameters.
     """
 
     compliance: Array
@@ -452,14 +478,20 @@ def compliance_derivatives(symbolic: SymbolicStructure, q: Array) -> ComplianceD
 
 
 def _mixed_energy(symbolic: SymbolicStructure, X: ca.SX, f: ca.SX) -> ca.SX:
-    """Return L (6, 6) for unit wrenches, with twists and motions X (n_x, 6) and forces f (M, 6)."""
+    """Return the mixed energy L (6, 6) for unit wrenches.
+
+    Args:
+        symbolic: expressions of the machine.
+        X: twists and motions (n_x, 6), one column per unit wrench.
+        f: forces (M, 6) of all items, one column per unit wrench.
+    """
     work = symbolic.tool @ X
     energy = work + work.T
-    first = 0
+    offset = 0
     for item in symbolic.items:
         count = item.deformation.shape[0]
-        force = f[first : first + count, :]
-        first += count
+        force = f[offset : offset + count, :]
+        offset += count
         strain = item.deformation @ X
         if item.stiffness is not None:
             energy -= strain.T @ item.stiffness @ strain
@@ -472,7 +504,7 @@ def _mixed_energy(symbolic: SymbolicStructure, X: ca.SX, f: ca.SX) -> ca.SX:
 
 
 def _twists_and_motions(symbolic: SymbolicStructure) -> Array:
-    """Return the twists of all bodies and the motions of all joints (N, n_x, 6) by unit wrenches."""
+    """Return x (N, n_x, 6): twists of all bodies and motions of all joints per unit wrench."""
     assembled, displacement = symbolic.assembled, symbolic.displacement
     structure = assembled.structure
     parts = [assembled.body_motion[body.name] @ displacement for body in structure.bodies]
@@ -481,10 +513,11 @@ def _twists_and_motions(symbolic: SymbolicStructure) -> Array:
 
 
 def _forces(symbolic: SymbolicStructure, q: Array, theta: Array, x: Array) -> Array:
-    """Return the forces of all items (N, M, 6); those of rigid ones follow from equilibrium.
+    """Return the forces (N, M, 6) of all items, one column per unit wrench.
 
-    B_uᵀ f_u = Jᵀ - B_kᵀ f_k with the known forces f_k; a bearing with a compliance has F f_u = B_u x
-    too. Of redundant constraints the solution with the least norm is taken.
+    Forces of rigid items follow from equilibrium: B_uᵀ f_u = Jᵀ - B_kᵀ f_k with the known forces
+    f_k. A bearing with a compliance also has F f_u = B_u x. For redundant constraints, the
+    minimum-norm solution is used.
     """
     samples, size = len(q), symbolic.size
     items = symbolic.items
@@ -502,23 +535,23 @@ def _forces(symbolic: SymbolicStructure, q: Array, theta: Array, x: Array) -> Ar
 
     length = symbolic.assembled.structure.length
     weight = np.ones(size)
-    for first in symbolic.first.values():
-        weight[first + 3 : first + 6] = 1.0 / length
-    rest = np.swapaxes(matrices(tool, size), 1, 2)
+    for column in symbolic.body_columns.values():
+        weight[column + 3 : column + 6] = 1.0 / length
+    unbalanced = np.swapaxes(matrices(tool, size), 1, 2)
     unknown = []
     for item, flat in zip(items, values, strict=False):
         B = matrices(flat, size)
         if item.force is None:
             unknown.append(B)
         else:
-            rest = rest - np.swapaxes(B, 1, 2) @ item.force
+            unbalanced = unbalanced - np.swapaxes(B, 1, 2) @ item.force
     solved = np.zeros((samples, 0, 6))
     if unknown:
         B_u = np.concatenate(unknown, axis=1)
         A = np.swapaxes(B_u, 1, 2) * weight[:, None]
-        right = rest * weight[:, None]
+        right = unbalanced * weight[:, None]
         flexible = iter(values[len(items) :])
-        first = 0
+        offset = 0
         rows, sides = [A], [right]
         for item, B in zip(open_items, unknown, strict=True):
             count = B.shape[1]
@@ -526,27 +559,28 @@ def _forces(symbolic: SymbolicStructure, q: Array, theta: Array, x: Array) -> Ar
                 F = matrices(next(flexible), count)
                 scale = np.abs(F).max(axis=(1, 2), keepdims=True)
                 row = np.zeros((samples, count, B_u.shape[1]))
-                row[..., first : first + count] = F / scale
+                row[..., offset : offset + count] = F / scale
                 rows.append(row)
                 sides.append(B @ x / scale)
-            first += count
+            offset += count
         A, right = np.concatenate(rows, axis=1), np.concatenate(sides, axis=1)
         solved = np.linalg.pinv(A, rcond=RANK_TOLERANCE) @ right
-    forces, first = [], 0
+    forces, offset = [], 0
     for item in items:
         count = item.deformation.shape[0]
         if item.force is None:
-            forces.append(solved[:, first : first + count])
-            first += count
+            forces.append(solved[:, offset : offset + count])
+            offset += count
         else:
             forces.append(np.broadcast_to(item.force, (samples, count, 6)))
     return np.concatenate(forces, axis=1)
 
 
 def _coordinate_derivatives(symbolic: SymbolicStructure, q: Array, theta: Array) -> Array:
-    """Return the derivatives (N, n_q, p) of the coordinates by parameters at a fixed pose.
+    """Return the derivatives (N, n_q, p) of the coordinates with respect to parameters.
 
-    K_d v_d = -∂φ/∂θ for the velocities v_d that are not independent, dq = N v.
+    The independent coordinates are fixed. The dependent velocities v_d solve K_d v_d = -∂φ/∂θ, and
+    dq = N v.
     """
     samples, assembly = len(q), symbolic.model.assembly
     topology = symbolic.model.topology
@@ -564,8 +598,8 @@ def _coordinate_derivatives(symbolic: SymbolicStructure, q: Array, theta: Array)
         np.swapaxes(part.reshape(samples, columns, -1), 1, 2)
         for part, columns in zip(flat, (n_v, count, n_v), strict=True)
     )
-    held = {*assembly.independent, *assembly.locked}
-    moving = [i for i in range(n_v) if i not in held]
+    fixed = {*assembly.independent, *assembly.locked}
+    moving = [i for i in range(n_v) if i not in fixed]
     loops = assembly.loops
     row_scale, v_scale = loops.row_scale[:, None], loops.velocity_scale[moving]
     scaled = row_scale * K_[..., moving] * v_scale

@@ -1,4 +1,4 @@
-"""Expressions of twists that symbolic structures share."""
+"""Symbolic twists, shared by `SymbolicStructure` and `SymbolicPartStructure`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tauloop.mechanism.model import Joint
 
 
 def carry(offset: ca.SX) -> ca.SX:
-    """Return the matrix (6, 6) that carries a body's twist to another of its points.
+    """Return the matrix (6, 6) that maps a body's twist at one point to its twist at another.
 
-    u_point = u + θ × r, θ_point = θ; see `transport` for numbers.
+    u_point = u + θ × r, θ_point = θ. `transport` is the numeric counterpart.
 
     Args:
-        offset: r (3,) from the first point to the other one.
+        offset: r (3,) from the first point to the second.
     """
     matrix = ca.SX.eye(6)
     matrix[:3, 3:] = -ca.skew(offset)
@@ -22,7 +22,7 @@ def carry(offset: ca.SX) -> ca.SX:
 
 
 def symbolic_free_twists(joint: Joint, parent: ca.SX, child: ca.SX) -> ca.SX:
-    """Return the twists (6, f) that a joint leaves free, as `free_twists` does for numbers.
+    """Return the twists (6, f) that a joint leaves free; `free_twists` is the numeric counterpart.
 
     Args:
         joint: a joint of a built-in kind.

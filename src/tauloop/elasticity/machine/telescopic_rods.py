@@ -1,8 +1,8 @@
-"""Masses of telescopic rods as points of their two parts, for rods whose length changes in motion.
+"""Point masses of the two parts of telescopic rods, for motions that change the rods' lengths.
 
-A point of the lower part keeps its distance from the end A, a point of the upper part its distance
-from the end B. Where the parts overlap, points of both are at the same place but have different
-velocities, so that their inertia forces do not follow from those of the two ends.
+A point of the lower part keeps its distance from end A, a point of the upper part its distance from
+end B. In the overlap, points of both parts are at the same position but have different velocities.
+Their inertia forces therefore do not follow from the motion of the two ends alone.
 """
 
 from __future__ import annotations
@@ -16,32 +16,33 @@ from tauloop.common.records import dataclass
 from tauloop.elasticity.frame.beams import Array, BeamMotion, Indices, bending_shapes
 from tauloop.elasticity.frame.reduction import ReducedBeam
 
-#: Panels of each part, with four Gauss points each, at which its mass is.
+#: Number of panels that a part is divided into; its mass is concentrated at 4 Gauss points per
+#: panel.
 PANELS = 12
 _GAUSS_POINTS, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PartMass:
-    """Mass of one part of a telescopic rod as p points.
+    """Mass of a part of a telescopic rod as p point masses.
 
     Attributes:
-        masses: (p,), kg.
-        distances: (p,) from the part's own end of the rod, m.
+        masses: (p,) point masses, kg.
+        distances: (p,) distances from the part's outer end (A or B), m.
     """
 
     masses: Array
     distances: Array
 
     def with_point(self, mass: float) -> PartMass:
-        """Return these points and one more at the part's own end."""
+        """Return these points and a point mass at the part's outer end."""
         return PartMass(
             masses=np.append(self.masses, mass), distances=np.append(self.distances, 0.0)
         )
 
 
 def spread_mass(mass_per_length: float, length: float) -> PartMass:
-    """Return the points of a part whose mass is spread evenly along it."""
+    """Return the point masses of a part with uniform mass per length."""
     starts = np.arange(PANELS) * (length / PANELS)
     within = 0.5 * (_GAUSS_POINTS + 1.0) * (length / PANELS)
     weights = 0.5 * _GAUSS_WEIGHTS * (length / PANELS)
@@ -52,7 +53,7 @@ def spread_mass(mass_per_length: float, length: float) -> PartMass:
 
 
 def equivalent_mass(mass: float, first: float, second: float) -> PartMass:
-    """Return two points with a mass, and its first and second moment about the part's own end."""
+    """Return two point masses with a mass, and its first and second moment about the outer end."""
     if mass == 0.0:
         return PartMass(masses=np.zeros(0), distances=np.zeros(0))
     center = first / mass
@@ -64,17 +65,18 @@ def equivalent_mass(mass: float, first: float, second: float) -> PartMass:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TelescopicRod:
-    """A telescopic rod, and how its points move with the coordinates of an element.
+    """A telescopic rod, and the motion of its points as a function of an element's coordinates.
 
     Attributes:
-        bodies: what carries the ends A and B.
-        points: (N, 3) of both ends, m.
+        bodies: bodies or nodes that carry the ends A and B.
+        points: positions (N, 3) of both ends, m.
         axes: (N, 3, 3) local axes as columns; x points from A to B.
         lower, upper: masses of the parts.
-        beam: bending and stretch of an elastic rod; None for a rigid one.
-        flexibility: of the springs in series with its stretch: at A, between the parts, at B, m/N.
-        shares: by how much the lower and the upper part of a rigid rod follow its end B along the
-            axis; None for a rigid length, where all displacements along the axis are equal.
+        beam: bending and stretch of an elastic rod; None for a rigid rod.
+        flexibility: flexibility of the springs in series with the stretch: at A, between the parts,
+            and at B, m/N.
+        shares: fractions of an axial displacement of B by which the lower and the upper part of a
+            rigid rod move; None for a fixed length, where all axial displacements are equal.
         has_rotor: whether the element has a coordinate of the motor after those of the ends.
     """
 
@@ -95,7 +97,7 @@ class TelescopicRod:
 
     @cached_property
     def length(self) -> Array:
-        """Lengths (N,), m."""
+        """Lengths (N,) of the rod, m."""
         return np.asarray(np.linalg.norm(self.points[1] - self.points[0], axis=-1))
 
     @cached_property
@@ -111,25 +113,26 @@ class TelescopicRod:
 
     @cached_property
     def shapes(self) -> Array:
-        """Displacements (N, p, 3, k) in local axes by the coordinates of the element."""
+        """Matrices (N, p, 3, k) from the element's coordinates to displacements in local axes."""
         shapes = self._rigid_shapes() if self.beam is None else self._beam_shapes(self.beam)
         if self.has_rotor:
             shapes = np.insert(shapes, 6, 0.0, axis=-1)
         return shapes
 
     def _rigid_shapes(self) -> Array:
-        """Return the displacements (N, p, 3, 6) of a rod that stays straight."""
+        """Return the shapes (N, p, 3, 6) of a rod that stays straight."""
         fraction = self.places / self.length[:, None]
         shapes = np.zeros((*fraction.shape, 3, 6))
         for axis in range(3):
-            along = fraction
+            weight = fraction
             if axis == 0 and self.shares is not None:
-                along = np.where(self.is_upper, self.shares[1], self.shares[0])
-            shapes[..., axis, axis], shapes[..., axis, 3 + axis] = 1.0 - along, along
+                weight = np.where(self.is_upper, self.shares[1], self.shares[0])
+            shapes[..., axis, axis] = 1.0 - weight
+            shapes[..., axis, 3 + axis] = weight
         return shapes
 
     def _beam_shapes(self, beam: ReducedBeam) -> Array:
-        """Return the displacements (N, p, 3, k) of a rod that bends and stretches."""
+        """Return the shapes (N, p, 3, k) of a rod that bends and stretches."""
         shapes = np.zeros((*self.places.shape, 3, beam.size))
         index, within, lengths = self._elements(beam)
         for axis, motion in ((1, BeamMotion.BEND_XY), (2, BeamMotion.BEND_XZ)):
@@ -142,7 +145,10 @@ class TelescopicRod:
         return shapes
 
     def _elements(self, beam: ReducedBeam) -> tuple[Indices, Array, Array]:
-        """Return the element (N, p) at each point, the place in it from 0 to 1, and its length."""
+        """Return for each point its element, its position there from 0 to 1, and the length.
+
+        All arrays are (N, p).
+        """
         lengths = np.broadcast_to(beam.lengths, (len(self.length), beam.lengths.shape[-1]))
         ends = np.cumsum(lengths, axis=-1)
         index = np.sum(self.places[..., None] > ends[:, None, :], axis=-1)
@@ -152,7 +158,7 @@ class TelescopicRod:
         return index, np.clip((self.places - start) / size, 0.0, 1.0), size
 
     def _stretch(self, beam: ReducedBeam, index: Indices, within: Array) -> Array:
-        """Return the displacements (N, p, k) along the axis by the coordinates of the stretch."""
+        """Return the matrix (N, p, k) from the stretch coordinates to axial displacements."""
         near, far, jump = stretch_field(beam, self.flexibility)
         start, end = (np.take_along_axis(values, index, axis=-1) for values in (near, far))
         moved = start + within * (end - start) + np.where(self.is_upper, jump[:, None], 0.0)
@@ -169,20 +175,21 @@ class TelescopicRod:
     ) -> Array:
         """Return the accelerations (N, p, 3) of all points of the undeformed rod.
 
-        With d = B - A = L u: L'' = u·d'' + L |u'|² and u'' = (d'' - L'' u - 2 L' u') / L; a point at
-        the distance s from A has A'' + s u'', a point at the distance s from B has B'' - s u''.
+        With d = B - A = L u, L'' = u·d'' + L |u'|² and u'' = (d'' - L'' u - 2 L' u') / L. A point
+        at the distance s from A has the acceleration A'' + s u'', a point at the distance s from B
+        has B'' - s u''.
 
         Args:
             velocities: (N, 3) of A and B.
             accelerations: (N, 3) of A and B.
         """
-        rate, turning = self._rates(velocities)
+        L_rate, u_rate = self._rates(velocities)
         L, u = self.length[:, None], self.axes[..., 0]
-        second = accelerations[1] - accelerations[0]
-        growth = _dot(u, second) + L * _dot(turning, turning)
-        curving = (second - growth * u - 2.0 * rate * turning) / L
-        near = accelerations[0][:, None] + self.lower.distances[:, None] * curving[:, None]
-        far = accelerations[1][:, None] - self.upper.distances[:, None] * curving[:, None]
+        relative = accelerations[1] - accelerations[0]
+        L_second = _dot(u, relative) + L * _dot(u_rate, u_rate)
+        u_second = (relative - L_second * u - 2.0 * L_rate * u_rate) / L
+        near = accelerations[0][:, None] + self.lower.distances[:, None] * u_second[:, None]
+        far = accelerations[1][:, None] - self.upper.distances[:, None] * u_second[:, None]
         return np.concatenate([near, far], axis=1)
 
     def _rates(self, velocities: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -195,14 +202,14 @@ class TelescopicRod:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RodRotor(TelescopicRod):
-    """The inertia of a motor that the length of a rod moves: one point with the acceleration L''.
+    """The inertia of a motor that moves with a rod's length, as a point with the acceleration L''.
 
-    Its inertia is the mass of the only point of the upper part.
+    The upper part has this single point, whose mass is the inertia.
     """
 
     @cached_property
     def shapes(self) -> Array:
-        """Displacements (N, 1, 3, 6): change of the length, along the rod."""
+        """Matrix (N, 1, 3, 6) from the ends' displacements to the change of the length."""
         shapes = np.zeros((len(self.length), 1, 3, 6))
         shapes[:, 0, 0, 0], shapes[:, 0, 0, 3] = -1.0, 1.0
         return shapes
@@ -211,39 +218,39 @@ class RodRotor(TelescopicRod):
         self, velocities: tuple[Array, Array], accelerations: tuple[Array, Array]
     ) -> Array:
         """Return L'' u (N, 1, 3)."""
-        _, turning = self._rates(velocities)
+        _, u_rate = self._rates(velocities)
         u = self.axes[..., 0]
-        growth = _dot(u, accelerations[1] - accelerations[0])
-        growth = growth + self.length[:, None] * _dot(turning, turning)
-        return np.asarray((growth * u)[:, None])
+        L_second = _dot(u, accelerations[1] - accelerations[0])
+        L_second = L_second + self.length[:, None] * _dot(u_rate, u_rate)
+        return np.asarray((L_second * u)[:, None])
 
 
 def stretch_field(
     beam: ReducedBeam, flexibility: tuple[float, float, float]
 ) -> tuple[Array, Array, Array]:
-    """Return how a rod with springs in series follows its end B along its axis, massless modes.
+    """Return the static axial displacements of a rod with springs in series for a unit motion of B.
 
     Args:
         beam: the rod.
-        flexibility: of the springs at A, between the parts, and at B, m/N.
+        flexibility: flexibility of the springs at A, between the parts, and at B, m/N.
 
     Returns:
-        Displacements (N, e) at the start and at the end of each element by a unit displacement of B,
-        without the stretch of the spring between the parts, and that stretch (N,).
+        Displacements (N, e) at the start and at the end of each element, without the stretch of the
+        spring between the parts, and this stretch (N,).
     """
     axial = np.broadcast_to(beam.properties.axial, beam.lengths.shape)
-    own = beam.lengths / axial
+    element_flexibility = beam.lengths / axial
     start, middle, end = flexibility
-    total = own.sum(axis=-1) + start + middle + end
-    far = (start + np.cumsum(own, axis=-1)) / total[..., None]
-    return far - own / total[..., None], far, middle / total
+    total = element_flexibility.sum(axis=-1) + start + middle + end
+    far = (start + np.cumsum(element_flexibility, axis=-1)) / total[..., None]
+    return far - element_flexibility / total[..., None], far, middle / total
 
 
 def _at_nodes(basis: Array, rows: Indices) -> Array:
     """Return the rows (N, p, j, k) of a basis (N, n, k) or (n, k) with indices (N, p, j)."""
     samples = np.arange(len(rows))[:, None, None]
-    whole = np.broadcast_to(basis, (len(rows), *basis.shape[-2:]))
-    return np.asarray(whole[samples, rows])
+    per_sample = np.broadcast_to(basis, (len(rows), *basis.shape[-2:]))
+    return np.asarray(per_sample[samples, rows])
 
 
 def _dot(first: Array, second: Array) -> Array:

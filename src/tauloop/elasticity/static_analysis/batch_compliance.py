@@ -1,4 +1,4 @@
-"""Compliance at many poses: a function of the coordinates, made once for each machine."""
+"""Compliance at many poses by a function of the coordinates, which is built once per machine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tauloop.mechanism.model import BASE
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
-#: Number of poses from which the equations are compiled.
+#: Smallest number of poses for which the equations are compiled.
 MIN_COMPILED_POSES = 256
 
 
@@ -43,17 +43,17 @@ def compliance_matrices(
     actuators: object | None = None,
     shear: bool = False,
 ) -> np.ndarray:
-    """Return the compliance (N, 6, 6) of a machine at its tool, as `stiffness` has it, without loads.
+    """Return the compliance (N, 6, 6) of an unloaded machine at its tool, as `stiffness` does.
 
-    Twists (m, rad) by wrenches (N, N m) of the tool center point, in the axes of the base. Where no
-    rigid parts close loops and joints have rigid bearings, the equations are made once as a function
-    of the coordinates, which takes a few microseconds for each pose.
+    It maps wrenches (N, N m) to twists (m, rad) of the tool center point, in the axes of the base.
+    If no rigid parts close loops and all bearings are rigid, the equations are built once as a
+    function of the coordinates, which takes a few microseconds per pose.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         poses: poses of the platform, see `stiffness`; by default the reference pose.
         actuators: positions of the actuators of one pose, instead of poses of the platform.
-        shear: include shear of beams (Timoshenko).
+        shear: include shear deformation of beams (Timoshenko).
 
     Raises:
         InputError: the machine has no elastic data, or an argument is wrong.
@@ -99,14 +99,17 @@ def compliance_at(model: Model, q: Array, *, has_shear: bool) -> Array:
     loose = int(np.argmin(pivots.min(axis=1)))
     _, assembled = _structure(model, q[loose : loose + 1], has_shear=has_shear)
     assembled.require_no_mechanism()
-    what = f"pose {loose} is nearly a mechanism: a pivot is {pivots[loose].min():.1e} of its terms"
-    raise AssemblyError.of("structure", what, "leave singular poses out")
+    what = (
+        f"the structure can nearly move without deformation at pose {loose}: a pivot is "
+        f"{pivots[loose].min():.1e} of its terms"
+    )
+    raise AssemblyError.of("structure", what, "exclude singular poses")
 
 
 def _structure(
     model: Model, q: Array, *, has_shear: bool
 ) -> tuple[MachineStructure, AssembledStructure]:
-    """Return the structure of a machine, also in minimal coordinates.
+    """Return the structure of a machine, and the same structure in minimal coordinates.
 
     Raises:
         InputError: the machine has no elastic data.
@@ -118,10 +121,13 @@ def _structure(
 
 
 class _ComplianceFunction:
-    """The function q -> lower triangle of C (N, 21), and pivots of K (N, n) relative to its terms."""
+    """A function from q to the lower triangle of C (N, 21) and relative pivots of K (N, n).
+
+    Pivots are relative to the diagonal entries of K.
+    """
 
     def __init__(self, model: Model, function: ca.Function) -> None:
-        """Store the function; machine code is made when it first evaluates many poses."""
+        """Store the function; it is compiled when it first evaluates many poses."""
         step = Evaluate(
             function=BatchFunction(function), inputs=("q",), outputs=("entries", "pivot_ratios")
         )
@@ -131,7 +137,7 @@ class _ComplianceFunction:
         self._runs = BatchRuns(model.evaluator)
 
     def __call__(self, q: Array) -> tuple[Array, Array]:
-        """Return both outputs at coordinates (N, n_q)."""
+        """Return the triangle (N, 21) and the pivots (N, n) at coordinates (N, n_q)."""
         n, inputs = len(q), {"q": np.ascontiguousarray(q)}
         if n < MIN_COMPILED_POSES:
             outputs, _ = self._program.run(inputs, n)
@@ -142,10 +148,11 @@ class _ComplianceFunction:
 
 @fast_operators()
 def _compliance_function(model: Model, q: Array, *, has_shear: bool) -> _ComplianceFunction | None:
-    """Return the function q -> lower triangle of C (21), and pivots of K (n) relative to its terms.
+    """Return the function from q to the lower triangle of C and the relative pivots of K.
 
-    C = J K⁻¹ Jᵀ with K = Bᵀ F⁻¹ B in the coordinates of the tree, by K = L D Lᵀ without pivoting:
-    K is positive definite. None where closed loops constrain these coordinates, or bearings yield.
+    C = J K⁻¹ Jᵀ with K = Bᵀ F⁻¹ B in the coordinates of the tree. K is positive definite and is
+    factorized as L D Lᵀ without pivoting. The result is None if closed loops constrain these
+    coordinates, or if bearings yield.
 
     Raises:
         InputError: the machine has no elastic data.
@@ -187,7 +194,10 @@ def _compliance_function(model: Model, q: Array, *, has_shear: bool) -> _Complia
 
 
 def _tree_motion(symbolic: SymbolicStructure) -> ca.SX:
-    """Return twists and motions x (n_x, n) by the coordinates of the tree; see `assemble`."""
+    """Return the matrix (n_x, n) from the coordinates of the tree to the twists and motions x.
+
+    `assemble` does the same for numbers.
+    """
     assembled = symbolic.assembled
     joints: list[tuple[ElasticJoint, str, str]] = list(assembled.tree)
     structure = assembled.structure
@@ -222,6 +232,6 @@ def _tree_motion(symbolic: SymbolicStructure) -> ca.SX:
             x[symbolic.motion_columns[name], column] = 1.0
             column += 1
         twists[far] = carry(symbolic.origins[far] - point) @ moved
-    for name, first in symbolic.first.items():
-        x[first : first + 6, :] = twists[name]
+    for name, row in symbolic.body_columns.items():
+        x[row : row + 6, :] = twists[name]
     return x

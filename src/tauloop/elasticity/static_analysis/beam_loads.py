@@ -36,15 +36,15 @@ class BeamLoads:
 def beam_stress(
     built: MachineStructure, element: Element, load: Array, gravity: Array | None = None
 ) -> tuple[Array, Array] | None:
-    """Return the largest equivalent stress (N,) in a beam, and the strength where it is critical, Pa.
+    """Return the largest equivalent stress (N,) in a beam, and the strength at its section, Pa.
 
-    None for elements without sections of one material.
+    The result is None for elements without sections, and for composite sections.
 
     Args:
         built: the machine.
         element: a beam or another element.
         load: (N, external) loads on its attachments, see `end_loads`.
-        gravity: (3,) in the axes of the base, m/s^2; None for no weight.
+        gravity: (3,) acceleration in the axes of the base, m/s^2; None to neglect the weight.
     """
     section = built.strengths.get(element.name)
     if element.beam is None or section is None:
@@ -63,14 +63,14 @@ def beam_loads(
     gravity: Array,
     geometric: Array,
 ) -> BeamLoads:
-    """Return axial forces, stress and safety of all beams.
+    """Return axial forces, stresses and safety factors of all beams.
 
     Args:
         built: the machine.
         assembled: its structure in minimal coordinates.
         at_ends: (N, external) loads on the attachments of each element, see `end_loads`.
-        gravity: (3,) in the axes of the base, m/s^2.
-        geometric: (N, n, n) geometric stiffness by all loads.
+        gravity: (3,) acceleration in the axes of the base, m/s^2.
+        geometric: (N, n, n) geometric stiffness due to all loads.
     """
     axial = axial_forces(assembled, at_ends)
     elements = [element for element in built.structure.elements if element.name in axial]
@@ -89,7 +89,8 @@ def beam_loads(
     with np.errstate(divide="ignore"):
         yield_safety = np.where(np.isnan(strength), np.nan, strength / stress)
         buckling_safety = np.where(np.isnan(euler), np.nan, euler / compression)
-    # Rods with ball ends bend by themselves, so their modes are no coordinates of the structure.
+    # The structure has no bending coordinates for rods with ball joints, so that it does not
+    # contain their buckling.
     single = buckling_safety.min(axis=1, initial=np.inf, where=~np.isnan(euler))
     load_factor = np.minimum(single, buckling_factors(assembled, geometric)[:, 0])
     return BeamLoads(

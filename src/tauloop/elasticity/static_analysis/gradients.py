@@ -1,8 +1,8 @@
-"""Derivatives of a machine's compliance by its elastic parameters, at fixed poses.
+"""Derivatives of a machine's compliance with respect to its elastic parameters, at fixed poses.
 
-C = Jᵀ K⁻¹ J depends on elastic parameters through the stiffness alone: dC = -Xᵀ dK X with X = K⁻¹ J.
+C = Jᵀ K⁻¹ J depends on elastic parameters only through the stiffness: dC = -Xᵀ dK X with X = K⁻¹ J.
 The stiffness of an item is a function of constants, such as E A of a section or the stiffness of a
-drive, whose expressions CasADi differentiates.
+drive. CasADi differentiates the expressions of these constants.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from tauloop.mechanism.elastic.sections import SectionProperties
 from tauloop.mechanism.expression import ZERO, Expression, add, leaves
 from tauloop.mechanism.model import Mechanism
 
-#: A constant of an item: its expression, and the derivative (..., k, k) of the item's stiffness.
+#: The expression of a constant of an item, and the derivative (..., k, k) of the item's stiffness
+#: with respect to this constant.
 Sensitivity = tuple[Expression, Array]
 
 
@@ -35,13 +36,13 @@ class ElasticLaw:
 
     Attributes:
         item: name of an element, a joint or a combination of motions.
-        beams: sections along an element; the second is that of the upper part of a telescopic rod.
+        beams: beams along an element; the second is the upper part of a telescopic rod.
         springs: springs in series along an element, or the stiffness of a combination.
-        motions: stiffness of single motions of a joint, by their index.
+        motions: indices of single motions of a joint, and their stiffness.
         bearings: compliance of a joint's bearings, in the axes of its parent's frame.
-        bearing_twists: (N, 6, e) twists in which they yield, in these axes.
-        are_directions_fixed: whether the directions in which they yield do not depend on their
-            compliance.
+        bearing_twists: (N, 6, e) twists in which the bearings yield, in these axes.
+        are_directions_fixed: whether the directions in which the bearings yield are independent of
+            their compliance.
     """
 
     item: str
@@ -55,13 +56,13 @@ class ElasticLaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ElasticGradient(ReprMixin):
-    """Derivatives of the compliance by parameters, with the independent coordinates fixed.
+    """Derivatives of the compliance with respect to parameters, at fixed independent coordinates.
 
     Attributes:
         parameters: names of the p independent parameters.
         compliance: (N, 6, 6, p) derivatives of the compliance, each per SI unit of its parameter.
-        error: difference of the compliance and that of the expressions which were differentiated,
-            relative; with loads the estimated relative error of the differences.
+        error: relative difference between the compliance and the value of the differentiated
+            expressions; with loads, the estimated relative error of the finite differences.
     """
 
     parameters: tuple[str, ...]
@@ -70,13 +71,13 @@ class ElasticGradient(ReprMixin):
 
 
 def elastic_parameters(mechanism: Mechanism, laws: Collection[ElasticLaw]) -> tuple[str, ...]:
-    """Return the parameters that the compliance depends on through the stiffness alone."""
+    """Return the names of parameters that change only stiffnesses, not the geometry."""
     names = frozenset().union(*(_law_leaves(law) for law in laws)) - geometric_parameters(mechanism)
     return tuple(name for name in mechanism.parameters.names if name in names)
 
 
 def compliance_parameters(mechanism: Mechanism, laws: Collection[ElasticLaw]) -> tuple[str, ...]:
-    """Return the parameters of geometry and elasticity."""
+    """Return the names of the parameters of geometry and elasticity."""
     names = frozenset().union(*(_law_leaves(law) for law in laws)) | geometric_parameters(mechanism)
     return tuple(name for name in mechanism.parameters.names if name in names)
 
@@ -85,7 +86,7 @@ def require_parameters(mechanism: Mechanism, names: Sequence[str]) -> None:
     """Check that parameters exist.
 
     Raises:
-        InputError: some do not; all of them.
+        InputError: parameters are unknown; all are listed.
     """
     problems = Problems()
     for name in names:
@@ -96,7 +97,7 @@ def require_parameters(mechanism: Mechanism, names: Sequence[str]) -> None:
 
 
 def geometric_parameters(mechanism: Mechanism) -> frozenset[str]:
-    """Return the parameters of positions, directions and lengths."""
+    """Return the names of the parameters of positions, directions and lengths."""
     parts: list[object] = [mechanism.platform.tool, mechanism.couplings]
     parts += [(joint.parent, joint.child) for joint in mechanism.joints]
     parts += [item.nodes for item in mechanism.structures]
@@ -127,8 +128,8 @@ def stiffness_gradient(
         assembled: its structure in minimal coordinates.
         laws: expressions of all elastic items.
         names: parameters p that change stiffnesses.
-        left: (N, k, c) deformations a of each item by name.
-        right: (N, k, d) deformations b of each item by name.
+        left: deformations a (N, k, c) of each item, by name.
+        right: deformations b (N, k, d) of each item, by name.
     """
     elements = {element.name: element for element in assembled.structure.elements}
     joints = {joint.name: joint for joint in assembled.structure.joints}
@@ -169,7 +170,7 @@ def is_diagonal(compliance: Compliance) -> bool:
 
 
 def _law_leaves(law: ElasticLaw) -> frozenset[str]:
-    """Return the parameters that the stiffness of an item depends on."""
+    """Return the names of the parameters that the stiffness of an item depends on."""
     sections = [
         tuple(_constants(section.properties).values())
         for beam in law.beams
@@ -182,7 +183,7 @@ def _law_leaves(law: ElasticLaw) -> frozenset[str]:
 
 
 def item_motions(assembled: AssembledStructure) -> dict[str, Array]:
-    """Return the local coordinates (N, k, n) of all items by name."""
+    """Return the matrices (N, k, n) from minimal to local coordinates for all items, by name."""
     structure = assembled.structure
     rows = {
         element.name: motion
@@ -199,7 +200,7 @@ def item_motions(assembled: AssembledStructure) -> dict[str, Array]:
 def _expression_jacobian(
     mechanism: Mechanism, expressions: Sequence[Expression], names: Sequence[str]
 ) -> Array:
-    """Return the derivatives (c, p) of expressions by independent parameters at their values."""
+    """Return the derivatives (c, p) of expressions at the nominal values of the parameters."""
     theta = ca.SX.sym("theta", len(names))
     values: dict[str, object] = dict(mechanism.parameters.values)
     values |= {name: theta[i] for i, name in enumerate(names)}
@@ -213,13 +214,13 @@ def _expression_jacobian(
 def _of_joint(
     law: ElasticLaw, stiffness: Array, length: float, names: Sequence[str]
 ) -> Iterator[Sensitivity]:
-    """Yield the constants of a joint.
+    """Yield the constants of a joint and the derivatives of its stiffness.
 
     Args:
-        law: its expressions.
-        stiffness: (N, f, f) or (f, f) against its motions.
-        length: length that weighs rotations against translations, see `elastic_directions`.
-        names: parameters by which is differentiated.
+        law: expressions of the joint's stiffness.
+        stiffness: (N, f, f) or (f, f) stiffness of the joint's motions.
+        length: length that makes rotations comparable with translations, see `elastic_directions`.
+        names: parameters with respect to which the stiffness is differentiated.
 
     Raises:
         InputError: the directions in which bearings yield change with their compliance.
@@ -233,7 +234,9 @@ def _of_joint(
     if law.bearings is None or twists is None or not leaves(law.bearings.matrix) & set(names):
         return
     if not law.are_directions_fixed:
-        what = "bearings are rigid in some directions, which may turn as their compliance changes"
+        what = (
+            "bearings are rigid in some directions, and these directions change with the compliance"
+        )
         raise InputError.of(f"joints.{law.item}", what, "give a compliance in all directions")
     bearing = slice(size - twists.shape[-1], size)
     K = stiffness[..., bearing, bearing]
@@ -252,7 +255,7 @@ def _of_joint(
 
 
 def _of_element(mechanism: Mechanism, element: Element, law: ElasticLaw) -> Iterator[Sensitivity]:
-    """Yield the constants of a beam, or of springs along a line."""
+    """Yield the constants of a beam or of axial springs, and the derivatives of its stiffness."""
     difference = np.array([[1.0, -1.0], [-1.0, 1.0]])
     size = element.matrices.stiffness.shape[-1]
     compliances = [1.0 / mechanism.value(spring) for spring in law.springs]
@@ -272,7 +275,7 @@ def _of_element(mechanism: Mechanism, element: Element, law: ElasticLaw) -> Iter
 
 
 def _stretch_stiffness(element: Element) -> Array:
-    """Return the stiffness (...) of a beam along its axis, with springs in series."""
+    """Return the axial stiffness (...) of a beam with springs in series."""
     assert element.beam is not None
     first = element.beam.places[BeamMotion.STRETCH][0][0]
     return element.matrices.stiffness[..., first, first]
@@ -281,14 +284,16 @@ def _stretch_stiffness(element: Element) -> Array:
 def _of_sections(
     element: Element, beams: Sequence[Beam], softening: Array
 ) -> Iterator[Sensitivity]:
-    """Yield the section constants of a beam, each of one piece and motion.
+    """Yield the section constants of a beam and the derivatives of its stiffness.
 
-    A reduced stiffness Ψᵀ K Ψ has the derivative Ψᵀ dK Ψ, because static shapes Ψ minimize it.
+    There is one constant per piece and motion. The derivative of a reduced stiffness Ψᵀ K Ψ is
+    Ψᵀ dK Ψ, because the static shapes Ψ minimize the energy.
 
     Args:
         element: the beam.
-        beams: its sections; two for a telescopic rod.
-        softening: (...) ratio of its axial stiffness with springs in series to that without.
+        beams: beams of the file; two for a telescopic rod.
+        softening: (...) axial stiffness with springs in series, relative to the one without
+            springs.
     """
     beam = element.beam
     assert beam is not None
@@ -307,14 +312,14 @@ def _of_sections(
         if motion is BeamMotion.STRETCH:
             energies = softening[..., None, None, None] ** 2 * energies
         for piece, constants in enumerate(pieces):
-            part = energies[..., index == piece, :, :].sum(axis=-3)
-            derivative = np.zeros((*part.shape[:-2], size, size))
-            derivative[..., positions[:, None], positions] = np.outer(signs, signs) * part
+            energy = energies[..., index == piece, :, :].sum(axis=-3)
+            derivative = np.zeros((*energy.shape[:-2], size, size))
+            derivative[..., positions[:, None], positions] = np.outer(signs, signs) * energy
             yield constants[motion], derivative
 
 
 def _piece_constants(beams: Sequence[Beam]) -> list[dict[BeamMotion, Expression]]:
-    """Return the stiffness of each piece of constant section against each motion."""
+    """Return for each piece of constant section its stiffness against each motion."""
     chains = [[_constants(section) for section in piece_sections(beam)] for beam in beams]
     if len(chains) == 1:
         return chains[0]

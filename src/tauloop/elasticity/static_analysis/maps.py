@@ -1,4 +1,4 @@
-"""Stiffness, first frequency and error by heat over a workspace map."""
+"""Stiffness, first natural frequency and thermal error over a workspace map."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ MAP_CHUNK = 256
 
 
 def _force_stiffness(name: str, label: str) -> QuantityKind:
-    """Return a stiffness against a force."""
+    """Return the description of a stiffness against a force."""
     return QuantityKind(name=name, label=label, unit="N/m", shown_unit="N/um", factor=1e-6)
 
 
 def _moment_stiffness(name: str, label: str) -> QuantityKind:
-    """Return a stiffness against a moment."""
+    """Return the description of a stiffness against a moment."""
     return QuantityKind(name=name, label=label, unit="N m/rad", shown_unit="N m/mrad", factor=1e-3)
 
 
@@ -53,7 +53,7 @@ _KINDS = (
     QuantityKind(name="frequency", label="first natural frequency", unit="Hz", shown_unit="Hz"),
     QuantityKind(
         name="heat",
-        label="error of the tool by heat",
+        label="thermal error of the tool",
         unit="m",
         shown_unit="um",
         factor=1e6,
@@ -69,12 +69,12 @@ class ElasticMapOptions(Options):
     """Quantities of an elastic machine over a map.
 
     Attributes:
-        quantities: what is mapped: stiffness (in the softest direction), stiffness.x to stiffness.rz,
-            stiffness.moment, frequency, heat.
+        quantities: mapped quantities: stiffness (in the softest direction), stiffness.x to
+            stiffness.rz, stiffness.moment, frequency, heat.
         temperatures: rise above the reference temperature by part, K, for `heat`; a number for all
             parts that have a coefficient of expansion.
-        expansions: coefficients of expansion by part, 1/K, as `thermal_expansion` has them.
-        shear: include shear of beams (Timoshenko).
+        expansions: coefficients of expansion by part, 1/K, as in `thermal_expansion`.
+        shear: include shear deformation of beams (Timoshenko).
 
     Examples:
         >>> import tauloop as tl
@@ -100,18 +100,19 @@ def elastic_map(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> Workspace:
-    """Return a workspace map with the stiffness, first frequency or heat error of its usable poses.
+    """Return a workspace map with elastic quantities of its usable poses.
 
-    Motors are held. `quantities` of the map states the worst value of each, and its pose, which is
-    sought between the points of the grid too.
+    These are stiffness, first natural frequency and thermal error. Motors are held. `quantities` of
+    the map contains the worst value of each quantity and its pose, which is also searched for
+    between the points of the grid.
 
     Args:
         workspace: a map of an elastic machine, see `workspace`.
         options: quantities and temperatures.
-        progress: called with poses done and poses in all.
+        progress: called with the number of finished poses and the number of all poses.
 
     Raises:
-        InputError: unknown quantities, or a machine without the data for them.
+        InputError: a quantity is unknown, or the machine has no data for it.
         AssemblyError: a part can move without any deformation.
 
     Examples:
@@ -139,9 +140,9 @@ def elastic_map(
     problems = Problems()
     problems += unknown_names(options.quantities, tuple(ELASTIC_QUANTITIES), "is not a quantity")
     for name in sorted(set(options.quantities) & {item.name for item in workspace.quantities}):
-        problems.add(f"quantities.{name}", "is in the map already", "leave it out")
+        problems.add(f"quantities.{name}", "is already in the map", "omit it")
     if not options.quantities:
-        problems.add("quantities", "there are none", f"name one, such as {'stiffness'!r}")
+        problems.add("quantities", "is empty", f"name at least one, such as {'stiffness'!r}")
     InputError.raise_if_any(problems)
     names = tuple(dict.fromkeys(options.quantities))
     return with_quantities(

@@ -1,4 +1,4 @@
-"""Static compliance as ISO 9283 tests it: displacement of the tool by growing forces along the axes."""
+"""Static compliance by the procedure of ISO 9283: displacement of the tool under growing forces."""
 
 from __future__ import annotations
 
@@ -39,18 +39,19 @@ from tauloop.model.model import MachineSource, modeled
 #: Directions of the forces, in the axes of the base.
 LOAD_DIRECTIONS = ("+x", "-x", "+y", "-y", "+z", "-z")
 _UNITS = np.array([sign * axis for axis in np.eye(3) for sign in (1.0, -1.0)])
-#: Fractions of the rated load.
+#: Fractions of the rated load at which the displacement is calculated.
 FRACTIONS = np.arange(1, 11) / 10.0
-#: Largest displacement, as a fraction of the machine's size, that equations of second order describe.
+#: Largest displacement, as a fraction of the machine's size, for which second-order equations are
+#: accurate.
 MAX_DISPLACEMENT = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticComplianceOptions(Options):
-    """The theory of beams.
+    """Options of the beam theory.
 
     Attributes:
-        shear: include shear of beams (Timoshenko).
+        shear: include shear deformation of beams (Timoshenko).
 
     Examples:
         >>> import tauloop as tl
@@ -63,17 +64,17 @@ class StaticComplianceOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticCompliance(Result):
-    """Displacement of the tool by forces of 10 % to 100 % of a rated load in d = 6 directions.
+    """Displacement of the tool under 10 % to 100 % of a rated load in 6 directions.
 
     Attributes:
         model: the machine.
-        options: theory of beams.
+        options: options of the beam theory.
         platform: (n,) position of the platform.
         tool: (3,) tool center point, m.
         directions: names of the directions.
         load: (10,) forces, N.
-        displacement: (6, 10, 3) displacement of the tool center point by each force, m, from where
-            the weight alone holds it.
+        displacement: (6, 10, 3) displacement of the tool center point under each force, m, relative
+            to its position under weight alone.
         notes: assumptions about this machine.
     """
 
@@ -136,16 +137,16 @@ def static_compliance(
 ) -> StaticCompliance:
     """Return the static compliance of a machine at its tool, by the procedure of ISO 9283.
 
-    Forces along the three axes of the base, in both directions, grow by steps of 10 % to the rated
-    load; the displacement of the tool is that of the loaded equilibrium against the one by weight
-    alone. The equilibrium is followed along the force: dx/dF = (K + K_g)⁻¹ Jᵀ at the deformed
-    geometry. Motors are held. The model has no friction or backlash, so repetitions are equal.
+    Forces along the three axes of the base, in both directions, grow in steps of 10 % to the rated
+    load. The displacement of the tool is measured from the equilibrium under weight alone. The
+    equilibrium is followed along the force: dx/dF = (K + K_g)⁻¹ Jᵀ at the deformed geometry. Motors
+    are held. The model has no friction or backlash, so that repetitions give the same result.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         rated_load: largest force at the tool center point, N, or a text with its unit.
-        pose: one pose of the platform, see `stiffness`; by default the reference pose.
-        options: theory of beams.
+        pose: a single pose of the platform, see `stiffness`; by default the reference pose.
+        options: options of the beam theory.
 
     Raises:
         InputError: the machine has no elastic data, or an argument is wrong.
@@ -173,7 +174,7 @@ def static_compliance(
     mechanism = model.mechanism
     q, reached = machine_coordinates(model, pose)
     if len(q) != 1:
-        raise InputError.of("pose", f"gives {len(q)} poses", "give one")
+        raise InputError.of("pose", f"contains {len(q)} poses", "give a single pose")
     settings = StructureOptions(has_shear=options.shear, has_rod_modes=False)
     built = machine_structure(model, np.repeat(q, len(LOAD_DIRECTIONS), axis=0), settings)
     require_elastic_data(mechanism, built)
@@ -182,7 +183,7 @@ def static_compliance(
     displacement = np.stack(list(path.positions()), axis=1)
     notes = built.notes
     if path.is_constrained:
-        notes += ("rigid parts close loops: forces in beams alone change the stiffness",)
+        notes += ("rigid parts close loops: the geometric stiffness includes only forces in beams",)
     largest = float(np.linalg.norm(displacement, axis=-1).max())
     return StaticCompliance(
         model=model,
@@ -209,7 +210,7 @@ def _force(rated_load: object) -> float:
     """Return a rated load, N.
 
     Raises:
-        InputError: not a positive force.
+        InputError: it is not a positive force.
     """
     remedy = "give the largest force at the tool, such as 500.0 or '500 N'"
     if isinstance(rated_load, str):
@@ -219,15 +220,18 @@ def _force(rated_load: object) -> float:
     else:
         raise InputError.of("rated_load", f"is not a force: {rated_load!r}", remedy)
     if not 0.0 < value < np.inf:
-        raise InputError.of("rated_load", f"is {value:g} N", remedy)
+        raise InputError.of("rated_load", f"must be positive and finite, got {value:g} N", remedy)
     return value
 
 
 class _Equilibrium:
-    """The equilibrium of a machine along six growing forces, as six poses."""
+    """The equilibria of a machine under growing forces in six directions.
+
+    The six directions are six samples of the structure.
+    """
 
     def __init__(self, built: MachineStructure, gravity: Array, rated_load: float) -> None:
-        """Start at the pose, which is that of the machine under its weight."""
+        """Start at the given pose, which is the equilibrium under weight."""
         self.built, self.gravity = built, gravity
         self.wrench = rated_load * np.concatenate([_UNITS, np.zeros_like(_UNITS)], axis=1)
         self.twists = {body.name: np.zeros((len(_UNITS), 6)) for body in built.structure.bodies}
@@ -236,6 +240,7 @@ class _Equilibrium:
 
     @staticmethod
     def _origin(built: MachineStructure) -> Array:
+        """Return the origin (6, 3) of the body or node that carries the tool."""
         origins = {body.name: body.origin for body in built.structure.bodies}
         return origins.get(built.tool_body, np.zeros(3))
 
@@ -253,7 +258,7 @@ class _Equilibrium:
             yield self._tool(self.twists) - self.built.tool_point
 
     def _tool(self, twists: dict[str, Array]) -> Array:
-        """Return the tool center point (6, 3)."""
+        """Return the tool center point (6, 3) of the deformed machine."""
         name = self.built.tool_body
         if name not in twists:
             return self.built.tool_point
@@ -262,7 +267,7 @@ class _Equilibrium:
         return np.asarray(self.built.tool_point + u + turned + 0.5 * np.cross(theta, turned))
 
     def _rates(self, twists: dict[str, Array], fraction: float) -> dict[str, Array]:
-        """Return the change (6, 6) of the bodies' twists by the fraction of the rated load."""
+        """Return the derivatives (6, 6) of the bodies' twists with respect to the load fraction."""
         assembled = assemble(deformed_structure(self.built.structure, twists))
         assembled.require_no_mechanism()
         self.is_constrained = bool(assembled.constraints)
@@ -277,7 +282,7 @@ class _Equilibrium:
     def _geometric(
         self, assembled: AssembledStructure, point: Array, by_wrench: Array, fraction: float
     ) -> Array:
-        """Return the geometric stiffness (6, n, n) by weight and a fraction of the rated load."""
+        """Return the geometric stiffness (6, n, n) due to weight and part of the rated load."""
         load = gravity_load(assembled, self.gravity)[..., None] + fraction * by_wrench
         displacement = np.asarray(np.linalg.solve(assembled.stiffness, load), dtype=float)[..., 0]
         at_tool = DeadLoad(body=self.built.tool_body, point=point, wrench=fraction * self.wrench)
@@ -285,7 +290,7 @@ class _Equilibrium:
 
 
 def _diagnostics(largest: float) -> Iterator[Diagnostic]:
-    """Yield numbers that measure whether the result holds."""
+    """Yield a diagnostic of the largest displacement, a fraction of the machine's size."""
     yield diagnostic(
         "largest displacement, fraction of the machine's size",
         largest,

@@ -62,22 +62,22 @@ from tauloop.model.model import MachineSource, modeled
 
 #: Units of translational and rotational stiffness.
 STIFFNESS_UNITS = ("N/m",) * 3 + ("N m/rad",) * 3
-#: Modes of each link and plane that represent bending where buckling is calculated.
+#: Number of modes per link and plane that represent bending for the buckling load.
 BUCKLING_MODES = 3
 #: Largest relative difference between the energy of all elements and the work of a wrench.
 ENERGY_TOLERANCE = 1e-6
 #: Fraction of the buckling load above which loads change the stiffness noticeably.
 MAX_BUCKLING_USE = 0.05
-#: Largest deflection, as a fraction of the machine's size, for which equations are linear.
+#: Largest deflection, as a fraction of the machine's size, for which linear equations are accurate.
 MAX_DEFLECTION = 0.01
-#: Displacement by a unit wrench, relative to the largest, below which the tool is rigid. Rounding
-#: errors are about 1e-15 of it.
+#: The tool counts as rigid in a direction if its displacement due to a unit load, relative to the
+#: largest, is below this value. Rounding errors are about 1e-15.
 RIGID = 1e-12
-#: Relative step of differences, whose errors of second order cancel (Richardson).
+#: Relative step of finite differences, whose second-order errors cancel (Richardson).
 DIFFERENCE_STEP = 1e-3
-#: Note on a load factor where the geometric stiffness of constraints is not known.
+#: Note on a load factor without the geometric stiffness of constraints.
 CONSTRAINED_NOTE = (
-    "rigid rods or joints close loops: the load factor accounts for axial forces in beams alone"
+    "rigid rods or joints close loops: the load factor accounts only for axial forces in beams"
 )
 
 
@@ -87,14 +87,14 @@ class StiffnessOptions(Options):
 
     Attributes:
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
-        weightless: leave the weight of the machine out.
+        weightless: neglect the weight of the machine.
         loaded: include the geometric stiffness of all loads; the poses are then those of the loaded
             machine.
-        shear: include shear of beams (Timoshenko).
+        shear: include shear deformation of beams (Timoshenko).
         temperatures: rise above the reference temperature by part, K; a number for all parts that
             have a coefficient of expansion.
-        expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
-            parts of which the file states none. Bodies without beams and the base then scale as a
+        expansions: coefficients of expansion by part, 1/K, instead of the file's; a number for all
+            parts for which the file states none. Bodies without beams and the base then scale as a
             whole.
 
     Examples:
@@ -143,18 +143,18 @@ class Stiffness(Result):
         compliance: (N, 6, 6) twist (m, rad) per wrench (N, N m).
         items: names of the s elastic items.
         shares: (N, 6, s) fraction of the compliance in each direction that each item causes.
-        worst_shares: (N, s) the same in the worst direction of force.
+        worst_shares: (N, s) the same fraction in the worst direction of force.
         deflection: (N, 6) twist of the tool due to weight and wrench, m and rad.
         beams: names of the b beams.
         axial: (N, b) mean axial forces in beams under these loads, N; tension is positive.
         stress: (N, b) largest equivalent stress in each beam, Pa; NaN for composite sections.
         yield_safety: (N, b) safety factor: strength over stress; NaN where no strength is stated.
-        buckling_safety: (N, b) safety factor: Euler's buckling load of the beam by itself over its
-            compression; infinite in tension, NaN unless both ends are ball joints.
+        buckling_safety: (N, b) safety factor: Euler's buckling load of the beam over its
+            compressive force; infinite in tension, NaN unless both ends are ball joints.
         load_factor: (N,) buckling load factor: factor of all loads at which the whole machine
             buckles.
-        masses: stated masses of elastic links, and those of their parts.
-        rigid: names of the parts that count as rigid.
+        masses: stated masses of elastic links, and masses of their sections and fittings.
+        rigid: names of the rigid parts.
         notes: assumptions about this machine.
         structure: the structure in n minimal coordinates.
         unit_displacement: (N, n, 6) its displacement due to unit wrenches at the tool.
@@ -202,14 +202,14 @@ class Stiffness(Result):
     @property
     @in_json(nullable=True)
     def directional(self) -> np.ndarray:
-        """Stiffness (N, 6) against a force or moment in each direction alone: 1 / C_ii."""
+        """Stiffness 1 / C_ii (N, 6) against a single force or moment in each direction."""
         diagonal = np.diagonal(self.compliance, axis1=1, axis2=2)
         diagonal = np.where(self._sizes > 0.0, diagonal, 0.0)
         return np.divide(1.0, diagonal, out=np.full(diagonal.shape, np.inf), where=diagonal > 0.0)
 
     @property
     def _sizes(self) -> np.ndarray:
-        """Square roots (N, 6) of the compliance in each direction; zero where the tool is rigid."""
+        """Square root (N, 6) of the compliance in each direction; zero where the tool is rigid."""
         sizes = np.sqrt(np.diagonal(self.compliance, axis1=1, axis2=2))
         lengths = sizes * np.repeat([1.0, self.structure.structure.length], 3)
         is_rigid = lengths <= RIGID * lengths.max(axis=1, keepdims=True, initial=0.0)
@@ -235,18 +235,19 @@ class Stiffness(Result):
 
     @property
     def weakest(self) -> tuple[str, ...]:
-        """Item with the largest share of the compliance in the worst direction of force, per pose."""
+        """Item with the largest share of the compliance in the worst direction, for each pose."""
         return tuple(self.items[index] for index in np.argmax(self.worst_shares, axis=1))
 
     def elastic_gradient(self, parameters: Sequence[str] | None = None) -> ElasticGradient:
         """Return the derivatives of the compliance with respect to parameters of the machine file.
 
-        The independent coordinates of the platform and the motors' drives are held; other
-        coordinates follow from the closure of the loops. The derivatives are exact, except with
-        `loaded`: those are differences of fourth order, with an estimate of their error.
+        The independent coordinates of the platform are fixed; the other coordinates follow from the
+        loop closure. The derivatives are exact. With `loaded` they are fourth-order finite
+        differences, with an estimate of their error.
 
         Args:
-            parameters: names of independent parameters; default: all of geometry and elasticity.
+            parameters: names of independent parameters; by default all parameters of geometry and
+                elasticity.
 
         Raises:
             InputError: a parameter is unknown.
@@ -286,7 +287,7 @@ class Stiffness(Result):
         )
         result = compliance_derivatives(symbolic, self.coordinates)
         scale = self._sizes
-        # Directions in which the tool is rigid have rounding errors alone.
+        # In directions in which the tool is rigid, both compliances are rounding errors.
         inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
         difference = np.abs(result.compliance - self.compliance)
         error = (difference * inverse[:, :, None] * inverse[:, None, :]).max()
@@ -295,7 +296,7 @@ class Stiffness(Result):
         )
 
     def _loaded_gradient(self, names: Sequence[str]) -> ElasticGradient:
-        """Return the derivatives of the compliance with loads, by differences of fourth order."""
+        """Return the derivatives of the loaded machine's compliance by finite differences."""
         mechanism = self.model.mechanism
 
         def compliance(name: str, value: float) -> np.ndarray:
@@ -312,7 +313,7 @@ class Stiffness(Result):
             )
             columns.append((4.0 * fine - coarse) / 3.0)
             largest = np.abs(columns[-1]).max()
-            # The second-order difference of half the step errs by a third of this.
+            # The second-order difference with half the step has a third of this error.
             errors.append(np.abs(fine - coarse).max() / largest if largest > 0.0 else 0.0)
         return ElasticGradient(
             parameters=tuple(names),
@@ -338,7 +339,7 @@ class Stiffness(Result):
         yield Variable(name="load_factor", values=self.load_factor, over=number)
 
     def to_csv(self) -> str:
-        """Return a CSV text: the compliance in each direction that each item causes."""
+        """Return a CSV text: the contribution of each item to the compliance in each direction."""
         units = ("m/N",) * 3 + ("rad/(N m)",) * 3
         heads = [f"{name} [{unit}]" for name, unit in zip(DIRECTIONS, units, strict=True)]
         diagonal = np.diagonal(self.compliance, axis1=1, axis2=2)
@@ -350,7 +351,7 @@ class Stiffness(Result):
 
 
 def worst_stiffness(compliance: Array) -> tuple[Array, Array]:
-    """Return the smallest stiffness (N,), and its direction (N, 3), of compliances (N, 3, 3)."""
+    """Return the smallest stiffness (N,) and its direction (N, 3) from compliances (N, 3, 3)."""
     values, vectors = np.linalg.eigh(compliance)
     largest = values[:, -1]
     stiffness = np.divide(1.0, largest, out=np.full(len(largest), np.inf), where=largest > 0.0)
@@ -369,15 +370,15 @@ def stiffness(
     *,
     actuators: object | None = None,
 ) -> Stiffness:
-    """Return the stiffness of a machine at its tool, and its deflection, stress and buckling.
+    """Return the stiffness of a machine at its tool, deflection, stresses and buckling loads.
 
     Motors are held; their drives deflect according to the stiffness in the file. Compliance, shares
-    and deflection are those of small motions about the pose. A load factor includes the geometric
+    and deflection hold for small motions about the pose. The load factor includes the geometric
     stiffness of all loads.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        poses: poses of the platform; by default the reference pose. One by names, such as
+        poses: poses of the platform; by default the reference pose. A single pose by names, such as
             ``{"x": "10 mm"}``, or rows (N, n) of its independent coordinates, SI.
         options: loads and theory.
         actuators: positions of the actuators of one pose, instead of poses of the platform.
@@ -414,11 +415,12 @@ class _LoadedMachine:
     """A machine in equilibrium with its loads, and its compliance.
 
     Attributes:
-        built, assembled: its structure.
-        wrench: (6,) at the tool.
-        deflection: (N, 6) twist of the tool.
-        compliance: at the tool.
-        loads: forces, stresses and safety of the beams.
+        built: structure of the machine.
+        assembled: the same structure in minimal coordinates.
+        wrench: (6,) wrench at the tool, N and N m.
+        deflection: (N, 6) twist of the tool, m and rad.
+        compliance: compliance at the tool.
+        loads: forces, stresses and safety factors of the beams.
     """
 
     built: MachineStructure
@@ -475,7 +477,7 @@ def _heat_loads(
     assembled: AssembledStructure,
     options: StiffnessOptions,
 ) -> dict[str, Array] | None:
-    """Return the loads at the ends of elements by prevented expansion; None without heat."""
+    """Return the loads at the ends of elements due to prevented expansion; None without heat."""
     if not options.has_heat:
         return None
     heated = ThermalExpansionOptions(
@@ -491,7 +493,7 @@ def _result(
     loaded: _LoadedMachine,
     reached: tuple[Diagnostic, ...],
 ) -> Stiffness:
-    """Return the result for a loaded machine."""
+    """Return the public result of a loaded machine."""
     built, assembled, compliance = loaded.built, loaded.assembled, loaded.compliance
     worst = worst_stiffness(compliance.matrix[:, :3, :3])[1]
     in_worst = compliance.displacement[:, :, :3] @ worst[..., None]
@@ -556,7 +558,7 @@ def _diagnostics(
     *,
     is_loaded: bool,
 ) -> Iterator[Diagnostic]:
-    """Yield numbers that measure whether the result holds."""
+    """Yield diagnostics of the energy balance, the linearity and the strength."""
     if not is_loaded:
         yield _energy_diagnostic(assembled, compliance)
     size = assembled.structure.length
@@ -572,7 +574,7 @@ def _diagnostics(
         at_most=1.0 if is_loaded else MAX_BUCKLING_USE,
         advice="reduce the loads"
         if is_loaded
-        else "the stiffness is that of the unloaded machine: set `loaded` to include the loads",
+        else "the stiffness is that of the unloaded machine; set `loaded` to include the loads",
     )
     for name, values, advice in (
         ("yield", loads.yield_safety, "choose a larger section or a stronger material"),
@@ -586,7 +588,7 @@ def _diagnostics(
 
 
 def _energy_diagnostic(assembled: AssembledStructure, compliance: ToolCompliance) -> Diagnostic:
-    """Return the difference between the energy of all elements and the work of unit wrenches."""
+    """Return a diagnostic: the energy of all elements compared with the work of unit wrenches."""
     work = np.diagonal(compliance.matrix, axis1=1, axis2=2)
     energy = np.zeros_like(work)
     for _, rows, matrix in assembled.elastic_items:

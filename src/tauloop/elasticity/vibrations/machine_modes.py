@@ -1,4 +1,4 @@
-"""Modes of a machine with enough modes of its links, under its loads, and checks of them."""
+"""Modes of a machine under its loads, with an automatic number of link modes, and diagnostics."""
 
 from __future__ import annotations
 
@@ -38,24 +38,25 @@ from tauloop.mechanism.description.units import FREQUENCY, PRESSURE, quantity
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 
-#: Modes of links are included up to this multiple of the highest frequency. Twice is the usual
-#: choice; between clamped ends it leaves 0.4 % in the tenth mode of a four-bar, four times 0.1 %.
+#: Modes of links are included up to this multiple of the highest frequency. The usual factor is 2.
+#: It gives an error of 0.4 % in the tenth mode of a four-bar, the factor 4 gives 0.1 %.
 LINK_MODE_FACTOR = 4.0
-#: Rounds in which the modes of links follow the highest frequency.
+#: Largest number of rounds in which the number of link modes is adapted to the highest frequency.
 MAX_ROUNDS = 4
 #: Largest residual of an eigenvalue equation, relative to its terms.
 MAX_RESIDUAL = 1e-6
-#: Largest relative change of a frequency by one more mode of each link and plane.
+#: Largest relative change of a frequency due to one more mode of each link and plane.
 MAX_MODE_CHANGE = 1e-3
-#: Largest relative change of a frequency by shear that may be left out.
+#: Largest relative change of a frequency due to shear that may be neglected.
 MAX_SHEAR_CHANGE = 0.01
-#: Largest relative change of a frequency by the weight that may be left out.
+#: Largest relative change of a frequency due to the weight that may be neglected.
 MAX_WEIGHT_CHANGE = 0.01
-#: What motors do: held by the stiffness of their drives, or free to turn.
+#: States of the motors: held by the stiffness of their drives, free, or position-controlled.
 MOTOR_STATES = ("locked", "free", "servo")
-#: Largest real part of a pole, relative to the slowest mode, that rounding explains.
+#: Largest real part of a pole, relative to the slowest mode, that may be a rounding error.
 GROWTH_TOLERANCE = 1e-9
-#: Motion of controlled motors by a motion without deformation, relative to others, that counts as none.
+#: A motion without deformation counts as not controlled if the motion of the controlled motors,
+#: relative to the largest, is below this value.
 UNHELD = 1e-9
 
 
@@ -73,26 +74,27 @@ class VibrationOptions(Options):
         count: number of frequencies.
         link_modes: modes of each link and bending plane; default: all below four times the highest
             frequency, at least one.
-        motor_state: state of the motors: locked: held by the stiffness of their drives; free: free to
-            turn; servo: held by their position loops.
-        shear: include shear and rotary inertia of beams (Timoshenko).
-        damping: damping ratio of the modes for frequency responses; default: that of the machine
-            file.
+        motor_state: state of the motors: locked: held by the stiffness of their drives; free: free
+            to turn; servo: held by their position loops.
+        shear: include shear deformation and rotary inertia of beams (Timoshenko).
+        damping: damping ratio of the modes for frequency responses; default: the damping in the
+            machine file.
         loaded: include the geometric stiffness of all loads; the poses are then those of the loaded
             machine.
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame); with `loaded`.
-        weightless: leave the weight of the machine out.
-        response_frequencies: frequencies of responses, as a range such as '1..200' or several (Hz); they need a
-            damping.
+        weightless: neglect the weight of the machine.
+        response_frequencies: frequencies of responses (Hz), as a range such as '1..200' or as a
+            list; responses need a damping.
         cutting_coefficient: specific cutting force (per area of the chip) for stability lobes, such
             as '700 N/mm^2'.
         teeth: number of teeth of a milling cutter, which cuts a slot; 0 for turning.
-        cutting_direction: feed direction in milling, with the spindle axis z; in turning, the motion
-            of the tool that makes the chip thinner: x, y, z or a vector such as 1,0,1.
-        servo_gains: gains of position loops (1/s), of speed loops (N s/m, N m s/rad) and their integral
-            times, such as '*.position=50,motor.speed=2e4'.
-        bandwidth: bandwidth of the position loops that have no gains, such as '20 Hz' or 100 (rad/s):
-            an error of the rigid machine decays as exp(-w t) without overshoot.
+        cutting_direction: feed direction in milling, with the spindle axis z; in turning, the
+            direction in which the tool moves to make the chip thinner: x, y, z or a vector such as
+            1,0,1.
+        servo_gains: gains of position loops (1/s), gains of speed loops (N s/m, N m s/rad) and
+            their integral times, such as '*.position=50,motor.speed=2e4'.
+        bandwidth: bandwidth of the position loops without gains, such as '20 Hz' or 100 (rad/s): an
+            error of the rigid machine decays as exp(-w t) without overshoot.
 
     Examples:
         >>> import tauloop as tl
@@ -127,12 +129,12 @@ class MachineModes:
     """Modes of a machine at N poses.
 
     Attributes:
-        settings: how the machine became a structure.
-        built: the machine.
-        assembled: its structure in minimal coordinates.
-        geometric: (N, n, n) geometric stiffness of its loads; None without loads.
-        modes: its modes; of controlled motors, real parts of their shapes.
-        servo: modes of closed position loops; None for other motors.
+        settings: options of the structure.
+        built: structure of the machine.
+        assembled: the same structure in minimal coordinates.
+        geometric: (N, n, n) geometric stiffness due to its loads; None without loads.
+        modes: modes of the machine; if motors are controlled, with the real parts of the shapes.
+        servo: modes of closed position loops; None if motors are not controlled.
     """
 
     settings: StructureOptions
@@ -144,7 +146,7 @@ class MachineModes:
 
     @property
     def stiffness(self) -> Array:
-        """Stiffness (N, n, n) with that of the loads."""
+        """Stiffness (N, n, n) including the geometric stiffness of the loads."""
         K = self.assembled.stiffness
         return K if self.geometric is None else K + self.geometric
 
@@ -152,16 +154,17 @@ class MachineModes:
 def machine_modes(
     model: Model, q: Array, options: VibrationOptions, loads: MachineLoads | None
 ) -> MachineModes:
-    """Return the modes of a machine, with the modes of links that the highest frequency needs.
+    """Return the modes of a machine; the number of link modes is adapted to the highest frequency.
 
     Args:
         model: the machine.
         q: (N, n_q) coordinates.
         options: number of modes, motors and theory.
-        loads: loads whose geometric stiffness is included; None for none.
+        loads: loads whose geometric stiffness is included; None to neglect it.
 
     Raises:
-        InputError: the machine has no elastic data, or the file does not state where a mass is.
+        InputError: the machine has no elastic data, or the file does not state the distribution of
+            a mass.
     """
     is_free = options.motor_state == "free"
     laws = servo_laws(model, options)
@@ -193,18 +196,19 @@ def _modes(
     *,
     is_estimate: bool = False,
 ) -> MachineModes:
-    """Return the modes of a machine with stated modes of its links.
+    """Return the modes of a machine with a fixed number of link modes.
 
     Args:
         model: the machine.
         q: (N, n_q) coordinates.
-        settings: how it becomes a structure.
+        settings: options of the structure, including the number of link modes.
         options: number of modes, and damping.
-        loads: loads whose geometric stiffness is included; None for none.
+        loads: loads whose geometric stiffness is included; None to neglect it.
         is_estimate: see `loaded_stiffness`.
 
     Raises:
-        InputError: the machine has no elastic data, or the file does not state where a mass is.
+        InputError: the machine has no elastic data, or the file does not state the distribution of
+            a mass.
     """
     built = machine_structure(model, q, settings)
     are_motors_held = settings.are_motors_held
@@ -237,7 +241,7 @@ def _modes(
 
 
 def servo_laws(model: Model, options: VibrationOptions) -> dict[str, ServoLaw] | None:
-    """Return the laws of controlled motors by actuator; None for other motors.
+    """Return the control laws by actuator; None if motors are not controlled.
 
     Raises:
         InputError: gains are missing or wrong, or given for motors that are not controlled.
@@ -247,7 +251,7 @@ def servo_laws(model: Model, options: VibrationOptions) -> dict[str, ServoLaw] |
         for name, value in (("servo_gains", options.servo_gains), ("bandwidth", options.bandwidth)):
             if value is not None:
                 what = f"motors are {options.motor_state}, not controlled"
-                raise InputError.of(name, what, "set `motor_state` to servo, or leave it out")
+                raise InputError.of(name, what, f"set `motor_state` to servo, or omit `{name}`")
         return None
     gains = read_gains(mechanism, options.servo_gains)
     laws: dict[str, ServoLaw] = {}
@@ -258,23 +262,25 @@ def servo_laws(model: Model, options: VibrationOptions) -> dict[str, ServoLaw] |
         masses = np.diagonal(np.atleast_2d(model.actuators.mass_matrix(at, start=q)))
     problems = Problems()
     for actuator, mass in zip(mechanism.actuators, masses, strict=True):
-        own = dict(gains.get(actuator.name, {}))
+        motor_gains = dict(gains.get(actuator.name, {}))
         if actuator.drive is not None:
             laws[actuator.name] = line_law(actuator.drive.control, mechanism.value)
             continue
         if options.bandwidth is not None:
-            own.setdefault("position", 0.5 * options.bandwidth)
-            own.setdefault("speed", 2.0 * options.bandwidth * float(mass))
-        missing = [gain for gain in ("position", "speed") if gain not in own]
+            motor_gains.setdefault("position", 0.5 * options.bandwidth)
+            motor_gains.setdefault("speed", 2.0 * options.bandwidth * float(mass))
+        missing = [gain for gain in ("position", "speed") if gain not in motor_gains]
         if missing:
-            what = f"the motor is controlled, and its gains are missing: {', '.join(missing)}"
+            what = f"the motor is controlled, but its gains are missing: {', '.join(missing)}"
             remedy = (
-                f"give servo_gains such as {actuator.name}.position=50,{actuator.name}.speed=2e4, a "
-                "`bandwidth`, or a drive line with `control` in the file"
+                f"give servo_gains such as {actuator.name}.position=50,{actuator.name}.speed=2e4, "
+                "a `bandwidth`, or a drive line with `control` in the file"
             )
             problems.add(f"actuators.{actuator.name}", what, remedy)
             continue
-        laws[actuator.name] = cascade(own["position"], own["speed"], own.get("integral_time"))
+        laws[actuator.name] = cascade(
+            motor_gains["position"], motor_gains["speed"], motor_gains.get("integral_time")
+        )
     InputError.raise_if_any(problems)
     return laws
 
@@ -295,7 +301,7 @@ def stated_damping(mechanism: Mechanism, count: int) -> tuple[Array | None, floa
     """Return the damping ratios (count,) of a machine file, or its loss factor.
 
     Raises:
-        InputError: the file states none.
+        InputError: the file states no damping.
     """
     stated = mechanism.damping
     if stated is None:
@@ -310,10 +316,10 @@ def stated_damping(mechanism: Mechanism, count: int) -> tuple[Array | None, floa
 
 
 def require_controlled(assembled: AssembledStructure, built: MachineStructure) -> None:
-    """Check that every motion that deforms nothing moves a controlled motor.
+    """Check that every motion without deformation moves a controlled motor.
 
     Raises:
-        AssemblyError: one does not.
+        AssemblyError: a motion without deformation moves no controlled motor.
     """
     free = assembled.mechanisms
     if not free.shape[-1]:
@@ -343,26 +349,28 @@ def mode_diagnostics(
     result: MachineModes,
     loads: MachineLoads | None,
 ) -> Iterator[Diagnostic]:
-    """Yield the residual, and by how much what is left out changes frequencies at the first pose.
+    """Yield diagnostics: the residual, and the effects of weight, link modes and shear.
+
+    Each neglected effect is measured by the change of the frequencies at the first pose.
 
     Args:
         model: the machine.
         q: (N, n_q) coordinates.
         options: number of modes, motors and theory.
-        result: its modes.
-        loads: as for `machine_modes`.
+        result: modes of the machine.
+        loads: see `machine_modes`.
     """
     modes, settings = result.modes, result.settings
     if result.servo is None:
         yield _residual(result)
     else:
         yield loop_stability(result.servo)
-    own = modes.frequencies[0, modes.free :]
+    reference = modes.frequencies[0, modes.free :]
 
     def largest_change(compared: VibrationModes) -> float:
         values = compared.frequencies[0, compared.free :]
-        shared = min(len(values), len(own))
-        return float(np.nanmax(np.abs(values[:shared] / own[:shared] - 1.0), initial=0.0))
+        shared = min(len(values), len(reference))
+        return float(np.nanmax(np.abs(values[:shared] / reference[:shared] - 1.0), initial=0.0))
 
     def change(other: StructureOptions) -> float:
         try:
@@ -379,15 +387,16 @@ def mode_diagnostics(
             at_most=MAX_WEIGHT_CHANGE,
             advice="set `loaded` to include the weight",
         )
-    most = max((max(pair) for pair in link_mode_counts(result.built).values()), default=0)
-    if most:
+    counts = link_mode_counts(result.built).values()
+    link_modes = max((max(pair) for pair in counts), default=0)
+    if link_modes:
         yield diagnostic(
             "change of a frequency by one more mode of each link",
-            change(replace(settings, modes=most + 1)),
+            change(replace(settings, modes=link_modes + 1)),
             at_most=MAX_MODE_CHANGE,
-            advice="give more modes of each link, or leave `link_modes` out",
+            advice="increase `link_modes`, or omit it for an automatic choice",
         )
-    if not settings.has_shear and most:
+    if not settings.has_shear and link_modes:
         yield diagnostic(
             "change of a frequency by shear of the links",
             change(replace(settings, has_shear=True)),
@@ -397,7 +406,7 @@ def mode_diagnostics(
 
 
 def loop_stability(servo: ServoModes) -> Diagnostic:
-    """Return how fast the fastest growing motion of the closed loops grows."""
+    """Return a diagnostic of the growth rate of the closed loops' fastest growing motion."""
     slowest = np.nanmin(np.abs(servo.poles), initial=np.inf)
     floor = GROWTH_TOLERANCE * (slowest if np.isfinite(slowest) else 1.0)
     growth = float(servo.growth.max())
@@ -410,7 +419,7 @@ def loop_stability(servo: ServoModes) -> Diagnostic:
 
 
 def _residual(result: MachineModes) -> Diagnostic:
-    """Return the residual of K x = ω² M x, relative to the largest term."""
+    """Return a diagnostic of the residual of K x = ω² M x, relative to the inertial term."""
     modes = result.modes
     elastic = modes.shapes[:, :, modes.free :]
     squared = (modes.angular[:, None, modes.free :]) ** 2

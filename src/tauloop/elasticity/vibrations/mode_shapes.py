@@ -1,4 +1,4 @@
-"""Displacements of points of bodies and rods in the modes of a machine: bodies move, beams bend."""
+"""Displacements of points of bodies and rods in the modes of a machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tauloop.elasticity.frame.structure import Element
 from tauloop.elasticity.vibrations.machine_modes import MachineModes
 from tauloop.mechanism.model import BASE
 
-#: Endings of the names of a telescopic rod's parts.
+#: Suffixes of the names of a telescopic rod's parts.
 PARTS = (".lower", ".upper")
 
 
@@ -24,7 +24,7 @@ class ModeShapes:
     """
 
     def __init__(self, result: MachineModes, pose: int = 0) -> None:
-        """Choose a pose by its index."""
+        """Select the pose with this index."""
         self._result, self._pose = result, pose
         self._assembled: AssembledStructure = result.assembled
         shapes = result.modes.shapes if result.servo is None else result.servo.shapes
@@ -34,11 +34,11 @@ class ModeShapes:
     def displacement(self, owner: str, points: np.ndarray) -> np.ndarray:
         """Return displacements (k, 3, m) of points of a body or rod, in the axes of the base.
 
-        Complex numbers have the phase of each point: its motion is Re(u exp(i ω t)).
+        With controlled motors u is complex, and the motion of a point is Re(u exp(i ω t)).
 
         Args:
             owner: a body, a rod, or a part of a telescopic rod (``NAME.lower``, ``NAME.upper``).
-            points: (k, 3) in the base frame, m.
+            points: positions (k, 3) in the base frame, m.
         """
         rod = owner
         for ending in PARTS:
@@ -58,7 +58,7 @@ class ModeShapes:
         return self._of_line(rod, owner, points)
 
     def _beams(self, owner: str) -> Iterator[tuple[Element, Array]]:
-        """Yield the beams of a body or rod, with the motion (k, m) of their coordinates."""
+        """Yield the beams of a body or rod, and their coordinates (k, m) in the modes."""
         elements = zip(
             self._assembled.structure.elements, self._assembled.element_motion, strict=True
         )
@@ -71,7 +71,7 @@ class ModeShapes:
                 yield element, motion[self._pose] @ self._shapes
 
     def _of_beams(self, beams: list[tuple[Element, Array]], points: np.ndarray) -> np.ndarray:
-        """Return the displacements of points that follow the nearest of several beams."""
+        """Return the displacements of points, each of which moves with the nearest beam."""
         moved, distances = [], []
         for element, motion in beams:
             start, end = (self._at(item.point) for item in element.attachments[:2])
@@ -83,11 +83,11 @@ class ModeShapes:
         return np.asarray(np.stack(moved)[nearest_beam, np.arange(len(points))])
 
     def _of_beam(self, element: Element, motion: Array, points: np.ndarray) -> np.ndarray:
-        """Return the displacements of points that follow the sections of a beam."""
+        """Return the displacements of points that move with the cross-sections of a beam."""
         beam = element.beam
         assert beam is not None
         ends = len(beam.start) + len(beam.end)
-        # A rotor inside of a rod has a coordinate between those of the ends and the modes.
+        # The coordinate of a rotor in a rod is between those of the ends and of the modes.
         motion = np.delete(motion, np.arange(ends, element.external), axis=0)
         lengths = beam.lengths.reshape(-1, beam.lengths.shape[-1])
         lengths = lengths[self._pose if len(lengths) > 1 else 0]
@@ -125,7 +125,7 @@ class ModeShapes:
         return np.asarray(twist[None, :3] + rotated)
 
     def _of_nodes(self, names: list[str], points: np.ndarray) -> np.ndarray:
-        """Return the displacements of points that follow nodes, weighted by 1 / distance²."""
+        """Return the displacements of points as averages over nodes, weighted by 1 / distance²."""
         origins = np.array([self._at(self._assembled.origin(name)) for name in names])
         squared = np.sum((points[:, None] - origins) ** 2, axis=2)
         size = max(float(np.sum(np.ptp(origins, axis=0) ** 2)), np.finfo(float).tiny)
@@ -146,9 +146,9 @@ class ModeShapes:
         share = ((points - A) @ direction / np.linalg.norm(B - A))[:, None, None]
         moved = (1.0 - share) * at_start + share * at_end
         if owner.endswith(PARTS):
-            # A part moves along the rod with its own end.
-            own = at_end if owner.endswith(PARTS[1]) else at_start
-            along = np.einsum("i,kim->km", direction, own - moved)
+            # A part moves along the rod with its outer end.
+            outer_end = at_end if owner.endswith(PARTS[1]) else at_start
+            along = np.einsum("i,kim->km", direction, outer_end - moved)
             moved = moved + direction[None, :, None] * along[:, None]
         return np.asarray(moved)
 
@@ -159,7 +159,7 @@ class ModeShapes:
         return self._of_body(body, point[None])
 
     def _line_ends(self, rod: str) -> tuple[tuple[str, np.ndarray], ...] | None:
-        """Return bodies and points of a rod's ends; None where the structure has none."""
+        """Return the bodies and points of a rod's ends; None if the rod is not in the structure."""
         structure = self._assembled.structure
         for link in structure.links:
             if link.name == f"{rod}.length":
@@ -171,14 +171,20 @@ class ModeShapes:
         return None
 
     def _at(self, point: Array) -> np.ndarray:
-        """Return a point (3,) at the pose."""
+        """Return a point (3,) at the selected pose."""
         return np.asarray(
             point[self._pose] if point.ndim > 1 and len(point) > 1 else point
         ).reshape(-1)[:3]
 
 
 def _interpolated(at: Array, nodes: Array, values: Array) -> np.ndarray:
-    """Return values (k, m) at places (k,) between nodes (e + 1,) with values (e + 1, m)."""
+    """Return values (k, m) at positions (k,), interpolated between nodes.
+
+    Args:
+        at: (k,) positions.
+        nodes: (e + 1,) positions of the nodes.
+        values: (e + 1, m) values at the nodes.
+    """
     index = np.clip(np.searchsorted(nodes, at, side="right") - 1, 0, len(nodes) - 2)
     share = ((at - nodes[index]) / (nodes[index + 1] - nodes[index]))[:, None]
     return np.asarray((1.0 - share) * values[index] + share * values[index + 1])

@@ -1,4 +1,4 @@
-"""Frequency responses of a machine: forces at the tool to its motion, motors to encoders."""
+"""Frequency responses of a machine, from forces at the tool and from motors."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from tauloop.elasticity.vibrations.servo_modes import servo_response
 from tauloop.mechanism.description.units import FREQUENCY, UnitError, interval
 from tauloop.mechanism.model import Mechanism
 
-#: Separates the first and the last frequency of a range, as in 1..200.
+#: Separator between the first and the last frequency of a range, as in 1..200.
 RANGE = ".."
-#: Number of frequencies of a range.
+#: Number of frequencies in a range.
 RANGE_COUNT = 200
 #: Frequencies as numbers, Hz, or as a range.
 Frequencies = str | tuple[float, ...]
@@ -37,16 +37,16 @@ Frequencies = str | tuple[float, ...]
 class FrequencyResponses(ReprMixin):
     """Responses of a machine at N poses to harmonic inputs at f frequencies.
 
-    Responses are complex: outputs are their real parts times exp(2 i π f t).
+    Responses G are complex: the output for a unit input cos(2 π f t) is Re(G exp(2 i π f t)).
 
     Attributes:
-        frequency: (f,) Hz.
-        tool: (N, f, 6, 6) twist of the tool by its wrench, in the axes of the base.
-        actuators: names of the u actuators with encoders; none where motors are locked.
-        encoder: (N, f, u, u) positions at the encoders by forces of the motors, with open position
-            loops; None where motors are locked.
-        reference: (N, f, u, u) positions at the encoders by the references of the position loops;
-            None where there are no loops.
+        frequency: (f,) frequencies, Hz.
+        tool: (N, f, 6, 6) twist of the tool per wrench at the tool, in the axes of the base.
+        actuators: names of the u actuators with encoders; empty if motors are locked.
+        encoder: (N, f, u, u) positions at the encoders per force of the motors, with open position
+            loops; None if motors are locked.
+        reference: (N, f, u, u) positions at the encoders per reference of the position loops; None
+            if there are no loops.
     """
 
     frequency: np.ndarray = field(metadata=json_keys("frequency_Hz"))
@@ -58,7 +58,7 @@ class FrequencyResponses(ReprMixin):
     @property
     @in_json()
     def tool_amplitude(self) -> np.ndarray:
-        """Amplitude (N, f, 3) of the tool by unit forces in the same direction, m/N."""
+        """Amplitude (N, f, 3) of the tool per force in the same direction, m/N."""
         return np.abs(np.diagonal(self.tool[..., :3, :3], axis1=-2, axis2=-1))
 
     @property
@@ -69,24 +69,24 @@ class FrequencyResponses(ReprMixin):
 
     @property
     def dynamic_stiffness(self) -> np.ndarray:
-        """Force over amplitude (N, f, 3) in each direction alone, N/m; infinite where rigid."""
+        """Force over amplitude (N, f, 3) in the same direction, N/m; infinite where rigid."""
         return _inverse(self.tool_amplitude)
 
     @property
     def worst_dynamic_stiffness(self) -> np.ndarray:
-        """Smallest ratio (N, f) of a harmonic force in any direction and the amplitude, N/m."""
+        """Smallest ratio (N, f) of force to amplitude over all directions of the force, N/m."""
         return _inverse(np.linalg.norm(self.tool[..., :3, :3], ord=2, axis=(-2, -1)))
 
     @property
     @in_json(nullable=True)
     def least_dynamic_stiffness(self) -> np.ndarray:
-        """Smallest of these values (N,) at all frequencies, N/m."""
+        """Smallest dynamic stiffness (N,) over all directions and frequencies, N/m."""
         return np.asarray(self.worst_dynamic_stiffness.min(axis=1))
 
     @property
     @in_json("least_at_Hz")
     def least_at(self) -> np.ndarray:
-        """Frequency (N,) of the smallest dynamic stiffness, Hz."""
+        """Frequency (N,) at which the dynamic stiffness is smallest, Hz."""
         return np.asarray(self.frequency[np.argmin(self.worst_dynamic_stiffness, axis=1)])
 
     def variables(self) -> Iterator[Variable]:
@@ -106,12 +106,12 @@ def _inverse(values: Array) -> Array:
 
 
 def read_frequencies(frequencies: object) -> Array:
-    """Return frequencies (f,), Hz, of numbers, or of a range such as ``1..200`` or ``5 Hz..1 kHz``.
+    """Return frequencies (f,), Hz, from numbers or a range such as ``1..200`` or ``5 Hz..1 kHz``.
 
-    Those of a range are spaced evenly on a logarithmic scale.
+    The frequencies of a range are spaced evenly on a logarithmic scale.
 
     Raises:
-        InputError: not positive numbers, or not a range.
+        InputError: the frequencies are negative, not finite, or not a range.
     """
     if isinstance(frequencies, str):
         try:
@@ -128,7 +128,7 @@ def read_frequencies(frequencies: object) -> Array:
     except (TypeError, ValueError):
         values = np.array([np.nan])
     if values.ndim != 1 or not len(values) or not np.all((values >= 0.0) & np.isfinite(values)):
-        what = "these are not numbers that are zero or positive"
+        what = "must be numbers that are finite and not negative, or a range of positive numbers"
         raise InputError.of("frequencies", what, "give frequencies in Hz, or a range: 1..200")
     return values
 
@@ -136,10 +136,16 @@ def read_frequencies(frequencies: object) -> Array:
 def chosen_damping(
     mechanism: Mechanism, count: int, damping: object | None, loss_factor: float | None
 ) -> tuple[Array | None, float | None]:
-    """Return damping ratios or a loss factor, of a call or else of the machine file.
+    """Return damping ratios or a loss factor, from the call or else from the machine file.
+
+    Args:
+        mechanism: the machine.
+        count: number of modes.
+        damping: damping ratios of the call.
+        loss_factor: loss factor of the call.
 
     Raises:
-        InputError: neither states a damping, or a value is wrong.
+        InputError: neither the call nor the file states a damping, or a value is wrong.
     """
     if damping is None and loss_factor is None:
         return stated_damping(mechanism, count)
@@ -155,14 +161,14 @@ def tool_responses(
     damping: Array | None,
     loss_factor: float | None,
 ) -> Array:
-    """Return the twists (N, f, 6, 6) of the tool by harmonic wrenches; see `Vibration`.
+    """Return the twists (N, f, 6, 6) of the tool per harmonic wrench; see `Vibration`.
 
     Args:
         result: modes of the machine.
-        motion: (N, 6, n) twist of the tool by its coordinates.
-        frequencies: (f,), Hz.
-        damping: ratios of the modes.
-        loss_factor: in place of ratios.
+        motion: matrix (N, 6, n) from minimal coordinates to the twist of the tool.
+        frequencies: (f,) frequencies, Hz.
+        damping: damping ratios of the modes.
+        loss_factor: loss factor, instead of damping ratios.
     """
     if (result.servo is not None or result.modes.free) and not frequencies.min() > 0.0:
         what = "free motors do not resist a constant force"
@@ -204,9 +210,9 @@ def frequency_responses(
     Args:
         mechanism: the machine.
         result: its modes.
-        frequencies: (f,), Hz.
-        damping: ratios of the modes.
-        loss_factor: in place of ratios.
+        frequencies: (f,) frequencies, Hz.
+        damping: damping ratios of the modes.
+        loss_factor: loss factor, instead of damping ratios.
     """
     built, assembled = result.built, result.assembled
     motion = assembled.point_motion(built.tool_body, built.tool_point)
@@ -259,5 +265,5 @@ def frequency_responses(
 
 
 def _all_modes(result: MachineModes) -> VibrationModes:
-    """Return all modes that have mass."""
+    """Return all modes with mass, also above the requested number."""
     return natural_modes(result.assembled, geometric=result.geometric, may_be_free=True)

@@ -1,4 +1,4 @@
-"""Linear control of a motor's position: gains of the caller, or the law of a drive line."""
+"""Linear position control of a motor, from gains or from the control of a drive line."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tauloop.mechanism.expression import Expression
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: Gains of an actuator: of the position loop (1/s), of the speed loop (N s/m or N m s/rad), and its
-#: integral time (s).
+#: Gains of an actuator: gain of the position loop (1/s), gain of the speed loop (N s/m or N m
+#: s/rad), and integral time of the speed loop (s).
 GAIN_NAMES = ("position", "speed", "integral_time")
-#: Values of a gain: numbers or texts with a unit.
+#: Gains by name: numbers, or texts with a unit.
 Gains = Mapping[str, str | float | Mapping[str, str | float]] | str
-#: Mean delay of a sampled control, in periods: it holds its output for one.
+#: Mean delay of a sampled control, in periods; its output is constant during a period.
 SAMPLED_DELAY = 0.5
 
 
@@ -29,14 +29,11 @@ SAMPLED_DELAY = 0.5
 class ServoLaw:
     """A linear law ẋ = A x + B (r, y, v), u = C x + D (r, y, v).
 
-    r is the reference of the position, y the position and v the speed at the encoders, u the force or
+    r is the position reference, y the position and v the speed at the encoders, u the force or
     torque of the motor.
 
     Attributes:
-        A: (s, s).
-        B: (s, 3).
-        C: (s,).
-        D: (3,).
+        A, B, C, D: matrices (s, s), (s, 3), (s,) and (3,).
     """
 
     A: Array
@@ -57,12 +54,12 @@ class ServoLaw:
 
 
 def cascade(position: float, speed: float, integral_time: float | None) -> ServoLaw:
-    """Return a position loop inside which a speed loop works: u = k (1 + 1/(T s)) (p (r - y) - v).
+    """Return a position loop with an inner speed loop: u = k (1 + 1/(T s)) (p (r - y) - v).
 
     Args:
-        position: p, 1/s.
-        speed: k, N s/m or N m s/rad.
-        integral_time: T, s; None for none.
+        position: gain p of the position loop, 1/s.
+        speed: gain k of the speed loop, N s/m or N m s/rad.
+        integral_time: integral time T of the speed loop, s; None for no integral part.
     """
     error = np.array([position, -position, -1.0])
     if integral_time is None:
@@ -73,9 +70,9 @@ def cascade(position: float, speed: float, integral_time: float | None) -> Servo
 
 
 def line_law(control: Control, value: Callable[[Expression], float]) -> ServoLaw:
-    """Return the linear law of a drive line's control, without limits.
+    """Return the linear law of a drive line's control; limits are neglected.
 
-    The delay of a sampled control is that of the Padé approximation of the second order.
+    The delay of a sampled control is a second-order Padé approximation.
     """
     law = _in_series(_pid(control.position, value), np.array([1.0, -1.0, 0.0]))
     if control.speed is not None:
@@ -101,13 +98,13 @@ def _pid(law: Pid, value: Callable[[Expression], float]) -> tuple[Array, Array, 
 
 
 def _in_series(loop: tuple[Array, Array, Array, float], error: Array) -> ServoLaw:
-    """Return a loop with one input that is a combination (3,) of r, y and v."""
+    """Return the law of a loop whose input is a combination (3,) of r, y and v."""
     A, B, C, D = loop
     return ServoLaw(A=A, B=np.outer(B, error), C=C, D=D * error)
 
 
 def _with_inner(outer: ServoLaw, inner: tuple[Array, Array, Array, float]) -> ServoLaw:
-    """Return a speed loop whose reference is the output of the position loop."""
+    """Return the law of a speed loop whose reference is the output of the position loop."""
     A, B, C, D = inner
     through = outer.D - np.array([0.0, 0.0, 1.0])
     zero = np.zeros((outer.states, len(C)))
@@ -120,7 +117,7 @@ def _with_inner(outer: ServoLaw, inner: tuple[Array, Array, Array, float]) -> Se
 
 
 def _delayed(law: ServoLaw, delay: float) -> ServoLaw:
-    """Return a law whose output comes later: (1 - sT/2 + s²T²/12) / (1 + sT/2 + s²T²/12)."""
+    """Return a law with a delayed output: (1 - sT/2 + s²T²/12) / (1 + sT/2 + s²T²/12)."""
     A = np.array([[0.0, 1.0], [-12.0 / delay**2, -6.0 / delay]])
     B = np.array([0.0, 1.0])
     C = np.array([0.0, -12.0 / delay])
@@ -142,8 +139,8 @@ def read_gains(mechanism: Mechanism, gains: Gains | None) -> dict[str, dict[str,
             ``motor.position`` or ``*.speed``; or as text, ``motor.position=50,motor.speed=2e4``.
 
     Raises:
-        InputError: an unknown actuator or gain, a value that is not positive, or a drive line, which
-            has a law of its own.
+        InputError: an actuator or gain is unknown, a value is not positive, or the actuator has a
+            drive line, which contains its control.
     """
     problems = Problems()
     lines = {actuator.name for actuator in mechanism.actuators if actuator.drive is not None}
@@ -162,8 +159,8 @@ def read_gains(mechanism: Mechanism, gains: Gains | None) -> dict[str, dict[str,
             problems.add(where, f"there is no actuator {pattern!r}", remedy)
         for name in chosen:
             if name in lines:
-                what = f"the drive line of {name} has a control of its own"
-                problems.add(where, what, "change the control in the file, or leave the gain out")
+                what = f"the drive line of {name} already contains a control"
+                problems.add(where, what, "change the control in the file, or omit the gain")
         number = _number(where, gain, text, problems)
         if number is not None:
             for name in chosen:
@@ -173,7 +170,7 @@ def read_gains(mechanism: Mechanism, gains: Gains | None) -> dict[str, dict[str,
 
 
 def _flat(gains: Gains | None, problems: Problems) -> dict[str, str | float]:
-    """Return gains by names such as ``motor.position``."""
+    """Return gains by full names such as ``motor.position``."""
     from tauloop.common.options import pairs
 
     if gains is None:
@@ -190,7 +187,7 @@ def _flat(gains: Gains | None, problems: Problems) -> dict[str, str | float]:
 
 
 def _number(where: str, gain: str, value: str | float, problems: Problems) -> float | None:
-    """Return a positive number in SI units; None with a problem."""
+    """Return a positive number in SI units; None if a problem was added."""
     try:
         if not isinstance(value, str):
             number = float(value)
@@ -203,9 +200,9 @@ def _number(where: str, gain: str, value: str | float, problems: Problems) -> fl
             problems.add(problem.where, problem.what, problem.remedy)
         return None
     except (TypeError, ValueError):
-        problems.add(where, f"is {value!r}", "give a number in SI units")
+        problems.add(where, f"must be a number, got {value!r}", "give a number in SI units")
         return None
     if not (number > 0.0 and np.isfinite(number)):
-        problems.add(where, f"is {number:g}", "give a positive number")
+        problems.add(where, f"must be positive, got {number:g}", "give a positive number")
         return None
     return number

@@ -1,4 +1,4 @@
-"""Motors under position control as parts of a structure: rotors, drive lines, encoders, torques."""
+"""Position-controlled motors as parts of a structure: rotors, drive lines, encoders, torques."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tauloop.mechanism.drive_line import (
 from tauloop.mechanism.expression import Expression
 from tauloop.mechanism.model import BASE, Actuator, Mechanism
 
-#: Names of motions of the structure, and the factor of each; their sum is a position.
+#: A position as a linear combination of the structure's motions: names and factors.
 Terms = tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RodLength:
-    """The distance of two points as a motion of the structure.
+    """The distance between two points as a motion of the structure.
 
     Attributes:
-        bodies: the two bodies.
-        points: (N, 3) of both, in the base frame, m.
+        bodies: the two bodies or nodes.
+        points: positions (N, 3) of both points in the base frame, m.
     """
 
     bodies: tuple[str, str]
@@ -40,14 +40,14 @@ class RodLength:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ServoDrive:
-    """What a controlled motor measures, where its torque acts, and what damps its drive line.
+    """A controlled motor with the motions that it drives, measures and damps.
 
     Attributes:
-        actuator: its name.
+        actuator: name of the actuator.
         torque: motion on which the torque of the motor acts.
         position, speed: motions that the encoders measure.
-        law: the control.
-        dampers: motions with a viscous resistance, and its coefficient.
+        law: control law of the motor.
+        dampers: motions with viscous damping, and the coefficients.
     """
 
     actuator: str
@@ -61,7 +61,7 @@ class ServoDrive:
 def motion_row(
     assembled: AssembledStructure, lengths: Mapping[str, RodLength], terms: Terms
 ) -> Array:
-    """Return a sum of motions (N, n) by the coordinates of a structure."""
+    """Return the row (N, n) from the coordinates of a structure to a combination of motions."""
     row = np.zeros((assembled.samples, assembled.size))
     joints = zip(assembled.structure.joints, assembled.joint_motion, strict=True)
     by_name = {name: motion[:, k] for joint, motion in joints for k, name in enumerate(joint.names)}
@@ -71,7 +71,7 @@ def motion_row(
 
 
 def _length(assembled: AssembledStructure, item: RodLength) -> Array:
-    """Return the change (N, n) of a distance."""
+    """Return the row (N, n) from the coordinates of a structure to the change of a distance."""
     direction = item.points[1] - item.points[0]
     direction = direction / np.linalg.norm(direction, axis=-1, keepdims=True)
     start, end = (
@@ -85,10 +85,11 @@ class ServoParts:
     """Collects rotors and drive lines for a structure.
 
     Attributes:
-        bodies, joints, combinations: what is added to the structure.
+        bodies, joints, combinations: parts that are added to the structure.
         drives: the controlled motors.
-        rotors: how the added rotors move with the coordinates of the rigid machine.
-        notes: what the linear model leaves out.
+        rotors: motion of each added rotor as a combination of the rigid machine's coordinates, by
+            name.
+        notes: effects that the linear model neglects.
     """
 
     def __init__(self, mechanism: Mechanism, laws: Mapping[str, ServoLaw]) -> None:
@@ -96,7 +97,7 @@ class ServoParts:
 
         Args:
             mechanism: the machine.
-            laws: laws of the actuators.
+            laws: control laws by actuator.
         """
         self.mechanism, self.laws = mechanism, laws
         self.bodies: list[RigidBody] = []
@@ -107,12 +108,12 @@ class ServoParts:
         self.notes: list[str] = []
 
     def add_rotor(self, name: str, inertia: float, rigid: Terms) -> Terms:
-        """Add a body that one coordinate moves along x, and return its motion.
+        """Add a body that a single coordinate moves along x, and return its motion.
 
         Args:
-            name: of the body and of its coordinate.
-            inertia: in this coordinate; zero for none.
-            rigid: the motion of the undeformed machine that it follows.
+            name: name of the body and of its coordinate.
+            inertia: inertia of the coordinate; may be zero.
+            rigid: motion of the rotor in the undeformed machine.
         """
         self.rotors[name] = rigid
         twist = np.zeros((6, 1))
@@ -132,7 +133,7 @@ class ServoParts:
         return ((name, 1.0),)
 
     def add_motor(self, actuator: Actuator, shaft: Terms) -> None:
-        """Add the control of a motor that acts on a motion directly, with friction on its side."""
+        """Add a controlled motor that acts directly on a motion, with its viscous friction."""
         dampers: tuple[tuple[Terms, float], ...] = ()
         friction = actuator.friction
         if friction is not None and friction.viscous is not None:
@@ -149,9 +150,14 @@ class ServoParts:
         )
 
     def add_line(self, actuator: Actuator, line: DriveLine, load: Terms) -> None:
-        """Add the inertias, shafts, encoders and motors of a drive line on a motion of the machine.
+        """Add the inertias, shafts, encoders and motors of a drive line that moves a load.
 
-        Inertias that move rigidly with the load are those of its motion already, see `load_inertia`.
+        Inertias that move rigidly with the load are not added here; `load_inertia` returns them.
+
+        Args:
+            actuator: actuator with the drive line.
+            line: its drive line.
+            load: motion of the load.
         """
         value = self.mechanism.value
         positions = {line.performance.of: load}
@@ -175,7 +181,7 @@ class ServoParts:
             if law is not None and law.viscous is not None and value(law.viscous):
                 dampers.append((positions[inertia.name], value(law.viscous)))
             if isinstance(law, LuGre) or (law is not None and law.coulomb is not None):
-                self.notes.append(f"{actuator.name}.{inertia.name}: dry friction is left out")
+                self.notes.append(f"{actuator.name}.{inertia.name}: dry friction is neglected")
         drive = line.control.drive
         driving = drive.master if isinstance(drive, DualDrive) else drive.motor
         on = {motor.name: motor.on for motor in line.motors}
@@ -191,7 +197,7 @@ class ServoParts:
             )
         )
         if isinstance(drive, DualDrive):
-            self.notes.append(f"{actuator.name}: the slave motor holds its preload")
+            self.notes.append(f"{actuator.name}: the slave motor keeps its preload torque constant")
 
     def _add_shaft(
         self,
@@ -214,11 +220,11 @@ class ServoParts:
         if damping:
             dampers.append((terms, damping))
         if not isinstance(connection.compliance, Shaft):
-            self.notes.append(f"{name}: its gap counts as closed")
+            self.notes.append(f"{name}: its backlash is assumed to be closed")
 
 
 def load_inertia(line: DriveLine, mechanism: Mechanism) -> float:
-    """Return the inertia of a line that moves rigidly with its load, at the load."""
+    """Return the inertia of a drive line that moves rigidly with its load, at the load."""
     group = _rigid_groups(line, mechanism.value)[0]
     return sum(
         factor**2 * mechanism.value(line.inertia(name).value)
@@ -228,7 +234,7 @@ def load_inertia(line: DriveLine, mechanism: Mechanism) -> float:
 
 
 def rigid_terms(terms: Terms, rotors: Mapping[str, Terms]) -> Terms:
-    """Return a motion of the undeformed machine by its coordinates."""
+    """Return a motion as a combination of the undeformed machine's coordinates, without rotors."""
     parts = [_scaled(rotors.get(name, ((name, 1.0),)), factor) for name, factor in terms]
     return tuple(term for part in parts for term in part)
 
@@ -236,14 +242,15 @@ def rigid_terms(terms: Terms, rotors: Mapping[str, Terms]) -> Terms:
 def _rigid_groups(
     line: DriveLine, value: Callable[[Expression], float], *, are_shafts_rigid: bool = False
 ) -> list[dict[str, float]]:
-    """Return the inertias of a line that move together, by their motion per motion of the first.
+    """Return groups of inertias of a drive line that are rigidly connected.
 
-    The group of the load is the first one, and the load its first inertia.
+    A group contains each inertia's motion per unit motion of the group's first inertia. The first
+    group is that of the load, and begins with the load.
 
     Args:
         line: the drive line.
-        value: numbers of its expressions.
-        are_shafts_rigid: whether elastic connections count as rigid ones.
+        value: function that evaluates an expression.
+        are_shafts_rigid: whether elastic connections count as rigid.
     """
     names = [line.performance.of, *(inertia.name for inertia in line.inertias)]
     rigid = [item for item in line.connections if are_shafts_rigid or item.compliance is None]
@@ -255,14 +262,14 @@ def _rigid_groups(
         group = {name: 1.0}
         waiting = [name]
         while waiting:
-            here = waiting.pop()
+            current = waiting.pop()
             for connection in rigid:
                 ratio = value(connection.ratio)
-                if connection.first == here and connection.second not in group:
-                    group[connection.second] = ratio * group[here]
+                if connection.first == current and connection.second not in group:
+                    group[connection.second] = ratio * group[current]
                     waiting.append(connection.second)
-                elif connection.second == here and connection.first not in group:
-                    group[connection.first] = group[here] / ratio
+                elif connection.second == current and connection.first not in group:
+                    group[connection.first] = group[current] / ratio
                     waiting.append(connection.first)
         reached |= group.keys()
         groups.append(group)
@@ -271,4 +278,4 @@ def _rigid_groups(
 
 def _scaled(terms: Terms, factor: float) -> Terms:
     """Return a multiple of a motion."""
-    return tuple((name, factor * own) for name, own in terms)
+    return tuple((name, factor * coefficient) for name, coefficient in terms)

@@ -14,25 +14,27 @@ from tauloop.elasticity.frame.modes import modal_response, padded_ratios, requir
 from tauloop.elasticity.vibrations.servo_control import ServoLaw
 from tauloop.elasticity.vibrations.servo_drives import RodLength, ServoDrive, Terms, motion_row
 
-#: Imaginary part of a pole, relative to its size, above which it oscillates.
+#: A pole is oscillatory if its imaginary part relative to its magnitude is above this value.
 OSCILLATING = 1e-6
-#: Factor by which the shift grows until the shifted stiffness is positive, and number of trials.
+#: Factor by which the shift grows until the shifted stiffness is positive definite, and largest
+#: number of trials.
 SHIFT_FACTOR, MAX_SHIFTS = 100.0, 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ServoPlant:
-    """A machine with free motors in m modes, and what its position loops measure and drive.
+    """A machine with free motors in m modes, and the motions that its position loops use.
 
     Attributes:
-        squared: (N, m) squared angular frequencies; negative for motions that loads push away.
-        shapes: (N, n, m) coordinates of the modes, with unit modal mass.
-        torque, position, speed: (N, u, n) motions that motors drive and encoders measure.
-        dampers: (N, d, n) motions with a viscous resistance.
-        damping: (d,) their coefficients.
-        laws: laws of the u motors.
-        shift: (N,) squared frequency that makes the stiffness positive.
-        stiffness, mass: (N, n, n) of the machine with free motors.
+        squared: (N, m) squared angular frequencies; negative for motions that loads make unstable.
+        shapes: (N, n, m) mode shapes in minimal coordinates, with unit modal mass.
+        torque: (N, u, n) motions that the u motors drive.
+        position, speed: (N, u, n) motions that the encoders measure.
+        dampers: (N, d, n) motions with viscous damping.
+        damping: (d,) damping coefficients of these motions.
+        laws: control laws of the u motors.
+        shift: (N,) squared frequency σ that makes K + σ M positive definite.
+        stiffness, mass: (N, n, n) matrices K and M of the machine with free motors.
     """
 
     squared: Array
@@ -54,8 +56,9 @@ class ServoModes:
 
     Attributes:
         plant: the machine with free motors.
-        poles: (N, k) of the oscillating modes, the slowest first, 1/s; NaN where a pose has fewer.
-        shapes: (N, n, k) complex coordinates of the modes, with unit modal mass.
+        poles: (N, k) poles of the oscillating modes, the slowest first, 1/s; NaN if a pose has
+            fewer.
+        shapes: (N, n, k) complex mode shapes in minimal coordinates, with unit modal mass.
         growth: (N,) largest real part of all poles, 1/s.
     """
 
@@ -66,7 +69,7 @@ class ServoModes:
 
     @property
     def frequencies(self) -> Array:
-        """Natural frequencies (N, k), Hz: size of the pole over 2 π."""
+        """Natural frequencies (N, k), Hz: magnitude of the pole over 2 π."""
         return np.asarray(np.abs(self.poles) / (2.0 * np.pi))
 
     @property
@@ -78,7 +81,7 @@ class ServoModes:
 def servo_rows(
     assembled: AssembledStructure, lengths: Mapping[str, RodLength], drives: tuple[ServoDrive, ...]
 ) -> tuple[Array, Array, Array]:
-    """Return the motions (N, u, n) that motors drive, and that encoders measure for both loops."""
+    """Return the motions (N, u, n) of motor torques, of position encoders and of speed encoders."""
 
     def rows(terms: Sequence[Terms]) -> Array:
         return np.stack([motion_row(assembled, lengths, item) for item in terms], axis=1)
@@ -98,13 +101,13 @@ def servo_plant(
 ) -> ServoPlant:
     """Return the modes of a machine with free motors, and the motions of its loops.
 
-    All modes with mass are included, so the reduction is exact.
+    All modes with mass are included, so that the modal form is exact.
 
     Args:
         assembled: the structure, with free motors.
         lengths: telescopic rods without elastic parts.
         drives: the controlled motors.
-        geometric: (N, n, n) geometric stiffness that is added.
+        geometric: (N, n, n) geometric stiffness that is added; None to neglect it.
 
     Raises:
         AssemblyError: a degree of freedom has neither stiffness nor inertia.
@@ -138,7 +141,7 @@ def servo_plant(
 
 
 def _shift(K: Array, M: Array) -> Array:
-    """Return squared frequencies (N,) with which K + σ M is positive.
+    """Return squared frequencies σ (N,) for which K + σ M is positive definite.
 
     Raises:
         AssemblyError: a degree of freedom has neither stiffness nor inertia.
@@ -157,17 +160,17 @@ def _shift(K: Array, M: Array) -> Array:
 
 
 def modal_rates(plant: ServoPlant, ratios: Array | float) -> Array:
-    """Return 2 ζ ω (N, m) of the modes with free motors; zero for motions that deform nothing."""
+    """Return 2 ζ ω (N, m) of the modes with free motors; zero for motions without deformation."""
     omega = np.sqrt(np.maximum(plant.squared, 0.0))
     return np.asarray(2.0 * padded_ratios(ratios, omega.shape[1]) * omega)
 
 
 def closed_loop_matrix(plant: ServoPlant, rates: Array | None = None) -> Array:
-    """Return the matrix (N, s, s) of ẋ = A x for modes, their rates, and the states of the laws.
+    """Return the matrix A (N, s, s) of ẋ = A x; x contains modes, their rates, and control states.
 
     Args:
         plant: the machine and its loops.
-        rates: 2 ζ ω (N, m) of the modes; None for none.
+        rates: 2 ζ ω (N, m) of the modes; None for undamped modes.
     """
     shapes = plant.shapes
     samples, m = plant.squared.shape
@@ -175,24 +178,24 @@ def closed_loop_matrix(plant: ServoPlant, rates: Array | None = None) -> Array:
     D = np.array([law.D for law in plant.laws])
     size = 2 * m + sum(law.states for law in plant.laws)
     A = np.zeros((samples, size, size))
-    first, second = slice(0, m), slice(m, 2 * m)
-    A[:, first, second] = np.eye(m)
-    push = np.swapaxes(torque, -1, -2)
-    A[:, second, first] = push @ (D[:, 1, None] * position)
+    modes, velocities = slice(0, m), slice(m, 2 * m)
+    A[:, modes, velocities] = np.eye(m)
+    forces = np.swapaxes(torque, -1, -2)
+    A[:, velocities, modes] = forces @ (D[:, 1, None] * position)
     A[:, range(m, 2 * m), range(m)] -= plant.squared
-    A[:, second, second] = push @ (D[:, 2, None] * speed)
+    A[:, velocities, velocities] = forces @ (D[:, 2, None] * speed)
     local = plant.dampers @ shapes
-    A[:, second, second] -= np.swapaxes(local, -1, -2) @ (plant.damping[:, None] * local)
+    A[:, velocities, velocities] -= np.swapaxes(local, -1, -2) @ (plant.damping[:, None] * local)
     if rates is not None:
         A[:, range(m, 2 * m), range(m, 2 * m)] -= rates
     start = 2 * m
     for k, law in enumerate(plant.laws):
-        own = slice(start, start + law.states)
+        control = slice(start, start + law.states)
         start += law.states
-        A[:, second, own] = push[:, :, k, None] * law.C
-        A[:, own, first] = law.B[:, 1, None] * position[:, k, None, :]
-        A[:, own, second] = law.B[:, 2, None] * speed[:, k, None, :]
-        A[:, own, own] = law.A
+        A[:, velocities, control] = forces[:, :, k, None] * law.C
+        A[:, control, modes] = law.B[:, 1, None] * position[:, k, None, :]
+        A[:, control, velocities] = law.B[:, 2, None] * speed[:, k, None, :]
+        A[:, control, control] = law.A
     return A
 
 
@@ -201,11 +204,12 @@ def servo_modes(plant: ServoPlant, count: int, rates: Array | None = None) -> Se
 
     Args:
         plant: the machine and its loops.
-        count: number of modes.
-        rates: 2 ζ ω (N, m) of the modes with free motors; None for none.
+        count: largest number of modes.
+        rates: 2 ζ ω (N, m) of the modes with free motors; None for undamped modes.
     """
     A = closed_loop_matrix(plant, rates)
-    # The rates are divided by a typical frequency, so that all states have about the same size.
+    # Modal velocities are divided by a typical frequency, so that all states have similar
+    # magnitudes.
     m = plant.squared.shape[1]
     omega = np.sqrt(np.abs(plant.squared).max(axis=1, initial=1.0))
     scale = np.ones(A.shape[:2])
@@ -213,18 +217,18 @@ def servo_modes(plant: ServoPlant, count: int, rates: Array | None = None) -> Se
     values, vectors = np.linalg.eig(A * scale[:, None, :] / scale[:, :, None])
     is_mode = values.imag > OSCILLATING * np.abs(values)
     order = np.argsort(np.where(is_mode, np.abs(values), np.inf), axis=1)
-    kept = min(count, int(is_mode.sum(axis=1).max(initial=0)))
-    chosen = order[:, :kept]
+    mode_count = min(count, int(is_mode.sum(axis=1).max(initial=0)))
+    chosen = order[:, :mode_count]
     poles = np.take_along_axis(values, chosen, axis=1)
     poles = np.where(np.take_along_axis(is_mode, chosen, axis=1), poles, np.nan)
     modal = np.take_along_axis(vectors[:, :m], chosen[:, None, :], axis=2)
     modal = modal / np.linalg.norm(modal, axis=1, keepdims=True)
-    # The phase in which the motion is largest.
-    turn = np.exp(-0.5j * np.angle(np.sum(modal**2, axis=1, keepdims=True)))
+    # Rotate each mode to the phase at which its real part is largest.
+    phase = np.exp(-0.5j * np.angle(np.sum(modal**2, axis=1, keepdims=True)))
     return ServoModes(
         plant=plant,
         poles=poles,
-        shapes=plant.shapes @ (modal * turn),
+        shapes=plant.shapes @ (modal * phase),
         growth=values.real.max(axis=1, initial=-np.inf),
     )
 
@@ -244,13 +248,13 @@ def servo_response(
 
     Args:
         plant: the machine and its loops.
-        output: (N, o, n) motions.
+        output: (N, o, n) motions of the outputs.
         source: (N, i, n) motions on which the forces act.
-        frequencies: (f,), Hz.
-        damping: ratios of the modes with free motors, one for all or one for each.
-        loss_factor: of all stiffnesses, in place of ratios.
+        frequencies: (f,) frequencies, Hz.
+        damping: damping ratios of the modes with free motors, one for all or one for each mode.
+        loss_factor: loss factor of all stiffnesses, instead of damping ratios.
         reference: whether the inputs are the u references of the position loops instead of forces;
-            `source` is not used then.
+            `source` is then not used.
         is_open: whether the position loops are open.
     """
     require_damping(damping, loss_factor)
@@ -262,7 +266,7 @@ def servo_response(
     gains = np.stack([law.response(frequencies) for law in plant.laws], axis=1)
     gains = np.zeros_like(gains) if is_open else gains
     d = len(plant.damping)
-    # Forces of motors and dampers by what is measured: u = -Z z + R r.
+    # Forces u of motors and dampers from measured motions z and references r: u = -Z z + R r.
     Z = np.zeros((len(frequencies), u + d, 2 * u + d), dtype=complex)
     motors, lines = np.arange(u), np.arange(d)
     Z[:, motors, motors] = -gains[:, :, 1]
@@ -286,7 +290,7 @@ def _plant_response(
     damping: Array | float | None,
     loss_factor: float | None,
 ) -> Array:
-    """Return the response (N, f, o, i) with free motors; massless motions answer statically."""
+    """Return the response (N, f, o, i) with free motors; massless motions respond statically."""
     at_output, at_source = output @ plant.shapes, source @ plant.shapes
     response = modal_response(
         plant.squared,

@@ -1,7 +1,7 @@
-"""Stability lobes of cutting: the depth of cut above which a machine chatters, over the spindle speed.
+"""Stability lobes: the depth of cut above which a machine chatters, as a function of spindle speed.
 
-Sources: Tlusty and Polacek 1963 (one cutting edge); Altintas and Budak 1995, Analytical prediction of
-stability lobes in milling, CIRP Annals 44 (zero-order solution).
+Sources: Tlusty and Polacek 1963 (one cutting edge); Altintas and Budak 1995, Analytical prediction
+of stability lobes in milling, CIRP Annals 44 (zero-order solution).
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.elasticity.frame.beams import Array
 
-#: Chatter frequencies around each mode: number, and largest relative distance; they are close
-#: together near the mode (sinh).
+#: Frequency grid around each mode: number of points, half-width relative to the natural frequency,
+#: and clustering factor of the sinh spacing, which concentrates the points near the mode.
 MODE_COUNT, MODE_RANGE, MODE_FOCUS = 401, 0.5, 8.0
-#: Frequencies between the modes: number, and limits as fractions of the lowest and highest mode.
-BROAD_COUNT, LOWEST, HIGHEST = 400, 0.2, 4.0
-#: Number of lobes, and of spindle speeds of a diagram.
+#: Broad frequency grid: number of points, and its ends as multiples of the lowest and the highest
+#: natural frequency.
+BROAD_COUNT, LOWEST_MULTIPLE, HIGHEST_MULTIPLE = 400, 0.2, 4.0
+#: Number of lobes, and number of spindle speeds in a diagram.
 LOBES, SPEED_COUNT = 30, 600
-#: Names of directions.
+#: Unit vectors of the named directions.
 AXES = {axis: np.eye(3)[k] for k, axis in enumerate("xyz")}
 Direction = str | tuple[float, ...]
 
@@ -36,13 +37,13 @@ class StabilityLobes(ReprMixin):
 
     Attributes:
         cutting_coefficient: force per area of the chip, N/m^2.
-        teeth: number of teeth; 0 for turning with one edge.
-        chatter_frequency: (f,) Hz.
-        depth: (f,) depth of cut at which the machine vibrates at this frequency, m; NaN where it
-            does not.
+        teeth: number of teeth; 0 for turning with a single edge.
+        chatter_frequency: (f,) chatter frequencies, Hz.
+        depth: (f,) depth of cut at which the machine begins to chatter at this frequency, m; NaN if
+            it does not.
         speed: (l, f) spindle speeds of the lobes, revolutions per second.
         spindle_speed: (s,) spindle speeds of the diagram, revolutions per second.
-        limit: (s,) smallest of the depths at these speeds, m; infinite where no lobe is.
+        limit: (s,) largest stable depth of cut at these speeds, m; infinite where there is no lobe.
     """
 
     cutting_coefficient: float
@@ -64,7 +65,7 @@ class StabilityLobes(ReprMixin):
         return _envelope(self.speed, self.depth, np.atleast_1d(np.asarray(speed, dtype=float)))
 
     def variables(self) -> Iterator[Variable]:
-        """Return the limit over the spindle speed."""
+        """Return the limit as a function of spindle speed."""
         over = ("spindle_speed",)
         yield Variable(name="spindle_speed", values=self.spindle_speed, over=over, unit="Hz")
         yield Variable(name="limit", values=self.limit, over=over, unit="m")
@@ -75,15 +76,20 @@ def chatter_frequencies(natural: Array) -> Array:
     steps = np.linspace(-1.0, 1.0, MODE_COUNT)
     offsets = MODE_RANGE * np.sinh(MODE_FOCUS * steps) / np.sinh(MODE_FOCUS)
     near = np.outer(natural, 1.0 + offsets).ravel()
-    broad = np.geomspace(LOWEST * natural.min(), HIGHEST * natural.max(), BROAD_COUNT)
+    lowest, highest = LOWEST_MULTIPLE * natural.min(), HIGHEST_MULTIPLE * natural.max()
+    broad = np.geomspace(lowest, highest, BROAD_COUNT)
     return np.unique(np.concatenate([near, broad]))
 
 
 def unit_direction(name: str, direction: Direction) -> Array:
-    """Return a unit vector (3,) of an axis such as ``x``, or of three numbers.
+    """Return the unit vector (3,) of an axis such as ``x``, or of three numbers.
+
+    Args:
+        name: name of the argument, for errors.
+        direction: axis name, text with three numbers, or three numbers.
 
     Raises:
-        InputError: neither.
+        InputError: the direction is neither an axis name nor three numbers.
     """
     remedy = "give x, y, z, or three numbers such as 1,0,1"
     if isinstance(direction, str):
@@ -92,38 +98,39 @@ def unit_direction(name: str, direction: Direction) -> Array:
         try:
             vector = np.array([float(part) for part in direction.split(",")])
         except ValueError:
-            raise InputError.of(name, f"is {direction!r}", remedy) from None
+            raise InputError.of(name, f"{direction!r} is not a direction", remedy) from None
     else:
         vector = np.asarray(direction, dtype=float)
     size = float(np.linalg.norm(vector))
     if vector.shape != (3,) or not (np.isfinite(size) and size > 0.0):
-        raise InputError.of(name, f"is {direction!r}", remedy)
+        raise InputError.of(name, f"{direction!r} is not a direction", remedy)
     return np.asarray(vector / size)
 
 
 def turning_lobes(
     frequency: Array, response: Array, cutting_coefficient: float, normal: Array, force: Array
 ) -> StabilityLobes:
-    """Return the lobes of one cutting edge.
+    """Return the stability lobes of a single cutting edge.
 
-    1 + K b (1 - exp(-i ω T)) G(ω) = 0 with G = nᵀ G f: b = -1 / (2 K Re G), where Re G is negative.
+    The stability limit is 1 + K b (1 - exp(-i ω T)) G_nf(ω) = 0 with the oriented response
+    G_nf = nᵀ G f. This gives b = -1 / (2 K Re G_nf) where Re G_nf is negative.
 
     Args:
-        frequency: (f,), Hz, increasing.
-        response: (f, 3, 3) displacement of the tool by forces, m/N.
+        frequency: (f,) frequencies, Hz, increasing.
+        response: G (f, 3, 3), displacement of the tool per force, m/N.
         cutting_coefficient: K, force per area of the chip, N/m^2.
-        normal: n (3,), the motion that makes the chip thinner.
+        normal: n (3,), direction in which the tool moves to make the chip thinner.
         force: direction f (3,) of the cutting force on the tool.
     """
     oriented = np.einsum("i,fij,j->f", normal, response, force)
     depth = _limit(oriented.real, 2.0 * cutting_coefficient)
-    # 1 - exp(-i ε) has the phase π/2 - ε/2; with G it must be that of a negative number.
+    # 1 - exp(-i ε) has the phase π/2 - ε/2. Its product with G_nf must be a negative real number.
     phase = np.mod(2.0 * np.angle(oriented) - np.pi, 2.0 * np.pi)
     return _lobes(frequency, depth, phase, cutting_coefficient, 0)
 
 
 def _limit(real: Array, factor: float) -> Array:
-    """Return -1 / (factor · real) where the real part is negative, else NaN."""
+    """Return -1 / (factor · real) where `real` is negative, else NaN."""
     return np.divide(-1.0, factor * real, out=np.full(real.shape, np.nan), where=real < 0.0)
 
 
@@ -137,18 +144,18 @@ def milling_lobes(
     start_angle: float,
     exit_angle: float,
 ) -> StabilityLobes:
-    """Return the lobes of a milling cutter, by the mean of its directional factors.
+    """Return the stability lobes of a milling cutter with averaged directional factors A.
 
-    det(1 + Λ A G) = 0, Λ = -(z / 4 π) b K_t (1 - exp(-i ω T)).
+    The stability limit is det(1 + Λ A G) = 0 with Λ = -(z / 4 π) b K_t (1 - exp(-i ω T)).
 
     Args:
-        frequency: (f,), Hz, increasing.
-        response: (f, 2, 2) displacement of the tool in the directions of feed and normal, m/N.
+        frequency: (f,) frequencies, Hz, increasing.
+        response: G (f, 2, 2), displacement of the tool per force along feed and normal, m/N.
         cutting_coefficient: K_t, tangential force per area of the chip, N/m^2.
         teeth: number of teeth z.
         radial_ratio: radial force over tangential force.
-        start_angle, exit_angle: rotation of a tooth at which it enters and leaves, from the normal
-            towards the feed, rad.
+        start_angle, exit_angle: angles at which a tooth enters and leaves the workpiece, from the
+            normal towards the feed, rad.
     """
     A = directional_factors(radial_ratio, start_angle, exit_angle)
     product = A @ response
@@ -161,10 +168,9 @@ def milling_lobes(
         depth = -2.0 * np.pi * real * (1.0 + kappa**2) / (teeth * cutting_coefficient)
     depth = np.where(real < 0.0, depth, np.nan)
     phase = np.pi - 2.0 * np.arctan(kappa)
-    both = [
+    first, second = (
         _lobes(frequency, depth[:, k], phase[:, k], cutting_coefficient, teeth) for k in range(2)
-    ]
-    first, second = both
+    )
     speeds = np.geomspace(
         min(first.spindle_speed[0], second.spindle_speed[0]),
         max(first.spindle_speed[-1], second.spindle_speed[-1]),
@@ -182,7 +188,7 @@ def milling_lobes(
 
 
 def _continuous(pairs: np.ndarray) -> np.ndarray:
-    """Return pairs of eigenvalues (f, 2) in an order in which both change little between rows."""
+    """Return pairs of eigenvalues (f, 2), ordered so that both columns are continuous."""
     same = np.abs(np.diff(pairs, axis=0)).sum(axis=1)
     swapped = np.abs(pairs[1:] - pairs[:-1, ::-1]).sum(axis=1)
     is_swapped = np.concatenate([[0], np.cumsum(swapped < same) % 2]).astype(bool)
@@ -190,7 +196,7 @@ def _continuous(pairs: np.ndarray) -> np.ndarray:
 
 
 def directional_factors(radial_ratio: float, start_angle: float, exit_angle: float) -> Array:
-    """Return the integrals (2, 2) of the directional factors of milling; Altintas and Budak 1995."""
+    """Return the integrated directional factors (2, 2) of milling; Altintas and Budak 1995."""
 
     def integrals(angle: float) -> Array:
         cos, sin, r = np.cos(2.0 * angle), np.sin(2.0 * angle), radial_ratio
@@ -207,9 +213,9 @@ def directional_factors(radial_ratio: float, start_angle: float, exit_angle: flo
 def _lobes(
     frequency: Array, depth: Array, phase: Array, cutting_coefficient: float, teeth: int
 ) -> StabilityLobes:
-    """Return the lobes whose waves have a phase (f,) between two passes of a tooth."""
-    turns = phase[None, :] / (2.0 * np.pi) + np.arange(LOBES)[:, None]
-    passing = np.divide(frequency, turns, out=np.full(turns.shape, np.nan), where=turns > 0.0)
+    """Return the lobes from the phase (f,) of the waves between two tooth passes."""
+    waves = phase[None, :] / (2.0 * np.pi) + np.arange(LOBES)[:, None]
+    passing = np.divide(frequency, waves, out=np.full(waves.shape, np.nan), where=waves > 0.0)
     speed = np.where(np.isfinite(depth), passing / max(teeth, 1), np.nan)
     known = speed[np.isfinite(speed)]
     shown = frequency[np.isfinite(depth)]
@@ -228,7 +234,13 @@ def _lobes(
 
 
 def _envelope(speed: Array, depth: Array, at: Array) -> Array:
-    """Return the smallest depth (s,) of all lobes (l, f) at speeds (s,), on lines between points."""
+    """Return the smallest depth (s,) of all lobes at speeds (s,), by linear interpolation.
+
+    Args:
+        speed: (l, f) spindle speeds of the lobes.
+        depth: (f,) depths of cut.
+        at: (s,) spindle speeds.
+    """
     order = np.argsort(at)
     ordered = at[order]
     start, end = speed[:, :-1], speed[:, 1:]

@@ -48,10 +48,10 @@ from tauloop.mechanism.model import Mechanism, omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
-#: Sine of the angle of feed and spindle below which they are parallel.
+#: Feed and spindle count as parallel if the sine of the angle between them is below this value.
 MIN_SINE = 1e-6
-#: Note on frequencies of a machine whose motors turn freely.
-FREE_NOTE = "gravity is left out: free motors would fall or swing"
+#: Note on the frequencies of a machine with free motors.
+FREE_NOTE = "gravity is neglected, because a machine with free motors would fall or swing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,23 +65,24 @@ class Vibration(Result):
         platform: (N, n) positions of the platform.
         frequency: (N, k) natural frequencies, Hz; zero for free motions.
         free: number of free motions, which have the frequency zero.
-        clusters: groups of modes (counted from one) with almost the same frequency at the first
-            pose; inside a group, shapes are not determined.
+        clusters: groups of modes (counted from 1) with almost the same frequency at the first pose;
+            within a group, mode shapes are not unique.
         bodies: names of the bodies and nodes.
         body_shapes: (N, k, b, 6) twists of the bodies' origins in the axes of the base, with unit
             modal mass.
         tool_shapes: (N, k, 6) twists of the tool.
         items: names of the s elastic items.
-        shares: (N, k, s) part of each mode's elastic energy that each item has.
-        link_modes: modes of each elastic link: one number for each bending plane.
+        shares: (N, k, s) fraction of each mode's elastic energy in each item.
+        link_modes: number of modes of each elastic link in its two bending planes.
         modal: the structure in minimal coordinates, and its modes.
-        shapes: (N, n, k) its coordinates in the modes.
-        damping_ratio: (N, k) of the modes of closed position loops; None for other motors. Their
-            shapes are complex; those here are the real parts, at the largest motion.
-        responses: responses at the frequencies of the options; None without these.
-        lobes: limits of the depth of cut; None without a cutting coefficient in the options.
-        masses: stated masses of elastic links, and those of their parts.
-        rigid: names of the parts that count as rigid.
+        shapes: (N, n, k) mode shapes in minimal coordinates.
+        damping_ratio: (N, k) damping ratios of the modes with closed position loops; None if motors
+            are not controlled. With closed loops, mode shapes are complex; the shapes here are the
+            real parts at the phase of the largest motion.
+        responses: responses at the frequencies of the options; None if the options state none.
+        lobes: stability lobes; None if the options state no cutting coefficient.
+        masses: stated masses of elastic links, and masses of their sections and fittings.
+        rigid: names of the rigid parts.
         notes: assumptions about this machine.
     """
 
@@ -133,16 +134,16 @@ class Vibration(Result):
         damping: object | None = None,
         loss_factor: float | None = None,
     ) -> np.ndarray:
-        """Return the response (N, f, 6, 6) of the tool's twist to harmonic wrenches, complex.
+        """Return the complex response (N, f, 6, 6) of the tool's twist to harmonic wrenches.
 
-        The modes that were not calculated answer statically.
+        Modes above the calculated ones contribute their static response.
 
         Args:
-            frequencies: (f,) of the wrenches, Hz, or a range such as ``1..200``.
-            damping: ratios of the modes, one for all or one for each; by default that of the
-                options, or those of the machine file. With position loops, they are those of the
-                modes with free motors.
-            loss_factor: of all stiffnesses, in place of ratios.
+            frequencies: (f,) frequencies of the wrenches, Hz, or a range such as ``1..200``.
+            damping: damping ratios, one for all modes or one for each mode; by default the ratios
+                of the options or the machine file. With position loops, they apply to the modes
+                with free motors.
+            loss_factor: loss factor of all stiffnesses, instead of damping ratios.
 
         Raises:
             InputError: neither the call nor the file states a damping.
@@ -160,7 +161,7 @@ class Vibration(Result):
         damping: object | None = None,
         loss_factor: float | None = None,
     ) -> FrequencyResponses:
-        """Return the responses of tool and encoders; the arguments are those of `tool_response`.
+        """Return the responses of tool and encoders; for the arguments see `tool_response`.
 
         Raises:
             InputError: neither the call nor the file states a damping.
@@ -186,33 +187,34 @@ class Vibration(Result):
     ) -> StabilityLobes:
         """Return the depth of cut at which the machine begins to chatter, over the spindle speed.
 
-        The workpiece is rigid. With teeth, the cutter mills, and its directional factors are
-        averaged (zero-order solution of Altintas and Budak). Lobes of period doubling (flip), which
-        need the change of the factors within a revolution, are left out: they lower the limit of
-        cuts of small immersion. Turning has constant factors and no such lobes.
+        The workpiece is rigid. With `teeth` > 0 the process is milling with averaged directional
+        factors (zero-order solution of Altintas and Budak). Period-doubling (flip) lobes are not
+        calculated, because they depend on the change of these factors within a revolution. They
+        lower the limit of cuts with small immersion. Turning has constant factors and no such
+        lobes.
 
         Args:
-            cutting_coefficient: force per area of the chip, N/m^2 or such as '700 N/mm^2'; of
-                milling the tangential force.
-            teeth: number of teeth of a milling cutter; 0 for turning with one edge.
-            direction: of turning, the motion of the tool that makes the chip thinner; of milling,
-                the feed. An axis, or a vector (3,).
+            cutting_coefficient: force per area of the chip, N/m^2 or a text such as '700 N/mm^2';
+                in milling, the tangential force.
+            teeth: number of teeth of a milling cutter; 0 for turning with a single edge.
+            direction: in turning, the direction in which the tool moves to make the chip thinner;
+                in milling, the feed. An axis name or a vector (3,).
             force_direction: direction of the force on the tool in turning; default: `direction`.
-            axis: axis of the milling cutter, which turns clockwise seen from its end.
-            radial_ratio: radial force over tangential force of milling.
-            start_angle, exit_angle: rotation of a tooth at which it enters and leaves the
-                workpiece, from the normal of the feed towards the feed, rad; default: a slot.
-            damping, loss_factor: as for `tool_response`.
+            axis: axis of the milling cutter, which rotates clockwise seen from its end.
+            radial_ratio: radial force over tangential force in milling.
+            start_angle, exit_angle: angles at which a tooth enters and leaves the workpiece, from
+                the normal of the feed towards the feed, rad; default: a slot.
+            damping, loss_factor: see `tool_response`.
 
         Raises:
-            InputError: several poses, no damping, or a wrong value.
+            InputError: there are several poses, no damping is given, or a value is wrong.
         """
         coefficient = _cutting_coefficient(cutting_coefficient)
         natural = self.frequency[0, self.free :]
         natural = natural[np.isfinite(natural)]
         if len(self.frequency) > 1 or not len(natural):
-            what = f"there are {len(self.frequency)} poses with {len(natural)} modes"
-            raise InputError.of("poses", what, "give one pose with an elastic mode")
+            what = f"there are {len(self.frequency)} poses with {len(natural)} elastic modes"
+            raise InputError.of("poses", what, "give a single pose with an elastic mode")
         frequency = chatter_frequencies(natural)
         tool = self.tool_response(frequency, damping=damping, loss_factor=loss_factor)
         response = tool[0, :, :3, :3]
@@ -225,7 +227,8 @@ class Vibration(Result):
         spindle = unit_direction("axis", axis)
         across = np.cross(spindle, along)
         if np.linalg.norm(across) < MIN_SINE:
-            raise InputError.of("direction", "the feed is along the axis", "give another direction")
+            what = "the feed is parallel to the spindle axis"
+            raise InputError.of("direction", what, "give another direction")
         across /= np.linalg.norm(across)
         plane = np.stack([np.cross(across, spindle), across])
         return milling_lobes(
@@ -241,14 +244,14 @@ class Vibration(Result):
     def _damping(
         self, damping: object | None, loss_factor: float | None
     ) -> tuple[np.ndarray | None, float | None]:
-        """Return the damping of a call, of the options, or of the file."""
+        """Return the damping of the call, else of the options, else of the machine file."""
         if damping is None and loss_factor is None:
             damping = self.options.damping
         return chosen_damping(self.model.mechanism, self.frequency.shape[1], damping, loss_factor)
 
     @property
     def servo(self) -> ServoModes | None:
-        """Closed position loops and their complex modes; None for other motors."""
+        """Closed position loops and their complex modes; None if motors are not controlled."""
         return self.modal.servo
 
 
@@ -256,14 +259,14 @@ def _cutting_coefficient(value: float | str) -> float:
     """Return a force per area, N/m^2.
 
     Raises:
-        InputError: not a positive one.
+        InputError: it is not positive.
     """
     if isinstance(value, str):
         number = quantity("cutting_coefficient", value, PRESSURE)
     else:
         number = float(value)
     if not (number > 0.0 and np.isfinite(number)):
-        what = f"is {number:g}"
+        what = f"must be positive, got {number:g}"
         raise InputError.of("cutting_coefficient", what, "give a positive number, N/m^2")
     return number
 
@@ -280,21 +283,23 @@ def vibration(
 ) -> Vibration:
     """Return the natural frequencies and mode shapes of a machine.
 
-    Links have their modes between fixed ends (Craig-Bampton). Without ``loaded``, frequencies do not
-    include the weight; the result is doubtful if it changes one by more than 1 %.
+    Links are reduced to their ends and fixed-end modes (Craig-Bampton). Without ``loaded``,
+    frequencies do not include the weight; a diagnostic warns if the weight changes a frequency by
+    more than 1 %.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        poses: poses of the platform; by default the reference pose. One by names, such as
+        poses: poses of the platform; by default the reference pose. A single pose by names, such as
             ``{"x": "10 mm"}``, or rows (N, n) of its independent coordinates, SI.
         options: number of modes, motors and theory.
         actuators: positions of the actuators of one pose, instead of poses of the platform.
-        motion: table with ``position.NAME`` of the platform, instead of poses: up to 50 of its rows,
-            evenly spaced.
+        motion: table with ``position.NAME`` of the platform, instead of poses: up to 50 of its
+            rows, evenly spaced.
 
     Raises:
-        InputError: the machine has no elastic data, or the file does not state where a mass is.
-        AssemblyError: a part can move without any deformation, though motors are locked; or loads
+        InputError: the machine has no elastic data, or the file does not state the distribution of
+            a mass.
+        AssemblyError: a part can move without any deformation although motors are locked, or loads
             exceed the buckling load.
         PoseError: a pose is out of reach or singular.
 
@@ -334,7 +339,7 @@ def _result(
     loads: MachineLoads | None,
     reached: tuple[Diagnostic, ...],
 ) -> Vibration:
-    """Return the result for the modes of a machine, without stability lobes."""
+    """Return the public result from the modes of a machine, without stability lobes."""
     built, assembled, modes = modal.built, modal.assembled, modal.modes
     shapes = modes.shapes
     is_free = options.motor_state == "free" and loads is None
@@ -379,7 +384,7 @@ def _result(
 def _responses(
     mechanism: Mechanism, modal: MachineModes, options: VibrationOptions
 ) -> FrequencyResponses | None:
-    """Return the frequency responses that options ask for; None for none."""
+    """Return the frequency responses that the options request; None if they request none."""
     if options.response_frequencies is None:
         return None
     values = read_frequencies(options.response_frequencies)
@@ -404,5 +409,5 @@ def _stated_options(options: VibrationOptions, loads: MachineLoads | None) -> di
 
 
 def _numbered(group: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the numbers of modes, from 1, for their indices."""
+    """Return the mode numbers, counted from 1, of mode indices."""
     return tuple(i + 1 for i in group)

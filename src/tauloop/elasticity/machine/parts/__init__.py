@@ -1,1 +1,4 @@
-"""Parts of a machine as parts of a structure; must not import a finished structure."""
+"""Conversion of a machine's parts to parts of a structure.
+
+This package must not import `tauloop.elasticity.machine.structure`.
+"""

@@ -13,13 +13,20 @@ from tauloop.mechanism.model import Rod
 
 
 def in_series(stiffnesses: list[float | None]) -> float | None:
-    """Return the stiffness of springs in series; None for rigid ones."""
+    """Return the stiffness of springs in series; None if all of them are rigid (None)."""
     compliant = [stiffness for stiffness in stiffnesses if stiffness is not None]
     return 1.0 / sum(1.0 / stiffness for stiffness in compliant) if compliant else None
 
 
 def rigid_shares(contacts: list[float | None], drive: float | None) -> tuple[float, float] | None:
-    """Return by how much the rigid parts of a rod follow its end B; None for a fixed length."""
+    """Return the fractions of the displacement of end B by which the lower and upper part move.
+
+    The parts are rigid. None if the length of the rod is fixed.
+
+    Args:
+        contacts: stiffness of the contacts at A and B; None for a rigid contact.
+        drive: stiffness of the drive between the parts; None if it is rigid.
+    """
     total = in_series([drive, *contacts])
     if total is None:
         return None
@@ -28,7 +35,7 @@ def rigid_shares(contacts: list[float | None], drive: float | None) -> tuple[flo
 
 
 def flexibilities(contacts: list[float | None], drive: float | None) -> tuple[float, float, float]:
-    """Return the flexibility of springs at A, between the parts of a rod, and at B, m/N."""
+    """Return the flexibility of the springs at A, between the parts of a rod, and at B, m/N."""
     start, middle, end = (0.0 if k is None else 1.0 / k for k in (contacts[0], drive, contacts[1]))
     return start, middle, end
 
@@ -40,14 +47,14 @@ def softened_rod(
 ) -> ReducedBeam:
     """Return a rod with springs in series along its axis, at both ends and between its parts.
 
-    The springs change the static shape of its stretch, and so its mass along the axis: a soft drive
-    leaves the lower part at rest with the end A, and the upper part with the end B.
+    The springs change the static shape of the stretch, and thus the mass matrix along the axis.
+    With a soft drive the lower part moves with end A, and the upper part with end B.
 
     Args:
         beam: the rod.
-        flexibility: of the springs at A, between the parts, and at B, m/N.
-        beyond: lengths (N, s) of pieces of constant section, and the fraction (s,) of their mass that
-            moves with the upper part; None for a rod of one part.
+        flexibility: flexibility of the springs at A, between the parts, and at B, m/N.
+        beyond: lengths (N, s) of pieces of constant section, and the fraction (s,) of their mass
+            that moves with the upper part; None for a rod that is not telescopic.
     """
     if not any(flexibility):
         return beam
@@ -72,15 +79,23 @@ def softened_rod(
         for i, j, factor in ((0, 0, 2.0), (1, 1, 2.0), (0, 1, 1.0), (1, 0, 1.0)):
             stretch += factor * np.swapaxes(weight * shapes[i], -1, -2) @ shapes[j]
     M[..., places[:, None], places] = stretch * np.outer(signs, signs)
-    own = (beam.lengths / np.broadcast_to(beam.properties.axial, beam.lengths.shape)).sum(axis=-1)
+    axial = np.broadcast_to(beam.properties.axial, beam.lengths.shape)
+    rod_flexibility = (beam.lengths / axial).sum(axis=-1)
+    softening = rod_flexibility / (rod_flexibility + sum(flexibility))
     K = np.array(beam.matrices.stiffness)
-    K[..., places[:2, None], places[:2]] *= (own / (own + sum(flexibility)))[..., None, None]
+    K[..., places[:2, None], places[:2]] *= softening[..., None, None]
     matrices = Matrices(stiffness=K, mass=M, geometric=beam.matrices.geometric)
     return replace(beam, matrices=matrices)
 
 
 def _fraction_of_elements(lengths: Array, pieces: Array, fractions: Array) -> Array:
-    """Return the values (..., e) of pieces (N, s) of a chain for its elements of lengths (..., e)."""
+    """Return for each element (..., e) of a chain the fraction of the piece that contains it.
+
+    Args:
+        lengths: (..., e) lengths of the elements.
+        pieces: (N, s) lengths of the pieces.
+        fractions: (s,) fraction of each piece.
+    """
     middles = np.cumsum(lengths, axis=-1) - 0.5 * lengths
     starts = np.cumsum(pieces, axis=-1) - pieces
     index = np.sum(middles[..., None] > starts[..., None, :], axis=-1) - 1
@@ -88,7 +103,7 @@ def _fraction_of_elements(lengths: Array, pieces: Array, fractions: Array) -> Ar
 
 
 def has_elastic_part(rod: Rod) -> bool:
-    """Return whether a telescopic rod yields along its axis with its drive held rigidly."""
+    """Return whether a telescopic rod has an elastic part along its axis, besides its drive."""
     return (
         rod.lower_beam is not None
         or any(item is not None for item in rod.contact)

@@ -1,4 +1,4 @@
-"""Bodies of a machine as rigid bodies, nodes with beams, or reduced finite-element models."""
+"""Conversion of bodies to rigid bodies, nodes with beams, or reduced finite-element models."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def add_reduced(parts: StructureParts, item: ReducedStructure) -> None:
 def _inertia_at(
     parts: StructureParts, item: ReducedStructure, pose: FramePose, node: Array
 ) -> Array | None:
-    """Return the inertia (N, 6, 6) of a body about a node that carries it; None without one.
+    """Return the inertia (N, 6, 6) of a body about a node; None if the body has no inertia.
 
-    Matrices without mass leave open where the mass is.
+    It is used for a finite-element model without a mass matrix, whose mass the node then carries.
     """
     parts.massless.append(item.name)
     body = next((body for body in parts.mechanism.bodies if body.name == item.body), None)
@@ -100,7 +100,7 @@ def _inertia_at(
 def _add_body_beam(
     parts: StructureParts, body: Body, beam: BodyBeam, pose: FramePose, stated: ElementMass
 ) -> None:
-    """Add one beam of a body between its nodes."""
+    """Add a beam of a body between two of its nodes."""
     value = parts.mechanism.value
     places = [np.array([value(x) for x in place]) for place in (beam.start, beam.end)]
     names = [parts.node_at(body.name, place) for place in places]

@@ -1,4 +1,4 @@
-"""Parts of a structure while they are collected, and where the bodies of the machine are."""
+"""Collection of the parts of a structure, and poses of the machine's bodies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tauloop.mechanism.model import MOMENT_ENTRIES, Inertia, Mechanism, Placemen
 from tauloop.mechanism.poses import FramePose
 from tauloop.model import Model
 
-#: Points of a body closer than this, in characteristic lengths, are one node.
+#: Points of a body closer than this, in characteristic lengths, are the same node.
 SAME_NODE = 1e-6
 #: Largest cosine of the angle between a rod and the direction that defines its section's axes.
 MAX_COSINE = 0.9
@@ -37,10 +37,10 @@ TRANSLATIONS = (0, 1, 2)
 
 
 class StructureParts:
-    """Collects the parts of a structure."""
+    """Collects the parts of a machine's structure at N poses."""
 
     def __init__(self, model: Model, q: Array, options: StructureOptions) -> None:
-        """Place all bodies."""
+        """Compute the poses of all bodies at coordinates (N, n_q)."""
         self.model, self.options = model, options
         self.mechanism: Mechanism = model.mechanism
         self.constants = machine_constants(model)
@@ -56,27 +56,28 @@ class StructureParts:
         self.masses: list[ElementMass] = []
         self.notes: list[str] = []
         self.elastic: list[str] = []
-        #: Actuators that alone hold a coordinate by the stiffness of their drive, by its name.
+        #: Actuators whose drive is the only spring of a coordinate, by the coordinate's name.
         self.drives: dict[str, str] = {}
         self.massless: list[str] = []
         self.laws: list[ElasticLaw] = []
         #: Stiffness of motors and springs by the names of coordinates.
         self.spring_laws: dict[str, Expression] = {}
-        #: Nodes of bodies with beams: body, name of the node, point in body coordinates.
+        #: Nodes of each body with beams: name of the node, point (3,) in body coordinates.
         self.nodes: dict[str, list[tuple[str, Array]]] = {}
-        #: Controlled motors, the bodies that they move inside of rods, and lengths of rigid rods.
+        #: Controlled motors and the parts that they add.
         self.servo = ServoParts(self.mechanism, self.options.laws or {})
+        #: Rotor bodies between the parts of driven telescopic rods, by rod.
         self.rotors: dict[str, str] = {}
         self.lengths: dict[str, RodLength] = {}
         self.telescopes: dict[str, TelescopicRod] = {}
 
     def body_pose(self, name: str) -> FramePose:
-        """Return the pose of a body at N poses."""
+        """Return the position and rotation of a body at the N poses of the machine."""
         index = self.geometry.shape.index[name]
         return FramePose(self.geometry.rotations[:, index], self.geometry.origins[:, index])
 
     def frame(self, placement: Placement) -> FramePose:
-        """Return the pose of a placed frame at N poses."""
+        """Return the position and rotation of a frame at the N poses of the machine."""
         return self.body_pose(placement.body) @ self.constants.frame(placement)
 
     def carrier(self, name: str, point: Array, item: str) -> str:
@@ -85,7 +86,7 @@ class StructureParts:
         Args:
             name: the body.
             point: (3,) in body coordinates.
-            item: name of what is attached, for notes.
+            item: name of the attached joint, rod or tool, for notes.
         """
         nodes = self.nodes.get(name)
         if nodes is None:
@@ -100,13 +101,16 @@ class StructureParts:
         return nodes[nearest][0]
 
     def placed(self, placement: Placement, item: str) -> tuple[str, Array]:
-        """Return the body or node that carries a placed frame, and the frame's origin (N, 3)."""
+        """Return the body or node that carries a frame, and the frame's origin (N, 3).
+
+        `item` names the attached joint, rod or tool in notes.
+        """
         local = self.constants.frame(placement).position
         body = self.carrier(placement.body, np.asarray(local), item)
         return body, self.frame(placement).position
 
     def node_at(self, body: str, point: Array) -> str | None:
-        """Return the node of a body at a point (3,) in its coordinates; None without one."""
+        """Return the node at a point (3,) in body coordinates; None if there is none."""
         tolerance = SAME_NODE * self.length
         near = (
             name for name, place in self.nodes[body] if np.linalg.norm(place - point) <= tolerance
@@ -123,19 +127,22 @@ class StructureParts:
         return spatial_inertia(m, R @ np.array(rest[:3]), R @ J @ np.swapaxes(R, -1, -2))
 
     def add_spring(self, name: str, stiffness: Expression) -> None:
-        """Add a spring against a coordinate."""
+        """Add a spring to a coordinate, in parallel with its other springs."""
         self.spring_laws[name] = add(self.spring_laws.get(name, ZERO), stiffness)
 
     def stated_mass(
         self, name: str, mass: Expression | None, beams: list[Beam], spread: bool
     ) -> ElementMass:
-        """Return the stated mass of a link, and those of its parts."""
+        """Return the stated mass of a link, and the masses of its sections and fittings."""
         return self.constants.stored(
             ("mass", name), lambda: stated_mass(self.mechanism, name, mass, beams, spread)
         )
 
     def numbers(self, name: str, beam: Beam, stated: ElementMass) -> NumericBeam:
-        """Return a beam in numbers; mass that the file does not place is spread along it."""
+        """Return the numeric values of a beam.
+
+        Stated mass beyond sections and fittings is distributed along the beam.
+        """
         factor = 1.0
         if stated.mass > 0.0 and stated.section > 0.0:
             factor = (stated.mass - stated.fittings) / stated.section
@@ -157,16 +164,16 @@ class StructureParts:
         )
 
     def add_element(self, element: Element, numbers: NumericBeam) -> None:
-        """Add a beam, and what its stress follows from."""
+        """Add a beam element, and its section data for stresses."""
         self.elements.append(element)
         if numbers.strength is not None:
             self.strengths[element.name] = numbers.strength
 
 
 def transverse_direction(direction: Array) -> Array:
-    """Return a direction (..., 3) that is not parallel to another one.
+    """Return a coordinate axis (..., 3) that is not nearly parallel to a direction (..., 3).
 
-    It is the same for all samples where possible, so that axes are continuous along a motion.
+    It is the same axis for all samples if possible, so that axes are continuous along a motion.
     """
     cosines = np.abs(direction) / np.linalg.norm(direction, axis=-1, keepdims=True)
     largest = cosines.reshape(-1, 3).max(axis=0)

@@ -24,12 +24,21 @@ def add_joint(
     inertias: Mapping[str, float],
     locked: set[str],
 ) -> None:
-    """Add a joint; the free platform has none."""
+    """Add a joint to the structure; a joint that leaves the platform free is skipped.
+
+    Args:
+        parts: the structure so far.
+        joint: the joint of the machine.
+        springs: stiffness of single coordinates, by name.
+        inertias: inertia of single coordinates, by name.
+        locked: names of the coordinates that rigid motors hold.
+    """
     if joint.name == PLATFORM_JOINT:
         if joint.kind == "free":
             return
         parts.notes.append(
-            f"the platform is held by its stated motion ({joint.kind}): it is rigid against others"
+            f"the platform can move only as its joint allows ({joint.kind}); it is rigid in all "
+            "other directions"
         )
     parent, child = parts.frame(joint.parent), parts.frame(joint.child)
     twists = free_twists(joint, parent, child)
@@ -77,7 +86,7 @@ def add_combinations(parts: StructureParts, locked: set[str]) -> None:
     items: list[tuple[str, list[tuple[str, float]], Expression | None]] = []
     for coupling in parts.mechanism.couplings:
         if coupling.curves:
-            remedy = "leave the cam out, or replace it by its ratio at the pose"
+            remedy = "remove the cam, or replace it by its ratio at the pose"
             where = f"couplings.{coupling.name}"
             raise InputError.of(
                 where, "elastic analysis of machines with cams is not supported", remedy

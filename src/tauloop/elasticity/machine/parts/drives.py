@@ -1,4 +1,4 @@
-"""Motors, springs and rotors of a machine: what holds or moves with its coordinates."""
+"""Motors, springs and rotors that act on the coordinates of a machine."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tauloop.mechanism.model import Actuator
 
 
 def motor_coordinates(parts: StructureParts) -> tuple[dict[str, float], dict[str, float], set[str]]:
-    """Return springs and inertias by the names of coordinates, and the locked coordinates.
+    """Return springs and inertias of coordinates, by name, and the names of locked coordinates.
 
-    Held motors lock their coordinate, or hold it by the stiffness of their drive. Inertia on the
-    motor's side does not move then.
+    A held motor locks its coordinate, or holds it by the stiffness of its drive. Its rotor is then
+    at rest.
     """
     value = parts.mechanism.value
     inertias: dict[str, float] = {}
@@ -61,8 +61,8 @@ def _add_servo(
     """Add a controlled motor with its drive.
 
     Raises:
-        InputError: an elastic drive has no inertia at its motor; or a drive line moves a rod
-            without elastic parts.
+        InputError: an elastic drive has no motor inertia, or a drive line moves a rod without
+            elastic parts.
     """
     value = parts.mechanism.value
     line = actuator.drive
@@ -76,8 +76,8 @@ def _add_servo(
     where = f"actuators.{actuator.name}"
     shaft: Terms
     if stiffness is not None and not inertia:
-        what = "the drive is elastic, and the inertia of its motor is missing"
-        raise InputError.of(where, what, "give `inertia`, on the motor's side")
+        what = "the drive is elastic, but the inertia of its motor is missing"
+        raise InputError.of(where, what, "give `inertia` on the motor's side")
     if rod is not None:
         has_spring = stiffness is not None or has_elastic_part(rod)
         if line is not None and not has_spring:
@@ -92,7 +92,8 @@ def _add_servo(
             shaft = ((moved[0][0], ratio),)
             parts.rotors[name] = rotor
             parts.notes.append(
-                f"{name}: masses of its parts follow its ends, not the motor between them"
+                f"{name}: the masses of the two parts move with the ends of the rod, not with the "
+                "motor between them"
             )
             if stiffness is None:
                 locked.add(name)
@@ -118,7 +119,7 @@ def _add_servo(
 
 
 def held_stiffness(parts: StructureParts, actuator: Actuator) -> Expression | None:
-    """Return the stiffness of an actuator with its motor held; None for a rigid one."""
+    """Return the stiffness of an actuator's drive with its motor held; None if it is rigid."""
     stiffness = drive_stiffness(actuator)
     if stiffness is not None:
         parts.elastic.append(actuator.name)

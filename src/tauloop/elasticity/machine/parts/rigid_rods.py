@@ -1,4 +1,4 @@
-"""Springs and masses between the two ends of a rod that stays straight."""
+"""Springs and masses of rods that stay straight, as elements between the two ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,14 @@ def add_rotor_mass(
     end: tuple[str, Array],
     inertia: float,
 ) -> None:
-    """Add the inertia of a motor that the length of a rod moves."""
+    """Add the inertia of a motor that moves with the length of a rod.
+
+    Args:
+        parts: the structure so far.
+        name: name of the rod.
+        start, end: bodies or nodes that carry the ends, and positions (N, 3) of the ends.
+        inertia: mass that moves with the change of the length, kg.
+    """
     if not inertia:
         return
     difference = np.array([[1.0, -1.0], [-1.0, 1.0]])
@@ -54,7 +61,14 @@ def add_axial_spring(
     end: tuple[str, Array],
     stiffness: float | None,
 ) -> None:
-    """Add a spring along a rod."""
+    """Add a spring along a rod.
+
+    Args:
+        parts: the structure so far.
+        rod: rod of the machine, which gives the spring its name.
+        start, end: bodies or nodes that carry the ends, and positions (N, 3) of the ends.
+        stiffness: stiffness of the spring, N/m; None for no stiffness.
+    """
     difference = np.array([[1.0, -1.0], [-1.0, 1.0]])
     K = np.kron(difference, np.diag([float(stiffness or 0.0), 0.0, 0.0]))
     length = np.linalg.norm(end[1] - start[1], axis=-1)
@@ -70,16 +84,16 @@ def add_rigid_mass(
     end: tuple[str, Array],
     along: tuple[float, float] | None = None,
 ) -> None:
-    """Add the mass of a rigid rod, which its ends carry.
+    """Add the mass of a rigid rod to the coordinates of its ends.
 
-    A point at the distance s from A moves by (1 - s/L) u_A + (s/L) u_B across the rod. Along it,
-    each part moves as a whole by (1 - φ) u_A + φ u_B.
+    Perpendicular to the rod, a point at the distance s from A moves by (1 - s/L) u_A + (s/L) u_B.
+    Along the rod, all points of a part move by (1 - φ) u_A + φ u_B.
 
     Args:
         parts: the structure so far.
         rod: a rod without sections.
-        start, end: what carries its ends, and where.
-        along: φ of the lower and of the upper part; by default the rod has a fixed length.
+        start, end: bodies or nodes that carry the ends, and positions (N, 3) of the ends.
+        along: φ of the lower and of the upper part; None for a rod of fixed length.
     """
     length = np.linalg.norm(end[1] - start[1], axis=-1)
     M = np.zeros((parts.samples, 2, 2))
@@ -123,7 +137,7 @@ def add_rigid_mass(
 
 
 def _line_moments(parts: StructureParts, part: SlenderPart | Inertia) -> tuple[float, float, float]:
-    """Return mass, first and second moment of a rod's part along it, from its own end."""
+    """Return the mass, first and second moment of a rod's part about its outer end."""
     value = parts.mechanism.value
     if isinstance(part, SlenderPart):
         return value(part.mass), value(part.first_moment), value(part.second_moment)
@@ -132,15 +146,15 @@ def _line_moments(parts: StructureParts, part: SlenderPart | Inertia) -> tuple[f
 
 
 def _note_offset(parts: StructureParts, rod: Rod, part: SlenderPart | Inertia) -> None:
-    """Note a mass center off a rod's axis, where its elasticity has none."""
+    """Add a note if the mass center of a part is not on the rod's axis."""
     if isinstance(part, SlenderPart):
         return
     x, y = (parts.mechanism.value(moment) for moment in part.first_moment[:2])
     offset = np.hypot(x, y) / parts.mechanism.value(part.mass)
     if offset > SAME_NODE * parts.length:
         parts.notes.append(
-            f"{rod.name}: a mass center is {1000.0 * offset:.4g} mm off its axis; its mass counts as on "
-            "the axis"
+            f"{rod.name}: a mass center is {1000.0 * offset:.4g} mm off the rod's axis; the mass "
+            "is assumed to be on the axis"
         )
 
 
@@ -151,7 +165,7 @@ def _add_two_point(
     end: tuple[str, Array],
     matrices: Matrices,
 ) -> None:
-    """Add an element that holds the translations of two points."""
+    """Add an element whose coordinates are the translations of two points."""
     axes = beam_axes(start[1], end[1], transverse_direction(end[1] - start[1]))
     attachments = tuple(
         Attachment(body=body, point=point, axes=axes, freedoms=TRANSLATIONS)

@@ -1,4 +1,4 @@
-"""Rods of a machine: elastic, rigid, driven, and cables."""
+"""Conversion of rods and cables to elements, springs, masses and rigid links."""
 
 from __future__ import annotations
 
@@ -39,20 +39,26 @@ from tauloop.mechanism.model import Inertia, Rod, SlenderPart
 
 
 def drive_rod(parts: StructureParts, name: str) -> None:
-    """Let a rotor move between the two parts of a telescopic rod, which its spring holds."""
+    """Insert a rotor between the two parts of a telescopic rod, in series with its spring.
+
+    Args:
+        parts: the structure so far, with the rod and its rotor.
+        name: name of the rod.
+    """
     index, element = next(
         (index, element) for index, element in enumerate(parts.elements) if element.name == name
     )
     rotor = Attachment(body=parts.rotors[name], point=np.zeros(3), axes=np.eye(3), freedoms=(0,))
     size = element.matrices.stiffness.shape[-1]
-    # The coordinates without the rotor, by those with it.
-    carried = np.delete(np.eye(size + 1), element.external, axis=0)
-    pushed = carried.copy()
-    pushed[len(element.attachments[0].freedoms), element.external] = -1.0
+    # Matrices from the coordinates with the rotor to those without it: `without_rotor` drops the
+    # rotor's coordinate, `relative` subtracts it from the displacement of end B.
+    without_rotor = np.delete(np.eye(size + 1), element.external, axis=0)
+    relative = without_rotor.copy()
+    relative[len(element.attachments[0].freedoms), element.external] = -1.0
     matrices = Matrices(
-        stiffness=pushed.T @ element.matrices.stiffness @ pushed,
-        mass=carried.T @ element.matrices.mass @ carried,
-        geometric=carried.T @ element.matrices.geometric @ carried,
+        stiffness=relative.T @ element.matrices.stiffness @ relative,
+        mass=without_rotor.T @ element.matrices.mass @ without_rotor,
+        geometric=without_rotor.T @ element.matrices.geometric @ without_rotor,
     )
     attachments = (*element.attachments, rotor)
     parts.elements[index] = replace(element, attachments=attachments, matrices=matrices)
@@ -67,12 +73,20 @@ def add_rod(
     inertias: Mapping[str, float],
     locked: set[str],
 ) -> None:
-    """Add a rod: elastic, rigid, or a cable."""
+    """Add a rod or cable to the structure.
+
+    Args:
+        parts: the structure so far.
+        rod: the rod of the machine.
+        springs: stiffness of single coordinates, by name.
+        inertias: inertia of single coordinates, by name.
+        locked: names of the coordinates that rigid motors hold.
+    """
     start, end = parts.placed(rod.start, rod.name), parts.placed(rod.end, rod.name)
     is_driven = rod.telescope is not None and rod.name not in locked
     spring = springs.get(rod.name) if is_driven else None
     if is_driven and spring is None:
-        # Nothing holds its length: it only has mass.
+        # The length is free, so the rod has mass but no stiffness.
         add_rigid_mass(parts, rod, start, end, (0.0, 1.0))
         parts.lengths[rod.name] = RodLength(bodies=(start[0], end[0]), points=(start[1], end[1]))
         add_rotor_mass(parts, rod.name, start, end, inertias.get(rod.name, 0.0))
@@ -85,9 +99,9 @@ def add_rod(
         parts.laws.append(ElasticLaw(item=rod.name, springs=line))
         return
     contacts = [None if item is None else parts.mechanism.value(item) for item in rod.contact]
-    held = parts.spring_laws.get(rod.name) if is_driven else None
+    drive = parts.spring_laws.get(rod.name) if is_driven else None
     beams = tuple(beam for beam in (rod.lower_beam, rod.upper_beam) if beam is not None)
-    law = ElasticLaw(item=rod.name, beams=beams, springs=_stated(held, *rod.contact))
+    law = ElasticLaw(item=rod.name, beams=beams, springs=_stated(drive, *rod.contact))
     if rod.lower_beam is None:
         stiffness = in_series([spring, *contacts])
         add_rigid_mass(parts, rod, start, end, rigid_shares(contacts, spring))
@@ -106,13 +120,14 @@ def _require_outer_fittings(name: str, lower: NumericBeam, upper: NumericBeam) -
     """Reject fittings at the inner ends of a telescopic rod's parts.
 
     Raises:
-        InputError: the elastic model has no place for their mass.
+        InputError: there is such a fitting; the elastic model does not support its mass.
     """
     for part, numbers in (("lower", lower), ("upper", upper)):
         if numbers.fittings[1] > 0.0:
+            mass = numbers.fittings[1]
             raise InputError.of(
                 f"rods.{name}.{part}.fittings",
-                f"{numbers.fittings[1]:.4g} kg at the inner end of a telescopic part are not supported",
+                f"{mass:.4g} kg at the inner end of a telescopic part are not supported",
                 "give this mass at `start`, or spread it with `distributed: yes`",
             )
 
@@ -125,7 +140,15 @@ def _add_elastic_rod(
     contacts: list[float | None],
     drive: float | None,
 ) -> None:
-    """Add a rod with beam sections, with springs in series along it."""
+    """Add a rod with beam sections and springs in series along its axis.
+
+    Args:
+        parts: the structure so far.
+        rod: the rod of the machine.
+        start, end: bodies or nodes that carry the ends, and positions (N, 3) of the ends.
+        contacts: stiffness of the contacts at both ends; None for a rigid contact.
+        drive: stiffness of the drive between the parts; None if it is rigid.
+    """
     parts.elastic.append(rod.name)
     lower = rod.lower_beam
     assert lower is not None
@@ -147,8 +170,8 @@ def _add_elastic_rod(
         beyond = lengths, np.array([0.0, masses[1] / masses.sum(), 1.0])
         fittings = (fittings[0], upper.fittings[0])
     elif rod.telescope is not None:
-        what = "the part at B has no section"
-        raise InputError.of(f"rods.{rod.name}", what, "give `upper` a section, as `lower` has")
+        what = "the part at end B has no section"
+        raise InputError.of(f"rods.{rod.name}", what, "give `upper` a section, as for `lower`")
     reduced = parts.reduced(numbers, lengths, (BALL, BALL))
     flexibility = flexibilities(contacts, drive)
     softened = softened_rod(reduced, flexibility, beyond)
@@ -174,7 +197,7 @@ def _add_elastic_rod(
 def _rod_mass(
     parts: StructureParts, name: str, part: SlenderPart | Inertia | None, beam: Beam, spread: bool
 ) -> ElementMass:
-    """Return the stated mass of a rod or of one part of it."""
+    """Return and register the stated mass of a rod, or of a part of a telescopic rod."""
     mass: Expression | None = None if part is None else part.mass
     stated = parts.stated_mass(name, mass, [beam], spread)
     parts.masses.append(stated)
@@ -182,7 +205,10 @@ def _rod_mass(
 
 
 def _rod_across(parts: StructureParts, rod: Rod, start: Array, end: Array) -> Array:
-    """Return the direction (N, 3) of a rod's section axis z; any for a round section."""
+    """Return the direction (N, 3) of the z axis of a rod's section.
+
+    It follows from the hinge axis at the start. Without one, it is any direction across the rod.
+    """
     direction = end - start
     if rod.first_axis is not None:
         local = np.array([parts.mechanism.value(x) for x in rod.first_axis])
@@ -192,5 +218,5 @@ def _rod_across(parts: StructureParts, rod: Rod, start: Array, end: Array) -> Ar
 
 
 def _stated(*springs: Expression | None) -> tuple[Expression, ...]:
-    """Return the springs that are not rigid."""
+    """Return the springs that are not None, i.e. not rigid."""
     return tuple(spring for spring in springs if spring is not None)

@@ -1,4 +1,4 @@
-"""The two parts of a telescopic rod in a row."""
+"""The two parts of a telescopic rod, joined to a single beam."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tauloop.elasticity.machine.telescopic_rods import PartMass, spread_mass
 
 
 def part_mass(part: NumericBeam) -> PartMass:
-    """Return the mass of a part of constant section with the fitting at its own end."""
+    """Return the mass of a part of constant section, and of the fitting at its outer end."""
     density = float(np.ravel(part.properties.mass)[0])
     return spread_mass(density, float(part.lengths[0])).with_point(part.fittings[0])
 
@@ -19,17 +19,19 @@ def part_mass(part: NumericBeam) -> PartMass:
 def telescoped(
     name: str, lower: NumericBeam, upper: NumericBeam, distance: Array
 ) -> tuple[NumericBeam, Array]:
-    """Return the two parts of a telescopic rod in a row, and the lengths (N, s) of their pieces.
+    """Return a telescopic rod as a single beam, and the lengths (N, 3) of its pieces.
 
-    Where they overlap, both carry bending; the drive connects their axial forces.
+    The pieces are the lower part, the overlap and the upper part. In the overlap both parts carry
+    bending; the drive transmits the axial force from one part to the other.
 
     Args:
-        name: the rod.
-        lower, upper: the parts, each of one piece, from A and from B.
+        name: name of the rod.
+        lower, upper: the parts at the ends A and B, each with one section.
         distance: (N,) distances from A to B, m.
 
     Raises:
-        InputError: the parts do not overlap, are longer than the distance, or have several pieces.
+        InputError: the parts do not overlap, are longer than the distance, or have several
+            sections.
     """
     if len(lower.lengths) != 1 or len(upper.lengths) != 1:
         what = "a part of this telescopic rod has several sections"
@@ -42,7 +44,7 @@ def telescoped(
             f"parts of {at_start:.4g} m and {at_end:.4g} m do not overlap within the length "
             f"{distance[pose]:.4g} m (pose {pose})"
         )
-        remedy = "give parts that are shorter than the rod and together longer, at every pose"
+        remedy = "at every pose, each part must be shorter than the rod, and both together longer"
         raise InputError.of(f"rods.{name}", what, remedy)
     values = {}
     for key in BeamProperties.__dataclass_fields__:
@@ -52,7 +54,7 @@ def telescoped(
         values[key] = np.concatenate([first, first + second, second])
     strength = None
     if lower.strength is not None and upper.strength is not None:
-        # Where both parts overlap, the lower one alone is checked: the stress is smaller.
+        # In the overlap, the strength of the lower part is used; the stress is smaller there.
         strength = lower.strength.followed_by(lower.strength).followed_by(upper.strength)
     joined = NumericBeam(
         lengths=lengths[0],
