@@ -468,7 +468,7 @@ from tauloop.verification.engines.verification import (
     VerifiedMachine,
     VerifyOptions as VerifyOptions,
 )
-from tauloop.verification.look import (
+from tauloop.verification.installation import (
     Checkup,
 )
 from tauloop.viewer.pages.showing import (

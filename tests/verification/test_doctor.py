@@ -18,12 +18,12 @@ from tauloop.common.result import Status
 from tauloop.compiler.c.calling.compiler import compiler_path
 from tauloop.compiler.c.calling.embedded import find_embedded_compiler
 from tauloop.display.tables.machines.checkup_tables import checkup_tables
-from tauloop.verification import look
+from tauloop.verification import installation
 
 NEEDS_COMPILER = pytest.mark.skipif(compiler_path() is None, reason="needs a C compiler")
 
 
-def parts(health: look.Checkup) -> dict[str, str]:
+def parts(health: installation.Checkup) -> dict[str, str]:
     return {part.name: part.state for part in health.parts}
 
 
@@ -44,7 +44,7 @@ def test_without_a_compiler_it_says_how_to_get_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(look, "find_embedded_compiler", lambda: None)
+    monkeypatch.setattr(installation, "find_embedded_compiler", lambda: None)
     health = tl.doctor()
     assert health.status is Status.OK  # slower, and right
     assert health.diagnostics == ()
@@ -86,9 +86,9 @@ def test_a_compiler_that_fails_is_doubted_with_its_words(
 def test_a_missing_package_comes_with_the_command_for_this_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    original = look.metadata_of
+    original = installation.metadata_of
     monkeypatch.setattr(
-        look, "metadata_of", lambda name: None if name == "viser" else original(name)
+        installation, "metadata_of", lambda name: None if name == "viser" else original(name)
     )
     if original("tauloop") is None:
         pytest.skip("Tauloop is not installed as a package here")
@@ -101,10 +101,10 @@ def test_a_missing_package_comes_with_the_command_for_this_environment(
 
 def test_commands_that_bring_what_is_missing_stand_on_one_line() -> None:
     parts = tuple(
-        look.CheckedPart(name=name, state="", remedy=f"{'/long' * 30}/pip install '{name}'")
+        installation.CheckedPart(name=name, state="", remedy=f"{'/long' * 30}/pip install '{name}'")
         for name in "ab"
     )
-    lines = [*checkup_tables(look.Checkup(parts=parts, diagnostics=(), provenance={}))]
+    lines = [*checkup_tables(installation.Checkup(parts=parts, diagnostics=(), provenance={}))]
     screen = Screen(width=60, file=io.StringIO())
     for line in lines:
         screen.print(line, soft_wrap=getattr(line, "tone", "") == "code")  # as commands do
@@ -113,7 +113,7 @@ def test_commands_that_bring_what_is_missing_stand_on_one_line() -> None:
 
 def test_every_extra_for_users_is_looked_at() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert {*look.USES} == {*project["optional-dependencies"]} - {
+    assert {*installation.USES} == {*project["optional-dependencies"]} - {
         "all",
         "dev",
         "docs",

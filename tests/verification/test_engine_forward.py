@@ -132,7 +132,7 @@ def test_freedom_without_inertia_is_refused(engine: str) -> None:
     mechanism, _ = random_tree(np.random.default_rng(3), ["revolute", "prismatic"], [False, False])
     light = replace(mechanism, bodies=(mechanism.bodies[0], Body(name="b1")))
     state = {"j0": np.array([0.3]), "j1": np.array([0.4])}
-    with pytest.raises(EngineError, match="has a motion that moves no mass"):
+    with pytest.raises(EngineError, match="has a motion without inertia"):
         MAKERS[engine](light).forward_dynamics(
             NamedMotion(q=state, v=state, a=state), np.ones((1, 2))
         )
@@ -179,7 +179,7 @@ def test_pinocchio_closes_loops_by_itself(name: str) -> None:
 
 def test_redundant_rows_without_regularisation_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tauloop.verification.engines.pinocchio.pinocchio_constraints.MU", 0.0)
-    with pytest.raises(EngineError, match="gives no numbers in 6 of 6 samples"):
+    with pytest.raises(EngineError, match="values that are not finite in 6 of 6 samples"):
         own_solver("bar")
 
 
@@ -283,7 +283,7 @@ def test_couplings_that_are_no_mimic_joints_are_named() -> None:
         mechanism, motion = geared(terms[:1])
         states = pinocchio_engine(mechanism).states(motion)
         engine = pinocchio_engine(geared(terms)[0])
-        with pytest.raises(EngineError, match="as Pinocchio's mimic joints require") as caught:
+        with pytest.raises(EngineError, match="as mimic joints require") as caught:
             constrained_dynamics(engine, states, np.ones((1, len(mechanism.actuators))))
         assert len(caught.value.problems) == len(terms)
 

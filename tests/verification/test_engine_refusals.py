@@ -128,8 +128,8 @@ def test_all_faults_of_a_motion_are_told_at_once() -> None:
     assert len(caught.value.problems) == 5
     assert "did you mean platform.x or" in text
     assert "v['platform.wy'] missing" in text
-    assert "leg2: not given in all" in text
-    assert "1 numbers are not finite" in text
+    assert "leg2: must be in all" in text
+    assert "1 values are not finite" in text
     assert "(3,), (4,)" in text
 
 
@@ -139,7 +139,7 @@ def test_quaternions_must_be_unit_quaternions() -> None:
     wanted = engine.inverse_dynamics(motion)
     assert_near(engine.inverse_dynamics(replace(motion, q=nearly)).forces, wanted.forces, EXACT)
     doubled = {name: 2 * x if ".q" in name else x for name, x in motion.q.items()}
-    with pytest.raises(InputError, match="norm differs from one by up to 1"):
+    with pytest.raises(InputError, match="norm of quaternions differs from 1 by up to 1"):
         engine.inverse_dynamics(replace(motion, q=doubled))
 
 

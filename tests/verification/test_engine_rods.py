@@ -263,5 +263,5 @@ def test_start_is_exact_on_the_manifold(machine_name: str, monkeypatch: pytest.M
         rest = {name: np.zeros(1) for name in angles}
         motion = NamedMotion(q=angles, v=rest, a=rest)
         assert "foot" in rigid_tree(mechanism).tree
-    monkeypatch.setattr("tauloop.verification.engines.engine.MOST_STEPS", 0)
+    monkeypatch.setattr("tauloop.verification.engines.engine.MAX_STEPS", 0)
     assert np.max(pinocchio_engine(mechanism).inverse_dynamics(motion).residuals.closure) < 1e-14

@@ -1,4 +1,4 @@
-"""Checks of a machine against other engines, and of this computer's installation.
+"""Comparison of machines with other physics engines, and the check of the installation.
 
 Examples:
     >>> import tauloop as tl
@@ -14,7 +14,7 @@ from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.verification import engines as engines
-    from tauloop.verification.look import (
+    from tauloop.verification.installation import (
         CheckedPart as CheckedPart,
         Checkup as Checkup,
         doctor as doctor,

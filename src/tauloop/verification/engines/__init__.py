@@ -1,4 +1,6 @@
-"""The same machine in Pinocchio and MuJoCo, made independently of Tauloop's equations, to check results against.
+"""Models of a machine in Pinocchio and MuJoCo, against which results are checked.
+
+The models do not use Tauloop's equations.
 
 Examples:
     >>> import tauloop as tl

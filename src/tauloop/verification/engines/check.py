@@ -1,4 +1,4 @@
-"""Comparison of Tauloop with engines: dynamics and Jacobians over random consistent states."""
+"""Comparison of Tauloop with other engines: dynamics and Jacobians at random consistent states."""
 
 from __future__ import annotations
 
@@ -45,15 +45,14 @@ from tauloop.verification.engines.pinocchio.pinocchio_constraints import (
 )
 from tauloop.verification.engines.results import EngineAccelerations, EngineForces
 
-#: Forces for forward dynamics: those of inverse dynamics times random factors, lest it only undoes
-#: the other.
+#: Range of the random factors that multiply the forces of inverse dynamics for forward dynamics.
+#: Without them, forward dynamics would only invert inverse dynamics.
 FACTORS = (0.5, 1.5)
 
-#: Largest condition number of a state that is compared, unless another is wanted.
+#: Default of the largest condition number of a compared state.
 CONDITION = 1e3
 
-#: Fraction of the largest inertia (kg m^2) that the lightest freedom counts with when accelerations
-#: are compared.
+#: Smallest inertia (relative to the largest) from which the scale of an acceleration is computed.
 LIGHTEST = 1e-6
 
 Comparer = Callable[[Engine], tuple[EngineComparison, ...]]
@@ -61,7 +60,15 @@ Comparer = Callable[[Engine], tuple[EngineComparison, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Subject:
-    """Input of a comparison: the model, random states, and forces in both directions."""
+    """Input of a comparison.
+
+    Attributes:
+        model: the machine.
+        states: N random states.
+        motion: the same states by name.
+        forces: actuator forces (N, n_u) of inverse dynamics.
+        driving: actuator forces (N, n_u) for forward dynamics.
+    """
 
     model: Model
     states: RandomStates
@@ -72,14 +79,18 @@ class _Subject:
     def by_mass_matrix(
         self, engine: Engine, wrench: np.ndarray | None = None
     ) -> EngineAccelerations:
+        """Return the accelerations from an engine's mass matrix, without its constraint solver."""
         return engine.forward_dynamics(self.motion, self.driving, wrench)
 
     def by_solver(self, engine: Engine, wrench: np.ndarray | None = None) -> EngineAccelerations:
+        """Return the accelerations from an engine's constraint solver."""
         return constrained_dynamics(
             _with_solver(engine), engine.states(self.motion), self.driving, wrench
         )
 
     def inverse(self, quantity: str) -> Comparer:
+        """Return the comparison of the actuator forces of inverse dynamics."""
+
         def solve(engine: Engine) -> EngineForces:
             if quantity == INVERSE_DYNAMICS:
                 return engine.inverse_dynamics(self.motion)
@@ -88,7 +99,10 @@ class _Subject:
         return lambda engine: (force_comparison(quantity, engine, solve(engine), self.forces),)
 
     def under_wrench(self, quantity: str, wrench: np.ndarray) -> Comparer:
-        """Return the accelerations of the independent coordinates, as simulations have them."""
+        """Return the comparison of the independent accelerations under a wrench at the tool.
+
+        Tauloop's accelerations are computed as in simulations.
+        """
         states, model, entry = self.states, self.model, self.model.platform.ports
         program = independent_rate_program(
             model.assembly, entry, model.formulation, with_wrench=True
@@ -113,6 +127,7 @@ class _Subject:
         )
 
     def forward(self, quantity: str) -> Comparer:
+        """Return the comparison of the accelerations of forward dynamics."""
         states, model = self.states, self.model
         solution = model.platform.forward_dynamics(
             states.position, states.velocity, self.driving, start=states.q
@@ -125,6 +140,7 @@ class _Subject:
         )
 
     def jacobians(self) -> Comparer:
+        """Return the comparison of the embedding and the actuator Jacobian."""
         states, model = self.states, self.model
         names, scale = model.topology.velocity_names, model.assembly.loops.velocity_scale
         independent = tuple(names[i] for i in model.platform.ports.v)
@@ -136,6 +152,11 @@ class _Subject:
 
 
 def _with_solver(engine: Engine) -> PinocchioEngine:
+    """Return an engine whose constraint solver is exact enough for comparisons.
+
+    Raises:
+        EngineError: the engine's constraints are soft.
+    """
     if isinstance(engine, PinocchioEngine):
         return engine
     what = "its constraints are soft, so its own dynamics are not a reference"
@@ -143,10 +164,10 @@ def _with_solver(engine: Engine) -> PinocchioEngine:
 
 
 def _unit_accelerations(model: Model) -> np.ndarray:
-    """Return the unit of each acceleration (n_v,), which is larger for lighter bodies.
+    """Return the scale of each acceleration (n_v,), which is larger for lighter bodies.
 
-    Joint spheres of 1e-11 kg m^2 next to links of 1e-5 show rounding of the links' forces a million
-    times larger.
+    For example, joint spheres of 1e-11 kg m^2 next to links of 1e-5 kg m^2 amplify rounding errors
+    of the links' forces by a factor of a million.
     """
     unit = model.assembly.loops.velocity_scale
     inertia = tree_inertias(model.assembly, model.formulation, model.assembly.q) * unit**2
@@ -166,8 +187,8 @@ def check_with_engines(
 ) -> Verification:
     """Compare Tauloop's dynamics and Jacobians with those of every installed engine.
 
-    The engines get positions, velocities and accelerations (or forces) of the machine and close all
-    loops by themselves, without Tauloop's equations. Both sides leave out friction and bounds of
+    The engines receive positions, velocities and accelerations (or forces) of the machine and close
+    all loops themselves, without Tauloop's equations. Both sides neglect friction and bounds of
     tensions.
 
     Args:
@@ -176,24 +197,27 @@ def check_with_engines(
         rng: random generator of the states.
         wrench: (6,) force and moment at the tool center point in the base frame, N and N m; adds
             comparisons under this wrench.
-        condition: largest condition number of a state's linear blocks, which multiplies the
-            rounding errors of both sides; other states are left out.
-        engines: functions that make engines, by name.
-        progress: function to call with the completed and the total work.
+        condition: largest condition number of a state's linear blocks; it amplifies the rounding
+            errors of both sides. States with larger condition numbers are not compared.
+        engines: functions that create engines, by name.
+        progress: called with the completed and the total number of steps.
 
     Returns:
         Comparisons with every engine, and the engines that did not run.
 
     Raises:
-        AssemblyError: the machine does not work as described.
-        EngineError: nothing could be compared; all reasons.
+        AssemblyError: the machine cannot be assembled as described.
+        EngineError: nothing could be compared; the error lists all reasons.
     """
     smooth = struts(frictionless(mechanism))
     comparisons: list[EngineComparison] = []
     problems = Problems()
     if mechanism.cables:
         what = "the engines do not support tension bounds"
-        remedy = "cables are compared as rods that can also push; redundant winches share forces by least norm"
+        remedy = (
+            "cables are compared as rods that can also push; redundant winches share forces with "
+            "the smallest norm"
+        )
         problems.add("cable tensions in all engines", what, remedy)
     wanted: dict[str, Callable[[], Comparer]] = {
         INVERSE_DYNAMICS: lambda: subject.inverse(INVERSE_DYNAMICS),
@@ -206,10 +230,8 @@ def check_with_engines(
         wanted[UNDER_WRENCH] = lambda: subject.under_wrench(UNDER_WRENCH, wrench)
         wanted[OWN_UNDER_WRENCH] = lambda: subject.under_wrench(OWN_UNDER_WRENCH, wrench)
     if not smooth.actuators:
-        what, remedy = (
-            "the machine has no actuator whose force could be compared",
-            "nothing to do: the rows of forward dynamics compare the accelerations",
-        )
+        what = "the machine has no actuator whose force could be compared"
+        remedy = "no action needed: the rows of forward dynamics compare the accelerations"
         for quantity in (INVERSE_DYNAMICS, OWN_INVERSE):
             problems.add(f"all engines, {quantity}", what, remedy)
             del wanted[quantity]
@@ -235,7 +257,10 @@ def check_with_engines(
 
 
 def _with_locked_joints_fixed(model: Model) -> Model:
-    """Return the model with fixed joints for locked revolute ones; engines have no locks."""
+    """Return the model with fixed joints instead of locked revolute joints.
+
+    The engines do not support locked joints.
+    """
     assembly, topology, mechanism = model.assembly, model.topology, model.mechanism
     angles = {
         topology.velocity_names[i]: float(assembly.q[topology.q_of_v[i]]) for i in assembly.locked
@@ -258,6 +283,7 @@ def _with_locked_joints_fixed(model: Model) -> Model:
 
 
 def _subject(model: Model, states: int, rng: np.random.Generator, condition: float) -> _Subject:
+    """Return random states of a model with their forces."""
     chosen = random_states(model, states, rng, condition=condition)
     shape = model.topology
     if model.assembly.passive:
@@ -279,11 +305,11 @@ def _subject(model: Model, states: int, rng: np.random.Generator, condition: flo
 
 
 def _moved_by_actuators(model: Model, states: RandomStates) -> tuple[RandomStates, np.ndarray]:
-    """Return the states with the accelerations of passive freedoms, and the actuator forces (N, n_u).
+    """Return the states with the accelerations of passive freedoms, and actuator forces (N, n_u).
 
-    All of a state is of one evaluation: near a dead center of the actuators their positions give
-    coordinates that differ from the given ones by the condition times rounding, which accelerations
-    that go with one set would show as open loops of the other.
+    Position, velocity and acceleration of a state come from the same evaluation. Near a dead
+    center, coordinates that are computed from actuator positions differ slightly from the original
+    ones. Accelerations of one set would then not close the loops of the other set.
     """
     entry = model.actuators.ports
     acceleration = entry.rates(states.a)[:, : len(model.assembly.leading)]
@@ -304,7 +330,7 @@ def _ready(
     mechanism: Mechanism,
     problems: Problems,
 ) -> Iterator[tuple[str, Engine]]:
-    """Return the engines that hold the machine; why others do not goes to the problems."""
+    """Yield the engines that can represent the machine; the others add problems."""
     for name, make in engines:
         try:
             yield name, make(mechanism)

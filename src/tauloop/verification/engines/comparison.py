@@ -1,4 +1,4 @@
-"""Comparison of forces, accelerations and Jacobians with those of all installed engines."""
+"""Comparison of forces, accelerations and Jacobians with the results of other engines."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from tauloop.verification.engines.results import (
     EngineVelocities,
 )
 
-#: How each engine is made, by its name.
+#: Functions that create the engines, by name.
 ENGINES: Mapping[str, Callable[[Mechanism], Engine]] = {
     "Pinocchio": pinocchio_engine,
     "MuJoCo": mujoco_engine,
 }
 
-#: Least scale of a sample's forces, as a fraction of the largest force of all samples: where all
-#: forces of a sample pass through zero a relative difference would be meaningless.
-LEAST_SCALE = 1e-3
+#: Smallest scale of a sample's forces, as a fraction of the largest force of all samples. It avoids
+#: meaningless relative differences if all forces of a sample are close to zero.
+MIN_SCALE = 1e-3
 
 
-#: Compared quantities.
+#: Names of the compared quantities.
 INVERSE_DYNAMICS, FORWARD_DYNAMICS = "inverse dynamics", "forward dynamics"
 UNDER_WRENCH, OWN_UNDER_WRENCH = (
     "forward dynamics, wrench at the tool",
@@ -47,21 +47,22 @@ EMBEDDING, ACTUATOR_JACOBIAN = "embedding", "actuator Jacobian"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineComparison:
-    """Difference of given numbers from those of one engine.
+    """Difference between Tauloop's values and those of an engine.
 
     Attributes:
-        quantity: what was compared.
+        quantity: name of the compared quantity.
         engine, version: name and version of the engine.
-        method: which of the engine's outputs the numbers are based on.
-        largest_difference: largest difference of a number, divided by the largest number of its
+        method: output of the engine from which its values are computed.
+        largest_difference: largest difference of a value, divided by the largest value of its
             sample (both in natural units if their units differ).
         sample: the sample with the largest difference, counted from zero.
-        column: the compared number: an actuator, a velocity, or a velocity per unit of another.
-        compared: how many numbers of each sample were compared.
+        column: the value with the largest difference: an actuator, a velocity, or a velocity per
+            unit of another.
+        compared: number of values per sample that were compared.
         closure: largest loop residual of the engine, m or rad.
-        closure_rate, closure_acceleration: largest values of the first and second derivatives of the residuals.
-        balance: largest fraction of the forces that no actuator or constraint of the engine can
-            supply; None if no forces are computed.
+        closure_rate, closure_acceleration: largest first and second derivatives of the residuals.
+        balance: largest fraction of the forces that neither actuators nor constraints of the engine
+            can supply; None if no forces are computed.
     """
 
     quantity: str
@@ -79,20 +80,20 @@ class EngineComparison:
 
     @property
     def label(self) -> str:
-        """Return a name of the comparison for tables."""
+        """Name of the comparison in tables."""
         return f"{self.quantity}: {self.engine}, {self.method}"
 
     @property
     def residual(self) -> float:
-        """Return the largest of the engine's own imbalance and residuals, SI."""
-        own = (self.balance or 0.0, self.closure, self.closure_rate, self.closure_acceleration)
-        return float(np.max(own))
+        """Largest of the engine's force imbalance and loop residuals, SI."""
+        rates = (self.closure_rate, self.closure_acceleration)
+        return float(np.max((self.balance or 0.0, self.closure, *rates)))
 
     @property
     def worst(self) -> float:
-        """Return the larger of difference and residual; both must be small for correct results.
+        """Larger of difference and residual; both must be small for correct results.
 
-        Equal numbers are meaningless for states off the loops' manifold, hence the residuals.
+        The residuals are included because equal values mean nothing if the loops are not closed.
         """
         return float(np.max([self.largest_difference, self.residual]))
 
@@ -105,7 +106,7 @@ class Verification(ReprMixin):
         mechanism: name of the machine.
         samples: number of compared states.
         distinct_states: number of distinct states among them; None if the caller chose them.
-        comparisons: one for each engine and quantity that could be compared.
+        comparisons: a comparison for each engine and quantity that could be compared.
         not_run: engines and quantities that could not be compared, with the reason.
         q: coordinates of the distinct states (N, n_q); None if the caller chose them.
     """
@@ -120,7 +121,7 @@ class Verification(ReprMixin):
 
     @property
     def worst(self) -> float:
-        """Return the largest `worst` of the engines that ran."""
+        """Largest `worst` of all comparisons."""
         return float(np.max([comparison.worst for comparison in self.comparisons]))
 
 
@@ -134,18 +135,18 @@ def compare_forces(
     """Compare actuator forces with those of the engines, at the nominal parameters.
 
     Args:
-        mechanism: the machine. Engines leave friction out, so `forces` must be those of
+        mechanism: the machine. Engines neglect friction, so that `forces` must be the forces of
             `frictionless(mechanism)`.
-        motion: states on the loops' manifold, N samples.
+        motion: N states with closed loops.
         forces: (N, n_u) in the order of `mechanism.actuators`, N or N m.
-        engines: makers of engines by name.
+        engines: functions that create engines, by name.
 
     Returns:
         The largest differences, with the residuals that the engines report.
 
     Raises:
-        EngineError: no engine could be run; all reasons.
-        InputError: forces of the wrong shape or not finite, or a motion that does not fit the
+        EngineError: no engine could be run; the error lists all reasons.
+        InputError: forces have the wrong shape or are not finite, or the motion does not fit the
             machine.
     """
     forces = _checked(mechanism, motion, forces)
@@ -163,7 +164,7 @@ def compare_forces(
 
 
 def placed(where: str, error: TauloopError) -> list[Problem]:
-    """Return the message of an error, with the place where it occurred."""
+    """Return the problems of an error, with a prefix that states the engine and the quantity."""
     return [replace(problem, where=f"{where}: {problem.where}") for problem in error.problems]
 
 
@@ -174,14 +175,15 @@ def verification(
     problems: Problems,
     distinct_states: int | None = None,
 ) -> Verification:
-    """Return the comparisons, and the reasons of those that could not be made.
+    """Return the comparisons, and the reasons why other comparisons were not possible.
 
     Raises:
-        EngineError: nothing could be compared; all reasons.
+        EngineError: nothing could be compared; the error lists all reasons.
     """
     if not comparisons:
         raise EngineError(
-            problems or Problem(where="engines", what="none was named", remedy="name an engine")
+            problems
+            or Problem(where="engines", what="no engine was named", remedy="name an engine")
         )
     return Verification(
         mechanism=mechanism.name,
@@ -198,12 +200,17 @@ def frictionless(mechanism: Mechanism) -> Mechanism:
 
 
 def _checked(mechanism: Mechanism, motion: NamedMotion, forces: Array) -> Array:
+    """Return forces as an array (N, n_u).
+
+    Raises:
+        InputError: the shape is wrong, or values are not finite.
+    """
     forces = np.asarray(forces, dtype=float)
     samples = len(next(iter(motion.q.values()))) if motion.q else 0
     wanted = (samples, len(mechanism.actuators))
     if forces.shape != wanted or forces.size == 0:
         raise InputError.of(
-            "forces", f"shape {forces.shape}", f"give (samples, actuators) = {wanted}"
+            "forces", f"have the shape {forces.shape}", f"give (samples, actuators) = {wanted}"
         )
     if not np.all(np.isfinite(forces)):
         raise InputError.of(
@@ -243,11 +250,11 @@ def acceleration_comparison(
     """Compare accelerations of forward dynamics in the velocities that both sides have.
 
     Args:
-        quantity: forward dynamics, by the engine's own solver or without it.
+        quantity: name of the quantity: forward dynamics with or without the engine's solver.
         engine: engine to compare with.
-        computed: its accelerations.
-        names: names of the given velocities.
-        accelerations: (N, n_v).
+        computed: accelerations of the engine.
+        names: names of Tauloop's velocities.
+        accelerations: accelerations (N, n_v) of Tauloop.
         scale: scale of the velocities (n_v,), m or 1, which makes meters and radians comparable.
 
     Returns:
@@ -271,21 +278,22 @@ def velocity_comparisons(
 
     Args:
         engine: engine to compare with.
-        computed: its velocities.
-        names: names of the given velocities.
+        computed: velocities of the engine.
+        names: names of Tauloop's velocities.
         independent: names of the independent velocities.
-        embedding: G (N, n_v, m).
-        actuator_jacobian: A G (N, n_u, m).
+        embedding: G (N, n_v, m) of Tauloop.
+        actuator_jacobian: A G (N, n_u, m) of Tauloop.
         scale: scale of the velocities (n_v,), m or 1.
 
     Returns:
-        One comparison for each kind of velocity.
+        A comparison for each of the two Jacobians.
     """
     ours, theirs = _common(names, computed.names)
     unit = scale[[names.index(name) for name in independent]]
     loads = engine.tree.loads
-    whole = dict(zip(names, scale, strict=True))
-    reach = np.abs(loads.transmission) @ np.array([whole.get(name, 1.0) for name in computed.names])
+    scale_of = dict(zip(names, scale, strict=True))
+    tree_scale = np.array([scale_of.get(name, 1.0) for name in computed.names])
+    actuator_scale = np.abs(loads.transmission) @ tree_scale
     sides: dict[str, tuple[Array, Array, Array, Sequence[str]]] = {
         EMBEDDING: (
             computed.embedding[:, theirs],
@@ -293,21 +301,26 @@ def velocity_comparisons(
             scale[ours],
             [names[i] for i in ours],
         ),
-        ACTUATOR_JACOBIAN: (computed.actuator_jacobian, actuator_jacobian, reach, loads.actuators),
+        ACTUATOR_JACOBIAN: (
+            computed.actuator_jacobian,
+            actuator_jacobian,
+            actuator_scale,
+            loads.actuators,
+        ),
     }
 
     def comparison(quantity: str) -> EngineComparison:
-        engines_side, own_side, size, rows = sides[quantity]
-        factor, samples = unit / size[:, None], len(own_side)
+        theirs_side, our_side, size, rows = sides[quantity]
+        factor, samples = unit / size[:, None], len(our_side)
         columns = tuple(f"{row} per {column}" for row in rows for column in independent)
-        both = ((side * factor).reshape(samples, -1) for side in (engines_side, own_side))
+        both = ((side * factor).reshape(samples, -1) for side in (theirs_side, our_side))
         return _comparison(quantity, engine, computed, tuple(both), columns)
 
     return tuple(comparison(quantity) for quantity, (*_, rows) in sides.items() if rows)
 
 
 def _common(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[list[int], list[int]]:
-    """Places of the names that both have."""
+    """Return the indices of the common names in both tuples."""
     both = [name for name in ours if name in theirs]
     return [ours.index(name) for name in both], [theirs.index(name) for name in both]
 
@@ -320,10 +333,11 @@ def _comparison(
     columns: tuple[str, ...],
     balance: float | None = None,
 ) -> EngineComparison:
-    computed, claimed = sides
-    size = np.maximum(np.max(np.abs(computed), axis=1), np.max(np.abs(claimed), axis=1))
-    scale = np.maximum(size, LEAST_SCALE * np.max(size))
-    difference = np.abs(claimed - computed) / np.where(scale > 0.0, scale, 1.0)[:, None]
+    """Return the comparison of an engine's values (N, k) with Tauloop's values (N, k)."""
+    theirs, ours = sides
+    size = np.maximum(np.max(np.abs(theirs), axis=1), np.max(np.abs(ours), axis=1))
+    scale = np.maximum(size, MIN_SCALE * np.max(size))
+    difference = np.abs(ours - theirs) / np.where(scale > 0.0, scale, 1.0)[:, None]
     sample, column = np.unravel_index(np.argmax(difference), difference.shape)
     return EngineComparison(
         quantity=quantity,

@@ -1,7 +1,8 @@
-"""Base of all engines: motions, loop closures, and distribution of forces to actuators.
+"""Base class of all engines: motions, loop closures, and distribution of forces to actuators.
 
-An engine proper supplies three things for its tree: how links move, tree forces by its own
-recursive Newton-Euler, and mass matrices by its own composite rigid bodies.
+A derived class supplies three functions of its tree: the motion of links, tree forces from the
+engine's recursive Newton-Euler algorithm, and mass matrices from its composite-rigid-body
+algorithm.
 """
 
 from __future__ import annotations
@@ -37,43 +38,44 @@ from tauloop.verification.engines.trees.constraints import (
 from tauloop.verification.engines.trees.rigid_tree import RigidTree
 from tauloop.verification.engines.trees.start import start_coordinates
 
-#: Newton stops at the first step below this (rad, m): convergence is quadratic, so what is left is
-#: rounding.
+#: Newton stops at the first step below this value (rad, m). Convergence is quadratic, so that only
+#: rounding errors remain.
 START_STEP_TOLERANCE = 1e-10
-MOST_STEPS = 30
+#: Largest number of Newton steps.
+MAX_STEPS = 30
 
-#: An unknown that lies in the null space by more than this is not determined.
+#: An unknown is undetermined if its projection on the null space is larger than this value.
 UNDETERMINED = 1e-6
 
-#: Condition number of the projected mass matrix beyond which a freedom has no inertia. Links of
-#: very different size stay below 1e8.
-MOST_CONDITION = 1e13
+#: Condition number of the projected mass matrix above which a freedom has no inertia. Links of very
+#: different sizes stay below 1e8.
+MAX_CONDITION = 1e13
 
-#: Which of an engine's outputs a number is based on; the loops are always closed in this module.
+#: Outputs of an engine from which its values are computed. This module closes the loops.
 BY_FORCES, BY_MASS_MATRIX, BY_JACOBIANS = "its tree forces", "its mass matrix", "its Jacobians"
-#: Remedy where an engine's own solver cannot serve as a reference.
-OTHER_ROWS = "nothing to do: the rows without 'own solver' compare this machine with the engine"
+#: Remedy if an engine's constraint solver cannot serve as a reference.
+OTHER_ROWS = "no action needed: the rows without 'own solver' compare this machine with the engine"
 
-#: Samples worked on at once: bounds the memory for Jacobians.
+#: Number of samples that are computed together, which limits the memory for Jacobians.
 ENGINE_CHUNK = 256
 
-#: A result of a piece of a motion.
+#: A result of a chunk of a motion.
 Part = TypeVar("Part", bound=Any)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Engine(ReprMixin, ABC):
-    """A rigid-body engine that holds one machine.
+    """A rigid-body engine with the model of a machine.
 
-    Balls in `link_motion` and `tree_forces` are as engines have them: quaternion (w x y z) and
-    angular velocity of the link nearer the tips, the latter in that link's own axes.
+    In `link_motion` and `tree_forces`, ball joints use the engines' convention: the quaternion
+    (w x y z) and the angular velocity of the outer link, the latter in the axes of this link.
 
     Attributes:
-        tree: what was written into the engine.
+        tree: the rigid tree from which the engine's model was built.
         name, version: name and version of the engine.
-        library: its Python module.
-        model: the machine as the engine has it, a joint for each link that moves.
-        q_order, v_order: positions of the tree's coordinates and velocities in the model's.
+        library: Python module of the engine.
+        model: model of the machine in the engine, with a joint for each moving link.
+        q_order, v_order: indices of the tree's coordinates and velocities in the model.
     """
 
     tree: RigidTree
@@ -86,26 +88,26 @@ class Engine(ReprMixin, ABC):
 
     @abstractmethod
     def link_motion(self, q: Array, v: Array) -> LinkMotion:
-        """Return the motion of the links `tree.anchored` at q (N, n_q) and v (N, n_v)."""
+        """Return the motion of the links `tree.anchored` at (N, n_q) and (N, n_v)."""
 
     @abstractmethod
     def tree_forces(self, q: Array, v: Array, a: Array) -> Array:
-        """Return the forces (N, n_v) that move the links of the tree alone, gravity included."""
+        """Return the forces (N, n_v) that move the links of the tree, including gravity."""
 
     @abstractmethod
     def mass_matrix(self, q: Array) -> Array:
-        """Return mass matrices (N, n_v, n_v) of the tree at (N, n_q), by composite rigid bodies."""
+        """Return the mass matrices (N, n_v, n_v) of the tree's links at coordinates (N, n_q)."""
 
     @final
     def states(self, motion: NamedMotion) -> TreeStates:
         """Return the tree's states for a motion of the machine.
 
-        Coordinates that the motion gives are taken as they are; all others (rods' angles, joints
-        that are missing in it) follow from the engine's own closure by Newton, then their
+        Coordinates in the motion are not changed. All others (angles of rods, joints that are
+        missing in the motion) follow from the engine's loop closure by Newton's method, then their
         velocities and accelerations.
 
         Raises:
-            InputError: the motion has unknown names, a joint in part, wrong shapes or numbers that
+            InputError: the motion has unknown names, incomplete joints, wrong shapes or values that
                 are not finite.
             EngineError: the motion leaves coordinates undetermined.
         """
@@ -113,14 +115,14 @@ class Engine(ReprMixin, ABC):
 
     @final
     def inverse_dynamics(self, motion: NamedMotion) -> EngineForces:
-        """Return the actuator forces for a motion: the least squares solution of S u + Kᵀ λ = M a + h.
+        """Return the actuator forces u for a motion by least squares: S u + Kᵀ λ = M a + h.
 
-        Constraints may be redundant; so may actuators, which then share with the least sum of
-        squares. What the motion lacks follows from the loops, as in `states`.
+        Constraints may be redundant. Redundant actuators share forces with the smallest sum of
+        squares. Missing coordinates follow from the loops, as in `states`.
 
         Raises:
-            InputError: as for `states`.
-            EngineError: as for `states`, or actuators can work against each other.
+            InputError: see `states`.
+            EngineError: see `states`; or actuators can work against each other.
         """
         return _joined(
             [self._inverse(self._states(part)) for part in _parts(checked(self.tree, motion))]
@@ -132,21 +134,20 @@ class Engine(ReprMixin, ABC):
     ) -> EngineAccelerations:
         """Return the tree's accelerations for actuator forces.
 
-        They follow from M a + h = S u + Jᵀ w + Kᵀ λ with K a + bias = 0.
-
-        With P the projector on the null space of K and a = a_0 + P y, a_0 of least length: P M P y
-        = P (S u - h - M a_0). So constraints may be redundant and links massless, and nothing is
-        regularized.
+        They follow from M a + h = S u + Jᵀ w + Kᵀ λ with K a + bias = 0. With the projector P on
+        the null space of K and the minimum-norm solution a_0, a = a_0 + P y and
+        P M P y = P (S u - h - M a_0). Constraints may therefore be redundant and links massless,
+        without any regularization.
 
         Args:
-            motion: its positions and velocities; its accelerations have no effect.
+            motion: positions and velocities; its accelerations have no effect.
             forces: (N, n_u) in the order of the actuators, N or N m.
             wrench: w (6,), force and moment at the tool center point in the base frame, N and N m;
-                None: nothing acts.
+                None for no wrench.
 
         Raises:
-            InputError: as for `states`, or forces of another shape.
-            EngineError: as for `states`, or the tree can move without any inertia.
+            InputError: see `states`; or forces have the wrong shape.
+            EngineError: see `states`; or the tree has a motion without inertia.
         """
         parts = list(_parts(checked(self.tree, motion)))
         pieces = np.split(
@@ -161,20 +162,20 @@ class Engine(ReprMixin, ABC):
 
     @final
     def velocities(self, motion: NamedMotion, independent: tuple[str, ...]) -> EngineVelocities:
-        """Return the velocities of the tree and of the actuators per unit of the independent ones, from K G = 0.
+        """Return the velocities of tree and actuators per independent velocity, from K G = 0.
 
         Args:
-            motion: its positions alone have an effect.
-            independent: names of velocities, as many as the machine has freedoms.
+            motion: positions; its velocities and accelerations have no effect.
+            independent: names of m velocities, where m is the mobility of the machine.
 
         Raises:
-            InputError: as for `states`.
-            EngineError: as for `states`, an independent velocity is not in the tree, or they leave
-                others undetermined.
+            InputError: see `states`.
+            EngineError: see `states`; or an independent velocity is not in the tree, or the
+                independent velocities leave others undetermined.
         """
         missing = [name for name in independent if name not in self.tree.velocity_names]
         if missing:
-            what = f"not among the velocities of the tree, where {self.name} cuts these joints"
+            what = f"are not velocities of the tree, because {self.name} cuts these joints"
             remedy = "choose independent coordinates of joints that are in the tree"
             raise EngineError.of(", ".join(missing), what, remedy)
         parts = _parts(checked(self.tree, motion))
@@ -182,20 +183,23 @@ class Engine(ReprMixin, ABC):
 
     @final
     def own(self, states: TreeStates) -> tuple[Array, Array, Array]:
-        """Return coordinates, velocities and accelerations for `link_motion` and `tree_forces`."""
+        """Return coordinates, velocities and accelerations in the engine's convention.
+
+        They are the arguments of `link_motion` and `tree_forces`.
+        """
         q = states.q
         return self._engine_q(q), self._engine_v(q, states.v), self._engine_v(q, states.a)
 
     @final
     def file_forces(self, states: TreeStates, tau: Array) -> Array:
-        """Return the forces (N, n_v) on the engine's velocities as forces on the machine file's."""
+        """Return forces (N, n_v) on the engine's velocities as forces on the file's velocities."""
         return self._from_engine(states.q, tau[:, None, None, :])[:, 0, 0]
 
     @final
     def whole_mass_matrix(self, states: TreeStates) -> Array:
-        """Return mass matrices (N, n_v, n_v) with rotors, on the machine file's velocities.
+        """Return the mass matrices (N, n_v, n_v) with rotors, in the machine file's velocities.
 
-        They are Tᵀ M T of `mass_matrix`.
+        They are Tᵀ M T with M from `mass_matrix`.
         """
         half = self._from_engine(
             states.q, self.mass_matrix(self._engine_q(states.q))[:, :, None, :]
@@ -204,6 +208,7 @@ class Engine(ReprMixin, ABC):
         return M + self.tree.loads.inertia
 
     def _states(self, motion: NamedMotion) -> TreeStates:
+        """Return the tree's states for a chunk of a motion; see `states`."""
         names = self.tree.velocity_names
         unknown = [i for i, name in enumerate(names) if name not in motion.v]
         q = self._close(start_coordinates(self.tree, motion.q), unknown)
@@ -224,8 +229,9 @@ class Engine(ReprMixin, ABC):
         )
 
     def _inverse(self, states: TreeStates) -> EngineForces:
+        """Return the actuator forces for states; see `inverse_dynamics`."""
         tau = self._forces(states.q, states.v, states.a)
-        u, missing = self._share_out(states.jacobian, tau)
+        u, missing = self._distributed(states.jacobian, tau)
         return EngineForces(
             actuators=self.tree.loads.actuators,
             forces=u,
@@ -245,16 +251,17 @@ class Engine(ReprMixin, ABC):
         return np.asarray(np.swapaxes(J, 1, 2) @ np.asarray(wrench, dtype=float))
 
     def _forward(self, states: TreeStates, u: Array, wrench: Array | None) -> EngineAccelerations:
+        """Return the accelerations for actuator forces; see `forward_dynamics`."""
         M, K = self.whole_mass_matrix(states), LeastSquares.of(states.jacobian)
         P = K.null
-        acting = u @ self.tree.loads.transmission + self.tool_forces(states, wrench)
-        forced = acting - self._forces(states.q, states.v, np.zeros_like(states.v))
+        applied = u @ self.tree.loads.transmission + self.tool_forces(states, wrench)
+        net = applied - self._forces(states.q, states.v, np.zeros_like(states.v))
         a_0 = K.solve(-states.bias)
-        right = times(P, forced - times(M, a_0))
+        right = times(P, net - times(M, a_0))
         weight = np.trace(M, axis1=1, axis2=2)[:, None, None] / M.shape[1]
         A = P @ M @ P + weight * (np.eye(M.shape[1]) - P)
-        if np.max(np.linalg.cond(A)) > MOST_CONDITION:
-            what = "has a motion that moves no mass, so its accelerations are not unique"
+        if np.max(np.linalg.cond(A)) > MAX_CONDITION:
+            what = "has a motion without inertia, so that its accelerations are not unique"
             raise EngineError.of(self.tree.name, what, "give each moving part a mass")
         a = a_0 + times(P, np.linalg.solve(A, right[:, :, None])[:, :, 0])
         return EngineAccelerations(
@@ -262,6 +269,7 @@ class Engine(ReprMixin, ABC):
         )
 
     def _velocities(self, states: TreeStates, independent: tuple[str, ...]) -> EngineVelocities:
+        """Return the velocities per independent velocity; see `velocities`."""
         names, K = states.names, states.jacobian
         known = [names.index(name) for name in independent]
         others = [i for i in range(len(names)) if i not in known]
@@ -281,21 +289,26 @@ class Engine(ReprMixin, ABC):
         )
 
     def _checked_forces(self, parts: list[NamedMotion], forces: Array) -> Array:
+        """Return actuator forces as an array (N, n_u) for chunks of a motion.
+
+        Raises:
+            InputError: the shape is wrong, or values are not finite.
+        """
         wanted = (sum(_samples(part) for part in parts), len(self.tree.loads.actuators))
         forces = np.asarray(forces, dtype=float)
         if forces.shape != wanted or not np.all(np.isfinite(forces)):
             what = f"has shape {forces.shape}"
             if forces.shape == wanted:
-                what = f"{np.sum(~np.isfinite(forces))} numbers are not finite"
+                what = f"{np.sum(~np.isfinite(forces))} values are not finite"
             raise InputError.of(
                 "forces", what, f"give finite numbers (samples, actuators) = {wanted}"
             )
         return forces
 
     def _close(self, q: Array, unknown: list[int]) -> Array:
-        """Solve for the unknown coordinates by Newton steps in the least squares sense."""
+        """Return the coordinates with unknown ones solved by least-squares Newton steps."""
         still = np.zeros((len(q), len(self.tree.velocity_names)))
-        for _ in range(MOST_STEPS if unknown else 0):
+        for _ in range(MAX_STEPS if unknown else 0):
             K = self._closure(q, still)
             step = still.copy()
             step[:, unknown] = -LeastSquares.of(K.jacobian[:, :, unknown]).solve(K.residual)
@@ -315,21 +328,20 @@ class Engine(ReprMixin, ABC):
         return moved
 
     def _closure(self, q: Array, v: Array) -> ConstraintRows:
+        """Return the constraint rows of loops and couplings."""
         moving = self.link_motion(self._engine_q(q), self._engine_v(q, v))
         loops = closure(
             self.tree, replace(moving, jacobian=self._from_engine(q, moving.jacobian)), v
         )
-        return (
-            loops
-            if len(self.tree.loads.gears) == 0
-            else joined(loops, gear_rows(self.tree.loads, q, v))
-        )
+        if not len(self.tree.loads.gears):
+            return loops
+        return joined(loops, gear_rows(self.tree.loads, q, v))
 
     def _forces(self, q: Array, v: Array, a: Array) -> Array:
-        """M a + h with rotors and springs (N, n_v).
+        """Return M a + h (N, n_v) with rotors and springs.
 
-        An angular acceleration of a ball turns into the engine's axes like a velocity: the rate of
-        the rotation itself acts on w as w × w = 0.
+        The angular acceleration of a ball joint is rotated into the engine's axes like a velocity,
+        because the rate of the rotation contributes w × w = 0.
         """
         loads = self.tree.loads
         local = self.tree_forces(self._engine_q(q), self._engine_v(q, v), self._engine_v(q, a))
@@ -339,11 +351,11 @@ class Engine(ReprMixin, ABC):
             + loads.springs(q)
         )
 
-    def _share_out(self, K: Array, tau: Array) -> tuple[Array, Array]:
-        """Return the actuator forces (N, n_u), and what is missing of the tree forces (N, n_v).
+    def _distributed(self, K: Array, tau: Array) -> tuple[Array, Array]:
+        """Return the actuator forces (N, n_u), and the unbalanced tree forces (N, n_v).
 
-        More actuators than freedoms share the forces with the least sum of squares: of P S u = P
-        tau, with P the projector on the null space of K, the shortest u.
+        If there are more actuators than freedoms, u is the minimum-norm solution of P S u = P tau
+        with the projector P on the null space of K.
         """
         S = self.tree.loads.transmission.T
         actuators = S.shape[1]
@@ -363,20 +375,30 @@ class Engine(ReprMixin, ABC):
                 for name, x in zip(self.tree.loads.actuators, free, strict=True)
                 if x > UNDETERMINED
             ]
-            what = f"can work against each other without moving {self.tree.name}, so their forces are not unique"
-            remedy = "compare poses away from singularities, or a machine with as many actuators as degrees of freedom"
+            what = (
+                f"can work against each other without moving {self.tree.name}, so that their "
+                "forces are not unique"
+            )
+            remedy = (
+                "compare poses away from singularities, or use one actuator per degree of freedom"
+            )
             raise EngineError.of(f"actuators {', '.join(names)}", what, remedy)
         x = supply.solve(tau)
         return x[:, :actuators] / size, tau - times(supply.matrix, x)
 
     def _require_determined(self, rows: LeastSquares, names: list[str]) -> None:
+        """Check that constraint rows determine all unknown velocities.
+
+        Raises:
+            EngineError: some velocities are undetermined.
+        """
         free = [
             name for name, x in zip(names, rows.undetermined(), strict=True) if x > UNDETERMINED
         ]
         if free:
             what = f"leaves {', '.join(free)} of {self.tree.name} undetermined in some samples"
             remedy = (
-                "give these joints too; for the angle of a rod, avoid poses where the rod is "
+                "also give these joints; for the angle of a rod, avoid poses where the rod is "
                 "parallel to its first axis"
             )
             raise EngineError.of("motion", what, remedy)
@@ -390,7 +412,10 @@ class Engine(ReprMixin, ABC):
         return q
 
     def _engine_v(self, q: Array, v: Array) -> Array:
-        """Return the velocities with those of balls in the moving link: Rᵀ w, or -w if reversed."""
+        """Return the velocities with those of balls in the axes of the outer link.
+
+        They are Rᵀ w, or -w if the ball is reversed.
+        """
         v = v.copy()
         for iq, iv, is_reversed in self.tree.balls:
             w = v[:, iv : iv + 3]
@@ -399,20 +424,24 @@ class Engine(ReprMixin, ABC):
         return v
 
     def _from_engine(self, q: Array, rows: Array) -> Array:
-        """Return rows (N, k, l, n_v) on the engine's velocities as rows on the file's.
+        """Return rows (N, k, l, n_v) that multiply the file's velocities.
 
-        This is the transpose of `_engine_v`.
+        The argument contains rows that multiply the engine's velocities. This is the transpose of
+        `_engine_v`.
         """
         rows = rows.copy()
         for iq, iv, is_reversed in self.tree.balls:
-            part = rows[..., iv : iv + 3]
+            block = rows[..., iv : iv + 3]
             R = quaternion_rotation(q[:, iq : iq + 4])
-            rows[..., iv : iv + 3] = -part if is_reversed else part @ np.swapaxes(R, 1, 2)[:, None]
+            if is_reversed:
+                rows[..., iv : iv + 3] = -block
+            else:
+                rows[..., iv : iv + 3] = block @ np.swapaxes(R, 1, 2)[:, None]
         return rows
 
 
 def _parts(motion: NamedMotion) -> Iterator[NamedMotion]:
-    """Return the motion in pieces of at most `ENGINE_CHUNK` samples."""
+    """Yield the motion in chunks of at most `ENGINE_CHUNK` samples."""
     for first in range(0, _samples(motion), ENGINE_CHUNK):
         piece = slice(first, first + ENGINE_CHUNK)
         yield NamedMotion(
@@ -423,28 +452,34 @@ def _parts(motion: NamedMotion) -> Iterator[NamedMotion]:
 
 
 def _samples(motion: NamedMotion) -> int:
+    """Return the number of samples of a motion."""
     return len(next(iter(motion.q.values())))
 
 
 def _joined(parts: list[Part]) -> Part:
-    """One result from those of pieces: arrays put together, all else as in the first."""
+    """Return a single result from the results of chunks.
+
+    Arrays are concatenated; other values are those of the first chunk.
+    """
     if len(parts) == 1:
         return parts[0]
     names = [field.name for field in fields(parts[0])]
-    return type(parts[0])(**{name: _put_together(parts, name) for name in names})
+    return type(parts[0])(**{name: _joined_field(parts, name) for name in names})
 
 
-def _put_together(parts: list[Any], name: str) -> Any:
-    pieces = [getattr(part, name) for part in parts]
-    if isinstance(pieces[0], np.ndarray):
-        return np.concatenate(pieces)
-    return _joined(pieces) if is_dataclass(pieces[0]) else pieces[0]
+def _joined_field(parts: list[Any], name: str) -> Any:
+    """Return a field of the single result; see `_joined`."""
+    values = [getattr(part, name) for part in parts]
+    if isinstance(values[0], np.ndarray):
+        return np.concatenate(values)
+    return _joined(values) if is_dataclass(values[0]) else values[0]
 
 
 def _columns(names: tuple[str, ...], values: Mapping[str, Array], samples: int) -> Array:
-    """Return the columns (N, n) by name; zero where not given."""
+    """Return the columns (N, n) of named values; missing values are zero."""
     return np.stack([values.get(name, np.zeros(samples)) for name in names], axis=1)
 
 
 def _largest(x: Array) -> Array:
+    """Return the largest magnitude (N,) of each row of x (N, k)."""
     return np.max(np.abs(x), axis=1, initial=0.0)

@@ -1,7 +1,7 @@
-"""The machine in MuJoCo: its recursive Newton-Euler and Jacobians, none of its soft constraints.
+"""The machine in MuJoCo: recursive Newton-Euler and Jacobians, without its soft constraints.
 
-`mj_inverse` would regularize the multipliers of loops, so MuJoCo holds the tree alone and `mj_rne`,
-which is what `mj_inverse` computes tree forces by, is called itself.
+`mj_inverse` would regularize the multipliers of loops. Therefore the MuJoCo model contains only the
+tree, and `mj_rne`, which `mj_inverse` uses for tree forces, is called directly.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from tauloop.verification.engines.trees.rigid_tree import GROUND, RigidTree
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MujocoEngine(Engine):
-    """A machine written into a MuJoCo model.
+    """A machine as a MuJoCo model.
 
     Attributes:
-        bodies: body numbers of the links `tree.anchored`.
+        bodies: MuJoCo's body ids of the links `tree.anchored`.
     """
 
     bodies: tuple[int, ...]
 
     def link_motion(self, q: Array, v: Array) -> LinkMotion:
-        """Return the poses of bodies, `mj_jac` at their origins, and `mj_jacDot` times the velocities."""
+        """Return the motion of links from body poses, `mj_jac` and `mj_jacDot`."""
         mj, model, data = self.library, self.model, self.library.MjData(self.model)
         shape = (len(q), len(self.bodies))
         R, p = np.empty((*shape, 3, 3)), np.empty((*shape, 3))
@@ -50,7 +50,7 @@ class MujocoEngine(Engine):
         )
 
     def tree_forces(self, q: Array, v: Array, a: Array) -> Array:
-        """Return tree forces (N, n_v) by `mj_rne`."""
+        """Return the tree forces (N, n_v) from `mj_rne`."""
         data, tau = self.library.MjData(self.model), np.empty_like(v)
         for i, (q_i, v_i, a_i) in enumerate(zip(q, v, a, strict=True)):
             self._set(data, q_i, v_i)
@@ -59,7 +59,7 @@ class MujocoEngine(Engine):
         return tau[:, self.v_order]
 
     def mass_matrix(self, q: Array) -> Array:
-        """Return the mass matrices by `mj_makeM`, in the tree's order."""
+        """Return the mass matrices from `mj_makeM`, in the tree's order."""
         mj, model, data = self.library, self.model, self.library.MjData(self.model)
         M = np.empty((len(q), model.nv, model.nv))
         for i, q_i in enumerate(q):
@@ -69,6 +69,7 @@ class MujocoEngine(Engine):
         return M[:, self.v_order[:, None], self.v_order]
 
     def _set(self, data: Any, q: Array, v: Array) -> None:
+        """Set a state and update kinematics, mass centers and velocities."""
         data.qpos[self.q_order], data.qvel[self.v_order] = q, v
         self.library.mj_kinematics(self.model, data)
         self.library.mj_comPos(self.model, data)
@@ -108,11 +109,11 @@ def mujoco_engine(mechanism: Mechanism) -> MujocoEngine:
 
 
 def _model(mj: Any, tree: RigidTree) -> Any:
-    """Compile with unit masses, then write the true ones.
+    """Return a MuJoCo model, compiled with unit masses, in which the true masses are then set.
 
-    The compiler rejects moving bodies without mass or with a zero moment of inertia, which slender
-    rods and the links between two joints have, and it would change impossible inertias. The fields
-    of the compiled model accept all values, and no function that is used divides by a mass.
+    The compiler rejects moving bodies with zero mass or zero moment of inertia, such as slender
+    rods and intermediate links between two joints, and it changes invalid inertias. The fields of
+    the compiled model accept all values, and the functions in this module do not divide by a mass.
     """
     spec = mj.MjSpec()
     spec.option.gravity = tree.gravity
@@ -148,13 +149,13 @@ def _model(mj: Any, tree: RigidTree) -> Any:
         number = model.body(f"link {i}").id
         model.body_mass[number] = 0.0 if link.inertia is None else link.inertia.mass
         model.body_inertia[number] = moments[i]
-    # about the mass centers of subtrees MuJoCo sums all forces: by unit masses they would be far
-    # from the machine
+    # MuJoCo computes forces about the mass centers of subtrees. With unit masses these would be far
+    # from the machine.
     model.body_subtreemass[:] = model.body_mass
     for number in range(model.nbody - 1, 0, -1):
         model.body_subtreemass[model.body_parentid[number]] += model.body_subtreemass[number]
-    # the compiler keeps the unit inertia of bodies whose mass matrix is a diagonal, unless they are
-    # marked as others
+    # For bodies that are marked as simple (with a diagonal mass matrix) MuJoCo would use the stored
+    # unit inertia.
     model.body_simple[:] = 0
     model.dof_simplenum[:] = 0
     return model

@@ -1,4 +1,4 @@
-"""Least squares on batches of small matrices that may lack rank."""
+"""Least squares for batches of small matrices that may be rank-deficient."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.mechanism.poses import Array
 
-#: Singular values below this fraction of the largest count as zero: far above rounding, far below
-#: machines in use.
+#: Singular values below this fraction of the largest count as zero. It is far above rounding errors
+#: and far below the values of usual machines.
 LEAST_SQUARES_RANK_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LeastSquares:
-    """Solver of A x = b with the least residual and then the shortest x.
+    """Minimum-norm least-squares solver of A x = b.
 
     Attributes:
         matrix: A (N, m, n).
-        inverse: its pseudo-inverse (N, n, m).
+        inverse: pseudoinverse (N, n, m) of A.
         null: projector (N, n, n) on the null space of A.
     """
 
@@ -28,7 +28,7 @@ class LeastSquares:
 
     @staticmethod
     def of(matrix: Array) -> LeastSquares:
-        """Return the solver for a batch of matrices (N, m, n), by singular values."""
+        """Return the solver for a batch of matrices (N, m, n), from their singular values."""
         samples, rows, columns = matrix.shape
         if not rows or not columns:
             null = np.broadcast_to(np.eye(columns), (samples, columns, columns))
@@ -36,25 +36,29 @@ class LeastSquares:
                 matrix=matrix, inverse=np.zeros((samples, columns, rows)), null=null
             )
         U, s, Vt = np.linalg.svd(matrix, full_matrices=False)
-        is_kept = s > LEAST_SQUARES_RANK_TOLERANCE * s[:, :1]
-        V = np.swapaxes(Vt, -1, -2) * is_kept[:, None, :]
-        reciprocal = np.divide(1.0, s, where=is_kept, out=np.zeros_like(s))
+        is_nonzero = s > LEAST_SQUARES_RANK_TOLERANCE * s[:, :1]
+        V = np.swapaxes(Vt, -1, -2) * is_nonzero[:, None, :]
+        reciprocal = np.divide(1.0, s, where=is_nonzero, out=np.zeros_like(s))
         inverse = (V * reciprocal[:, None, :]) @ np.swapaxes(U, -1, -2)
         return LeastSquares(
             matrix=matrix, inverse=inverse, null=np.eye(columns) - V @ np.swapaxes(V, -1, -2)
         )
 
     def solve(self, right: Array) -> Array:
-        """Return the unknowns x (N, n) for right sides (N, m), with one step of iterative refinement."""
+        """Return x (N, n) for right-hand sides (N, m), with a step of iterative refinement."""
         x = times(self.inverse, right)
         return x + times(self.inverse, right - times(self.matrix, x))
 
     def freedoms(self) -> int:
-        """Return the dimension of the null space, the largest over the samples."""
+        """Return the largest dimension of the null space over the samples."""
         return int(np.max(np.rint(np.trace(self.null, axis1=1, axis2=2)), initial=0.0))
 
     def undetermined(self) -> Array:
-        """Return how far each unknown lies in the null space, largest over the samples (n,): 0 determined, 1 free."""
+        """Return the norm of each unknown's projection on the null space, as largest values (n,).
+
+        It is 0 for an unknown that A x determines, and 1 for a free one. The values are the largest
+        over the samples.
+        """
         return np.max(np.linalg.norm(self.null, axis=-1), axis=0)
 
 

@@ -1,4 +1,4 @@
-"""Motions for engines: coordinates, velocities and accelerations by name."""
+"""Motions as input of engines: coordinates, velocities and accelerations by name."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from tauloop.mechanism.poses import Array
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.verification.engines.trees.rigid_tree import RigidTree
 
-#: Largest error of a quaternion's norm that is taken for rounding.
+#: Largest error of a quaternion's norm that is normalized away.
 QUATERNION_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NamedMotion(ReprMixin):
-    """States of a machine by the names of its joints' coordinates and telescopic rods; N samples.
+    """N states of a machine by the names of its joint coordinates and telescopic rods.
 
-    Joints may be missing, such as those that were cut, but not in part. Angular velocities of
-    free and spherical joints are those of the child against the parent, in the joint's frame on the
-    parent; x, y, z are rates in that frame too.
+    A joint may be missing, such as a cut joint, but must not be incomplete. Angular velocities of
+    free and spherical joints are those of the child relative to the parent, in the joint's frame on
+    the parent. Rates of x, y, z are in the same frame.
 
     Attributes:
-        q: coordinates (N,), m, rad or quaternions w x y z.
-        v: velocities (N,), m/s or rad/s.
-        a: accelerations (N,): rates of v.
+        q: coordinates (N,) by name, m, rad or quaternions w x y z.
+        v: velocities (N,) by name, m/s or rad/s.
+        a: accelerations (N,) by name, the rates of v.
     """
 
     q: Mapping[str, Array]
@@ -42,8 +42,8 @@ def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
     """Return the motion as arrays, with unit quaternions.
 
     Raises:
-        InputError: unknown names, joints given in part, unequal shapes, numbers that are not
-            finite, quaternions that are not unit quaternions. All at once.
+        InputError: names are unknown, joints are incomplete, shapes differ, values are not finite,
+            or quaternions are not unit quaternions. All problems are listed.
     """
     problems = Problems()
     joints = [placed.joint for placed in tree.joints.values()]
@@ -57,29 +57,29 @@ def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
     for part, entries, known in parts:
         what = "no such coordinate" if part == "q" else "no such velocity"
         problems += unknown_names(entries, sorted(known), what, part + "[{!r}]")
-    problems += [problem for joint in joints for problem in _in_part(motion, joint)]
+    problems += [problem for joint in joints for problem in _incomplete(motion, joint)]
     for name in lengths:
         is_given = {name in entries for _, entries, _ in parts}
         if len(is_given) > 1:
-            what = "not given in all of q, v and a"
+            what = "must be in all of q, v and a, or in none"
             problems.add(name, what, "give length, rate and acceleration")
     shapes = sorted({x.shape for entries in arrays.values() for x in entries.values()})
     if len(shapes) != 1 or len(shapes[0]) != 1 or shapes[0][0] == 0:
-        problems.add("motion", f"arrays of shapes {shapes}", "give one number per sample, (N,)")
+        what = f"has arrays of shapes {shapes}"
+        problems.add("motion", what, "give arrays (N,) with one value per sample")
     for part, entries in arrays.items():
         for name, x in entries.items():
             if not np.all(np.isfinite(x)):
-                problems.add(
-                    f"{part}[{name!r}]", f"{np.sum(~np.isfinite(x))} numbers are not finite", ""
-                )
+                what = f"{np.sum(~np.isfinite(x))} values are not finite"
+                problems.add(f"{part}[{name!r}]", what, "correct or remove these samples")
     InputError.raise_if_any(problems)
     for joint in joints:
         _normalize(joint, arrays["q"])
     return NamedMotion(q=arrays["q"], v=arrays["v"], a=arrays["a"])
 
 
-def _in_part(motion: NamedMotion, joint: Joint) -> list[Problem]:
-    """Return a problem if a joint is given in part; it must be given completely or not at all."""
+def _incomplete(motion: NamedMotion, joint: Joint) -> list[Problem]:
+    """Return a problem if a joint is incomplete: it must be given completely or not at all."""
     wanted = [
         (motion.q, joint.coordinate_names),
         (motion.v, joint.velocity_names),
@@ -97,17 +97,17 @@ def _in_part(motion: NamedMotion, joint: Joint) -> list[Problem]:
     return [
         Problem(
             where=f"joint {joint.name}",
-            what=f"given in part: {', '.join(missing)} missing",
+            what=f"is incomplete: {', '.join(missing)} missing",
             remedy="give all its coordinates, velocities and accelerations, or none",
         )
     ]
 
 
 def _normalize(joint: Joint, q: dict[str, Array]) -> None:
-    """Divide the quaternion of a joint, if there is one, by its norm.
+    """Normalize the quaternion of a spherical or free joint in q.
 
     Raises:
-        InputError: the norm is off by more than rounding.
+        InputError: the norm differs from one by more than QUATERNION_TOLERANCE.
     """
     names = [
         name
@@ -119,7 +119,7 @@ def _normalize(joint: Joint, q: dict[str, Array]) -> None:
     norm = np.sqrt(sum(q[name] ** 2 for name in names))
     worst = float(np.max(np.abs(norm - 1.0)))
     if worst > QUATERNION_TOLERANCE:
-        what = f"quaternions whose norm differs from one by up to {worst:.3g}"
+        what = f"the norm of quaternions differs from 1 by up to {worst:.3g}"
         raise InputError.of(f"joint {joint.name}", what, "give unit quaternions w, x, y, z")
     for name in names:
         q[name] = q[name] / norm

@@ -1,4 +1,4 @@
-"""Optional engines: a missing one is reported with the command that installs it."""
+"""Import of optional engines; the error for a missing engine contains the install command."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def engine_module(module: str, name: str) -> Any:
         name: name of the engine, for the message.
 
     Raises:
-        EngineError: it is not installed, or its shared libraries cannot be loaded.
+        EngineError: the engine is not installed, or its shared libraries cannot be loaded.
     """
     return optional_module(module, name, "engines")

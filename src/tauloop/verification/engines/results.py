@@ -14,11 +14,11 @@ from tauloop.verification.engines.least_squares import times
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Residuals:
-    """Residuals of an engine's own loops, per sample (N,).
+    """Largest residuals (N,) of an engine's loops at each sample.
 
     Attributes:
         closure: largest residual, m or rad.
-        closure_rate, closure_acceleration: values of its first and second derivatives.
+        closure_rate, closure_acceleration: largest first and second derivatives of the residuals.
     """
 
     closure: Array
@@ -28,7 +28,7 @@ class Residuals:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TreeStates(ReprMixin):
-    """States of an engine's tree with closed loops, in the coordinates of machine files (N samples).
+    """N states of an engine's tree with closed loops, in the coordinates of machine files.
 
     Attributes:
         names: names of the velocities.
@@ -48,17 +48,17 @@ class TreeStates(ReprMixin):
 
     def moving(self, a: Array) -> Residuals:
         """Return the residuals with other accelerations (N, n_v)."""
-        left = np.max(np.abs(times(self.jacobian, a) + self.bias), axis=1, initial=0.0)
-        return replace(self.residuals, closure_acceleration=left)
+        residual = np.max(np.abs(times(self.jacobian, a) + self.bias), axis=1, initial=0.0)
+        return replace(self.residuals, closure_acceleration=residual)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EngineResult(ReprMixin):
-    """Base of the results of engines.
+    """Base class of the results of engines.
 
     Attributes:
         residuals: residuals of the loops.
-        method: which of the engine's outputs the numbers are based on.
+        method: output of the engine from which the values are computed.
     """
 
     residuals: Residuals
@@ -70,10 +70,10 @@ class EngineForces(EngineResult):
     """Actuator forces that an engine computed.
 
     Attributes:
-        actuators: names.
-        forces: (N, n_u), N or N m; friction is left out.
-        balance: largest force that neither actuators nor constraints can supply, divided by the
-            largest tree force of that sample (N,). It is large if the motion needs an actuator that
+        actuators: names of the actuators.
+        forces: (N, n_u) actuator forces without friction, N or N m.
+        balance: (N,) largest force that neither actuators nor constraints can supply, divided by
+            the largest tree force of the sample. It is large if the motion needs an actuator that
             the machine does not have.
     """
 
@@ -88,8 +88,8 @@ class EngineAccelerations(EngineResult):
 
     Attributes:
         names: names of the tree's velocities.
-        accelerations: (N, n_v).
-        residuals: residuals of the loops, with these accelerations.
+        accelerations: (N, n_v) accelerations of the tree.
+        residuals: residuals of the loops with these accelerations.
     """
 
     names: tuple[str, ...]
@@ -98,12 +98,12 @@ class EngineAccelerations(EngineResult):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EngineVelocities(EngineResult):
-    """Velocities per unit of the independent ones that an engine computed.
+    """Velocities per independent velocity that an engine computed.
 
     Attributes:
         names: names of the tree's velocities.
-        embedding: G (N, n_v, m).
-        actuator_jacobian: A G (N, n_u, m), with A from velocities to those of the actuators.
+        embedding: matrix G (N, n_v, m) from independent to all velocities.
+        actuator_jacobian: A G (N, n_u, m) with the matrix A from velocities to actuator velocities.
         residuals: residuals of the loops; `closure_rate` is the largest entry of K G.
     """
 

@@ -1,4 +1,4 @@
-"""Verification of a machine: its dynamics and Jacobians compared with all installed engines."""
+"""Verification of a machine: comparison of dynamics and Jacobians with all installed engines."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from tauloop.verification.engines.comparison import (
     EngineComparison,
 )
 
-#: Largest relative difference that passes; rounding through the loops' conditioning stays well
-#: below.
+#: Largest accepted relative difference. Rounding errors, amplified by the conditioning of the
+#: loops, are much smaller.
 TOLERANCE = 1e-9
-#: States that are kept to be shown.
+#: Number of states in the result, for display.
 SHOWN = 24
-#: Accelerations pass through the mass matrix as well, whose condition number multiplies the
-#: rounding; and so do forces that are computed from them.
+#: Tolerances of accelerations, and of forces that are computed from accelerations. They are larger
+#: because the condition number of the mass matrix also amplifies rounding errors.
 TOLERANCES = dict.fromkeys(
     (FORWARD_DYNAMICS, OWN_FORWARD, OWN_INVERSE, UNDER_WRENCH, OWN_UNDER_WRENCH), 1e-8
 )
@@ -49,10 +49,10 @@ class VerifyOptions(Options):
     Attributes:
         states: number of random consistent states.
         seed: seed of the random states.
-        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), for a further
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), for an additional
             comparison.
-        max_condition: largest condition number of the linear blocks; states beyond it are left out,
-            because it amplifies the rounding of both sides.
+        max_condition: largest condition number of the linear blocks; it amplifies the rounding
+            errors of both sides. States with larger condition numbers are not compared.
 
     Examples:
         >>> import tauloop as tl
@@ -66,6 +66,7 @@ class VerifyOptions(Options):
     max_condition: float = option(CONDITION, least=1.0)
 
     def _note_mismatches(self, problems: Problems) -> None:
+        """Add a problem if the wrench does not have six components."""
         if self.wrench is not None and len(self.wrench) != len(TOOL_PORT.columns):
             problems.add(
                 "wrench", f"has {len(self.wrench)} numbers", f"give {', '.join(TOOL_PORT.columns)}"
@@ -73,21 +74,23 @@ class VerifyOptions(Options):
 
 
 def _reasons(not_run: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
+    """Return engines and reasons as dicts for JSON."""
     return [{"engine": engine, "reason": reason} for engine, reason in not_run]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedMachine(Result):
-    """Comparison of a machine with engines; the diagnostics are the worst value of each check.
+    """Comparison of a machine with engines; the diagnostics contain the worst value of each check.
 
     Attributes:
         machine: name of the machine.
         options: options of the comparison.
         distinct_states: number of distinct states.
-        comparisons: one for each engine and quantity that could be compared.
-        not_run: engines that could not be used, with the reason; ignored in the status.
+        comparisons: a comparison for each engine and quantity that could be compared.
+        not_run: engines and quantities that could not be compared, with the reason; they do not
+            change the status.
         mechanism: the machine.
-        q: coordinates of the machine at the first of the distinct states (N, n_q), to show them.
+        q: coordinates (N, n_q) of the machine at up to 24 of the distinct states, for display.
     """
 
     machine: str
@@ -107,13 +110,13 @@ class VerifiedMachine(Result):
     @property
     @in_json()
     def tolerance(self) -> float:
-        """Largest relative difference of quantities without a tolerance of their own."""
+        """Largest accepted relative difference of quantities that are not in `tolerances`."""
         return TOLERANCE
 
     @property
     @in_json()
     def tolerances(self) -> Mapping[str, float]:
-        """Largest relative differences by quantity."""
+        """Largest accepted relative differences, by quantity."""
         return TOLERANCES
 
 
@@ -129,22 +132,22 @@ def verify(
     *,
     progress: Progress | None = None,
 ) -> VerifiedMachine:
-    """Compare dynamics and Jacobians with every engine on random consistent states.
+    """Compare dynamics and Jacobians with all installed engines at random consistent states.
 
-    The engines close all loops by themselves and know nothing of Tauloop's equations (see
+    The engines close all loops themselves and do not use Tauloop's equations (see
     `tauloop.verification.engines.check`).
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: number of states, wrench and largest condition number.
-        progress: called with the number of completed and of all steps.
+        progress: called with the completed and the total number of steps.
 
     Returns:
         The comparison: `comparisons` for each engine and quantity, `not_run` with the reasons.
 
     Raises:
         AssemblyError: the mechanism cannot be assembled.
-        EngineError: no engine could be used; the message lists all reasons.
+        EngineError: no engine could be used; the error lists all reasons.
 
     Examples:
         >>> import tauloop as tl
@@ -177,8 +180,8 @@ def verify(
                 f"{row.quantity}, {row.engine}, {row.method}",
                 row.worst,
                 at_most=TOLERANCES.get(row.quantity, TOLERANCE),
-                advice=f"the values differ at state {row.sample}, {row.column}: repeat with a "
-                "smaller max_condition; if the difference remains, report it with the machine file",
+                advice=f"the values differ at state {row.sample}, {row.column}: use a smaller "
+                "max_condition; if the difference remains, report it with the machine file",
             )
             for row in checks.comparisons
         ),

@@ -1,6 +1,6 @@
-"""The machine in Pinocchio: its recursive Newton-Euler, composite rigid bodies and frame Jacobians.
+"""The machine in Pinocchio: recursive Newton-Euler, composite rigid bodies and frame Jacobians.
 
-None of its constraint solvers takes part; its own forward dynamics are in `pinocchio_constraints`.
+Its constraint solvers are not used here; `pinocchio_constraints` uses them.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from tauloop.verification.engines.trees.rigid_tree import GROUND, RigidTree
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PinocchioEngine(Engine):
-    """A machine written into a Pinocchio model.
+    """A machine as a Pinocchio model.
 
     Attributes:
-        frames: frame numbers of the links `tree.anchored`.
+        frames: Pinocchio's frame ids of the links `tree.anchored`.
     """
 
     frames: tuple[int, ...]
 
     def link_motion(self, q: Array, v: Array) -> LinkMotion:
-        """Return the poses, Jacobians and classical accelerations of frames at the links' origins, in base axes."""
+        """Return poses, Jacobians and classical accelerations of link frames, in base axes."""
         pin, model, data = self.library, self.model, self.model.createData()
         world = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
         shape = (len(q), len(self.frames))
@@ -49,20 +49,20 @@ class PinocchioEngine(Engine):
             pin.updateFramePlacements(model, data)
             for k, frame in enumerate(self.frames):
                 R[i, k], p[i, k] = data.oMf[frame].rotation, data.oMf[frame].translation
-                # with one velocity Pinocchio drops the column
+                # for a model with a single velocity Pinocchio returns an array (6,)
                 J[i, k] = pin.getFrameJacobian(model, data, frame, world).reshape(6, model.nv)
                 bias[i, k] = pin.getFrameClassicalAcceleration(model, data, frame, world).vector
         return LinkMotion(rotation=R, position=p, jacobian=J[..., self.v_order], bias=bias)
 
     def tree_forces(self, q: Array, v: Array, a: Array) -> Array:
-        """Return tree forces (N, n_v) by `rnea`."""
+        """Return the tree forces (N, n_v) from `rnea`."""
         data = self.model.createData()
         rnea, model = self.library.rnea, self.model
         states = zip(self._q(q), self._v(v), self._v(a), strict=True)
         return np.array([rnea(model, data, *state) for state in states])[:, self.v_order]
 
     def mass_matrix(self, q: Array) -> Array:
-        """Return the mass matrices by `crba`, of which only the upper triangle is valid."""
+        """Return the mass matrices from `crba`, of which only the upper triangle is valid."""
         data, crba, model = self.model.createData(), self.library.crba, self.model
         upper = np.array([np.triu(crba(model, data, q_i)) for q_i in self._q(q)])
         M = upper + np.swapaxes(np.triu(upper, 1), 1, 2)
@@ -71,11 +71,11 @@ class PinocchioEngine(Engine):
     def model_states(
         self, states: TreeStates, forces: Array
     ) -> Iterator[tuple[Array, Array, Array]]:
-        """Return the coordinates, velocities and forces of each sample as Pinocchio's model takes them.
+        """Yield coordinates, velocities and forces of each sample in Pinocchio's order.
 
         Args:
             states: states of the tree.
-            forces: on the machine file's velocities (N, n_v).
+            forces: forces (N, n_v), dual to the machine file's velocities.
         """
         q, v, tau = self.own(replace(states, a=forces))
         yield from zip(self._q(q), self._v(v), self._v(tau), strict=True)
@@ -127,10 +127,10 @@ def pinocchio_engine(mechanism: Mechanism) -> PinocchioEngine:
 
 
 def _model(pin: Any, tree: RigidTree) -> tuple[Any, tuple[int, ...]]:
-    """Return the model, links depth first.
+    """Return the model with links added depth first, and frame ids of the links `tree.anchored`.
 
-    `crba` takes the joints of a subtree to be numbered in a row and is silently wrong where they
-    are not: measured without this order, accelerations were off by up to 48 %.
+    `crba` assumes that the joints of a subtree have consecutive numbers and is otherwise silently
+    wrong: without this order, accelerations had errors of up to 48 %.
     """
     model = pin.Model()
     model.gravity.linear = tree.gravity
@@ -142,10 +142,8 @@ def _model(pin: Any, tree: RigidTree) -> tuple[Any, tuple[int, ...]]:
         joint, offset = carried[link.parent]
         offset = offset * _se3(pin, link.at)
         if link.primitive is not None:
-            joint, offset = (
-                model.addJoint(joint, _joint(pin, link.primitive), offset, f"joint {i}"),
-                pin.SE3.Identity(),
-            )
+            joint = model.addJoint(joint, _joint(pin, link.primitive), offset, f"joint {i}")
+            offset = pin.SE3.Identity()
         carried[i] = joint, offset
         if link.inertia is not None:
             inertia = pin.Inertia(link.inertia.mass, link.inertia.center, link.inertia.about_center)
@@ -158,6 +156,7 @@ def _model(pin: Any, tree: RigidTree) -> tuple[Any, tuple[int, ...]]:
 
 
 def _depth_first(tree: RigidTree) -> list[int]:
+    """Return the indices of all links in depth-first order."""
     children: dict[int, list[int]] = {}
     for i, link in enumerate(tree.links):
         children.setdefault(link.parent, []).append(i)
@@ -170,6 +169,7 @@ def _depth_first(tree: RigidTree) -> list[int]:
 
 
 def _joint(pin: Any, primitive: Primitive) -> Any:
+    """Return Pinocchio's joint for a primitive joint."""
     if primitive.kind == "ball":
         return pin.JointModelSpherical()
     unaligned = (
@@ -181,4 +181,5 @@ def _joint(pin: Any, primitive: Primitive) -> Any:
 
 
 def _se3(pin: Any, pose: FramePose) -> Any:
+    """Return a pose as Pinocchio's SE3."""
     return pin.SE3(pose.rotation, pose.position)

@@ -1,10 +1,10 @@
-"""Pinocchio's own constrained dynamics, both ways: its proximal solver, and mimic joints for couplings.
+"""Forward and inverse dynamics from Pinocchio's proximal constraint solver and mimic joints.
 
-Nothing of `tauloop.verification.engines.trees.constraints` takes part in the accelerations; it only shows
-afterwards what is left open. Pinocchio closes loops by points that coincide and by welds: a cut
-revolute joint becomes two points on its axis, six rows where five would do, and welds of parallel
-linkages repeat each other, so that the solver's regularization mu is needed. It leaves no bias: the
-proximal iterations take it out again (1e-6 and 1e-12 give the same accelerations).
+The accelerations do not depend on `tauloop.verification.engines.trees.constraints`, which only
+computes the residuals afterwards. Pinocchio closes loops by coinciding points and by welds. A cut
+revolute joint becomes two points on its axis, which are six rows instead of five, and the welds of
+parallel linkages are redundant. Therefore the solver needs the regularization mu. It causes no
+bias, because the proximal iterations remove it: 1e-6 and 1e-12 give the same accelerations.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from tauloop.verification.engines.pinocchio.pinocchio_mimics import mimic_solver
 from tauloop.verification.engines.results import EngineAccelerations, EngineForces, TreeStates
 from tauloop.verification.engines.trees.rigid_tree import GROUND, Anchor, Constraint
 
-#: Regularization for redundant rows: without it the solver silently gives wrong results. Machines
-#: without redundant rows need one more iteration.
+#: Regularization for redundant rows. Without it the solver silently gives wrong results for
+#: redundant rows; for other machines it costs one more iteration.
 MU = 1e-8
 #: Residual at which the proximal iteration stops, and its largest number of steps.
-ACCURACY, MOST_ITERATIONS = 1e-14, 50
-#: Condition number, free of units, beyond which Pinocchio cannot invert the tree's mass matrix.
-MOST_CONDITION = 1e12
-#: Condition number, free of units, of the actuators' accelerations per force, beyond which forces
-#: are not unique.
-MOST_ACTUATOR_CONDITION = 1e10
-#: Distance of the second point of a revolute joint along its axis, m: of the size of machines.
+ACCURACY, MAX_ITERATIONS = 1e-14, 50
+#: Scaled condition number above which Pinocchio cannot invert the tree's mass matrix.
+MAX_MASS_CONDITION = 1e12
+#: Scaled condition number of the actuators' accelerations per force above which forces are not
+#: unique.
+MAX_ACTUATOR_CONDITION = 1e10
+#: Distance of the second point of a revolute joint along its axis, m; a typical size of machines.
 AXIS_LENGTH = 0.1
-#: Two directions are the same when they differ by less.
+#: Two unit vectors are equal if they differ by less than this value.
 SAME_DIRECTION = 1e-12
 
 #: Labels of the algorithms that computed the numbers.
@@ -45,17 +45,17 @@ SOLVER, MIMICS = "its constraint solver", "its mimic joints"
 def constrained_dynamics(
     engine: PinocchioEngine, states: TreeStates, forces: Array, wrench: Array | None = None
 ) -> EngineAccelerations:
-    """Return the accelerations of the tree by `constraintDynamics`; of a tree with couplings by mimic joints.
+    """Return the accelerations of the tree from `constraintDynamics`, or from mimic joints.
 
     Args:
         engine: Pinocchio with the machine.
         states: positions and velocities.
-        forces: forces of the actuators (N, n_u), N or N m.
-        wrench: (6,) at the tool center point in the base frame, N and N m.
+        forces: actuator forces (N, n_u), N or N m.
+        wrench: (6,) force and moment at the tool center point in the base frame, N and N m.
 
     Raises:
-        EngineError: the loops need more than points and welds, rotors couple joints, the tree has
-            parts without inertia, or the solver gives no numbers.
+        EngineError: loops cannot be closed by points and welds, rotors couple joints, the tree has
+            parts without inertia, or the solver returns values that are not finite.
     """
     a = _solver(engine, states)(
         _applied(engine, states, forces) + engine.tool_forces(states, wrench)
@@ -66,19 +66,20 @@ def constrained_dynamics(
 
 
 def constrained_inverse_dynamics(engine: PinocchioEngine, states: TreeStates) -> EngineForces:
-    """Return the actuator forces that give the actuators the accelerations of the states, by forward dynamics alone.
+    """Return the actuator forces for the actuators' accelerations, using only forward dynamics.
 
-    Accelerations are affine in the actuator forces u, a(u) = a(0) + B u, so n_u + 1 runs give B.
-    Then A B u = A (a - a(0)), where a are the wanted accelerations, and A maps velocities to those
-    of the actuators. One more run corrects u. Passive freedoms are not prescribed, as in hybrid
-    inverse dynamics. Redundant actuators share forces by the least sum of squares.
+    Accelerations are affine in the actuator forces u: a(u) = a(0) + B u, so that n_u + 1 runs give
+    B. The forces follow from A B u = A (a - a(0)) with the prescribed accelerations a, and the
+    matrix A from velocities to actuator velocities. An additional run corrects u. Accelerations of
+    passive freedoms are not prescribed, as in hybrid inverse dynamics. Redundant actuators share
+    forces with the smallest sum of squares.
 
     Args:
         engine: Pinocchio with the machine.
-        states: positions, velocities and accelerations, the latter of the actuators alone.
+        states: positions, velocities and accelerations; only the accelerations of actuators matter.
 
     Raises:
-        EngineError: as for `constrained_dynamics`, or actuators can work against each other.
+        EngineError: see `constrained_dynamics`; or actuators can work against each other.
     """
     solve, loads = _solver(engine, states), engine.tree.loads
     A, samples = loads.transmission, len(states.q)
@@ -91,7 +92,7 @@ def constrained_inverse_dynamics(engine: PinocchioEngine, states: TreeStates) ->
     columns = [accelerations(u + unit) - start for unit in np.eye(len(A))]
     response = np.stack([column @ A.T for column in columns], axis=2)
     if len(A) > LeastSquares.of(states.jacobian).freedoms():
-        inverse = np.linalg.pinv(response, rcond=1 / MOST_ACTUATOR_CONDITION, hermitian=True)
+        inverse = np.linalg.pinv(response, rcond=1 / MAX_ACTUATOR_CONDITION, hermitian=True)
     else:
         _require_unique(engine, response)
         inverse = np.linalg.inv(response)
@@ -112,41 +113,52 @@ def constrained_inverse_dynamics(engine: PinocchioEngine, states: TreeStates) ->
 
 
 def _require_unique(engine: PinocchioEngine, response: Array) -> None:
-    if _worst_condition(response) > MOST_ACTUATOR_CONDITION:
-        what = f"can work against each other without moving {engine.tree.name}, so their forces are not unique"
+    """Check that actuator forces are unique.
+
+    Raises:
+        EngineError: actuators can work against each other.
+    """
+    if _worst_condition(response) > MAX_ACTUATOR_CONDITION:
+        what = (
+            f"can work against each other without moving {engine.tree.name}, so that their forces "
+            "are not unique"
+        )
         remedy = "compare poses away from singularities"
         where = f"actuators {', '.join(engine.tree.loads.actuators)}"
         raise EngineError.of(where, what, remedy)
 
 
 def _worst_condition(matrices: Array) -> float:
-    """Return the largest condition number of square matrices (N, n, n), free of units by their diagonals."""
+    """Return the largest condition number of matrices (N, n, n), scaled to unit diagonals."""
     size = np.sqrt(np.abs(np.diagonal(matrices, axis1=1, axis2=2)))
     size = np.where(size > 0.0, size, 1.0)
     return float(np.max(np.linalg.cond(matrices / (size[:, :, None] * size[:, None, :]))))
 
 
 def _method(engine: PinocchioEngine) -> str:
+    """Return the label of the algorithm for this machine."""
     return MIMICS if len(engine.tree.loads.gears) else SOLVER
 
 
 def _applied(engine: PinocchioEngine, states: TreeStates, forces: Array) -> Array:
-    """Return the forces of actuators and springs on the machine file's velocities (N, n_v)."""
+    """Return the forces (N, n_v) of actuators and springs on the machine file's velocities."""
     loads = engine.tree.loads
     return np.asarray(forces @ loads.transmission - loads.springs(states.q))
 
 
 def _solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array], Array]:
-    """Return the accelerations (N, n_v) from forces (N, n_v), both on the machine file's velocities."""
+    """Return the function from forces (N, n_v) to accelerations (N, n_v).
+
+    Both belong to the machine file's velocities.
+    """
     _require_representable(engine, states)
-    return (
-        mimic_solver(engine, states)
-        if len(engine.tree.loads.gears)
-        else _proximal_solver(engine, states)
-    )
+    if len(engine.tree.loads.gears):
+        return mimic_solver(engine, states)
+    return _proximal_solver(engine, states)
 
 
 def _proximal_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array], Array]:
+    """Return the function from forces to accelerations that uses the proximal solver."""
     pin = engine.library
     model = pin.Model(engine.model)
     armature = np.zeros(model.nv)
@@ -156,7 +168,7 @@ def _proximal_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[A
     contacts.extend(_contacts(engine, states, model))
     workspaces = pin.StdVec_RigidConstraintData()
     workspaces.extend(contact.createData() for contact in contacts)
-    settings = pin.ProximalSettings(ACCURACY, MU, MOST_ITERATIONS)
+    settings = pin.ProximalSettings(ACCURACY, MU, MAX_ITERATIONS)
     data = model.createData()
     pin.initConstraintDynamics(model, data, contacts, workspaces)
 
@@ -169,21 +181,30 @@ def _proximal_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[A
             ]
         )
         if not np.all(np.isfinite(a)):
-            what = f"its solver gives no numbers in {np.sum(~np.isfinite(a).all(axis=1))} of {len(a)} samples"
-            raise EngineError.of(engine.tree.name, what, "look for poses near singularities")
-        # orthogonal blocks take velocities and forces between the two sets of axes, so one map
-        # serves both
+            failed = np.sum(~np.isfinite(a).all(axis=1))
+            what = f"its solver returns values that are not finite in {failed} of {len(a)} samples"
+            raise EngineError.of(engine.tree.name, what, "avoid poses near singularities")
+        # velocities and forces are mapped between the two sets of axes by orthogonal blocks, so
+        # that the same map applies to accelerations
         return engine.file_forces(states, a[:, engine.v_order])
 
     return solve
 
 
 def _require_representable(engine: PinocchioEngine, states: TreeStates) -> None:
+    """Check that Pinocchio's solvers can represent the machine.
+
+    Raises:
+        EngineError: they cannot; the error lists all reasons.
+    """
     tree, problems = engine.tree, Problems()
     for constraint in tree.constraints:
         if not (_is_weld(constraint) or _is_point(constraint) or _axis(constraint) is not None):
-            what = f"requires {len(constraint.points)} rows of points and {len(constraint.directions)} of directions"
-            what += ", but Pinocchio closes loops by coinciding points and welds only"
+            what = (
+                f"requires {len(constraint.points)} rows of points and "
+                f"{len(constraint.directions)} of directions, but Pinocchio closes loops only by "
+                "coinciding points and welds"
+            )
             problems.add(constraint.name, what, OTHER_ROWS)
     if len(tree.loads.gears) and tree.constraints:
         what = (
@@ -200,24 +221,26 @@ def _require_representable(engine: PinocchioEngine, states: TreeStates) -> None:
             "couple joints, but Pinocchio has one rotor for each joint",
             OTHER_ROWS,
         )
-    if _worst_condition(engine.whole_mass_matrix(states)) > MOST_CONDITION:
+    if _worst_condition(engine.whole_mass_matrix(states)) > MAX_MASS_CONDITION:
         what = "has parts without inertia, so that its mass matrix cannot be inverted"
         problems.add(tree.name, what, "give every part a mass")
     EngineError.raise_if_any(problems)
 
 
 def _is_point(constraint: Constraint) -> bool:
+    """Return whether a constraint makes two points coincide."""
     return len(constraint.points) == 3 and not len(constraint.directions)
 
 
 def _is_weld(constraint: Constraint) -> bool:
+    """Return whether a constraint welds two frames."""
     return len(constraint.points) == 3 and len(constraint.directions) == 3
 
 
 def _axis(constraint: Constraint) -> Array | None:
     """Return the axis (3,) of a revolute joint in its second frame; None for other joints.
 
-    It is the direction that both pairs share.
+    It is the common second direction of both pairs.
     """
     if len(constraint.points) != 3 or len(constraint.directions) != 2:
         return None
@@ -226,7 +249,7 @@ def _axis(constraint: Constraint) -> Array | None:
 
 
 def _contacts(engine: PinocchioEngine, states: TreeStates, model: Any) -> Iterator[Any]:
-    """Pinocchio's constraints: a weld, a point, or two points on an axis."""
+    """Yield Pinocchio's constraints: a weld, a point, or two points on an axis."""
     pin = engine.library
     for constraint in engine.tree.constraints:
         origins = (np.zeros(3), np.zeros(3))
@@ -251,7 +274,7 @@ def _contacts(engine: PinocchioEngine, states: TreeStates, model: Any) -> Iterat
 
 
 def _carrier(engine: PinocchioEngine, anchor: Anchor) -> tuple[int, Any]:
-    """Return the joint that carries an anchor's link, and the link's frame on it."""
+    """Return the joint that carries an anchor's link, and the pose of the link on this joint."""
     if anchor.link == GROUND:
         return 0, engine.library.SE3.Identity()
     frame = engine.model.frames[engine.frames[engine.tree.anchored.index(anchor.link)]]
@@ -261,7 +284,10 @@ def _carrier(engine: PinocchioEngine, anchor: Anchor) -> tuple[int, Any]:
 def _sense(
     engine: PinocchioEngine, states: TreeStates, constraint: Constraint, across: Array, axis: Array
 ) -> float:
-    """Return whether the axis in the first frame points as that in the second does (+1) or against it, loops closed."""
+    """Return +1 if the axes in the first and second frame have equal directions, -1 if opposite.
+
+    The loops must be closed.
+    """
     moving = engine.link_motion(*engine.own(states)[:2])
     place = {link: i for i, link in enumerate(engine.tree.anchored)}
     directions = []

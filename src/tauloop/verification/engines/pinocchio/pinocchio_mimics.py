@@ -1,9 +1,9 @@
-"""Couplings as Pinocchio has them: mimic joints, with its own recursive Newton-Euler on them.
+"""Forward dynamics of couplings as Pinocchio's mimic joints, from its recursive Newton-Euler.
 
-Its constraint solver rejects models with mimic joints, so that this serves trees without loops. So
-does its `aba`, and its `crba` is silently wrong where a joint that follows carries another that
-leads (Pinocchio 4.1: the mass matrix of three geared links lacks an entry, 1e-3 of the
-accelerations), so that mass matrices are made column by column.
+Pinocchio's constraint solver and `aba` reject models with mimic joints, so that this module handles
+only trees without loops. `crba` is silently wrong if a mimic joint carries a joint that another
+mimic joint follows: in Pinocchio 4.1, the mass matrix of three geared links lacks an entry, which
+changes accelerations by 1e-3. Mass matrices are therefore computed column by column.
 """
 
 from __future__ import annotations
@@ -21,21 +21,19 @@ from tauloop.verification.engines.results import TreeStates
 
 
 def mimic_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array], Array]:
-    """Return the function from forces (N, n_v) to accelerations (N, n_v), with couplings as mimics.
+    """Return the function from forces (N, n_v) to accelerations (N, n_v), with mimic joints.
 
-    Both are on the machine file's velocities.
-
-    With v = E w, where w are the velocities of the joints that lead:
-    (M + Eᵀ R E) dw/dt = Eᵀ tau - h, where M (mass matrix) and h (velocity terms and gravity) are
-    computed by `rnea` of the model with mimic joints, R is the inertia of rotors, and tau are the
-    forces. Then a = E dw/dt.
+    Forces and accelerations belong to the machine file's velocities. The velocities are v = E w
+    with the velocities w of the leading joints, and (M + Eᵀ R E) dw/dt = Eᵀ tau - h. The mass
+    matrix M and the velocity and gravity terms h are computed by `rnea` of the model with mimic
+    joints; R is the inertia of rotors, and tau are the forces. Then a = E dw/dt.
 
     Args:
-        engine: Pinocchio with the machine; a tree.
+        engine: Pinocchio with a machine without loops.
         states: positions and velocities.
 
     Raises:
-        EngineError: a coupling that is not a mimic joint.
+        EngineError: a coupling cannot be a mimic joint.
     """
     pin = engine.library
     model, E = _with_mimics(engine)
@@ -46,10 +44,8 @@ def mimic_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array
     data, rest = model.createData(), np.zeros(model.nv)
 
     def accelerations(q: Array, v: Array, tau: Array) -> Array:
-        w, at_rest = (
-            np.linalg.lstsq(E, v, rcond=None)[0],
-            pin.rnea(model, data, q[leading], rest, rest).copy(),
-        )
+        w = np.linalg.lstsq(E, v, rcond=None)[0]
+        at_rest = pin.rnea(model, data, q[leading], rest, rest).copy()
         h = pin.rnea(model, data, q[leading], w, rest).copy()
         columns = [
             pin.rnea(model, data, q[leading], rest, unit) - at_rest for unit in np.eye(model.nv)
@@ -65,15 +61,18 @@ def mimic_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array
 
 
 def _moving(engine: PinocchioEngine, model: Any) -> list[tuple[Any, Any]]:
-    """Return pairs of each moving joint of the engine's model and that of the other model.
+    """Return pairs of each moving joint in the engine's model and in the model with mimic joints.
 
-    A mimic joint has no coordinates in the other model.
+    In the latter, a mimic joint has no coordinates.
     """
     return list(zip(engine.model.joints, model.joints, strict=True))[1:]
 
 
 def _with_mimics(engine: PinocchioEngine) -> tuple[Any, Array]:
-    """Return the model with a mimic joint for every coupling, and E (n_v, n_w): all velocities from those that lead."""
+    """Return the model with a mimic joint for each coupling, and E (n_v, n_w).
+
+    The matrix E maps the velocities of the leading joints to all velocities.
+    """
     loads, names = engine.tree.loads, engine.tree.velocity_names
     joint_of = {joint.idx_v: i for i, joint in enumerate(engine.model.joints) if i}
     follows: dict[int, tuple[int, float]] = {}
@@ -81,11 +80,9 @@ def _with_mimics(engine: PinocchioEngine) -> tuple[Any, Array]:
     for ratios, offset in zip(loads.gears, loads.gear_offsets, strict=True):
         coupled = sorted(np.flatnonzero(ratios), key=lambda i: joint_of[int(engine.v_order[i])])
         last = coupled[-1]
-        # Pinocchio wants the joint that follows behind the one that leads
+        # Pinocchio requires that the mimic joint comes after its leading joint
         if len(coupled) != 2 or np.count_nonzero(loads.gears[:, last]) > 1:
-            what = (
-                "is not one joint that follows an earlier one, as Pinocchio's mimic joints require"
-            )
+            what = "is not a joint that follows a single earlier joint, as mimic joints require"
             where = f"coupling of {', '.join(names[i] for i in coupled)}"
             problems.add(where, what, OTHER_ROWS)
             continue

@@ -1,1 +1,1 @@
-"""The machine as engines see it: a tree of rigid links, and constraints that close its loops."""
+"""Models of machines for engines: trees of rigid links, and constraints that close loops."""

@@ -1,4 +1,4 @@
-"""From a mechanism to its rigid tree: spanning tree, links of bodies and rods, constraints, loads."""
+"""Construction of a mechanism's rigid tree: links of bodies and rods, constraints, loads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rigid_tree(mechanism: Mechanism) -> RigidTree:
     """Return the mechanism at its nominal parameters as a tree of rigid links with constraints.
 
     Raises:
-        EngineError: something in it cannot be represented by rigid bodies and ideal joints.
+        EngineError: the mechanism has parts that are not rigid bodies or ideal joints.
     """
     tree = spanned(mechanism, JOINT_KINDS, EngineError, keeps_loaded=False)
     links: list[EngineLink] = []
@@ -81,7 +81,10 @@ def rigid_tree(mechanism: Mechanism) -> RigidTree:
 def _conditions(
     kind: str, axes: tuple[AxisName, ...]
 ) -> tuple[list[Array], list[tuple[Array, Array]]]:
-    """Return what a joint forbids: parting along directions of its parent frame, and leaving right angles."""
+    """Return the constraints of a joint: point directions, and pairs of orthogonal directions.
+
+    See `Constraint` for their meaning.
+    """
     x, y, z = np.eye(3)
     rigid = [(x, y), (y, z), (z, x)]
     fixed: dict[str, tuple[list[Array], list[tuple[Array, Array]]]] = {
@@ -105,10 +108,11 @@ def _conditions(
 
 
 def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
-    """Rotors, springs and transmissions on the coordinates of the tree.
+    """Return the rotors, springs, actuators and couplings on the coordinates of the tree.
 
     Raises:
-        EngineError: one of them acts on a coordinate that the tree does not have.
+        EngineError: a rotor, spring, actuator or coupling acts on a coordinate that is not in the
+            tree.
     """
     chain = [link.primitive for link in links if link.primitive is not None]
     names = [name for primitive in chain for name in primitive.velocities]
@@ -121,18 +125,11 @@ def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
 
     def missing(where: str, name: str) -> None:
         what = f"acts on {name}, which is not a coordinate of the tree that the engines use"
-        problems.add(
-            where,
-            what,
-            "let it act on a joint that need not be cut to open the loops",
-            file=mechanism.file,
-        )
+        remedy = "use a joint that is not cut to open the loops"
+        problems.add(where, what, remedy, file=mechanism.file)
 
-    inertia, stiffness, preload = (
-        np.zeros((len(names),) * 2),
-        np.zeros(len(names)),
-        np.zeros(len(names)),
-    )
+    inertia = np.zeros((len(names), len(names)))
+    stiffness, preload = np.zeros(len(names)), np.zeros(len(names))
     for name, freedom in mechanism.freedoms.items():
         if freedom.spring is None and freedom.inertia is None:
             continue
@@ -149,7 +146,7 @@ def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
     def combined(
         where: str, parts: Sequence[tuple[str, tuple[tuple[str, Expression], ...]]]
     ) -> Array:
-        """Return the sums of velocities (n, n_v), by their ratios."""
+        """Return the ratios (n, n_v) of n linear combinations of velocities."""
         rows = np.zeros((len(parts), len(names)))
         for row, (part, terms) in zip(rows, parts, strict=True):
             for name, ratio in terms:

@@ -1,8 +1,8 @@
-"""Closure of the loops in an engine: residuals, Jacobian and bias of all constraint rows, from the motion of links.
+"""Loop closure in an engine: residuals, Jacobian and bias of constraints, from the motion of links.
 
-Engines give poses, Jacobians and velocity-product accelerations of links; the rows are worked out
-here from these alone, so that no engine's own constraint solver (and its regularization) takes
-part.
+Engines supply poses, Jacobians and velocity-product accelerations of links. The constraint rows are
+computed here from these, so that the constraint solvers of the engines, and their regularization,
+are not used.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from tauloop.verification.engines.trees.rigid_tree import GROUND, Anchor, Loads,
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinkMotion:
-    """Motion of some links in the base frame; N samples, k links.
+    """Motion of k links in the base frame at N samples.
 
     Attributes:
-        rotation: (N, k, 3, 3).
-        position: position of the links' origins (N, k, 3), m.
-        jacobian: velocity of the origin, then angular velocity, per unit velocity (N, k, 6, n_v).
-        bias: their rates without accelerations (N, k, 6).
+        rotation: (N, k, 3, 3) axes of the links as columns.
+        position: (N, k, 3) positions of the links' origins, m.
+        jacobian: (N, k, 6, n_v) matrix from velocities to the velocity of the origin and the
+            angular velocity.
+        bias: (N, k, 6) accelerations of the origin and angular accelerations at zero accelerations
+            of the coordinates.
     """
 
     rotation: Array
@@ -36,7 +38,7 @@ class ConstraintRows:
     """All constraint rows: phi = 0, K v = 0, K a + bias = 0.
 
     Attributes:
-        residual: phi (N, n_c), m for points and pure numbers for directions.
+        residual: phi (N, n_c), m for points, dimensionless for directions.
         jacobian: K (N, n_c, n_v).
         bias: (dK/dt) v (N, n_c).
     """
@@ -49,10 +51,10 @@ class ConstraintRows:
 def closure(tree: RigidTree, motion: LinkMotion, v: Array) -> ConstraintRows:
     """Return the constraint rows of a tree.
 
-    With the direction e fixed in the first frame, f fixed in the second, d from the first origin to
-    the second, velocities v_1 and v_2 of the origins, and angular velocities w_1 and w_2: a point
-    row is e·d, its rate e·(v_2 - v_1) + (e×d)·w_1; a direction row is e·f, its rate
-    (f×e)·(w_2 - w_1).
+    The direction e is fixed in the first frame, f in the second frame; d is the vector from the
+    first to the second origin. The origins have the velocities v_1 and v_2, the frames the angular
+    velocities w_1 and w_2. A point row is e·d with the rate e·(v_2 - v_1) + (e×d)·w_1. A direction
+    row is e·f with the rate (f×e)·(w_2 - w_1).
 
     Args:
         tree: the links and constraints.
@@ -73,7 +75,7 @@ def closure(tree: RigidTree, motion: LinkMotion, v: Array) -> ConstraintRows:
 
 
 def joined(*parts: ConstraintRows) -> ConstraintRows:
-    """Return the rows of several kinds, one after the other."""
+    """Return the concatenated rows of several constraints."""
     return ConstraintRows(
         residual=np.concatenate([part.residual for part in parts], axis=1),
         jacobian=np.concatenate([part.jacobian for part in parts], axis=1),
@@ -82,20 +84,21 @@ def joined(*parts: ConstraintRows) -> ConstraintRows:
 
 
 def gear_rows(loads: Loads, q: Array, v: Array) -> ConstraintRows:
-    """Return the couplings between coordinates at (N, n_q) and (N, n_v)."""
+    """Return the rows of couplings at coordinates (N, n_q) and velocities (N, n_v)."""
     samples = len(q)
     residual = q[:, list(loads.q_index)] @ loads.gears.T - loads.gear_offsets
     jacobian = np.tile(loads.gears, (samples, 1, 1))
     bias = np.zeros_like(residual)
     for row, index, curve in loads.curves:
-        value, slope, bend = curve(q[:, loads.q_index[index]])
+        value, slope, curvature = curve(q[:, loads.q_index[index]])
         residual[:, row] -= value
         jacobian[:, row, index] -= slope
-        bias[:, row] -= bend * v[:, index] ** 2
+        bias[:, row] -= curvature * v[:, index] ** 2
     return ConstraintRows(residual=residual, jacobian=jacobian, bias=bias)
 
 
 def _points(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]) -> ConstraintRows:
+    """Return point rows; each has the index of its first frame and a direction e (3,)."""
     first = np.array([index for index, _ in rows], dtype=int)
     second = first + 1
     local = np.array([e for _, e in rows]).reshape(-1, 3)
@@ -120,6 +123,7 @@ def _points(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]) -> 
 
 
 def _directions(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]) -> ConstraintRows:
+    """Return direction rows; each has the index of its first frame and a pair (2, 3) of e and f."""
     first = np.array([index for index, _ in rows], dtype=int)
     second = first + 1
     local = np.array([pair for _, pair in rows]).reshape(-1, 2, 3)
@@ -140,7 +144,14 @@ def _directions(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]])
 def anchored_frames(
     tree: RigidTree, motion: LinkMotion, anchors: list[Anchor], v: Array
 ) -> LinkMotion:
-    """Return the motion of frames on the links `tree.anchored`, in that order; the ground rests."""
+    """Return the motion of frames on links; the ground is at rest.
+
+    Args:
+        tree: the links.
+        motion: motion of the links `tree.anchored`, in that order.
+        anchors: the frames.
+        v: velocities (N, n_v).
+    """
     samples, n_v = len(motion.position), motion.jacobian.shape[-1]
     place = {link: i for i, link in enumerate((*tree.anchored, GROUND))}
     links = np.array([place[anchor.link] for anchor in anchors], dtype=int)
@@ -167,9 +178,10 @@ def anchored_frames(
 
 
 def _dot(x: Array, y: Array) -> Array:
+    """Return the scalar products (...) of vectors (..., 3)."""
     return np.sum(x * y, axis=-1)
 
 
 def _times(x: Array, J: Array) -> Array:
-    """xᵀ J by sample and row: (N, k, 3) and (N, k, 3, n_v) to (N, k, n_v)."""
+    """Return the products xᵀ J (N, k, n_v) of vectors (N, k, 3) and matrices (N, k, 3, n_v)."""
     return np.einsum("nki,nkij->nkj", x, J)

@@ -1,4 +1,4 @@
-"""Curves of couplings by arrays: NumPy's polynomials and SciPy's splines."""
+"""Numeric functions of the curves of couplings, from NumPy's polynomials and SciPy's splines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tauloop.verification.engines.trees.rigid_tree import CurveFunction
 
 
 def curve_function(mechanism: Mechanism, curve: Curve) -> CurveFunction:
-    """Return the function of a curve at nominal parameters."""
+    """Return the function that evaluates a curve and its derivatives at nominal parameters."""
     if isinstance(curve, CurvePolynomial):
         coefficients = [mechanism.value(c) for c in curve.coefficients]
         about = mechanism.value(curve.about)
@@ -38,12 +38,12 @@ def curve_function(mechanism: Mechanism, curve: Curve) -> CurveFunction:
     def table(at: Array) -> tuple[Array, Array, Array]:
         period = x[-1] - x[0]
         inside = x[0] + np.mod(at - x[0], period) if curve.periodic else np.clip(at, x[0], x[-1])
-        value, slope, bend = (spline(inside, order) for order in range(3))
-        is_beyond = at != inside if not curve.periodic else np.zeros(at.shape, dtype=bool)
+        value, slope, curvature = (spline(inside, order) for order in range(3))
+        is_outside = at != inside if not curve.periodic else np.zeros(at.shape, dtype=bool)
         return (
-            value + slope * np.where(is_beyond, at - inside, 0.0),
+            value + slope * np.where(is_outside, at - inside, 0.0),
             slope,
-            np.where(is_beyond, 0.0, bend),
+            np.where(is_outside, 0.0, curvature),
         )
 
     return table

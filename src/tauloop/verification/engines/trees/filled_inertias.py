@@ -1,10 +1,10 @@
-"""Inertias that an engine rejects, filled in where the difference cannot act.
+"""Replacement of inertias that an engine rejects, where this does not change the dynamics.
 
-A planar machine is described by moments about the normal of its plane; what is left out is zero,
-and the rounding of the parallel-axis theorem makes it negative, which Pinocchio rejects. A link
-that only turns about one of its fixed directions n depends on its inertia I by J = n.I n alone: it
-gets the inertia J (n n^T + (1 - n n^T) / 2) of a flat body across n. The motion of a link that does
-not turn at all does not depend on its inertia.
+A planar machine is described by moments about the normal of its plane; the other moments are zero.
+Rounding errors of the parallel-axis theorem make them negative, and Pinocchio rejects negative
+moments. The dynamics of a link that rotates only about a fixed direction n depend only on J = n·I
+n. Such a link gets the inertia J (n n^T + (1 - n n^T) / 2) of a flat body perpendicular to n. The
+dynamics of a link that does not rotate do not depend on its rotational inertia.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from tauloop.common.errors import EngineError, Problems
 from tauloop.mechanism.poses import Array
 from tauloop.verification.engines.trees.rigid_tree import GROUND, EngineLink, RigidTree
 
-#: Directions are the same when their sines differ by less than this.
+#: Two directions are parallel if the sine of their angle is below this value.
 PARALLEL = 1e-9
-#: A negative moment below this fraction of the largest is rounding.
+#: A negative moment whose magnitude relative to the largest is below this value is a rounding
+#: error.
 INERTIA_ROUNDING = 1e-12
 
 
 def with_possible_inertias(tree: RigidTree) -> RigidTree:
-    """Return the same tree, in which no link has a negative moment of inertia about an axis of its frame.
+    """Return the tree without negative moments of inertia about the axes of the links' frames.
 
     Raises:
-        EngineError: a link that turns about several directions has a negative moment of inertia
-            beyond rounding.
+        EngineError: a link that rotates about several directions has a negative moment of inertia
+            that is not a rounding error.
     """
     axes = turning_axes(tree)
     links: list[EngineLink] = []
@@ -42,19 +43,19 @@ def with_possible_inertias(tree: RigidTree) -> RigidTree:
         if np.diag(filled).min() < 0.0:
             moment = float(np.diag(inertia.about_center).min())
             what = (
-                f"a moment of inertia about its mass center is {moment:.3g} kg m^2, and the link "
-                "turns so that it acts"
+                f"a moment of inertia about its mass center is {moment:.3g} kg m^2, and the "
+                "rotation of the link depends on it"
             )
-            problems.add(link.name, what, "correct the inertia: no body has a negative moment")
+            problems.add(link.name, what, "correct the inertia: moments must not be negative")
         links.append(replace(link, inertia=replace(inertia, about_center=filled)))
     EngineError.raise_if_any(problems)
     return replace(tree, links=tuple(links))
 
 
 def turning_axes(tree: RigidTree) -> tuple[Array, ...]:
-    """Return the directions (k, 3) about which each link can turn, in its own frame.
+    """Return the directions (k, 3) about which each link can rotate, in the frame of the link.
 
-    Equal directions are returned once.
+    Parallel directions are returned once.
     """
     axes: list[Array] = []
     for link in tree.links:
@@ -66,7 +67,8 @@ def turning_axes(tree: RigidTree) -> tuple[Array, ...]:
         elif primitive is not None and primitive.kind == "hinge":
             axis = np.asarray(primitive.axis, dtype=float)[None, :]
             is_other = not len(directions) or np.abs(np.cross(directions, axis)).max() > PARALLEL
-            # a second direction turns the ones before it in this link's frame
+            # a rotation about a second axis changes the first axis in this link's frame, so that
+            # the link can rotate about all directions
             if not len(directions):
                 directions = axis
             elif is_other:
@@ -76,15 +78,14 @@ def turning_axes(tree: RigidTree) -> tuple[Array, ...]:
 
 
 def _filled(inertia: Array, directions: Array) -> Array:
+    """Return the replacement of an inertia (3, 3) for a link with rotation axes (k, 3)."""
     if not len(directions):
         return np.asarray(np.eye(3) * np.abs(inertia).max())
     if len(directions) == 1:
         n = directions[0]
         about = float(n @ inertia @ n)
         return np.asarray(about * (np.outer(n, n) + 0.5 * (np.eye(3) - np.outer(n, n))))
-    least = float(np.diag(inertia).min())
-    return (
-        inertia - least * np.eye(3)
-        if -least < INERTIA_ROUNDING * np.abs(inertia).max()
-        else inertia
-    )
+    smallest = float(np.diag(inertia).min())
+    if -smallest < INERTIA_ROUNDING * np.abs(inertia).max():
+        return inertia - smallest * np.eye(3)
+    return inertia

@@ -1,9 +1,8 @@
-"""A mechanism as engines see it: a tree of rigid links in numbers, and the constraints that close its loops.
+"""The numeric model of a mechanism for engines: a tree of rigid links, and loop constraints.
 
-This is the common ground of all engines, made from the description alone
-(`mechanism.links.rigid_tree`, which the writers of other formats use too) and not from Tauloop's
-equations: it prefers other joints among equals, gives every rod a body with joints of its own, and
-cuts at the rods' far ends.
+It is built from the description (`mechanism.links.rigid_tree`, which the writers of other formats
+also use), not from Tauloop's equations. It differs from the tree of the equations: it may cut other
+joints, every rod is a body with joints, and rods are cut at their far ends.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ GROUND = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EngineLink:
-    """A rigid link whose frame moves against its parent's by at most one primitive.
+    """A rigid link that moves relative to its parent by at most one primitive joint.
 
     Attributes:
         name: name for messages.
-        parent: index of its parent link, or `GROUND`.
-        at: pose of the joint frame in the parent; the link's own frame coincides with it at zero
-            coordinates.
-        primitive: motion against the parent; None if the link is fixed to its parent.
-        inertia: None for a massless link.
+        parent: index of the parent link, or `GROUND`.
+        at: pose of the joint frame in the parent; at zero coordinates the link's frame coincides
+            with it.
+        primitive: motion relative to the parent; None if the link is fixed to its parent.
+        inertia: inertia of the link; None for a massless link.
     """
 
     name: str
@@ -50,14 +49,14 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Constraint:
-    """Constraint between two frames, of a cut joint or of the far end of a rod.
+    """Constraint between two frames at a cut joint or at the far end of a rod.
 
     Attributes:
-        name: the cut joint or rod.
+        name: name of the cut joint or rod.
         first, second: the two frames.
-        points: directions of the first frame (n, 3) along which the two origins must not part.
-        directions: pairs (n, 2, 3) of a direction of the first and one of the second frame that
-            stay at right angles.
+        points: directions (n, 3) in the first frame along which the two origins must coincide.
+        directions: pairs (n, 2, 3) of a direction in the first frame and a direction in the second
+            frame that must remain orthogonal.
     """
 
     name: str
@@ -69,31 +68,31 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlacedJoint:
-    """A joint of the file with its two frames in numbers; every one of them, cut or not."""
+    """A joint of the file, cut or not, with the numeric poses of its two frames in their bodies."""
 
     joint: Joint
     parent: FramePose
     child: FramePose
 
 
-#: A curve by arrays: coordinates (N,) -> value, first and second derivative (N,).
+#: A curve as a function from coordinates (N,) to its value, first and second derivative (N,).
 CurveFunction = Callable[[Array], tuple[Array, Array, Array]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Loads:
-    """Loads on the coordinates that are not those of the links: rotors, springs and actuators.
+    """Rotors, springs, actuators and couplings that act on the coordinates.
 
     Attributes:
-        inertia: rotor inertias with the actuators' carried over (n_v, n_v), kg m^2 or kg.
-        stiffness: stiffness of springs (n_v,), N m/rad or N/m.
-        preload: stiffness times rest position (n_v,), N m or N.
-        q_index: coordinate of each velocity (n_v,), -1 for the angular velocities of balls.
-        transmission: actuator velocities from velocities (n_u, n_v).
-        actuators: their names.
-        gears: ratios of couplings between coordinates (n_g, n_v).
-        gear_offsets: value of each sum of ratio times coordinate (n_g,), rad or m.
-        curves: row of the coupling, index of the velocity, and curve of a cam.
+        inertia: (n_v, n_v) inertia of rotors, including those of actuators, kg m^2 or kg.
+        stiffness: (n_v,) stiffness of springs, N m/rad or N/m.
+        preload: (n_v,) stiffness times rest position, N m or N.
+        q_index: index of the coordinate of each velocity; -1 for angular velocities of balls.
+        transmission: matrix (n_u, n_v) from velocities to actuator velocities.
+        actuators: names of the actuators.
+        gears: (n_g, n_v) ratios of couplings between coordinates.
+        gear_offsets: (n_g,) value of the sum of ratios times coordinates, rad or m.
+        curves: for each cam, the row of the coupling, the index of the velocity, and the curve.
     """
 
     inertia: Array
@@ -113,16 +112,16 @@ class Loads:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RigidTree:
-    """A mechanism in numbers, ready to be written into an engine.
+    """The numeric model of a mechanism, from which an engine's model is built.
 
     Attributes:
         name: name of the mechanism.
-        gravity: (3,), m/s^2.
-        links: parents before their children.
+        gravity: (3,) acceleration of gravity, m/s^2.
+        links: links, parents before their children.
         bodies: link index of each body of the file.
-        joints: every joint of the file, by name.
+        joints: all joints of the file, by name.
         tree: names of the joints in the tree, from the base outwards; the others are cut.
-        rods: positions of the rods in the tree.
+        rods: links and joints of the rods.
         constraints: constraints that close the loops.
         loads: loads on the coordinates.
         tool: the tool center point.
@@ -141,7 +140,7 @@ class RigidTree:
 
     @property
     def primitives(self) -> tuple[Primitive, ...]:
-        """Primitives of the links that move, in order."""
+        """Primitive joints of the moving links, in order."""
         return tuple(link.primitive for link in self.links if link.primitive is not None)
 
     @property
@@ -156,7 +155,7 @@ class RigidTree:
 
     @property
     def balls(self) -> tuple[tuple[int, int, bool], ...]:
-        """Start in q, start in v, and whether it is reversed, of every ball."""
+        """For each ball joint its first index in q, its first index in v, and if it is reversed."""
         balls, q, v = [], 0, 0
         for primitive in self.primitives:
             if primitive.kind == "ball":
@@ -166,7 +165,7 @@ class RigidTree:
 
     @property
     def anchored(self) -> tuple[int, ...]:
-        """Return the links that carry a frame of a constraint or the tool, without the ground."""
+        """Indices of the links, except the ground, that carry a constraint frame or the tool."""
         ends = {
             anchor.link
             for constraint in self.constraints

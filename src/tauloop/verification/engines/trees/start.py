@@ -1,4 +1,4 @@
-"""Start states of the engines: the poses and angles that a motion does not state, from those that it states."""
+"""Initial coordinates of the engines: those missing from a motion, computed from the given ones."""
 
 from __future__ import annotations
 
@@ -18,31 +18,29 @@ def body_poses(
     coordinates: Mapping[str, Array],
     samples: int,
 ) -> dict[str, FramePose]:
-    """Return the poses (N) of all bodies in the base frame.
+    """Return the poses of all bodies in the base frame at N samples.
 
-    They are spread from the base over those joints, cut or not, whose coordinates are given; a body
-    that cannot be reached so is set by its tree joint at the reference coordinates.
+    Poses are propagated from the base across the joints, cut or not, whose coordinates are given. A
+    body that cannot be reached that way is placed by its tree joint at the reference coordinates.
 
     Args:
         joints: all joints.
         tree: names of the joints of the tree, from the base outwards.
-        coordinates: (N,) by name.
-        samples: N.
+        coordinates: values (N,) of the given coordinates, by name.
+        samples: number of samples N.
     """
     poses = {BASE: FramePose(np.broadcast_to(np.eye(3), (samples, 3, 3)), np.zeros((samples, 3)))}
     order = [joints[name].joint for name in dict.fromkeys((*tree, *joints))]
     known = [joint for joint in order if coordinates.keys() >= set(joint.coordinate_names)]
 
     def across(joint: Joint) -> FramePose:
-        names, start = joint.coordinate_names, joint.reference or JOINT_KINDS[joint.kind].neutral
-        values = {
-            q: coordinates.get(q, np.full(samples, x)) for q, x in zip(names, start, strict=True)
-        }
-        return (
-            joints[joint.name].parent
-            @ joint_pose(joint, values)
-            @ joints[joint.name].child.inverse()
-        )
+        """Return the pose of a joint's child body relative to its parent body."""
+        start = joint.reference or JOINT_KINDS[joint.kind].neutral
+        values = {}
+        for name, reference in zip(joint.coordinate_names, start, strict=True):
+            values[name] = coordinates.get(name, np.full(samples, reference))
+        placed = joints[joint.name]
+        return placed.parent @ joint_pose(joint, values) @ placed.child.inverse()
 
     propagate_poses(poses, known, across)
     for name in tree:
@@ -52,9 +50,11 @@ def body_poses(
 
 
 def start_coordinates(tree: RigidTree, coordinates: Mapping[str, Array]) -> Array:
-    """Return the coordinates (N, n_q) of the tree: as given, the others from the poses of the bodies at their two ends.
+    """Return the coordinates (N, n_q) of the tree.
 
-    On the loops' manifold these are exact, so that Newton only has to polish them.
+    Missing coordinates are computed from the poses of the bodies at the two ends of the joint or
+    rod. For a motion with closed loops they are exact up to rounding, which Newton steps then
+    reduce.
     """
     samples = len(next(iter(coordinates.values())))
     poses = body_poses(tree.joints, tree.tree, coordinates, samples)
@@ -63,10 +63,8 @@ def start_coordinates(tree: RigidTree, coordinates: Mapping[str, Array]) -> Arra
         placed = tree.joints[name]
         joint = placed.joint
         if not all(q in coordinates for q in joint.coordinate_names):
-            parent, child = (
-                poses[joint.parent.body] @ placed.parent,
-                poses[joint.child.body] @ placed.child,
-            )
+            parent = poses[joint.parent.body] @ placed.parent
+            child = poses[joint.child.body] @ placed.child
             values = joint_coordinates(joint, parent.inverse() @ child)
             filled |= dict(zip(joint.coordinate_names, values.T, strict=True))
     for rod in tree.rods:
@@ -76,10 +74,10 @@ def start_coordinates(tree: RigidTree, coordinates: Mapping[str, Array]) -> Arra
         x, y, z = turned(
             np.swapaxes(frame.rotation, -1, -2), d / np.where(length > 0.0, length, 1.0)[:, None]
         ).T
-        # z of the rod is (sin b, -sin a cos b, cos a cos b) after turns a about x and b about y
-        filled |= dict(
-            zip(rod.angles, (np.arctan2(-y, z), np.arcsin(np.clip(x, -1.0, 1.0))), strict=True)
-        )
+        # after rotations a about x and b about y, the rod's z axis is
+        # (sin b, -sin a cos b, cos a cos b)
+        angles = np.arctan2(-y, z), np.arcsin(np.clip(x, -1.0, 1.0))
+        filled |= dict(zip(rod.angles, angles, strict=True))
         if rod.is_telescopic and rod.name not in coordinates:
             filled[rod.name] = length
     q = np.empty((samples, len(tree.coordinate_names)))

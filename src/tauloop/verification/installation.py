@@ -1,4 +1,4 @@
-"""Check of this computer's installation: versions, compiler, cache, extras, and remedies."""
+"""Check of the installation on this computer: versions, compilers, cache and extras."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from tauloop.formats import load
 from tauloop.mechanism import machine_index
 from tauloop.model import Model
 
-#: Bits of vector registers by the macro that compilers define where the processor has them, the
-#: widest first.
+#: Width of vector registers in bits, by the macro that a compiler defines if the processor has
+#: them; the widest first.
 WIDTHS = (
     ("__AVX512F__", 512),
     ("__AVX2__", 256),
@@ -63,13 +63,13 @@ USES = {
     "torch": "dynamics and derivatives in PyTorch",
     "gpu": "batches on an NVIDIA GPU",
 }
-#: How far compiled functions may differ from the interpreter, relative.
+#: Largest relative difference between compiled and interpreted functions.
 AGREEMENT_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedPart:
-    """One thing that Tauloop uses.
+    """A package, program or property of the computer that Tauloop uses.
 
     Attributes:
         name: name of the part.
@@ -96,19 +96,19 @@ class Checkup(Result):
 
     @property
     def missing(self) -> tuple[CheckedPart, ...]:
-        """Return the parts that are not there."""
+        """Parts that are not installed."""
         return tuple(part for part in self.parts if not part.state)
 
 
 @keywords()
 def doctor() -> Checkup:
-    """Look at this computer: versions, compiler, vector width, cores, cache, extras, GPU.
+    """Check this computer: versions, compilers, vector width, cores, cache, extras, GPU.
 
-    A machine's inverse dynamics are compiled by each compiler and compared with the interpreter, at
-    random states: a compiler that is there may still be broken.
+    To detect broken compilers, each compiler builds the inverse dynamics of a machine. The values
+    are compared with those of the interpreter at several states.
 
     Returns:
-        The result of every check (`parts`), with remedies.
+        The checked parts (`parts`), with remedies for missing ones.
 
     Examples:
         >>> import tauloop as tl
@@ -117,8 +117,8 @@ def doctor() -> Checkup:
     """
     system, embedded = find_compiler(), find_embedded_compiler()
     compilers = [compiler for compiler in (system, embedded) if compiler is not None]
-    made_by = (*_compiler(system), _embedded_compiler(embedded))
-    parts = (*_python(), *made_by, *_cache(), *_extras(), _linuxcnc(), _gpu())
+    compiler_parts = (*_compiler(system), _embedded_compiler(embedded))
+    parts = (*_python(), *compiler_parts, *_cache(), *_extras(), _linuxcnc(), _gpu())
     return Checkup(
         parts=parts,
         diagnostics=_compiled(compilers) if compilers else (),
@@ -127,14 +127,15 @@ def doctor() -> Checkup:
 
 
 def _python() -> tuple[CheckedPart, ...]:
+    """Return Tauloop, Python and the required packages."""
     packages = ("casadi", "numpy", "scipy", "xarray")
-    own = metadata_of("tauloop")
-    place = Path(__file__).parents[1]
+    distribution = metadata_of("tauloop")
+    folder = Path(__file__).parents[1]
     return (
         CheckedPart(
             name="tauloop",
-            state=own.version if own else "not installed as a package",
-            use=str(place),
+            state=distribution.version if distribution else "not installed as a package",
+            use=str(folder),
         ),
         CheckedPart(name="Python", state=platform.python_version(), use=sys.executable),
         *(CheckedPart(name=name, state=metadata.version(name)) for name in packages),
@@ -142,7 +143,7 @@ def _python() -> tuple[CheckedPart, ...]:
 
 
 def system_compiler_remedy() -> str:
-    """Return how to install a C compiler on this system."""
+    """Return a command or an instruction that installs a C compiler on this system."""
     commands = {
         "Darwin": "xcode-select --install",
         "Linux": "apt install gcc, or the equivalent of your system",
@@ -151,7 +152,7 @@ def system_compiler_remedy() -> str:
 
 
 def _compiler(compiler: Compiler | None) -> tuple[CheckedPart, ...]:
-    """Return the system's compiler, the vector registers that it may use, and cores."""
+    """Return the system's compiler, the width of its vector registers, and the number of cores."""
     count = CheckedPart(name="cores", state=str(cores()))
     use = "large batches and long simulations: up to 20 times faster"
     if compiler is None:
@@ -168,7 +169,7 @@ def _compiler(compiler: Compiler | None) -> tuple[CheckedPart, ...]:
 
 
 def _embedded_compiler(compiler: EmbeddedCompiler | None) -> CheckedPart:
-    """Return the compiler in memory."""
+    """Return the embedded compiler, which compiles in memory."""
     name, use = "embedded C compiler", "first calls, small batches and simulations"
     if compiler is not None:
         return CheckedPart(name=name, state="TinyCC in memory", use=compiler.path)
@@ -179,25 +180,23 @@ def _embedded_compiler(compiler: EmbeddedCompiler | None) -> CheckedPart:
 
 
 def _cache() -> tuple[CheckedPart, ...]:
+    """Return the size and the folder of the cache of compiled functions."""
     cache = compiled_cache(CacheOptions())
     state = f"{len(cache.libraries)} libraries, {cache.size / 1e6:.1f} MB"
     return (CheckedPart(name="cache", state=state, use=str(cache.folder)),)
 
 
 def _extras() -> tuple[CheckedPart, ...]:
-    """Return the packages of the extras for users, from the metadata of the installed distribution."""
-    own = metadata_of("tauloop")
-    needs = [
-        re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", need)
-        for need in (own.requires or [] if own else [])
-    ]
-    brought = [
-        (match[1], match[2])
-        for match in needs
-        if match and match[2] in USES and match[1] != "tauloop"
-    ]
+    """Return the packages of the extras in `USES`, from the metadata of the distribution."""
+    distribution = metadata_of("tauloop")
+    requirements = [] if distribution is None else distribution.requires or []
+    required: list[tuple[str, str]] = []
+    for requirement in requirements:
+        match = re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", requirement)
+        if match and match[2] in USES and match[1] != "tauloop":
+            required.append((match[1], match[2]))
     # a package that several extras require is listed under the first of them in `USES`
-    extras = dict(sorted(brought, key=lambda pair: [*USES].index(pair[1]), reverse=True))
+    extras = dict(sorted(required, key=lambda pair: [*USES].index(pair[1]), reverse=True))
     parts = []
     for package, extra in extras.items():
         package_metadata = metadata_of(package)
@@ -214,7 +213,7 @@ def _extras() -> tuple[CheckedPart, ...]:
 
 
 def _linuxcnc() -> CheckedPart:
-    """Return what builds modules for LinuxCNC; it comes with LinuxCNC itself."""
+    """Return halcompile, the builder of LinuxCNC modules, which is part of LinuxCNC."""
     return CheckedPart(
         name="LinuxCNC",
         state=shutil.which("halcompile") or "",
@@ -224,41 +223,36 @@ def _linuxcnc() -> CheckedPart:
 
 
 def _gpu() -> CheckedPart:
-    """NVIDIA's GPU."""
+    """Return the name of the NVIDIA GPU, if there is one."""
     program = shutil.which("nvidia-smi")
-    asked = [program or "", "--query-gpu=name", "--format=csv,noheader"]
-    try:
-        name = (
-            subprocess.run(
-                asked, capture_output=True, text=True, timeout=10, check=True
-            ).stdout.strip()
-            if program
-            else ""
-        )
-    except (OSError, subprocess.SubprocessError):
-        name = ""
+    name = ""
+    if program:
+        command = [program, "--query-gpu=name", "--format=csv,noheader"]
+        try:
+            run = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+            name = run.stdout.strip()
+        except (OSError, subprocess.SubprocessError):
+            name = ""
     return CheckedPart(name="GPU", state=name or "none", use="batches of `tauloop.export.gpu`")
 
 
 def install_command(extra: str) -> str:
     """Return the command that installs an extra in this environment.
 
-    A clone installs itself; other environments install the package.
+    In a clone of the repository the command installs the clone, otherwise the package.
     """
-    own = metadata_of("tauloop")
-    origin = json.loads((own.read_text("direct_url.json") if own else None) or "{}")
-    is_clone = bool(origin.get("dir_info", {}).get("editable")) or own is None
-    what = f"-e '.[{extra}]'" if is_clone else f"'tauloop[{extra}]'"
-    has_pip = importlib.util.find_spec("pip") is not None
-    return (
-        f"{sys.executable} -m pip install {what}"
-        if has_pip
-        else f"uv pip install --python {sys.executable} {what}"
-    )
+    distribution = metadata_of("tauloop")
+    text = None if distribution is None else distribution.read_text("direct_url.json")
+    origin = json.loads(text or "{}")
+    is_clone = bool(origin.get("dir_info", {}).get("editable")) or distribution is None
+    target = f"-e '.[{extra}]'" if is_clone else f"'tauloop[{extra}]'"
+    if importlib.util.find_spec("pip") is not None:
+        return f"{sys.executable} -m pip install {target}"
+    return f"uv pip install --python {sys.executable} {target}"
 
 
 def metadata_of(package: str) -> metadata.Distribution | None:
-    """Return what is installed of a package; None if nothing is."""
+    """Return the distribution of a package; None if the package is not installed."""
     try:
         return metadata.distribution(package)
     except metadata.PackageNotFoundError:
@@ -271,7 +265,7 @@ def _compiled(compilers: Sequence[Compiler | EmbeddedCompiler]) -> tuple[Diagnos
     platform_motion = Model(load(machine), evaluator=Interpreted()).platform
     x = platform_motion.ports.at(platform_motion.assembly.states)
     v = np.ones_like(x)
-    right = np.asarray(platform_motion.inverse_dynamics(x, v, v).force)
+    expected = np.asarray(platform_motion.inverse_dynamics(x, v, v).force)
     function = platform_motion.source_function("inverse_dynamics", ("force",))
     name = f"compilers that built a working function, of {len(compilers)} tried"
     results = []
@@ -279,19 +273,20 @@ def _compiled(compilers: Sequence[Compiler | EmbeddedCompiler]) -> tuple[Diagnos
     with temporary_files_reported(), TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         for compiler in compilers:
             try:
-                made = compile_function(function, compiler, folder=Path(folder))
-                made.nominal = platform_motion.runner.nominal
-                results.append(np.asarray(made(x, v, v)))
+                compiled = compile_function(function, compiler, folder=Path(folder))
+                compiled.nominal = platform_motion.runner.nominal
+                results.append(np.asarray(compiled(x, v, v)))
             except EngineError as error:
                 count = float(len(results))
                 return (diagnostic(name, count, at_least=len(compilers), advice=str(error)),)
     advice = "a compiler generates wrong code: put another compiler before it on PATH"
-    off = max(float(np.abs(made - right).max() / np.abs(right).max()) for made in results)
+    scale = np.abs(expected).max()
+    difference = max(float(np.abs(forces - expected).max() / scale) for forces in results)
     return (
         diagnostic(name, float(len(results)), at_least=len(compilers)),
         diagnostic(
             "largest relative difference between compiled and interpreted functions",
-            off,
+            difference,
             at_most=AGREEMENT_TOLERANCE,
             advice=advice,
         ),
