@@ -1,6 +1,6 @@
 """Tools for tests of extensions: random machines, and checks of the contracts of base classes.
 
-A check raises a `ConformanceError` with all problems at once; without problems it returns nothing:
+A check raises a `ConformanceError` that lists all problems; without problems it returns None:
 
     def test_my_loss():
         check_loss(Tukey())

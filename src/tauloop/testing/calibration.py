@@ -11,14 +11,15 @@ from tauloop.mechanism import Mechanism
 from tauloop.model import Model
 from tauloop.testing.conformance import ConformanceError, compare
 
-#: Relative step of central differences, and their error: its square, and rounding divided by it.
+#: Relative step of central differences, and their largest relative error (truncation and rounding).
 LOSS_DIFFERENCE_STEP, LOSS_SLOPE_TOLERANCE = 1e-4, 1e-6
-#: Largest error of an instrument at its own readings; the loops are solved from the encoders.
+#: Largest error of an instrument at its simulated readings. It is not zero, because the loops are
+#: solved from the encoders.
 READING_TOLERANCE = 1e-9
 
 
 def check_loss(loss: Loss) -> None:
-    """Check a loss: rho(0) = 0, rho'(0) = 1, never decreasing, with the derivatives of rho.
+    """Check a loss: rho(0) = 0, rho'(0) = 1, rho does not decrease, and derivatives are correct.
 
     Source of the conditions: Triggs, McLauchlan, Hartley and Fitzgibbon 2000, Bundle adjustment: a
     modern synthesis.
@@ -27,14 +28,14 @@ def check_loss(loss: Loss) -> None:
         ConformanceError: lists all violations.
     """
     problems = Problems()
-    # offset from round numbers, at which a threshold may change the second derivative
+    # avoid round numbers, which may be thresholds where the second derivative jumps
     z = np.geomspace(1e-3, 1e3, 97) * 1.00123
     values = loss.rho(z)
     if values.shape != (3, len(z)):
         problems.add(
             "rho",
-            f"has shape {values.shape} for {len(z)} squares",
-            "return (3, m): rho, rho', rho''",
+            f"has shape {values.shape} for {len(z)} squared residuals",
+            "return an array (3, m) with rho, rho' and rho''",
         )
         raise ConformanceError(problems)
     at_zero = loss.rho(np.array([0.0]))[:, 0]
@@ -44,10 +45,10 @@ def check_loss(loss: Loss) -> None:
         at_zero[:2],
         [0.0, 1.0],
         tolerance=1e-12,
-        remedy="make small residuals count as squares",
+        remedy="scale rho so that rho(z) = z for small z",
     )
     if (np.diff(values[0]) < 0).any():
-        problems.add("rho", "decreases somewhere", "never give a larger residual less cost")
+        problems.add("rho", "decreases", "a larger residual must not have a smaller cost")
     for order, name in ((0, "rho'"), (1, "rho''")):
         above = loss.rho(z * (1 + LOSS_DIFFERENCE_STEP))[order]
         below = loss.rho(z * (1 - LOSS_DIFFERENCE_STEP))[order]
@@ -56,21 +57,18 @@ def check_loss(loss: Loss) -> None:
         size = np.abs(values[order + 1]) + scale
         limit = LOSS_SLOPE_TOLERANCE * size + LOSS_DIFFERENCE_STEP * scale
         bad = np.abs(slope - values[order + 1]) > limit
-        if np.count_nonzero(bad) > 1:  # one may be across a threshold
-            problems.add(
-                name,
-                f"is not the slope at {np.count_nonzero(bad)} of {len(z)} squares",
-                "check the derivative",
-            )
+        if np.count_nonzero(bad) > 1:  # one difference may span a threshold
+            what = f"is not the derivative at {np.count_nonzero(bad)} of {len(z)} squared residuals"
+            problems.add(name, what, "correct the derivative")
     ConformanceError.raise_if_any(problems)
 
 
 def check_instrument(instrument: Instrument, mechanism: Mechanism, *, seed: int = 1) -> None:
-    """Check an instrument on a machine: names, and zero errors at its simulated readings.
+    """Check the names of an instrument, and that its errors are zero at simulated readings.
 
     Args:
         instrument: the instrument, with a name.
-        mechanism: a machine that it can measure.
+        mechanism: a machine that the instrument can measure.
         seed: seed of the random states.
 
     Raises:
@@ -86,17 +84,20 @@ def check_instrument(instrument: Instrument, mechanism: Mechanism, *, seed: int 
             problems.add(
                 name,
                 f"does not begin with {instrument.name}.",
-                "name nuisances after their instrument",
+                "begin names of nuisances with the name of their instrument",
             )
     for kind, columns in (("columns", instrument.columns), ("errors", instrument.errors)):
         if not columns or len(dict(columns)) != len(columns):
-            problems.add(kind, f"are {columns}", "give each name once, with its SI unit")
+            what = f"are empty or contain a name twice: {columns}"
+            problems.add(kind, what, "give each name once, with its SI unit")
     ConformanceError.raise_if_any(problems)
     q = random_states(model, 8, np.random.default_rng(seed)).q
     series = simulated_series(model, instrument, q, 1.0)
     if series.readings.std(axis=0).max(initial=0.0) == 0.0:
         problems.add(
-            "error", "simulated readings are equal at all poses", "let it depend on the scene"
+            "error",
+            "the simulated readings are equal at all poses",
+            "compute the reading from the scene",
         )
     geometry = [
         parameter.name for parameter in mechanism.parameters if parameter.group == "geometry"
@@ -106,7 +107,7 @@ def check_instrument(instrument: Instrument, mechanism: Mechanism, *, seed: int 
     if not error <= READING_TOLERANCE * max(1.0, np.abs(series.readings).max()):
         problems.add(
             "error",
-            f"is {error:.3g} at its own readings",
+            f"is {error:.3g} at simulated readings, but must be zero",
             "return the expected minus the actual reading",
         )
     ConformanceError.raise_if_any(problems)

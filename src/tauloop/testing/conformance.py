@@ -1,4 +1,4 @@
-"""The error of all conformance checks, and the comparison of two arrays."""
+"""The error of conformance checks, and a comparison of arrays that reports problems."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ def compare(
         return
     not_finite = np.count_nonzero(~np.isfinite(a))
     if not_finite:
-        problems.add(where, f"{not_finite} of {a.size} numbers are not finite", remedy)
+        problems.add(where, f"{not_finite} of {a.size} values are not finite", remedy)
         return
     size = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0), np.finfo(float).tiny)
     error = np.abs(a - b).max(initial=0.0) / size
     if error > tolerance:
-        problems.add(
-            where, f"differs by {error:.3g} of its size, more than {tolerance:.0e}", remedy
-        )
+        what = f"has a relative error of {error:.3g}, more than {tolerance:.0e}"
+        problems.add(where, what, remedy)

@@ -11,24 +11,24 @@ from tauloop.model import Model
 from tauloop.testing.conformance import ConformanceError, compare
 from tauloop.testing.machines import planar_loop, serial_chain, six_legs
 
-#: Relative difference between two formulations on well-conditioned machines.
+#: Largest relative difference between two formulations on well-conditioned machines.
 FORCE_TOLERANCE = 1e-9
 
 
 def check_formulation(formulation: Formulation, *, seeds: int = 1) -> None:
-    """Check a formulation: forces equal to Newton-Euler on random machines, and a valid regressor.
+    """Check a formulation on random machines: its forces against Newton-Euler, and its regressor.
 
     Args:
         formulation: the formulation, as passed to `Model`.
         seeds: number of random machines of each kind.
 
     Raises:
-        ConformanceError: lists the machines on which it differs, and by how much.
+        ConformanceError: lists the machines for which the results differ, and the differences.
     """
     problems = Problems()
     for name in ("name", "idea", "valid", "choose", "source"):
         if not getattr(formulation, name):
-            problems.add(name, "is empty", "fill it in: the table of formulations shows it")
+            problems.add(name, "is empty", "set it; the table of formulations shows it")
     for make in (serial_chain, six_legs, planar_loop):
         for seed in range(seeds):
             mechanism = make(np.random.default_rng(seed))

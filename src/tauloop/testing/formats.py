@@ -1,4 +1,4 @@
-"""Checks of formats of machine files."""
+"""Check of machine file formats."""
 
 from __future__ import annotations
 
@@ -15,34 +15,36 @@ from tauloop.model import Model
 from tauloop.testing.conformance import ConformanceError, compare
 from tauloop.testing.machines import planar_loop, serial_chain, six_legs
 
-#: Relative difference of forces before and after a file, whose numbers may be rounded.
+#: Largest relative difference of forces after writing and reading a file, whose numbers may be
+#: rounded.
 FILE_TOLERANCE = 1e-8
-#: Remaining fractions of truncated files.
+#: Fractions of a file that remain in the truncated test files.
 TRUNCATED_SHARES = (0.0, 0.3, 0.7)
 
 
 def check_format(format_: Format, *, example: Path | None = None) -> None:
     """Check a format: round trips preserve forces, and damaged files are rejected.
 
-    Random machines are written and read again, if the format supports both, and the
-    forces of both are compared. Machines that the format rejects are skipped. Truncated files and
-    files of zeros must be rejected with a Tauloop error.
+    Random machines are written, read again (if the format supports both), and their forces are
+    compared. Machines that the format rejects are skipped. Truncated files and files of zeros must
+    be rejected with a Tauloop error.
 
     Args:
         format_: the format, as named by the entry point.
-        example: an example file, for formats that only read.
+        example: an example file, for formats that cannot write.
 
     Raises:
         ConformanceError: lists all violations.
     """
     problems = Problems()
     if not format_.name.isidentifier():
-        problems.add("name", f"is {format_.name!r}", "use one word, for `tauloop convert --format`")
+        what = f"{format_.name!r} is not an identifier"
+        problems.add("name", what, "use a single word, for `tauloop convert --format`")
     for ending in format_.endings:
         if not ending.startswith(".") or ending != ending.lower():
-            problems.add("endings", f"contain {ending!r}", "use lower case, with the dot")
+            problems.add("endings", f"contain {ending!r}", "use lower case and a leading dot")
     if not format_.reads and not format_.writes:
-        problems.add("read", "and write are both missing", "define at least one of them")
+        problems.add("read", "and `write` are both missing", "define at least one of them")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"machine{format_.endings[0] if format_.endings else ''}"
         if not format_.claims(path):
@@ -63,14 +65,14 @@ def check_format(format_: Format, *, example: Path | None = None) -> None:
                 problems.add(
                     "write",
                     f"returns the files {written.files}",
-                    "return the written files, with that of the machine first",
+                    "return the written files, the machine file first",
                 )
             elif format_.reads:
                 try:
                     _compare(problems, make.__name__, mechanism, format_.read(path, None, None))
                 except Exception as error:
-                    what = f"reading its own file raises {type(error).__name__}: {error}"
-                    problems.add(make.__name__, what, "read the files that it writes")
+                    what = f"reading the written file raises {type(error).__name__}: {error}"
+                    problems.add(make.__name__, what, "read the files that the format writes")
         if format_.writes and not count:
             problems.add(
                 "write",
@@ -84,7 +86,7 @@ def check_format(format_: Format, *, example: Path | None = None) -> None:
 
 
 def _compare(problems: Problems, where: str, before: Mechanism, after: Mechanism) -> None:
-    """Note where the forces of two machines differ at random states of the first."""
+    """Add a problem if the forces of two machines differ at random states of the first."""
     models = Model(before), Model(after)
     states = random_states(models[0], 8, np.random.default_rng(0))
     motion = states.position, states.velocity, states.acceleration
@@ -99,7 +101,7 @@ def _compare(problems: Problems, where: str, before: Mechanism, after: Mechanism
 
 
 def _refuse(problems: Problems, format_: Format, complete: bytes, path: Path) -> None:
-    """Note damaged files that are read, or that raise another error than one of Tauloop's."""
+    """Add a problem for each damaged file that is read, or that does not raise a Tauloop error."""
     damaged = {"a file of zeros": bytes(len(complete))}
     for share in TRUNCATED_SHARES:
         damaged[f"{share:.0%} of a file"] = complete[: int(share * len(complete))]
@@ -116,6 +118,4 @@ def _refuse(problems: Problems, format_: Format, complete: bytes, path: Path) ->
                 "raise a DescriptionError with the position",
             )
         else:
-            problems.add(
-                "read", f"{content} is read as a machine", "refuse it with a DescriptionError"
-            )
+            problems.add("read", f"{content} is read as a machine", "raise a DescriptionError")

@@ -1,4 +1,4 @@
-"""Checks of estimators."""
+"""Check of estimators."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from tauloop.common.errors import Problems
 from tauloop.identification import AutocorrelatedErrors, Estimator, RegressionData, fit_regression
 from tauloop.testing.conformance import ConformanceError, compare
 
-#: Relative error of an estimate from exact data: rounding, amplified by weights of small residuals.
+#: Largest relative error of an estimate from exact data. Weights of small residuals amplify
+#: rounding errors.
 EXACT_TOLERANCE = 1e-8
-#: Largest ratio of deviations by covariance and by instruments, for independent errors: estimators
-#: weight samples differently.
+#: Largest ratio of the standard deviations from the covariance and from the instruments, for
+#: independent errors. They differ because estimators weight samples differently.
 MAX_DEVIATION_RATIO = 3.0
-#: Largest error of an estimate, in its own standard deviations.
+#: Largest error of an estimate, in standard deviations.
 MAX_ERROR_DEVIATIONS = 6.0
 
 
 def check_estimator(estimator: Estimator, *, seed: int = 1) -> None:
-    """Check an estimator: exact results from exact data, and errors within its own deviations.
+    """Check an estimator with exact data, and its standard deviations with noisy data.
 
-    The data have two outputs with noise of 1 and 10 percent, three parameters and 400 samples. Its
-    instruments must give nearly the deviations of its covariance, because the errors are
-    independent.
+    The data have two outputs with noise of 1 and 10 percent, three parameters and 400 samples. The
+    errors are independent, so that the instruments and the covariance of the estimator must give
+    similar standard deviations.
 
     Args:
         estimator: the estimator, as passed to `fit`.
@@ -59,7 +60,7 @@ def check_estimator(estimator: Estimator, *, seed: int = 1) -> None:
         if not (np.isfinite(deviations).all() and (deviations > 0).all()):
             problems.add(
                 "covariance",
-                f"gives the deviations {deviations}",
+                f"gives the standard deviations {deviations}",
                 "return a positive definite matrix (r, r)",
             )
         elif (np.abs(estimate.values - truth) > MAX_ERROR_DEVIATIONS * deviations).any():
@@ -67,7 +68,7 @@ def check_estimator(estimator: Estimator, *, seed: int = 1) -> None:
             problems.add(
                 case,
                 f"has an error of {worst:.1f} standard deviations",
-                "return the deviations of the estimate",
+                "return the covariance of the estimate",
             )
         try:
             others = fit_regression(
@@ -82,11 +83,14 @@ def check_estimator(estimator: Estimator, *, seed: int = 1) -> None:
         else:
             ratio = np.max(np.abs(np.log(others / deviations)))
             if not ratio < np.log(MAX_DEVIATION_RATIO):
-                what = f"give deviations that differ by a factor {np.exp(ratio):.3g} from the covariance's"
+                what = (
+                    "give standard deviations that differ from those of the covariance by a factor "
+                    f"{np.exp(ratio):.3g}"
+                )
                 problems.add(
                     "instruments",
                     what,
-                    "return Z of the equations Z^T (f - Y p) = 0 that the values solve",
+                    "return Z of the equations Z^T (f - Y p) = 0 that the estimate solves",
                 )
         compare(
             problems,

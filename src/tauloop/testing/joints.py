@@ -1,4 +1,4 @@
-"""Checks of kinds of joints."""
+"""Check of joint kinds."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from tauloop.mechanism.description.sections.joints import SCALARS
 from tauloop.mechanism.model import JointKind
 from tauloop.testing.conformance import ConformanceError, compare
 
-#: Rounding of a few products of cosines.
+#: Largest rounding error of a placement.
 PLACEMENT_TOLERANCE = 1e-12
-#: Ratio of singular values of the velocities below which two coordinates are dependent.
+#: Coordinates are dependent if the ratio of the smallest to the largest singular value of the
+#: placement's derivatives is below this value.
 DEPENDENCE_RATIO = 1e-6
 
 
 def check_joint(kind: JointKind, *, seeds: int = 5) -> None:
-    """Check a kind of joint: consistent names, and a placement that is a rotation and zero at rest.
+    """Check a joint kind: consistent names, and a placement that is a pose and zero at rest.
 
     Velocities and accelerations follow from the placement by differentiation and need no check.
 
     Args:
         kind: the kind, as named by an entry point of the group `tauloop.joints`.
-        seeds: number of random coordinates, within half a revolution or 1 m, at which to check.
+        seeds: number of random coordinates, within half a revolution or 1 m, that are checked.
 
     Raises:
         ConformanceError: lists all violations.
@@ -32,19 +33,17 @@ def check_joint(kind: JointKind, *, seeds: int = 5) -> None:
     problems = Problems()
     n = len(kind.coordinates)
     if kind.coordinates != kind.velocities or len(kind.angular) != n or not n:
-        what = f"{n} coordinates, {len(kind.velocities)} velocities, {len(kind.angular)} flags of angles"
-        problems.add(
-            "coordinates", what, "give scalars, with velocities and angle flags of the same number"
+        what = (
+            f"there are {n} coordinates, {len(kind.velocities)} velocities and {len(kind.angular)} "
+            "flags `angular`"
         )
+        remedy = "give scalar coordinates, velocities of the same names, and a flag for each"
+        problems.add("coordinates", what, remedy)
     if n > 1 and (unknown := set(kind.coordinates) - set(SCALARS)):
-        remedy = f"name them as the start values of machine files do: {', '.join(SCALARS)}"
-        problems.add(
-            "coordinates",
-            f"{', '.join(sorted(unknown))} has no start value in machine files",
-            remedy,
-        )
+        what = f"{', '.join(sorted(unknown))} cannot have start values in machine files"
+        problems.add("coordinates", what, f"use the names {', '.join(SCALARS)}")
     if kind.placement is None:
-        problems.add("placement", "is missing", "define the child's frame in the parent's")
+        problems.add("placement", "is missing", "define the pose of the child in the parent frame")
     ConformanceError.raise_if_any(problems)
     assert kind.placement is not None
     for axes in sorted({letters[: kind.axes] for letters in ("xy", "yz", "zx")}):
@@ -53,7 +52,7 @@ def check_joint(kind: JointKind, *, seeds: int = 5) -> None:
 
 
 def _check_placement(problems: Problems, kind: JointKind, axes: str, seeds: int) -> None:
-    """Note errors of a placement about these axes."""
+    """Add problems of a placement with these axes."""
     assert kind.placement is not None
     x, n = ca.SX.sym("x", len(kind.coordinates)), len(kind.coordinates)
     unit_vectors = [unit_vector(axis) for axis in axes]
@@ -105,5 +104,5 @@ def _check_placement(problems: Problems, kind: JointKind, axes: str, seeds: int)
         )
         sizes = np.linalg.svd(slopes, compute_uv=False)
         if not sizes[-1] > DEPENDENCE_RATIO * sizes[0]:
-            what = f"{n} coordinates move the child in fewer than {n} directions"
-            problems.add(where, what, "remove a coordinate, or choose others")
+            what = f"the {n} coordinates move the child in fewer than {n} directions"
+            problems.add(where, what, "remove or change a coordinate")

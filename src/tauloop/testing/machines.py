@@ -1,4 +1,4 @@
-"""Random mechanisms for property tests: serial chains, and parallel machines with mixed legs."""
+"""Random mechanisms for property tests: serial chains, platforms on six legs, and four-bars."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tauloop.mechanism.model import (
 
 
 def vector(values: np.ndarray) -> Vector:
-    """Return three constant expressions of three numbers."""
+    """Return three numbers as constant expressions."""
     return triple(Constant(float(value)) for value in values)
 
 
@@ -41,7 +41,13 @@ def placement(rng: np.random.Generator, body: str, size: float = 0.3) -> Placeme
 def inertia(
     rng: np.random.Generator, mass: float | None = None, center: np.ndarray | None = None
 ) -> Inertia:
-    """Return the inertia of random point masses with a random center, which is physically valid."""
+    """Return the inertia of random point masses, which is physically consistent.
+
+    Args:
+        rng: random generator.
+        mass: total mass, kg; random by default.
+        center: (3,) mass center, m; random by default.
+    """
     m = rng.uniform(0.5, 3.0) if mass is None else mass
     points = 0.1 * rng.normal(size=(6, 3))
     points -= points.mean(axis=0)
@@ -58,7 +64,7 @@ def inertia(
 
 
 def slender(rng: np.random.Generator, length: float) -> SlenderPart:
-    """Return a slender link of random mass with its mass center near its middle."""
+    """Return a slender link of random mass with its mass center near the middle."""
     m, s = rng.uniform(0.2, 1.0), rng.uniform(0.3, 0.7) * length
     return SlenderPart(
         mass=Constant(m),
@@ -68,7 +74,7 @@ def slender(rng: np.random.Generator, length: float) -> SlenderPart:
 
 
 def mechanism(**parts: object) -> Mechanism:
-    """Return a machine of these parts, without parameters, with tilted gravity."""
+    """Return a machine with these parts, without parameters, and with gravity tilted from -z."""
     return Mechanism(
         name="random",
         parameters=ParameterTable(()),
@@ -80,7 +86,7 @@ def mechanism(**parts: object) -> Mechanism:
 def serial_chain(rng: np.random.Generator, length: int = 4) -> Mechanism:
     """Return a chain of random joints with all scalar degrees of freedom driven.
 
-    Some joints are described from the tip towards the base.
+    The parent of some joints is on the side of the tip.
     """
     kinds = ("revolute", "prismatic", "cylindrical", "universal", "revolute", "planar", "fixed")
     bodies, joints, actuators = [], [], []
@@ -234,7 +240,7 @@ def six_legs(rng: np.random.Generator) -> Mechanism:
 
 
 def planar_loop(rng: np.random.Generator) -> Mechanism:
-    """Return a planar four-bar of random size, with redundant spatial equations of its loop."""
+    """Return a planar four-bar of random size, whose spatial loop equations are redundant."""
     crank, rocker, ground = rng.uniform(0.2, 0.3), rng.uniform(0.5, 0.7), rng.uniform(0.6, 0.8)
     start = float(rng.uniform(0.8, 1.6))
     tip = crank * np.array([np.cos(start), np.sin(start)])

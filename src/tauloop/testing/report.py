@@ -1,4 +1,4 @@
-"""Checks of parts of reports."""
+"""Check of report parts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tauloop.display.pieces import Paragraph, Table
 from tauloop.display.record_reading import pieces_of
 from tauloop.testing.conformance import ConformanceError
 
-#: Width of a narrow terminal.
+#: Width of a narrow terminal, characters.
 TERMINAL_WIDTH = 80
 
 
 def check_report_part(part: ReportPart, result: object) -> None:
-    """Check a part of reports: it accepts the result without changing it, and gives valid output.
+    """Check a report part: its output is valid, and it does not change the result.
 
-    The output is text, JSON, a figure or None, and pieces of a page that can be written and read.
+    The output is text, JSON, a figure or None, and page pieces that can be written and read.
 
     Args:
         part: the part, as named by an entry point of the group `tauloop.parts`.
@@ -42,11 +42,11 @@ def check_report_part(part: ReportPart, result: object) -> None:
     if part.takes not in {kind.__name__ for kind in type(result).__mro__}:
         problems.add(
             "takes",
-            f"{part.takes!r} is not {type(result).__name__}",
-            "name the class of the result",
+            f"{part.takes!r} is not the class {type(result).__name__} of the result",
+            "name the class of the result or a base class",
         )
     if any(part.name == other.name and part is not other for other in parts_of(result)):
-        problems.add("name", f"{part.name!r} is the name of another part", "choose another name")
+        problems.add("name", f"another part is also named {part.name!r}", "choose another name")
     before = content(plain(result.as_dict())) if hasattr(result, "as_dict") else ""
     screen = Console(width=TERMINAL_WIDTH, file=StringIO(), markup=False)
     items: Iterable[object] = part.tables(result)
@@ -57,23 +57,23 @@ def check_report_part(part: ReportPart, result: object) -> None:
             continue
         screen.print(item)
     if not screen.file.getvalue().strip():  # type: ignore[attr-defined]
-        problems.add("tables", "print nothing", "yield tables, texts or lines")
+        problems.add("tables", "print nothing", "yield tables, paragraphs or texts")
     try:
         plain(part.data(result))
     except ValueError as error:
-        problems.add("data", str(error), "give plain numbers, texts, lists and mappings")
+        problems.add("data", str(error), "return plain numbers, texts, lists and mappings")
     try:
         pieces_of(plain([tagged(piece) for piece in part.pieces(result)]), "pieces", problems)
     except (TypeError, ValueError, AttributeError) as error:
         problems.add(
             "pieces",
             str(error),
-            "give pieces of `tauloop.display.pieces` with plain numbers and texts",
+            "return pieces of `tauloop.display.pieces` with plain numbers and texts",
         )
     figure: object = part.figure(result)
     if not isinstance(figure, Figure | None):
         problems.add(
-            "figure", f"is a {type(figure).__name__}", "give a Figure of Matplotlib, or None"
+            "figure", f"is a {type(figure).__name__}", "return a Matplotlib Figure or None"
         )
     if before and content(plain(result.as_dict())) != before:  # type: ignore[attr-defined]
         problems.add("result", "was changed", "do not change the reported result")

@@ -23,7 +23,8 @@ def check_integrator(
 
     Args:
         integrator: the integrator, with steps or tolerances for the allowed error.
-        mechanism: a machine that reaches no singularity in its fall from the reference pose.
+        mechanism: a machine that does not reach a singularity when it falls from the reference
+            pose.
         seconds: duration of the fall, s.
         error: allowed relative error of the final state.
 
@@ -35,7 +36,7 @@ def check_integrator(
         seconds,
         error,
         integrator=integrator,
-        remedy="use shorter steps, or check the coefficients",
+        remedy="use shorter steps, or correct the coefficients",
     )
 
 
@@ -46,7 +47,8 @@ def check_route(
 
     Args:
         route: the route, as passed to `Simulator`.
-        mechanism: a machine that reaches no singularity in its fall from the reference pose.
+        mechanism: a machine that does not reach a singularity when it falls from the reference
+            pose.
         seconds: duration of the fall, s.
         error: allowed relative difference of the final state from that of the independent
             coordinates.
@@ -72,6 +74,11 @@ def _check_fall(
     integrator: Integrator = REFERENCE_INTEGRATOR,
     route: Route | None = None,
 ) -> None:
+    """Compare the final state of a free fall with the reference solution.
+
+    Raises:
+        ConformanceError: the simulation stops, or the difference is too large.
+    """
     problems, model = Problems(), Model(mechanism)
     expected = Simulator(model, integrator=REFERENCE_INTEGRATOR).run(seconds)
     run = Simulator(model, integrator=integrator, route=route).run(seconds)
@@ -96,10 +103,10 @@ def check_controller(
         controller: the controller, as passed to `follow`.
         mechanism: a machine whose first three platform coordinates are translations.
         reach: length of the stroke along each of these, m.
-        share: allowed tool error, as a fraction of this length.
+        share: allowed tool error, as a fraction of `reach`.
 
     Raises:
-        ConformanceError: the run fails, or the tool error is too large.
+        ConformanceError: the simulation fails, or the tool error is too large.
     """
     problems, model = Problems(), Model(mechanism)
     start = model.platform_position(model.assembly.q)
@@ -109,9 +116,9 @@ def check_controller(
         plan(stroke(model, path, columns), POLYNOMIAL_345, Seconds(0.2)), controller, Sampling()
     )
     if run.end:
-        problems.add("run", run.end, "use a law that can hold the machine")
+        problems.add("run", run.end, "use a control law that can hold the machine")
     elif not np.isfinite(run.force).all():
-        problems.add("force", "is not finite", "return forces (n_u,) at each sample")
+        problems.add("force", "is not finite", "return finite forces (n_u,) at each sample")
     elif (error := np.abs(run.tool_error).max()) > share * reach:
         what = f"has an error of {error:.3g} m on a stroke of {reach:g} m"
         problems.add("tool", what, "use larger gains")
