@@ -1,7 +1,8 @@
-"""Check of a certificate: every box once, in the balls of python-flint's arb, without a search."""
+"""Check of a certificate: each box is checked once with python-flint's arb, without a search."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -25,9 +26,9 @@ from tauloop.design.loads import LoadLimits, load_limits
 from tauloop.design.problem import PoseProblem
 from tauloop.geometry.clearance import segment_closest
 
-#: Bits of the numbers; those of NumPy have 53.
+#: Precision of the numbers, bits; NumPy's numbers have 53.
 PRECISION = 80
-#: Shrinks unit vectors of floating point, so that their length is at most one.
+#: Factor for unit vectors in floating point, so that their length is at most 1.
 SHORTER = 1.0 - 1e-14
 
 
@@ -37,7 +38,7 @@ class Checked:
 
     Attributes:
         n_boxes: number of boxes of the certificate.
-        problems: what does not hold, at most a few of each kind.
+        problems: descriptions of the claims that do not hold, with their boxes.
     """
 
     n_boxes: int
@@ -46,7 +47,17 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cell:
-    """A box in balls: b = middle + generators t, y = unknowns + S (b - middle) + e, |e| < unique."""
+    """A box: b = middle + generators t and y = unknowns + S (b - middle) + e with |e| < unique.
+
+    Attributes:
+        middle: axes b at the middle (m), balls.
+        unknowns: unknowns y at the middle (n).
+        S: sensitivities (n, m).
+        unique: half widths (n) within which the solution is unique.
+        remainder: half widths (n) that contain the solution.
+        is_closed: whether the solution exists and is unique in the box.
+        inputs: forms of the inputs of programs; empty if the box is not closed.
+    """
 
     middle: list[arb]
     unknowns: list[float]
@@ -60,12 +71,12 @@ class _Cell:
 def checked(
     problem: PoseProblem, proof: Proof, progress: Callable[[int, int], None] | None = None
 ) -> Checked:
-    """Return whether a proof holds.
+    """Return the outcome of the check of a proof.
 
     Args:
         problem: functions of the machine, with the claims of the proof.
-        proof: the contents of the certificate.
-        progress: called with the numbers of checked and of all boxes.
+        proof: contents of the certificate.
+        progress: called with the number of checked boxes and the number of all boxes.
     """
     ctx.prec = PRECISION
     columns = _round_columns(problem, proof)
@@ -73,7 +84,7 @@ def checked(
     if parts is None:
         return Checked(
             n_boxes=len(proof.level),
-            problems=("the boxes do not cover the whole box without overlap",),
+            problems=("the boxes do not cover the domain, or they overlap",),
         )
     problems: list[str] = []
     loads = load_limits(problem, proof.claims)
@@ -87,11 +98,13 @@ def checked(
         if progress is not None:
             progress(i + 1, len(proof.level))
     if not _follows_path(problem, proof, cells, parts.points):
-        problems.append("the path from the reference to the box does not keep one solution")
+        problems.append(
+            "the solution is not unique along the path from the reference to the domain"
+        )
     for point, lower, upper in zip(parts.points, parts.lower, parts.upper, strict=True):
         at_face = _at(problem, _exact_pose(proof, point), cells[lower])
         if not (_is_within(cells[lower], at_face) and _is_within(cells[upper], at_face)):
-            problems.append(f"boxes {lower} and {upper}: solutions are not shown to be the same")
+            problems.append(f"boxes {lower} and {upper}: their solutions may be different")
     return Checked(n_boxes=len(proof.level), problems=tuple(problems))
 
 
@@ -102,6 +115,7 @@ def _round_columns(problem: PoseProblem, proof: Proof) -> tuple[int, ...]:
 
 
 def _exact_pose(proof: Proof, fractions: Sequence[float]) -> list[arb]:
+    """Return the pose (m) at fractions of the ranges of the axes that vary."""
     pose = [arb(float(value)) for value in proof.start]
     for axis, low, high, share in zip(
         proof.varied, proof.lower, proof.upper, fractions, strict=True
@@ -111,6 +125,7 @@ def _exact_pose(proof: Proof, fractions: Sequence[float]) -> list[arb]:
 
 
 def _box(problem: PoseProblem, proof: Proof, i: int) -> _Cell:
+    """Return the enclosure of the box with this index."""
     half = 0.5 ** (proof.level[i] + 1)
     middle = _exact_pose(proof, (2 * proof.index[i] + 1) * half)
     k = len(proof.varied)
@@ -122,16 +137,17 @@ def _box(problem: PoseProblem, proof: Proof, i: int) -> _Cell:
 
 
 def _at(problem: PoseProblem, pose: list[arb], near: _Cell) -> _Cell:
-    """Return the solution at a pose, from the first-order one of a box."""
+    """Return the solution at a pose, starting from the first-order solution of a box."""
     return _closed(problem, pose, [[] for _ in pose], np.array(_predicted(near, pose)))
 
 
 def _predicted(cell: _Cell, pose: list[arb]) -> list[float]:
-    away = [float((b - c).mid()) for b, c in zip(pose, cell.middle, strict=True)]
-    return [
-        y + sum(s * a for s, a in zip(row, away, strict=True))
-        for y, row in zip(cell.unknowns, cell.S, strict=True)
-    ]
+    """Return the first-order solution of a box at a pose."""
+    offset = [float((b - c).mid()) for b, c in zip(pose, cell.middle, strict=True)]
+    unknowns = []
+    for y, row in zip(cell.unknowns, cell.S, strict=True):
+        unknowns.append(y + sum(s * a for s, a in zip(row, offset, strict=True)))
+    return unknowns
 
 
 def _closed(
@@ -178,10 +194,12 @@ class _Forms:
         ]
         self._unknowns = [arb(float(value)) for value in y]
         columns = list(zip(*generators, strict=True))
-        self._slopes = [[_dot_numbers(row, column) for column in columns] for row in S.tolist()]
+        self._slopes = []
+        for row in S.tolist():
+            self._slopes.append([_dot_numbers(row, column) for column in columns])
 
     def widened(self, widths: Sequence[arb]) -> list[BallForm]:
-        """Return all forms, those of the unknowns with half widths (n,)."""
+        """Return the forms of all inputs; the unknowns have remainders (n,)."""
         unknowns = [
             BallForm(y, slopes, width)
             for y, slopes, width in zip(self._unknowns, self._slopes, widths, strict=True)
@@ -190,29 +208,29 @@ class _Forms:
 
 
 def _dot_numbers(row: Sequence[float], column: Sequence[arb]) -> arb:
+    """Return the scalar product of numbers and balls."""
     return sum((arb(s) * g for s, g in zip(row, column, strict=True)), arb(0))
 
 
 def _krawczyk(
     problem: PoseProblem, forms: _Forms, C: np.ndarray
 ) -> tuple[list[float], list[arb], bool]:
-    """Return half widths of the unique solution, those that contain it, and whether it exists."""
+    """Return the half widths `unique` and `remainder` of `_Cell`, and whether the box is closed."""
     n, k, scale = len(problem.unknowns), forms.n_symbols, problem.unknown_scale
     left = C.tolist()
     psi = BallMatrix.by_columns(problem.loops.run(forms.widened([arb(0)] * n), BALLS), n, 1, k)
     rows = psi.multiplied(left).rows
     z = [row[0].largest() / float(s) for row, s in zip(rows, scale, strict=True)]
-    most = max((float(value.upper()) for value in z), default=0.0)
-    widths = [
-        max(OWN_WIDTH * float(value.upper()) + COMMON_WIDTH * most, LEAST_WIDTH) for value in z
-    ]
+    bounds = [float(value.upper()) for value in z]
+    largest = max(bounds, default=0.0)
+    widths = [max(OWN_WIDTH * bound + COMMON_WIDTH * largest, LEAST_WIDTH) for bound in bounds]
     unique = [width * float(s) for width, s in zip(widths, scale, strict=True)]
     wide = forms.widened([arb(value) for value in unique])
     J = BallMatrix.by_columns(problem.jacobian.run(wide, BALLS), n, n, k)
     D = _deviation(J.multiplied(left), scale)
-    within = _newer(z, D, [arb(width) for width in widths])
+    within = _krawczyk_bounds(z, D, [arb(width) for width in widths])
     is_closed = all(bool(value < width) for value, width in zip(within, widths, strict=True))
-    tight = _newer(z, D, within)
+    tight = _krawczyk_bounds(z, D, within)
     remainder = [
         (value if value < other else other) * float(s)
         for value, other, s in zip(tight, within, scale, strict=True)
@@ -221,31 +239,31 @@ def _krawczyk(
 
 
 def _deviation(near_one: BallMatrix, scale: np.ndarray) -> list[list[arb]]:
-    """Return bounds of |A - I| for a matrix A near one, in units of the unknowns."""
+    """Return bounds of |A - I| for a matrix A near the identity, in units of the unknowns."""
     D = []
     for i, row in enumerate(near_one.rows):
-        less = [x - (1.0 if i == j else 0.0) for j, x in enumerate(row)]
-        D.append(
-            [x.largest() * float(s) / float(scale[i]) for x, s in zip(less, scale, strict=True)]
-        )
+        differences = [x - (1.0 if i == j else 0.0) for j, x in enumerate(row)]
+        unit = float(scale[i])
+        pairs = zip(differences, scale, strict=True)
+        D.append([x.largest() * float(s) / unit for x, s in pairs])
     return D
 
 
-def _newer(z: list[arb], D: list[list[arb]], sizes: Sequence[arb]) -> list[arb]:
-    """Return |C psi| + |I - C psi_y| E."""
-    return [
-        value + sum((d * size for d, size in zip(row, sizes, strict=True)), arb(0))
-        for value, row in zip(z, D, strict=True)
-    ]
+def _krawczyk_bounds(z: list[arb], D: list[list[arb]], sizes: Sequence[arb]) -> list[arb]:
+    """Return |C psi| + |I - C psi_y| E from z = |C psi|, D = |I - C psi_y| and sizes E."""
+    bounds = []
+    for value, row in zip(z, D, strict=True):
+        bounds.append(value + sum((d * size for d, size in zip(row, sizes, strict=True)), arb(0)))
+    return bounds
 
 
 def _is_within(cell: _Cell, point: _Cell) -> bool:
-    """Return whether the solution at a point is that of a box that contains the point."""
+    """Return whether the solution at a point equals the solution of a box with this point."""
     if not (cell.is_closed and point.is_closed):
         return False
-    away = [b - c for b, c in zip(point.middle, cell.middle, strict=True)]
+    offset = [b - c for b, c in zip(point.middle, cell.middle, strict=True)]
     for j, width in enumerate(cell.unique):
-        first_order = sum((arb(s) * a for s, a in zip(cell.S[j], away, strict=True)), arb(0))
+        first_order = _dot_numbers(cell.S[j], offset)
         gap = abs(arb(point.unknowns[j]) - arb(cell.unknowns[j]) - first_order)
         if not gap + point.remainder[j] < width:
             return False
@@ -255,41 +273,43 @@ def _is_within(cell: _Cell, point: _Cell) -> bool:
 def _follows_path(
     problem: PoseProblem, proof: Proof, cells: list[_Cell], faces: np.ndarray
 ) -> bool:
-    """Return whether one solution leads from the reference to the center of the box."""
+    """Return whether the solution is unique on the path from the reference to the center."""
     k = len(proof.varied)
     start = [arb(float(value)) for value in problem.reference[0]]
     end = _exact_pose(proof, [0.5] * k)
-    along = [b - a for a, b in zip(start, end, strict=True)]
+    direction = [b - a for a, b in zip(start, end, strict=True)]
     cuts = proof.cuts
-    is_whole = len(cuts) > 1 and cuts[0] == 0.0 and cuts[-1] == 1.0
-    if not is_whole or (np.diff(cuts) <= 0).any() or len(proof.path) != len(cuts) - 1:
+    is_complete = len(cuts) > 1 and cuts[0] == 0.0 and cuts[-1] == 1.0
+    if not is_complete or (np.diff(cuts) <= 0).any() or len(proof.path) != len(cuts) - 1:
         return False
-    here = _closed(problem, start, [[] for _ in start], problem.reference[1])
+    at_start = _closed(problem, start, [[] for _ in start], problem.reference[1])
     for first, last, y in zip(cuts[:-1], cuts[1:], proof.path, strict=True):
-        share, half = (arb(float(last)) + float(first)) / 2, (arb(float(last)) - float(first)) / 2
-        middle = [a + share * d for a, d in zip(start, along, strict=True)]
-        piece = _closed(problem, middle, [[half * d] for d in along], y)
-        at_end = [a + arb(float(last)) * d for a, d in zip(start, along, strict=True)]
-        there = _at(problem, at_end, piece)
-        if not (_is_within(piece, here) and _is_within(piece, there)):
+        center, half = (arb(float(last)) + float(first)) / 2, (arb(float(last)) - float(first)) / 2
+        middle = [a + center * d for a, d in zip(start, direction, strict=True)]
+        segment = _closed(problem, middle, [[half * d] for d in direction], y)
+        end_pose = [a + arb(float(last)) * d for a, d in zip(start, direction, strict=True)]
+        at_end = _at(problem, end_pose, segment)
+        if not (_is_within(segment, at_start) and _is_within(segment, at_end)):
             return False
-        here = there
+        at_start = at_end
     width = 0.5**proof.level
-    around = (proof.index * width <= 0.5) & (0.5 <= (proof.index + 1) * width)
-    return _is_within(cells[int(np.flatnonzero(around.all(axis=1))[0])], here)
+    contains_center = (proof.index * width <= 0.5) & (0.5 <= (proof.index + 1) * width)
+    box = int(np.flatnonzero(contains_center.all(axis=1))[0])
+    return _is_within(cells[box], at_start)
 
 
 def _failed(
     problem: PoseProblem, claims: ProofClaims, loads: LoadLimits | None, cell: _Cell
 ) -> str | None:
-    """Return the first claim that does not hold in a box."""
+    """Return the first claim that does not hold in a box; None if all hold."""
     n, k = len(problem.unknowns), len(cell.inputs[0].g)
     failure = _beyond_limits(problem, cell)
     if failure is not None:
         return failure
     values = problem.rows.run(cell.inputs, BALLS)
     for name, value in zip(problem.inequalities, values[n * problem.n_free :], strict=True):
-        if not (value.lower() if isinstance(value, BallForm) else value) > 0:
+        lower = value.lower() if isinstance(value, BallForm) else value
+        if not lower > 0:
             return name
     if problem.n_free:
         units = BallMatrix.by_columns(values[: n * problem.n_free], n, problem.n_free, k)
@@ -302,7 +322,7 @@ def _failed(
 
 
 def _beyond_limits(problem: PoseProblem, cell: _Cell) -> str | None:
-    """Return the first axis or unknown that is not shown to be within its limits."""
+    """Return the first axis or unknown that may exceed its limits; None if there is none."""
     m = len(problem.axes)
     for i, (low, high) in enumerate(zip(*problem.axis_limits, strict=True)):
         if not _is_between(cell.inputs[i], float(low), float(high)):
@@ -316,7 +336,7 @@ def _beyond_limits(problem: PoseProblem, cell: _Cell) -> str | None:
 def _failed_velocities(
     problem: PoseProblem, claims: ProofClaims, loads: LoadLimits | None, cell: _Cell
 ) -> str | None:
-    """Return the first claim that needs all velocities and does not hold."""
+    """Return the first claim about velocities that does not hold; None if all hold."""
     if problem.velocities is None:
         return None
     n, m, k = len(problem.unknowns), len(problem.axes), len(cell.inputs[0].g)
@@ -334,12 +354,16 @@ def _failed_velocities(
 
 
 def _is_between(x: BallForm, low: float, high: float) -> bool:
-    above = low == -np.inf or bool(x.lower() > low)
-    return above and (high == np.inf or bool(x.upper() < high))
+    """Return whether a form is between two limits in the whole box."""
+    is_above = low == -np.inf or bool(x.lower() > low)
+    return is_above and (high == np.inf or bool(x.upper() < high))
 
 
 def _velocities(K: BallMatrix, m: int) -> BallMatrix | None:
-    """Return dependent per independent velocities (n, m): (I + D) S = -C K_i."""
+    """Return S (n, m), the dependent per independent velocities, from (I + D) S = -C K_i.
+
+    The result is None if the enclosure of the dependent Jacobian is too wide.
+    """
     n = len(K.rows)
     if n == 0:
         return BallMatrix([], K.n_symbols)
@@ -351,56 +375,55 @@ def _velocities(K: BallMatrix, m: int) -> BallMatrix | None:
 
 def _is_serial(S: BallMatrix, limit: float) -> bool:
     """Return whether 1 / sqrt(1 + |S|^2) exceeds a limit."""
-    gram = S.transposed().times(S).rows
-    m = len(gram)
-    room = 1 / arb(limit) ** 2 - 1
-    rows = [[(room if i == j else arb(0)) - gram[i][j] for j in range(m)] for i in range(m)]
-    return is_definite(BallMatrix(rows, S.n_symbols), arb(0))
+    gram = S.transposed().times(S)
+    return is_definite(_diagonal_minus(1 / arb(limit) ** 2 - 1, gram), arb(0))
+
+
+def _diagonal_minus(value: arb, G: BallMatrix) -> BallMatrix:
+    """Return value I - G."""
+    rows = []
+    for i, row in enumerate(G.rows):
+        rows.append([(value if i == j else arb(0)) - x for j, x in enumerate(row)])
+    return BallMatrix(rows, G.n_symbols)
 
 
 def _is_constrained(K: BallMatrix, limit: float) -> bool:
-    """Return whether smallest over largest singular value exceeds a limit."""
+    """Return whether the ratio of smallest to largest singular value exceeds a limit."""
     transposed = K.transposed()
     middle = np.array(transposed.middle())
     norm = float(np.linalg.norm(middle, ord=2)) * (1.0 + 1e-9)
-    fixed = BallMatrix([[arb(x) for x in row] for row in middle.tolist()], 0)
-    square = fixed.transposed().times(fixed).rows
-    n = len(square)
-    room = [
-        [(arb(norm) ** 2 if i == j else arb(0)) - square[i][j] for j in range(n)] for i in range(n)
-    ]
-    if not is_definite(BallMatrix(room, 0), arb(0)):
+    fixed = BallMatrix(middle.tolist(), 0)
+    square = fixed.transposed().times(fixed)
+    if not is_definite(_diagonal_minus(arb(norm) ** 2, square), arb(0)):
         return False
-    around = sum((x.size**2 for row in K.rows for x in row), arb(0)).sqrt()
-    most = (arb(norm) + around) ** 2
-    return is_definite(lower_square(transposed), arb(limit) ** 2 * most)
+    deviation = sum((x.size**2 for row in K.rows for x in row), arb(0)).sqrt()
+    largest_squared = (arb(norm) + deviation) ** 2
+    return is_definite(lower_square(transposed), arb(limit) ** 2 * largest_squared)
 
 
 def _too_close(problem: PoseProblem, claims: ProofClaims, cell: _Cell) -> str | None:
-    """Return the first pair of rods whose distance is not proved."""
+    """Return the first pair of rods whose clearance is not proved; None if there is none."""
     assert problem.ends is not None
     values = problem.ends.run(cell.inputs, BALLS)
     k = len(cell.inputs[0].g)
     entries = BallMatrix([values], k).rows[0]
     points = [entries[3 * i : 3 * i + 3] for i in range(len(entries) // 3)]
-    middles = np.array([[float(x.c.mid()) for x in point] for point in points])
+    middles = np.array([float(x.c.mid()) for x in entries]).reshape(-1, 3)
     for i, j in problem.pairs:
         ends = (2 * i, 2 * i + 1, 2 * j, 2 * j + 1)
         nearest, other = segment_closest(*(middles[end] for end in ends))
         w = (nearest - other) / max(float(np.linalg.norm(nearest - other)), 1e-300) * SHORTER
-        is_unit = bool(sum((arb(float(x)) ** 2 for x in w), arb(0)) < 1)
-        gaps = [
-            sum(
-                (
-                    x * float(a) - y * float(a)
-                    for x, y, a in zip(points[s], points[t], w, strict=True)
-                ),
-                arb(0),
-            )
-            for s in ends[:2]
-            for t in ends[2:]
-        ]
+        is_at_most_unit = bool(sum((arb(float(x)) ** 2 for x in w), arb(0)) < 1)
+        gaps = []
+        for start, end in itertools.product(ends[:2], ends[2:]):
+            gaps.append(_distance_along(points[start], points[end], w))
         limit = arb(claims.clearance) + float(problem.radii[i]) + float(problem.radii[j])
-        if not is_unit or not all(gap.lower() > limit for gap in gaps):
+        if not is_at_most_unit or not all(gap.lower() > limit for gap in gaps):
             return f"clearance of {problem.rods[i]} and {problem.rods[j]}"
     return None
+
+
+def _distance_along(x: Sequence[BallForm], z: Sequence[BallForm], w: np.ndarray) -> BallForm:
+    """Return w . (x - z) for two points and a direction (3,)."""
+    terms = [a * float(c) - b * float(c) for a, b, c in zip(x, z, w, strict=True)]
+    return sum(terms[1:], terms[0])

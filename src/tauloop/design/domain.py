@@ -1,4 +1,4 @@
-"""Boxes of a domain by exact dyadic fractions, and the tree of their divisions."""
+"""Boxes of a domain with exact dyadic fractions, and the tree of their divisions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from tauloop.common.records import dataclass
 from tauloop.design.enclosure import Boxes
 from tauloop.design.intervals.forms import ROUNDING
 
-#: Largest number of divisions of one axis: fractions stay exact in floating point.
+#: Largest number of divisions of an axis for which fractions are exact in floating point.
 MAX_LEVEL = 48
-#: Margin of a cylinder's surface, relative to its diameter: points nearer to it count as inside.
+#: Margin of a cylinder's surface in the squared fractions; points within the margin count as
+#: inside.
 EDGE = 1e-12
 
 
@@ -21,11 +22,12 @@ class Domain:
     """A box of poses, or a cylinder whose diameters are ranges.
 
     Attributes:
-        start: values of all axes (m,), for those that do not vary.
+        start: values of all axes (m,); they apply to the axes that do not vary.
         varied: indices of the axes that vary (k,).
-        lower, upper: their ranges (k,).
-        round: columns of these axes whose ranges are diameters of a cylinder: with fractions f of the
-            ranges, the sum of (f - 1/2)^2 over them is at most 1/4. Empty for a box.
+        lower, upper: ranges of the axes that vary (k,).
+        round: indices, among the axes that vary, of those whose ranges are diameters of a cylinder.
+            With fractions f of the ranges, the sum of (f - 1/2)^2 over them is at most 1/4. Empty
+            for a box.
     """
 
     start: np.ndarray
@@ -43,7 +45,7 @@ class Domain:
 
     @property
     def center(self) -> np.ndarray:
-        """The middle of the domain (m,)."""
+        """Pose at the middle of the domain (m,)."""
         return self.poses(np.full((1, len(self.varied)), 0.5))[0]
 
     def poses(self, fractions: np.ndarray) -> np.ndarray:
@@ -62,22 +64,22 @@ class Domain:
         return bool(in_box and in_cylinder and not others.any())
 
     def nearest(self, poses: np.ndarray) -> np.ndarray:
-        """Return poses (N, m) moved into the domain."""
+        """Return the poses (N, m); those outside the domain are moved onto its surface."""
         b = poses.copy()
         columns = list(self.varied)
         fractions = np.clip((b[:, columns] - self.lower) / (self.upper - self.lower), 0.0, 1.0)
         if self.round:
             chosen = list(self.round)
-            away = fractions[:, chosen] - 0.5
-            distance = np.linalg.norm(away, axis=1, keepdims=True)
+            offset = fractions[:, chosen] - 0.5
+            distance = np.linalg.norm(offset, axis=1, keepdims=True)
             factor = np.minimum(0.5 * (1.0 - EDGE) / np.maximum(distance, 1e-300), 1.0)
-            fractions[:, chosen] = 0.5 + factor * away
+            fractions[:, chosen] = 0.5 + factor * offset
         inside = self.lower + (self.upper - self.lower) * fractions
         b[:, columns] = np.clip(inside, self.lower, self.upper)
         return b
 
     def is_outside(self, level: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """Return whether boxes have no pose of the domain (N,), by a small margin."""
+        """Return whether boxes are outside the domain by a small margin (N,)."""
         return is_outside_cylinder(nearest_point(level, index, self.round), self.round)
 
     def boxes(self, level: np.ndarray, index: np.ndarray, unknowns: np.ndarray) -> Boxes:
@@ -86,8 +88,8 @@ class Domain:
         Along each axis a box extends from index / 2^level to (index + 1) / 2^level of the range.
 
         Args:
-            level, index: whole numbers (N, k).
-            unknowns: start values (N, n).
+            level, index: integers (N, k).
+            unknowns: start values (N, n) of the unknowns.
         """
         half = 0.5 ** (level + 1)
         generators = np.zeros((len(level), len(self.start), len(self.varied)))
@@ -105,7 +107,7 @@ class Domain:
 def nearest_point(level: np.ndarray, index: np.ndarray, round: tuple[int, ...]) -> np.ndarray:
     """Return the points (N, k) of boxes that are nearest to the axis of a cylinder, exactly.
 
-    Along axes that are not round it is the middle.
+    Along the other axes the point is at the middle of the box.
     """
     point = (2 * index + 1) * 0.5 ** (level + 1)
     columns = list(round)
@@ -116,29 +118,30 @@ def nearest_point(level: np.ndarray, index: np.ndarray, round: tuple[int, ...]) 
 
 def is_outside_cylinder(points: np.ndarray, round: tuple[int, ...]) -> np.ndarray:
     """Return whether points (N, k) are outside a cylinder by a small margin (N,)."""
-    away = points[:, list(round)] - 0.5
-    return np.asarray((away**2).sum(axis=1) > 0.25 + EDGE)
+    offset = points[:, list(round)] - 0.5
+    return np.asarray((offset**2).sum(axis=1) > 0.25 + EDGE)
 
 
 def _is_outside_exactly(point: np.ndarray, round: tuple[int, ...]) -> bool:
-    """Return whether a point (k,) is outside a cylinder, by exact fractions."""
-    away = [Fraction(float(point[column])) - Fraction(1, 2) for column in round]
-    return sum((value * value for value in away), Fraction(0)) > Fraction(1, 4)
+    """Return whether a point (k,) is outside a cylinder, in exact arithmetic."""
+    offset = [Fraction(float(point[column])) - Fraction(1, 2) for column in round]
+    return sum((value * value for value in offset), Fraction(0)) > Fraction(1, 4)
 
 
 def halves(
     level: np.ndarray, index: np.ndarray, axis: np.ndarray, round: tuple[int, ...] = ()
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return levels (2 N, k) and indices of both halves of boxes, first all lower ones; and the cuts.
+    """Return both halves of boxes, and a point of each common face.
 
     Args:
         level, index: the boxes (N, k).
-        axis: the axis that is halved (N,).
-        round: columns of a cylinder.
+        axis: index of the axis that is halved (N,).
+        round: columns of a cylinder; see `Domain`.
 
     Returns:
-        Levels, indices, and a point (N, k) of each common face as fractions: the nearest to the axis
-        of the cylinder, else the middle.
+        Levels and indices (2 N, k) of the halves, first all lower halves, and a point (N, k) of
+        each common face as fractions: the point nearest to the axis of the cylinder, and the middle
+        along the other axes.
     """
     rows = np.arange(len(level))
     point = nearest_point(level, index, round)
@@ -156,8 +159,8 @@ class Divisions:
     """Divisions of a domain into boxes, each with a point of the common face.
 
     Attributes:
-        points: middles of the faces (n, k), exact fractions of the ranges.
-        lower, upper: boxes (n,) that contain the point, one on each side.
+        points: points (n, k) of the faces, as exact fractions of the ranges.
+        lower, upper: indices (n,) of the boxes on both sides that contain the point.
     """
 
     points: np.ndarray
@@ -168,18 +171,19 @@ class Divisions:
 def divisions(
     level: np.ndarray, index: np.ndarray, round: tuple[int, ...] = ()
 ) -> Divisions | None:
-    """Return the divisions if boxes cover the whole domain without overlap, by whole numbers alone.
+    """Return the divisions if boxes cover the domain without overlap, by integer arithmetic.
 
-    A cell is covered if it is a box, or outside of the cylinder; else along some axis every box of it
-    lies in one half, and both halves are covered. Boxes of a bisection have such an axis.
+    A cell is covered if it is a box, or outside of the cylinder. Otherwise there must be an axis
+    along which each of its boxes lies in one half, and both halves must be covered. Boxes from
+    bisections have such an axis.
 
     Args:
         level, index: the boxes (N, k).
-        round: columns of a cylinder; empty for a box.
+        round: columns of a cylinder; see `Domain`. Empty for a box.
 
     Returns:
-        The divisions; None where the boxes do not cover the domain, or overlap. Faces without a point
-        of the cylinder are left out: what is inside lies on one side of them.
+        The divisions; None if the boxes do not cover the domain, or overlap. Faces outside the
+        cylinder are omitted, because the domain is then on one side of them.
     """
     k = level.shape[1]
     if ((level < 0) | (level > MAX_LEVEL) | (index < 0)).any() or (index >> level).any():
@@ -191,29 +195,29 @@ def divisions(
     pending = [(np.arange(len(level)), zero, zero)]
     while pending:
         members, cell, place = pending.pop()
-        own = level[members]
-        if len(members) == 1 and (own[0] == cell).all():
+        levels = level[members]
+        if len(members) == 1 and (levels[0] == cell).all():
             continue
         nearest = nearest_point(cell[None], place[None], round)[0]
         if len(members) == 0:
             if _is_outside_exactly(nearest, round):
                 continue
             return None
-        divided = np.flatnonzero((own > cell).all(axis=0))
+        divided = np.flatnonzero((levels > cell).all(axis=0))
         if len(divided) == 0:
             return None
         axis = int(divided[0])
-        parts = _cell_halves(level, index, members, cell, place, axis)
-        pending += parts
+        cell_halves = _cell_halves(level, index, members, cell, place, axis)
+        pending += cell_halves
         point = nearest.copy()
         point[axis] = (2 * place[axis] + 1) * 0.5 ** (cell[axis] + 1)
         if _is_outside_exactly(point, round):
             continue
-        holding = [_holding(level, index, part[0], point) for part in parts]
-        if min(holding) < 0:
+        boxes = [_box_with_point(level, index, half[0], point) for half in cell_halves]
+        if min(boxes) < 0:
             return None
-        lowers.append(holding[0])
-        uppers.append(holding[1])
+        lowers.append(boxes[0])
+        uppers.append(boxes[1])
         points.append(point)
     return Divisions(
         points=np.array(points).reshape(len(points), k),
@@ -222,6 +226,7 @@ def divisions(
     )
 
 
+#: A cell: indices of its boxes, and its level and index (k,) along each axis.
 _PlacedCell = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -233,7 +238,7 @@ def _cell_halves(
     place: np.ndarray,
     axis: int,
 ) -> list[_PlacedCell]:
-    """Return both halves of a cell along an axis: their boxes, level and place."""
+    """Return both halves of a cell along an axis."""
     bit = (index[members, axis] >> (level[members, axis] - cell[axis] - 1)) & 1
     deeper = cell.copy()
     deeper[axis] += 1
@@ -245,14 +250,16 @@ def _cell_halves(
     return halves_of_cell
 
 
-def _holding(level: np.ndarray, index: np.ndarray, boxes: np.ndarray, point: np.ndarray) -> int:
-    """Return the first of some boxes that contains a point; -1 for none."""
+def _box_with_point(
+    level: np.ndarray, index: np.ndarray, boxes: np.ndarray, point: np.ndarray
+) -> int:
+    """Return the first of some boxes that contains a point; -1 if there is none."""
     width = 0.5 ** level[boxes]
-    around = (index[boxes] * width <= point) & (point <= (index[boxes] + 1) * width)
-    holding = boxes[around.all(axis=1)]
-    return int(holding[0]) if len(holding) else -1
+    is_inside = (index[boxes] * width <= point) & (point <= (index[boxes] + 1) * width)
+    containing = boxes[is_inside.all(axis=1)]
+    return int(containing[0]) if len(containing) else -1
 
 
 def covers(level: np.ndarray, index: np.ndarray, round: tuple[int, ...] = ()) -> bool:
-    """Return whether boxes (N, k) cover the whole domain without overlap."""
+    """Return whether boxes (N, k) cover the domain without overlap."""
     return divisions(level, index, round) is not None

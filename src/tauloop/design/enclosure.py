@@ -1,12 +1,12 @@
-"""Enclosures of all poses of a box: unknowns by interval Newton, and the claims on these poses.
+"""Enclosures of the unknowns at all poses of a box by interval Newton, and claims about them.
 
-On a box b = b_0 + B t with |t_k| <= 1 the unknowns are y = y_0 + S B t + e. With C the inverse of the
-Jacobian at the middle, e = -C psi(b, y_0 + S B t) + (I - C psi_y) e has exactly one solution in
-|e| < E if |C psi| + |I - C psi_y| E < E (Krawczyk). The terms of first order cancel in psi, so E is of
-second order in the size of the box.
+In a box b = b_0 + B t with |t_k| <= 1 the unknowns are y = y_0 + S B t + e. With the inverse C of
+the Jacobian at the middle, e = -C psi(b, y_0 + S B t) + (I - C psi_y) e has exactly one solution in
+|e| < E if |C psi| + |I - C psi_y| E < E (Krawczyk). First-order terms cancel in psi, so that E is
+of second order in the size of the box.
 
 Source: Krawczyk 1969; Neumaier 1990, Interval methods for systems of equations, section 5.1; Merlet
-2006, Parallel robots, chapter 7 for workspaces by intervals.
+2006, Parallel robots, chapter 7 (workspaces by interval analysis).
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from tauloop.design.loads import LoadLimits
 from tauloop.design.problem import PoseProblem
 from tauloop.geometry.clearance import segment_closest
 
-#: Most steps of Newton's method at the middle of a box, from the parent's first-order solution; and the
-#: size of the last one (rad, or characteristic lengths).
+#: Largest number of Newton steps at the middle of a box, starting from the parent's first-order
+#: solution; and the size of the last step (rad, or characteristic lengths).
 NEWTON_STEPS, SETTLED_STEP = 4, 1e-7
-#: Share of the motion of all coordinates in the choice of the direction that is halved; the rest is
-#: the change of the unit rows.
+#: Weight of the motion of all coordinates, relative to the change of the unit rows, in the choice
+#: of the direction that is halved.
 MOTION_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
-    """What must hold at every pose of the box.
+    """Requirements at all poses of a box.
 
     Attributes:
-        parallel: smallest singular value of the matrix of unit rows must exceed this.
-        serial, constraint: the measures of `tauloop.kinematics.singularities` must exceed these.
-        clearance: smallest distance of rods beyond their radii, m; zero for none.
-        loads: limits of forces and errors; None for none.
+        parallel: lower limit of the smallest singular value of the matrix of unit rows.
+        serial, constraint: lower limits of the measures of `tauloop.kinematics.singularities`.
+        clearance: smallest distance between the surfaces of rods, m; zero for no requirement.
+        loads: limits of forces and errors; None for no requirement.
     """
 
     parallel: float
@@ -68,10 +68,10 @@ class Boxes:
     """N boxes of poses, with the unknowns at their middles.
 
     Attributes:
-        middle: b_0 (N, m).
-        generators: B (N, m, k).
-        unknowns: y_0 (N, n).
-        rounding: largest errors (m,) of the middles in floating point.
+        middle: poses b_0 (N, m) at the middles.
+        generators: half widths B (N, m, k).
+        unknowns: unknowns y_0 (N, n) at the middles.
+        rounding: largest rounding errors (m,) of the middles.
     """
 
     middle: np.ndarray
@@ -84,7 +84,7 @@ class Boxes:
         return len(self.middle)
 
     def part(self, chosen: np.ndarray) -> Boxes:
-        """Return some of the boxes."""
+        """Return the boxes with these indices or this mask."""
         return Boxes(
             middle=self.middle[chosen],
             generators=self.generators[chosen],
@@ -99,12 +99,13 @@ class Enclosure:
 
     Attributes:
         boxes: middles, generators and unknowns.
-        sensitivity: S (N, n, m).
+        sensitivity: derivatives S (N, n, m) of the unknowns with respect to the pose.
         unique: half widths E (N, n) within which the solution is unique.
-        remainder: half widths (N, n) that contain it, around y_0 + S B t.
+        remainder: half widths (N, n), around y_0 + S B t, that contain the solution.
         closed: whether the solution exists and is unique at every pose (N,).
-        claims: the requirements; undefined in boxes that are not closed.
-        influence: how much each direction (N, k) changes the machine.
+        influence: measure (N, k) of the change of the machine along each direction, from which the
+            direction that is halved is chosen.
+        claims: claims about the requirements; undefined in boxes that are not closed.
     """
 
     boxes: Boxes
@@ -127,37 +128,39 @@ class Enclosure:
 def newton(problem: PoseProblem, b: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return unknowns (N, n) at poses (N, m), inverse Jacobians C, and sensitivities S = -C psi_b.
 
-    C and S are those before the last step, whose size is below `SETTLED_STEP`: they need not be exact.
+    C and S need not be exact. They are computed before the last step, whose size is below
+    `SETTLED_STEP`.
     """
     y = y.copy()
     n = len(problem.unknowns)
     C, S = np.zeros((len(b), n, n)), np.zeros((len(b), n, b.shape[1]))
-    left = np.arange(len(b))
+    unsettled = np.arange(len(b))
     for _ in range(NEWTON_STEPS):
-        psi, by_y, by_b = problem.values(b[left], y[left])
+        psi, by_y, by_b = problem.values(b[unsettled], y[unsettled])
         inverse = _inverse(by_y)
         step = (inverse @ psi[:, :, None])[:, :, 0]
-        y[left] -= step
-        C[left], S[left] = inverse, -inverse @ by_b
-        large = np.abs(step / problem.unknown_scale) > SETTLED_STEP
-        left = left[large.any(axis=1)]
-        if len(left) == 0:
+        y[unsettled] -= step
+        C[unsettled], S[unsettled] = inverse, -inverse @ by_b
+        is_large = np.abs(step / problem.unknown_scale) > SETTLED_STEP
+        unsettled = unsettled[is_large.any(axis=1)]
+        if len(unsettled) == 0:
             break
     return y, C, S
 
 
 def _inverse(matrices: np.ndarray) -> np.ndarray:
-    """Return inverses (N, n, n); NaN where a matrix is singular or not finite."""
+    """Return the inverses (N, n, n); NaN for matrices that are singular or not finite."""
     good = np.isfinite(matrices).all(axis=(1, 2))
     safe = np.where(good[:, None, None], matrices, np.eye(matrices.shape[-1]))
     try:
         inverses = np.linalg.inv(safe)
     except np.linalg.LinAlgError:
-        inverses = np.array([_one_inverse(A) for A in safe])
+        inverses = np.array([_inverse_or_nan(A) for A in safe])
     return np.where(good[:, None, None], inverses, np.nan)
 
 
-def _one_inverse(A: np.ndarray) -> np.ndarray:
+def _inverse_or_nan(A: np.ndarray) -> np.ndarray:
+    """Return the inverse (n, n) of a matrix; NaN if it is singular."""
     try:
         return np.linalg.inv(A)
     except np.linalg.LinAlgError:
@@ -165,7 +168,7 @@ def _one_inverse(A: np.ndarray) -> np.ndarray:
 
 
 def enclose(problem: PoseProblem, wanted: Requirements, boxes: Boxes) -> Enclosure:
-    """Return enclosures and claims of boxes.
+    """Return enclosures of boxes, with claims.
 
     Args:
         problem: functions of the machine.
@@ -174,17 +177,17 @@ def enclose(problem: PoseProblem, wanted: Requirements, boxes: Boxes) -> Enclosu
     """
     with np.errstate(all="ignore"):
         closed, inputs = _closed(problem, boxes)
-        return _judged(problem, wanted, closed, inputs) if closed.closed.any() else closed
+        return _with_claims(problem, wanted, closed, inputs) if closed.closed.any() else closed
 
 
 def closed_only(problem: PoseProblem, boxes: Boxes) -> Enclosure:
-    """Return enclosures without claims."""
+    """Return enclosures of boxes, without claims."""
     with np.errstate(all="ignore"):
         return _closed(problem, boxes)[0]
 
 
 def _closed(problem: PoseProblem, boxes: Boxes) -> tuple[Enclosure, list[Form]]:
-    """Return the enclosures without claims, and the inputs of programs within them."""
+    """Return the enclosures without claims, and the forms of all inputs of programs."""
     n, N, k = len(problem.unknowns), len(boxes), boxes.generators.shape[2]
     y, C, S = newton(problem, boxes.middle, boxes.unknowns)
     boxes = replace(boxes, unknowns=y)
@@ -211,26 +214,27 @@ def _closed(problem: PoseProblem, boxes: Boxes) -> tuple[Enclosure, list[Form]]:
 
 
 def _motion_influence(problem: PoseProblem, boxes: Boxes, slopes: np.ndarray) -> np.ndarray:
-    """Return how much each direction (N, k) moves the machine."""
-    moved = (np.abs(slopes) / problem.unknown_scale[:, None]).sum(axis=1)
-    own = (np.abs(boxes.generators) / problem.axis_scale[:, None]).sum(axis=1)
-    return np.where(np.isfinite(moved), moved, 0.0) + own
+    """Return the motion (N, k) of all coordinates along each direction, in scaled units."""
+    of_unknowns = (np.abs(slopes) / problem.unknown_scale[:, None]).sum(axis=1)
+    of_axes = (np.abs(boxes.generators) / problem.axis_scale[:, None]).sum(axis=1)
+    return np.where(np.isfinite(of_unknowns), of_unknowns, 0.0) + of_axes
 
 
 def _parameter_forms(problem: PoseProblem, k: int, N: int) -> list[Form]:
+    """Return the forms of the parameters: nominal values with tolerances as remainders."""
     rows = np.zeros((len(problem.parameters), k + 2, N))
     rows[:, 0] = problem.nominal[:, None]
     rows[:, -1] = problem.tolerances[:, None] * INFLATION
     return [form(row) for row in rows]
 
 
-def _judged(
+def _with_claims(
     problem: PoseProblem,
     wanted: Requirements,
     enclosure: Enclosure,
     inputs: list[Form],
 ) -> Enclosure:
-    """Return an enclosure with its claims."""
+    """Return enclosures with the claims about all requirements."""
     n, m, N = len(problem.unknowns), len(problem.axes), len(enclosure.boxes)
     k = enclosure.boxes.generators.shape[2]
     claims = [*_axis_claims(problem, inputs), *_limit_claims(problem, inputs)]
@@ -246,8 +250,8 @@ def _judged(
         claims += _velocity_claims(problem, K, wanted, inputs)
     if problem.ends is not None:
         claims += _clearance_claims(problem, wanted, inputs, N, k)
-    turned = np.sqrt((units.rows[1:-1] ** 2).sum(axis=(2, 3))).T
-    influence = np.where(np.isfinite(turned), turned, 0.0) + MOTION_SHARE * enclosure.influence
+    change = np.sqrt((units.rows[1:-1] ** 2).sum(axis=(2, 3))).T
+    influence = np.where(np.isfinite(change), change, 0.0) + MOTION_SHARE * enclosure.influence
     return replace(enclosure, claims=tuple(claims), influence=influence)
 
 
@@ -265,39 +269,42 @@ def _positive(name: str, x: Form) -> Claim:
 
 
 def _axis_claims(problem: PoseProblem, inputs: list[Form]) -> list[Claim]:
+    """Return the claims that the axes of the pose are within their limits."""
     claims = []
     for i, name in enumerate(problem.axes):
         for limit, sign, side in zip(
             problem.axis_limits, (1.0, -1.0), ("lower", "upper"), strict=True
         ):
             if np.isfinite(limit[i]):
-                room = forms.multiply(forms.subtract(inputs[i], float(limit[i])), sign)
-                claims.append(_positive(f"{name}: {side} limit", _as_form(room)))
+                margin = forms.multiply(forms.subtract(inputs[i], float(limit[i])), sign)
+                claims.append(_positive(f"{name}: {side} limit", _as_form(margin)))
     return claims
 
 
 def _limit_claims(problem: PoseProblem, inputs: list[Form]) -> list[Claim]:
+    """Return the claims that the unknowns are within their limits."""
     claims = []
     for limit in problem.limits:
         value = inputs[len(problem.axes) + limit.unknown]
         for bound, sign, side in ((limit.lower, 1.0, "lower"), (limit.upper, -1.0, "upper")):
             if np.isfinite(bound):
-                room = forms.multiply(forms.subtract(value, bound), sign)
-                claims.append(_positive(f"{limit.name}: {side} limit", _as_form(room)))
+                margin = forms.multiply(forms.subtract(value, bound), sign)
+                claims.append(_positive(f"{limit.name}: {side} limit", _as_form(margin)))
     return claims
 
 
 def _as_form(x: forms.Register) -> Form:
+    """Return a register that contains forms, for type checkers."""
     assert isinstance(x, Form)
     return x
 
 
 def _velocities(K: Matrix, m: int) -> tuple[Matrix, np.ndarray]:
-    """Return dependent per independent velocities (N, n, m), free of units, and where they are valid."""
+    """Return scaled dependent per independent velocities (N, n, m), and whether valid (N,)."""
     total = K.rows.shape[-1]
     if total == m:
-        none = np.zeros((*K.rows.shape[:2], 0, m))
-        return matrix(none), np.ones(K.rows.shape[1], dtype=bool)
+        empty = np.zeros((*K.rows.shape[:2], 0, m))
+        return matrix(empty), np.ones(K.rows.shape[1], dtype=bool)
     independent, dependent = K.part(range(m)), K.part(range(m, total))
     C = _inverse(dependent.middle)
     S, valid = inverse_product(multiplied(C, dependent), multiplied(-C, independent))
@@ -307,7 +314,7 @@ def _velocities(K: Matrix, m: int) -> tuple[Matrix, np.ndarray]:
 def _velocity_claims(
     problem: PoseProblem, K: Matrix, wanted: Requirements, inputs: list[Form]
 ) -> list[Claim]:
-    """Return the claims that need all velocities: measures of singularities, forces and errors."""
+    """Return the claims about velocities: measures of singularities, forces and errors."""
     claims = []
     if wanted.serial > 0.0 or wanted.loads is not None:
         S, valid = _velocities(K, len(problem.axes))
@@ -321,9 +328,9 @@ def _velocity_claims(
 
 
 def _lower_square(W: Matrix) -> Matrix:
-    """Return a lower bound of W^T W that is linear in W, so that its first order is exact.
+    """Return a lower bound of W^T W that is linear in W, and therefore exact to first order.
 
-    With V the middle of W, (W - V)^T (W - V) is not negative, so
+    With the middle V of W, (W - V)^T (W - V) is not negative. Hence
     W^T W >= V^T W + W^T V - V^T V.
     """
     V = W.middle
@@ -336,7 +343,7 @@ def _lower_square(W: Matrix) -> Matrix:
 
 
 def _singular_value_claim(name: str, W: Matrix, limit: float) -> Claim:
-    """Return the claim that the smallest singular value exceeds a limit."""
+    """Return the claim that the smallest singular value of W exceeds a limit."""
     claim, smallest = _eigenvalue_claim(name, _lower_square(W), limit * limit)
     measure = np.sqrt(np.maximum(smallest, 0.0))
     return replace(
@@ -350,7 +357,7 @@ def _singular_value_claim(name: str, W: Matrix, limit: float) -> Claim:
 def _eigenvalue_claim(
     name: str, gram: Matrix, limit: float | np.ndarray
 ) -> tuple[Claim, np.ndarray]:
-    """Return the claim that the smallest eigenvalue exceeds a limit, and its proved bound (N,)."""
+    """Return the claim that the smallest eigenvalue exceeds a limit, and its lower bound (N,)."""
     valid = np.isfinite(gram.rows).all(axis=(0, 2, 3))
     limits = np.broadcast_to(np.asarray(limit, dtype=float), valid.shape)
     crude = np.where(valid, eigenvalue_bounds(gram)[0], -np.inf)
@@ -362,10 +369,11 @@ def _eigenvalue_claim(
     predicted = values[:, 0] - np.abs(slopes).sum(axis=1) - spread(gram)
     open_boxes = np.flatnonzero(~proved & valid & (predicted > limits))
     if len(open_boxes):
-        part = Matrix(gram.rows[:, open_boxes], gram.size[open_boxes])
+        open_grams = Matrix(gram.rows[:, open_boxes], gram.size[open_boxes])
         reserve = (1.0 - SURE) * np.abs(values[open_boxes, -1])
-        proved[open_boxes] = is_definite(part, limits[open_boxes] + reserve)
-    # W^T W exceeds its lower bound by the square of the remainder, which vanishes at points only
+        proved[open_boxes] = is_definite(open_grams, limits[open_boxes] + reserve)
+    # W^T W exceeds its lower bound by the square of the deviation, which vanishes only at points.
+    # Therefore only points can refute the claim.
     is_point = np.abs(gram.rows[1:-1]).sum(axis=(0, 2, 3)) == 0.0
     claim = Claim(
         name=name,
@@ -379,7 +387,7 @@ def _eigenvalue_claim(
 
 
 def _serial_claim(S: Matrix, limit: float, valid: np.ndarray) -> Claim:
-    """Return the claim that 1 / sqrt(1 + |S|^2) exceeds a limit, with the largest singular value |S|."""
+    """Return the claim that 1 / sqrt(1 + |S|^2) with the spectral norm |S| exceeds a limit."""
     gram = product(S.T, S)
     rows = -gram.rows
     rows[-1] = gram.rows[-1]
@@ -398,18 +406,21 @@ def _serial_claim(S: Matrix, limit: float, valid: np.ndarray) -> Claim:
 
 
 def _constraint_claim(K: Matrix, limit: float) -> Claim:
-    """Return the claim that smallest over largest singular value of K exceeds a limit."""
+    """Return the claim that the smallest over the largest singular value of K exceeds a limit."""
     gram = _lower_square(K.T)
     valid = np.isfinite(gram.rows).all(axis=(0, 2, 3))
     middle = np.where(valid[:, None, None], K.middle, 0.0)
-    around = np.sqrt((K.size**2).sum(axis=(1, 2)))
-    most = (np.linalg.norm(middle, ord=2, axis=(1, 2)) + around + POINT_ERROR) ** 2
-    claim, smallest = _eigenvalue_claim("constraint singularity", gram, limit * limit * most)
-    measure = np.sqrt(np.maximum(smallest, 0.0) / most)
+    deviation = np.sqrt((K.size**2).sum(axis=(1, 2)))
+    norm = np.linalg.norm(middle, ord=2, axis=(1, 2))
+    largest_squared = (norm + deviation + POINT_ERROR) ** 2
+    claim, smallest = _eigenvalue_claim(
+        "constraint singularity", gram, limit * limit * largest_squared
+    )
+    measure = np.sqrt(np.maximum(smallest, 0.0) / largest_squared)
     return replace(
         claim,
         measure=np.maximum(measure, np.where(claim.proved, limit, 0.0)),
-        at_middle=np.sqrt(np.maximum(claim.middle / most + limit * limit, 0.0)),
+        at_middle=np.sqrt(np.maximum(claim.middle / largest_squared + limit * limit, 0.0)),
         limit=limit,
     )
 
@@ -417,7 +428,7 @@ def _constraint_claim(K: Matrix, limit: float) -> Claim:
 def _clearance_claims(
     problem: PoseProblem, wanted: Requirements, inputs: list[Form], N: int, k: int
 ) -> list[Claim]:
-    """Return the claims that rods keep their distance beyond their radii."""
+    """Return the claims that all pairs of rods keep their clearance."""
     assert problem.ends is not None
     values = problem.ends.run(inputs, ARITHMETIC)
     points = gathered(values, 6, len(problem.rods), k, N)
@@ -430,10 +441,11 @@ def _clearance_claims(
 def _clearance_claim(
     problem: PoseProblem, points: Matrix, i: int, j: int, clearance: float
 ) -> Claim:
-    """Return the claim that two rods keep their distance.
+    """Return the claim that two rods keep their clearance.
 
-    For any vector w up to unit length, w . (x - z) <= |x - z|; it is linear along both rods, so its
-    least value is at their ends. w is the direction between the nearest points at the middle.
+    For any vector w with at most unit length, w . (x - z) <= |x - z|. The left side is linear along
+    both rods, so that its smallest value is at their ends. Here w is the direction between the
+    nearest points at the middle of the box.
     """
     N, k = points.rows.shape[1], points.rows.shape[0] - 2
     limit = clearance + float(problem.radii[i] + problem.radii[j])
@@ -448,19 +460,19 @@ def _clearance_claim(
         other_end = points.rows[:, :, second : second + 3, j]
         lower = np.minimum(lower, _along(one_end, other_end, w))
     is_point = np.abs(points.rows[1:-1]).sum(axis=(0, 2, 3)) == 0
-    widest = points.rows[-1].sum(axis=(1, 2)) * 4.0 + 1e-12 * np.abs(ends).sum(axis=(1, 2, 3))
+    error = points.rows[-1].sum(axis=(1, 2)) * 4.0 + 1e-12 * np.abs(ends).sum(axis=(1, 2, 3))
     return Claim(
         name=f"clearance of {problem.rods[i]} and {problem.rods[j]}",
         lower=lower - limit,
         middle=distance - limit,
         slopes=np.zeros((N, k)),
         proved=SURE * lower > limit,
-        refuted=is_point & (distance + widest < limit),
+        refuted=is_point & (distance + error < limit),
     )
 
 
 def _along(x: np.ndarray, z: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Return lower bounds (N,) of w . (x - z) for forms of points (k + 2, N, 3)."""
+    """Return lower bounds (N,) of w . (x - z) for forms (k + 2, N, 3) of points and w (N, 3)."""
     rows = x - z
     rows[-1] = x[-1] + z[-1]
     rows[-1] += 4 * ROUNDING * (np.abs(rows[0]) + np.abs(rows[1:]).sum(axis=0))

@@ -1,4 +1,4 @@
-"""Enclosures of the solutions of equations over boxes by Krawczyk's test."""
+"""Enclosures of solutions of equations over boxes by Krawczyk's test."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tauloop.design.intervals.forms import INFLATION, ROUNDING, Form, form
 from tauloop.design.intervals.matrices import Matrix, gathered, matrix, multiplied
 from tauloop.design.intervals.program import InstructionList
 
-#: Half widths of the enclosure in which the solution is unique: multiples of the bound of |C psi|,
-#: and of the largest such bound, and a least width (rad, or characteristic lengths).
+#: Half width of the enclosure in which the solution is unique: multiples of the unknown's bound of
+#: |C psi| and of the largest such bound, and the smallest width (rad, or characteristic lengths).
 OWN_WIDTH, COMMON_WIDTH, LEAST_WIDTH = 2.0, 0.25, 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolutionBounds:
-    """Solutions around forms of first order.
+    """Bounds of solutions around first-order forms in N boxes.
 
     Attributes:
         unique: half widths (N, n) within which the solution is unique.
-        remainder: half widths (N, n) that contain it.
-        closed: whether it exists and is unique in the whole box (N,).
+        remainder: half widths (N, n) that contain the solution.
+        closed: whether the solution exists and is unique in the whole box (N,).
     """
 
     unique: np.ndarray
@@ -41,17 +41,17 @@ def solution_bounds(
     C: np.ndarray,
     scale: np.ndarray,
 ) -> SolutionBounds:
-    """Return how far solutions y of psi(a, y, p) = 0 are from forms of first order.
+    """Return bounds of the distance between solutions y of psi(a, y, p) = 0 and first-order forms.
 
-    With C near the inverse of psi_y, e = -C psi + (I - C psi_y) e has exactly one solution in |e| < E
-    if |C psi| + |I - C psi_y| E < E.
+    With C near the inverse of psi_y, e = -C psi + (I - C psi_y) e has exactly one solution in |e| <
+    E if |C psi| + |I - C psi_y| E < E.
 
     Args:
         equations: program (a, y, p) -> psi (n).
         jacobian: program (a, y, p) -> psi_y (n, n), one column after the other.
-        before, after: the inputs a and p.
-        unknowns: the forms of y.
-        C: (N, n, n).
+        before, after: forms of the inputs a and p.
+        unknowns: forms of y.
+        C: approximate inverses (N, n, n) of psi_y.
         scale: units of y (n,).
 
     Source: Krawczyk 1969; Neumaier 1990, Interval methods for systems of equations, section 5.1.
@@ -60,8 +60,8 @@ def solution_bounds(
     k = before[0].rows.shape[0] - 2
     psi = gathered(equations.run([*before, *unknowns, *after], ARITHMETIC), n, 1, k, N)
     z = multiplied(C, psi).largest()[:, :, 0] / scale
-    most = z.max(axis=1, keepdims=True, initial=0.0)
-    width = np.maximum(OWN_WIDTH * z + COMMON_WIDTH * most, LEAST_WIDTH)
+    largest = z.max(axis=1, keepdims=True, initial=0.0)
+    width = np.maximum(OWN_WIDTH * z + COMMON_WIDTH * largest, LEAST_WIDTH)
     wide = [widened(y, width[:, j] * scale[j]) for j, y in enumerate(unknowns)]
     J = gathered(jacobian.run([*before, *wide, *after], ARITHMETIC), n, n, k, N)
     D = _minus_one(multiplied(C, J)).largest() * (scale / scale[:, None])
@@ -74,20 +74,21 @@ def solution_bounds(
 
 
 def linear_form(middle: np.ndarray, slopes: np.ndarray) -> Form:
-    """Return forms of a coordinate, widened by the rounding of its middle (N,) and slopes (k, N)."""
+    """Return forms of a coordinate from middle (N,) and slopes (k, N), with rounding errors."""
     rows = np.concatenate([middle[None], slopes, np.zeros((1, len(middle)))])
     rows[-1] = 4.0 * ROUNDING * np.abs(rows).sum(axis=0)
     return form(rows)
 
 
 def widened(x: Form, by: np.ndarray) -> Form:
-    """Return forms with larger remainders."""
+    """Return forms whose remainders are increased by (N,)."""
     rows = x.rows.copy()
     rows[-1] = (rows[-1] + by) * INFLATION
     return form(rows)
 
 
 def _minus_one(A: Matrix) -> Matrix:
+    """Return A - I."""
     rows = A.rows.copy()
     rows[0] -= np.eye(rows.shape[-1])
     rows[-1] += ROUNDING * (1.0 + A.largest())

@@ -1,6 +1,7 @@
 """First-order forms and small matrices in python-flint's arb, for checks of proofs.
 
-Written apart from the batches in NumPy: all coefficients are balls, so arb bounds the rounding errors.
+This code is independent of the batches in NumPy. All coefficients are balls, so that arb bounds the
+rounding errors.
 
 Source: Johansson 2017, Arb: efficient arbitrary-precision midpoint-radius interval arithmetic.
 """
@@ -13,17 +14,24 @@ from typing import Any
 
 from flint import arb
 
-#: A ball form, or a number that is the same in the whole box.
+#: A ball form, or a number that is constant in the box.
 Entry = Any
 
 
 class BallForm:
-    """x = c + sum_k g_k t_k + r with |t_k| <= 1 and |r| <= e; c and g are balls, e an upper bound."""
+    """A first-order form x = c + sum_k g_k t_k + r with |t_k| <= 1 and |r| <= e.
+
+    Attributes:
+        c: value at the middle of the box, a ball.
+        g: slopes, balls.
+        e: upper bound of the remainder |r|.
+        size: upper bound of |x - c|.
+    """
 
     __slots__ = ("c", "e", "g", "size")
 
     def __init__(self, c: arb, g: Sequence[arb], e: arb) -> None:
-        """Store the coefficients."""
+        """Store the coefficients, and compute the size."""
         self.c, self.g, self.e = c, g, e
         self.size = sum((abs(x) for x in g), e)
 
@@ -55,8 +63,8 @@ class BallForm:
             return BallForm(c * other, [a * other for a in g], self.e * abs(arb(other)))
         d = other.c
         linear = [c * b + d * a for a, b in zip(g, other.g, strict=True)]
-        rest = abs(c) * other.e + abs(d) * self.e + self.size * other.size
-        return BallForm(c * d, linear, rest)
+        remainder = abs(c) * other.e + abs(d) * self.e + self.size * other.size
+        return BallForm(c * d, linear, remainder)
 
     __rmul__ = __mul__
 
@@ -72,10 +80,10 @@ class BallForm:
         """Return an upper bound of the absolute value, as a ball."""
         return abs(self.c) + self.size
 
-    def through(self, value: arb, slope: arb, shift: arb, rest: arb) -> BallForm:
-        """Return value + shift + slope (x - c) with a further remainder."""
+    def through(self, value: arb, slope: arb, shift: arb, remainder: arb) -> BallForm:
+        """Return value + shift + slope (x - c) with an additional remainder."""
         linear = [slope * a for a in self.g]
-        return BallForm(value + shift, linear, abs(slope) * self.e + rest)
+        return BallForm(value + shift, linear, abs(slope) * self.e + remainder)
 
 
 def square(x: Entry) -> Entry:
@@ -87,30 +95,31 @@ def square(x: Entry) -> Entry:
 
 
 def invert(x: Entry) -> Entry:
-    """Return 1 / x; zero in the box makes it infinite."""
+    """Return 1 / x; the remainder is infinite if the box contains zero."""
     if not isinstance(x, BallForm):
         return 1 / arb(x)
-    least = abs(x.c) - x.size
-    if not least > 0:
+    smallest = abs(x.c) - x.size
+    if not smallest > 0:
         return BallForm(x.c, x.g, arb("inf"))
     inverse = 1 / x.c
-    half = (x.size * inverse) ** 2 / (2 * least)
+    half = (x.size * inverse) ** 2 / (2 * smallest)
     return x.through(inverse, -inverse * inverse, half if x.c > 0 else -half, half)
 
 
 def root(x: Entry) -> Entry:
-    """Return the square root; a negative number in the box makes it infinite."""
+    """Return the square root; the remainder is infinite if the box contains a negative number."""
     if not isinstance(x, BallForm):
         return arb(x).sqrt()
-    least = x.c - x.size
-    if not least >= 0:
+    smallest = x.c - x.size
+    if not smallest >= 0:
         return BallForm(x.c, x.g, arb("inf"))
     s = x.c.sqrt()
-    half = (x.size / (s + least.sqrt())) ** 2 / (4 * s)
+    half = (x.size / (s + smallest.sqrt())) ** 2 / (4 * s)
     return x.through(s, 1 / (2 * s), -half, half)
 
 
 def _circular(x: BallForm, value: arb, slope: arb) -> BallForm:
+    """Return a sine or cosine from its value and slope at the middle of the box."""
     second = abs(value) + x.size
     if second > 1:
         second = arb(1)
@@ -128,7 +137,7 @@ def cosine(x: Entry) -> Entry:
 
 
 def absolute(x: Entry) -> Entry:
-    """Return |x| of forms without zero."""
+    """Return |x|; the remainder is infinite if the box contains zero."""
     if not isinstance(x, BallForm):
         return abs(arb(x))
     if x.lower() > 0:
@@ -136,6 +145,7 @@ def absolute(x: Entry) -> Entry:
     return -x if x.upper() < 0 else BallForm(x.c, x.g, arb("inf"))
 
 
+#: The operations of programs in ball forms, by the names of `tauloop.design.intervals.program`.
 BALLS: Mapping[str, Callable[..., Any]] = {
     "add": lambda x, y: x + y,
     "subtract": lambda x, y: x - y,
@@ -154,62 +164,83 @@ BALLS: Mapping[str, Callable[..., Any]] = {
 
 
 class BallMatrix:
-    """A matrix of ball forms: coefficients by row and column."""
+    """A matrix of ball forms.
+
+    Attributes:
+        rows: entries by row and column.
+        n_symbols: number of symbols t_k of the forms.
+    """
 
     __slots__ = ("n_symbols", "rows")
 
     def __init__(self, rows: list[list[Entry]], n_symbols: int) -> None:
         """Store the entries; numbers become forms."""
-        zero = [arb(0)] * n_symbols
-        self.rows = [
-            [x if isinstance(x, BallForm) else BallForm(arb(x), zero, arb(0)) for x in row]
-            for row in rows
-        ]
+        self.rows = [_as_forms(row, n_symbols) for row in rows]
         self.n_symbols = n_symbols
 
     @classmethod
     def by_columns(cls, values: Sequence[Entry], r: int, s: int, n_symbols: int) -> BallMatrix:
         """Return a matrix (r, s) from its entries, one column after the other."""
-        return cls([[values[j * r + i] for j in range(s)] for i in range(r)], n_symbols)
+        rows = [[values[column * r + row] for column in range(s)] for row in range(r)]
+        return cls(rows, n_symbols)
 
     def columns(self, chosen: Sequence[int]) -> BallMatrix:
-        """Return some columns."""
-        return BallMatrix([[row[j] for j in chosen] for row in self.rows], self.n_symbols)
+        """Return the matrix of the columns with these indices."""
+        rows = []
+        for row in self.rows:
+            rows.append([row[column] for column in chosen])
+        return BallMatrix(rows, self.n_symbols)
 
     def transposed(self) -> BallMatrix:
         """Return the transposed matrix."""
         return BallMatrix([list(column) for column in zip(*self.rows, strict=True)], self.n_symbols)
 
     def times(self, other: BallMatrix) -> BallMatrix:
-        """Return the product."""
+        """Return the product with another matrix."""
         columns = list(zip(*other.rows, strict=True))
-        return BallMatrix(
-            [[_dot(row, column) for column in columns] for row in self.rows], self.n_symbols
-        )
+        rows = []
+        for row in self.rows:
+            rows.append([_dot(row, column) for column in columns])
+        return BallMatrix(rows, self.n_symbols)
 
     def plus(self, other: BallMatrix) -> BallMatrix:
-        """Return the sum."""
-        return BallMatrix(
-            [
-                [a + b for a, b in zip(row, line, strict=True)]
-                for row, line in zip(self.rows, other.rows, strict=True)
-            ],
-            self.n_symbols,
-        )
+        """Return the sum with another matrix."""
+        rows = []
+        for row, other_row in zip(self.rows, other.rows, strict=True):
+            rows.append([a + b for a, b in zip(row, other_row, strict=True)])
+        return BallMatrix(rows, self.n_symbols)
 
     def multiplied(self, left: Sequence[Sequence[float]]) -> BallMatrix:
-        """Return the product of numbers with the matrix."""
+        """Return the product of a matrix of numbers with this matrix."""
         columns = list(zip(*self.rows, strict=True))
-        return BallMatrix(
-            [[_dot(column, row) for column in columns] for row in left], self.n_symbols
-        )
+        rows = []
+        for factors in left:
+            rows.append([_dot(column, factors) for column in columns])
+        return BallMatrix(rows, self.n_symbols)
 
     def middle(self) -> list[list[float]]:
-        """Return the middles in floating point."""
-        return [[float(x.c.mid()) for x in row] for row in self.rows]
+        """Return the midpoints of the entries in floating point."""
+        rows = []
+        for row in self.rows:
+            rows.append([float(x.c.mid()) for x in row])
+        return rows
+
+    def largest(self) -> list[list[arb]]:
+        """Return upper bounds of the absolute values of the entries."""
+        rows = []
+        for row in self.rows:
+            rows.append([x.largest() for x in row])
+        return rows
+
+
+def _as_forms(row: Sequence[Entry], n_symbols: int) -> list[BallForm]:
+    """Return the entries of a row as forms."""
+    zero = [arb(0)] * n_symbols
+    return [x if isinstance(x, BallForm) else BallForm(arb(x), zero, arb(0)) for x in row]
 
 
 def _dot(forms: Sequence[BallForm], factors: Sequence[Entry]) -> Entry:
+    """Return the scalar product of forms with forms or numbers."""
     total: Entry = arb(0)
     for x, y in zip(forms, factors, strict=True):
         if isinstance(y, BallForm) or y != 0.0:
@@ -218,22 +249,21 @@ def _dot(forms: Sequence[BallForm], factors: Sequence[Entry]) -> Entry:
 
 
 def near_inverse_product(near_one: BallMatrix, Q: BallMatrix) -> BallMatrix | None:
-    """Return (I + D)^-1 Q for a matrix I + D near one; None where it is too far from one.
+    """Return (I + D)^-1 Q for a matrix I + D; None if D is too large.
 
     (I + D)^-1 Q = Q - D Q + R with |R| <= D^2 (I - |D|)^-1 |Q|, entry by entry.
     """
     n, columns = len(near_one.rows), len(Q.rows[0])
-    D = BallMatrix(
-        [[near_one.rows[i][j] - (1.0 if i == j else 0.0) for j in range(n)] for i in range(n)],
-        Q.n_symbols,
-    )
-    size = [[x.largest() for x in row] for row in D.rows]
+    D = _minus_identity(near_one)
+    size = D.largest()
     norm = max(sum(row, arb(0)).upper() for row in size)
     if not norm < 0.95:
         return None
-    largest = [[x.largest() for x in row] for row in Q.rows]
-    second = _times(size, _times(size, largest))
-    tail = [max(row[j].upper() for row in second) * norm / (1 - norm) for j in range(columns)]
+    second = _times(size, _times(size, Q.largest()))
+    tail = []
+    for column in zip(*second, strict=True):
+        largest = max(entry.upper() for entry in column)
+        tail.append(largest * norm / (1 - norm))
     DQ = D.times(Q).rows
     rows: list[list[Entry]] = []
     for i in range(n):
@@ -242,50 +272,73 @@ def near_inverse_product(near_one: BallMatrix, Q: BallMatrix) -> BallMatrix | No
     return BallMatrix(rows, Q.n_symbols)
 
 
+def _minus_identity(A: BallMatrix) -> BallMatrix:
+    """Return A - I."""
+    rows: list[list[Entry]] = []
+    for i, row in enumerate(A.rows):
+        rows.append([x - (1.0 if i == j else 0.0) for j, x in enumerate(row)])
+    return BallMatrix(rows, A.n_symbols)
+
+
 def _times(A: list[list[arb]], B: list[list[arb]]) -> list[list[arb]]:
+    """Return the product of two matrices of balls."""
     columns = list(zip(*B, strict=True))
-    return [
-        [sum((a * b for a, b in zip(row, column, strict=True)), arb(0)) for column in columns]
-        for row in A
-    ]
+    rows = []
+    for row in A:
+        rows.append([_ball_dot(row, column) for column in columns])
+    return rows
+
+
+def _ball_dot(x: Sequence[arb], y: Sequence[arb]) -> arb:
+    """Return the scalar product of two vectors of balls."""
+    return sum((a * b for a, b in zip(x, y, strict=True)), arb(0))
 
 
 def _wider(x: BallForm, by: arb) -> BallForm:
+    """Return a form with a larger remainder."""
     return BallForm(x.c, x.g, x.e + by)
 
 
 def lower_square(W: BallMatrix) -> BallMatrix:
-    """Return V^T W + W^T V - V^T V <= W^T W with the middle V."""
+    """Return V^T W + W^T V - V^T V with the middle V of W; it is at most W^T W."""
     V = W.middle()
     transposed = [list(column) for column in zip(*V, strict=True)]
     half = W.multiplied(transposed).rows
     m = len(half)
-    rows = [
-        [half[i][j] + half[j][i] - _number(transposed[i], transposed[j]) for j in range(m)]
-        for i in range(m)
-    ]
+    rows: list[list[Entry]] = []
+    for i in range(m):
+        row = []
+        for j in range(m):
+            row.append(half[i][j] + half[j][i] - _exact_dot(transposed[i], transposed[j]))
+        rows.append(row)
     return BallMatrix(rows, W.n_symbols)
 
 
-def _number(x: Sequence[float], y: Sequence[float]) -> arb:
+def _exact_dot(x: Sequence[float], y: Sequence[float]) -> arb:
+    """Return the scalar product of two vectors of floating-point numbers, as a ball."""
     return sum((arb(a) * arb(b) for a, b in zip(x, y, strict=True)), arb(0))
 
 
 def is_definite(G: BallMatrix, shift: arb) -> bool:
     """Return whether G - shift I is positive definite at all vertices of the box."""
-    m = len(G.rows)
     spread = max(sum((x.e for x in row), arb(0)).upper() for row in G.rows)
-    return all(
-        _has_pivots([[_at(x, signs) for x in row] for row in G.rows], shift + spread, m)
-        for signs in itertools.product((-1, 1), repeat=G.n_symbols)
-    )
+    for signs in itertools.product((-1, 1), repeat=G.n_symbols):
+        vertex = []
+        for row in G.rows:
+            vertex.append([_at(x, signs) for x in row])
+        if not _has_pivots(vertex, shift + spread):
+            return False
+    return True
 
 
 def _at(x: BallForm, signs: Sequence[int]) -> arb:
+    """Return the linear part of a form at a vertex t_k = -1 or 1 of the box."""
     return sum((g if sign > 0 else -g for g, sign in zip(x.g, signs, strict=True)), x.c)
 
 
-def _has_pivots(A: list[list[arb]], off: arb, m: int) -> bool:
+def _has_pivots(A: list[list[arb]], off: arb) -> bool:
+    """Return whether all pivots of the symmetric A - off I are positive; A is overwritten."""
+    m = len(A)
     for i in range(m):
         A[i][i] -= off
     for j in range(m):

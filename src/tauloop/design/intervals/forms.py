@@ -1,11 +1,11 @@
 """First-order forms over batches of boxes: bounds of functions with a remainder of second order.
 
-A form is x = c + sum_k g_k t_k + r with |t_k| <= 1 and |r| <= e: a point of the box t gives the
-linear part, and the remainder contains all terms of higher order and all rounding errors. N forms
-are one array (k + 2, N) with the rows c, g_1 ... g_k, e. Rounding errors are bounded as they arise
-(running error bound), so no rounding mode has to be set. A form whose domain is left (the square
-root of an interval with negative numbers, a division by one with zero) has an infinite or undefined
-remainder; comparisons with it are false.
+A form is x = c + sum_k g_k t_k + r with |t_k| <= 1 and |r| <= e. The point t of the box determines
+the linear part; the remainder r contains all terms of higher order and all rounding errors. N forms
+are an array (k + 2, N) with the rows c, g_1 ... g_k, e. Running error bounds cover the rounding
+errors, so that no rounding mode has to be set. Outside the domain of a function (the square root of
+an interval with negative numbers, a division by an interval with zero) the remainder is infinite or
+NaN, and comparisons are false.
 
 Source: de Figueiredo and Stolfi 2004, Affine arithmetic: concepts and applications; Makino and Berz
 2003, Taylor models and other validated functional inclusion methods (order one).
@@ -19,15 +19,15 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 
-#: Bound of the rounding errors of one operation, relative to the sizes of its terms (eight unit
-#: roundoffs; sums of at most three terms and one product need four).
+#: Bound of the rounding errors of an operation, relative to the magnitudes of its terms: eight unit
+#: roundoffs. A product or a sum of at most three terms needs four.
 ROUNDING = 2.0**-50
-#: Factor that covers the rounding of the remainders themselves: less than 64 operations on positive
-#: numbers.
+#: Factor that covers the rounding errors of the remainders themselves: less than 64 operations on
+#: positive numbers.
 INFLATION = 1.0 + 2.0**-46
-#: Error of the sine and cosine of NumPy: four units in the last place of a number up to one.
+#: Error of NumPy's sine and cosine: four units in the last place of a number up to one.
 SINE_ERROR = 4 * 2.0**-52
-#: Covers results below the range of normal numbers.
+#: Bound of the errors of results below the range of normal numbers.
 UNDERFLOW = 1e-300
 
 
@@ -36,8 +36,8 @@ class Form:
     """N first-order forms.
 
     Attributes:
-        rows: c, g_1 ... g_k, e (k + 2, N).
-        size: upper bound (N,) of |x - c|.
+        rows: array (k + 2, N) of c, g_1 ... g_k, e.
+        size: upper bounds (N,) of |x - c|.
     """
 
     rows: np.ndarray
@@ -51,7 +51,7 @@ class Form:
         return c - size, c + size
 
 
-#: A register of a program: forms, or a number that is the same in all boxes.
+#: The value of a register: forms, or a number that is the same in all boxes.
 Register = Form | float
 
 
@@ -61,14 +61,14 @@ def form(rows: np.ndarray) -> Form:
 
 
 def constant(value: float, n_symbols: int, n: int) -> Form:
-    """Return n forms of one number."""
+    """Return n forms of the same number."""
     rows = np.zeros((n_symbols + 2, n))
     rows[0] = value
     return Form(rows, np.zeros(n))
 
 
 def _rounded(rows: np.ndarray) -> Form:
-    """Return forms whose rows are rounded sums of numbers not much larger than themselves."""
+    """Return forms from rows with rounding errors of sums without cancellation."""
     size = np.abs(rows[1:]).sum(axis=0)
     rounding = ROUNDING * (np.abs(rows[0]) + size) + UNDERFLOW
     rows[-1] += rounding
@@ -105,7 +105,7 @@ def subtract(x: Register, y: Register) -> Register:
 
 
 def multiply(x: Register, y: Register) -> Register:
-    """Return x y: the products of the deviations go into the remainder."""
+    """Return x y; the products of the deviations are part of the remainder."""
     if not isinstance(x, Form):
         return _scale(y, x) if isinstance(y, Form) else x * y
     if not isinstance(y, Form):
@@ -122,13 +122,14 @@ def multiply(x: Register, y: Register) -> Register:
 
 
 def _scale(x: Form, factor: float) -> Form:
+    """Return the product of forms and a number."""
     rows = factor * x.rows
     rows[-1] = abs(rows[-1])
     return _rounded(rows)
 
 
 def square(x: Register) -> Register:
-    """Return x^2: the square of the deviation is between zero and the square of its bound."""
+    """Return x^2; the square of the deviation is between zero and the square of its bound."""
     if not isinstance(x, Form):
         return x * x
     c, A, half = x.rows[0], np.abs(x.rows[0]), 0.5 * x.size * x.size
@@ -140,30 +141,32 @@ def square(x: Register) -> Register:
 
 
 def _linear(
-    x: Form, value: np.ndarray, slope: np.ndarray, shift: np.ndarray, rest: np.ndarray
+    x: Form, value: np.ndarray, slope: np.ndarray, shift: np.ndarray, remainder: np.ndarray
 ) -> Form:
-    """Return value + shift + slope (x - c) with a further remainder.
+    """Return value + shift + slope (x - c) with an additional remainder.
 
     Args:
         x: the argument.
         value, slope: the function and its derivative at c.
-        shift, rest: middle and half width of the terms of second order, and errors of value.
+        shift: middle of the second-order terms.
+        remainder: half width of the second-order terms, and errors of `value`.
     """
     rows = slope * x.rows
     rows[0] = value + shift
     terms = np.abs(value) + np.abs(shift) + np.abs(slope) * x.size
-    rows[-1] = (np.abs(slope) * x.rows[-1] + rest + 2.0 * ROUNDING * terms) * INFLATION + UNDERFLOW
+    remainder = np.abs(slope) * x.rows[-1] + remainder + 2.0 * ROUNDING * terms
+    rows[-1] = remainder * INFLATION + UNDERFLOW
     return form(rows)
 
 
 def invert(x: Register) -> Register:
-    """Return 1 / x; (x - c)^2 / (c^2 x) is left of the first-order terms."""
+    """Return 1 / x; its second-order term is (x - c)^2 / (c^2 x)."""
     if not isinstance(x, Form):
         return 1.0 / x
     c = x.rows[0]
-    least = np.abs(c) * (1.0 - ROUNDING) - x.size
+    smallest = np.abs(c) * (1.0 - ROUNDING) - x.size
     inverse = 1.0 / c
-    half = 0.5 * (x.size * inverse) ** 2 / np.where(least > 0, least, np.nan) * INFLATION
+    half = 0.5 * (x.size * inverse) ** 2 / np.where(smallest > 0, smallest, np.nan) * INFLATION
     return _linear(x, inverse, -inverse * inverse, np.sign(c) * half, half)
 
 
@@ -175,24 +178,24 @@ def divide(x: Register, y: Register) -> Register:
 
 
 def root(x: Register) -> Register:
-    """Return the square root; -(sqrt(x) - s)^2 / (2 s) is left of the first-order terms."""
+    """Return the square root; its second-order term is -(sqrt(x) - sqrt(c))^2 / (2 sqrt(c))."""
     if not isinstance(x, Form):
         return float(np.sqrt(x))
     c = x.rows[0]
-    least = c * (1.0 - ROUNDING) - x.size
-    s = np.sqrt(np.where(least >= 0, c, np.nan))
-    away = x.size / (s + np.sqrt(np.maximum(least, 0.0)))
-    half = away * away / (4.0 * s) * INFLATION
+    smallest = c * (1.0 - ROUNDING) - x.size
+    s = np.sqrt(np.where(smallest >= 0, c, np.nan))
+    deviation = x.size / (s + np.sqrt(np.maximum(smallest, 0.0)))
+    half = deviation * deviation / (4.0 * s) * INFLATION
     return _linear(x, s, 0.5 / s, -half, half)
 
 
 def sine(x: Register) -> Register:
-    """Return the sine, widened by four units in the last place."""
+    """Return the sine; the remainder includes SINE_ERROR."""
     return _circular(x, np.sin, np.cos, 1.0)
 
 
 def cosine(x: Register) -> Register:
-    """Return the cosine, widened by four units in the last place."""
+    """Return the cosine; the remainder includes SINE_ERROR."""
     return _circular(x, np.cos, np.sin, -1.0)
 
 
@@ -202,18 +205,25 @@ def _circular(
     derivative: Callable[[np.ndarray], np.ndarray],
     sign: float,
 ) -> Register:
-    """Return a sine or cosine; the second derivative is minus the function."""
+    """Return a sine or cosine; the second derivative is the negative of the function.
+
+    Args:
+        x: the argument.
+        function: the function.
+        derivative: the derivative without its sign.
+        sign: sign of the derivative.
+    """
     if not isinstance(x, Form):
         return float(function(np.array(x)))
     c = x.rows[0]
     value, slope = function(c), sign * derivative(c)
     second = np.minimum(np.abs(value) + SINE_ERROR + x.size, 1.0)
-    rest = 0.5 * x.size * x.size * second + SINE_ERROR * (1.0 + x.size)
-    return _linear(x, value, slope, np.zeros_like(c), rest * INFLATION)
+    remainder = 0.5 * x.size * x.size * second + SINE_ERROR * (1.0 + x.size)
+    return _linear(x, value, slope, np.zeros_like(c), remainder * INFLATION)
 
 
 def absolute(x: Register) -> Register:
-    """Return |x| of forms that do not contain zero."""
+    """Return |x|; the remainder is NaN if the form contains zero."""
     if not isinstance(x, Form):
         return abs(x)
     rows = np.where(x.rows[0] < 0, -1.0, 1.0) * x.rows

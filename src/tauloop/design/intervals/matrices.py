@@ -1,11 +1,11 @@
 """Matrices of first-order forms over batches of boxes: products, and bounds of eigenvalues.
 
-The smallest eigenvalue of a symmetric matrix is a concave function of it. So that of a matrix
-G_0 + sum_k G_k t_k is smallest at a vertex of the box |t_k| <= 1: a test of definiteness at the
-vertices has no loss of first order.
+The smallest eigenvalue of a symmetric matrix is a concave function of the matrix. For a matrix
+G_0 + sum_k G_k t_k it is therefore smallest at a vertex of the box |t_k| <= 1. Hence a test of
+definiteness at the vertices loses nothing to first order.
 
-Source: Rump 2006, Verification of positive definiteness (a factorization in floating point proves
-it for the matrix plus a multiple of its trace); Rohn 1994, Positive definiteness and stability of
+Source: Rump 2006, Verification of positive definiteness (a floating-point factorization proves it
+for the matrix plus a multiple of its trace); Rohn 1994, Positive definiteness and stability of
 interval matrices.
 """
 
@@ -18,10 +18,10 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.design.intervals.forms import INFLATION, ROUNDING, UNDERFLOW, Form, Register
 
-#: Rounding errors of a factorization or of eigenvalues, relative to the trace of sizes; matrices
-#: have at most a few tens of rows.
+#: Bound of the rounding errors of a factorization or of eigenvalues, relative to the trace of
+#: magnitudes, for matrices with at most a few tens of rows.
 FACTORIZATION_ERROR = 2.0**-43
-#: Number of vertices that are tested together.
+#: Number of vertices that are tested in a batch.
 VERTEX_LANES = 1 << 15
 
 
@@ -30,7 +30,7 @@ class Matrix:
     """N matrices (r, s) of first-order forms.
 
     Attributes:
-        rows: c, g_1 ... g_k, e (k + 2, N, r, s).
+        rows: array (k + 2, N, r, s) of c, g_1 ... g_k, e.
         size: upper bounds (N, r, s) of |x - c|.
     """
 
@@ -39,12 +39,12 @@ class Matrix:
 
     @property
     def middle(self) -> np.ndarray:
-        """The middles (N, r, s)."""
+        """Values (N, r, s) at the middles of the boxes."""
         return np.asarray(self.rows[0])
 
     @property
     def T(self) -> Matrix:
-        """The transposed matrices."""
+        """Transposed matrices."""
         return Matrix(self.rows.swapaxes(-1, -2), self.size.swapaxes(-1, -2))
 
     def scaled(self, factors: np.ndarray) -> Matrix:
@@ -54,12 +54,12 @@ class Matrix:
         return matrix(rows)
 
     def part(self, columns: Sequence[int]) -> Matrix:
-        """Return some columns."""
+        """Return the matrices of the columns with these indices."""
         chosen = list(columns)
         return Matrix(self.rows[..., chosen], self.size[..., chosen])
 
     def chosen_rows(self, rows: Sequence[int]) -> Matrix:
-        """Return some rows."""
+        """Return the matrices of the rows with these indices."""
         chosen = list(rows)
         return Matrix(self.rows[..., chosen, :], self.size[..., chosen, :])
 
@@ -86,7 +86,7 @@ def gathered(values: Sequence[Register], r: int, s: int, n_symbols: int, n: int)
 
 
 def multiplied(left: np.ndarray, right: Matrix) -> Matrix:
-    """Return the products of matrices of numbers (N, r, n) with forms."""
+    """Return the products of matrices of numbers (N, r, n) with matrices of forms."""
     rows = left @ right.rows
     L = np.abs(left)
     rows[-1] = (L @ (right.rows[-1] + _rounding(right, left.shape[-1]))) * INFLATION
@@ -100,13 +100,14 @@ def product(left: Matrix, right: Matrix) -> Matrix:
     rows[1:-1] += a[1:-1] @ b[0]
     A, B = np.abs(a[0]), np.abs(b[0])
     rounding = 2.0 * left.rows.shape[-1] * ROUNDING
-    rest = A @ (b[-1] + rounding * (B + right.size)) + a[-1] @ B
-    rows[-1] = (rest + left.size @ (right.size + rounding * B)) * INFLATION + UNDERFLOW
+    remainder = A @ (b[-1] + rounding * (B + right.size)) + a[-1] @ B
+    remainder = remainder + left.size @ (right.size + rounding * B)
+    rows[-1] = remainder * INFLATION + UNDERFLOW
     return matrix(rows)
 
 
 def added(left: Matrix, right: Matrix, sign: float = 1.0) -> Matrix:
-    """Return the sums, or differences, of matrices of forms."""
+    """Return left + sign · right for matrices of forms and a sign 1 or -1."""
     rows = left.rows + sign * right.rows
     rows[-1] = left.rows[-1] + right.rows[-1]
     rows[-1] += 2.0 * ROUNDING * (np.abs(rows[0]) + left.size + right.size)
@@ -122,19 +123,19 @@ def shifted(x: Matrix, by: np.ndarray) -> Matrix:
 
 
 def _rounding(x: Matrix, terms: int) -> np.ndarray:
-    """Return bounds of the rounding of sums of products with an entry of forms."""
+    """Return bounds of the rounding errors of sums of products, per entry of a matrix of forms."""
     return 2.0 * terms * ROUNDING * (np.abs(x.rows[0]) + x.size) + UNDERFLOW
 
 
 def inverse_product(near_one: Matrix, right: Matrix) -> tuple[Matrix, np.ndarray]:
-    """Return (I + D)^-1 Q for matrices I + D near one.
+    """Return (I + D)^-1 Q for matrices I + D near the identity.
 
-    (I + D)^-1 Q = Q - D Q + R, where |R| <= D^2 (I - |D|)^-1 |Q| entry by entry, because the
-    series of Neumann converges where the largest sum of a row of |D| is less than one.
+    (I + D)^-1 Q = Q - D Q + R with |R| <= D^2 (I - |D|)^-1 |Q| entry by entry. The Neumann series
+    converges if the largest row sum of |D| is less than 1.
 
     Returns:
-        The products, and whether the series converges (N,). Where it does not, the products are
-        without value.
+        The products, and whether the series converges (N,). Products without convergence are
+        meaningless.
     """
     m = near_one.rows.shape[-1]
     rows = near_one.rows.copy()
@@ -144,37 +145,40 @@ def inverse_product(near_one: Matrix, right: Matrix) -> tuple[Matrix, np.ndarray
     size = D.largest()
     norm = size.sum(axis=-1).max(axis=-1)
     Q = right.largest()
-    # with all sums of rows of |D| at most d, |(I - |D|)^-1 x| <= x + |D| x + ... <= x + rest
+    # if all row sums of |D| are at most d, (I - |D|)^-1 x <= x + d / (1 - d) max(x)
     second = size @ (size @ Q)
     tail = norm / np.maximum(1.0 - norm, 1e-3)
-    rest = second + (tail[:, None, None] * second.max(axis=-2, keepdims=True))
+    remainder = second + (tail[:, None, None] * second.max(axis=-2, keepdims=True))
     result = added(right, product(D, right), -1.0)
     rows = result.rows.copy()
-    rows[-1] += rest * INFLATION
+    rows[-1] += remainder * INFLATION
     return matrix(rows), norm < 0.9
 
 
 def spread(G: Matrix) -> np.ndarray:
-    """Return an upper bound (N,) of the spectral norm of the remainders of symmetric matrices."""
+    """Return upper bounds (N,) of the spectral norm of the remainders of symmetric matrices."""
     return G.rows[-1].sum(axis=-1).max(axis=-1) * INFLATION
 
 
 def eigenvalue_bounds(G: Matrix) -> tuple[np.ndarray, np.ndarray]:
-    """Return bounds (N,) of all eigenvalues of symmetric matrices, with a loss of first order."""
+    """Return lower and upper bounds (N,) of all eigenvalues of symmetric matrices.
+
+    They are not sharp to first order; see `is_definite` for a sharper test.
+    """
     valid = np.isfinite(G.rows).all(axis=(0, 2, 3))
     middle = np.where(valid[:, None, None], G.rows[0], 0.0)
     values = np.linalg.eigvalsh(middle)
     linear = np.sqrt((G.rows[1:-1] ** 2).sum(axis=(2, 3))).sum(axis=0)
     trace = np.abs(middle).trace(axis1=-2, axis2=-1)
-    around = (linear + spread(G) + FACTORIZATION_ERROR * trace) * INFLATION
-    lower = np.where(valid, values[:, 0] - around, -np.inf)
-    return lower, np.where(valid, values[:, -1] + around, np.inf)
+    radius = (linear + spread(G) + FACTORIZATION_ERROR * trace) * INFLATION
+    lower = np.where(valid, values[:, 0] - radius, -np.inf)
+    return lower, np.where(valid, values[:, -1] + radius, np.inf)
 
 
 def is_definite(G: Matrix, shift: np.ndarray | float) -> np.ndarray:
-    """Return whether G - shift I is proved to be positive definite in the whole box (N,).
+    """Return whether G - shift I is proved to be positive definite in each box (N,).
 
-    The factorization L D L^T is tried at all vertices of the linear part.
+    The factorization L D L^T is tested at all vertices of the linear part.
 
     Args:
         G: symmetric matrices.
@@ -184,9 +188,9 @@ def is_definite(G: Matrix, shift: np.ndarray | float) -> np.ndarray:
     proved = np.zeros(n, dtype=bool)
     step = max(1, VERTEX_LANES >> n_symbols)
     for first in range(0, n, step):
-        part = slice(first, first + step)
-        rows = G.rows[:, part]
-        by = np.broadcast_to(np.asarray(shift, dtype=float), (n,))[part]
+        batch = slice(first, first + step)
+        rows = G.rows[:, batch]
+        by = np.broadcast_to(np.asarray(shift, dtype=float), (n,))[batch]
         total = np.abs(rows[:-1]).sum(axis=0).trace(axis1=-2, axis2=-1)
         off = by + rows[-1].sum(axis=-1).max(axis=-1) * INFLATION
         off = off + FACTORIZATION_ERROR * (total + np.abs(off))
@@ -195,12 +199,12 @@ def is_definite(G: Matrix, shift: np.ndarray | float) -> np.ndarray:
         for k in range(n_symbols):
             slope = rows[1 + k].transpose(1, 2, 0)[:, :, None, :]
             vertices = np.concatenate([vertices + slope, vertices - slope], axis=2)
-        proved[part] = _has_pivots(vertices).all(axis=0)
+        proved[batch] = _has_pivots(vertices).all(axis=0)
     return proved
 
 
 def _has_pivots(A: np.ndarray) -> np.ndarray:
-    """Return whether all pivots of symmetric matrices (m, m, ...) are positive; A is overwritten."""
+    """Return whether all pivots of symmetric A (m, m, ...) are positive; A is overwritten."""
     m = len(A)
     positive = np.ones(A.shape[2:], dtype=bool)
     for j in range(m):

@@ -1,4 +1,4 @@
-"""The instruction list of a CasADi function, run in any arithmetic."""
+"""The instruction list of a CasADi function, which can be run in any arithmetic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import casadi as ca
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
 
-#: Names of the operations that proofs need, by the code of CasADi.
+#: Names of the supported operations, by CasADi's code.
 OPERATIONS = {
     ca.OP_ADD: "add",
     ca.OP_SUB: "subtract",
@@ -30,13 +30,13 @@ OPERATIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedInstruction:
-    """One operation on registers.
+    """An operation on registers.
 
     Attributes:
         operation: "input", "output", "constant" or a value of `OPERATIONS`.
-        target: number of the register that is written, or of the output.
-        sources: registers that are read; or the number of the input.
-        value: the number of a constant.
+        target: index of the register that is written, or of the output.
+        sources: indices of the registers that are read, or of the input.
+        value: value of a constant.
     """
 
     operation: str
@@ -47,11 +47,11 @@ class ListedInstruction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionList:
-    """Operations of a function with one vector of inputs and one of outputs.
+    """Operations of a function with a vector of inputs and a vector of outputs.
 
     Attributes:
-        instructions: the operations in order.
-        n_registers, n_outputs: numbers of registers and outputs.
+        instructions: operations in their order.
+        n_registers, n_outputs: number of registers and of outputs.
     """
 
     instructions: tuple[ListedInstruction, ...]
@@ -59,11 +59,11 @@ class InstructionList:
     n_outputs: int
 
     def run(self, inputs: Sequence[Any], operations: Mapping[str, Callable[..., Any]]) -> list[Any]:
-        """Return the outputs in an arithmetic.
+        """Return the outputs, computed in the arithmetic of the inputs.
 
         Args:
             inputs: values of the inputs.
-            operations: the arithmetic, by the names of `OPERATIONS`.
+            operations: functions of the arithmetic, by the names of `OPERATIONS`.
         """
         registers: list[Any] = [0.0] * self.n_registers
         outputs: list[Any] = [0.0] * self.n_outputs
@@ -84,12 +84,12 @@ def program(name: str, x: ca.SX, y: ca.SX) -> InstructionList:
     """Return the operations of the function x -> y.
 
     Args:
-        name: what is computed, for messages.
+        name: name of the function, for messages.
         x: symbols (n, 1).
         y: expressions (m, 1).
 
     Raises:
-        InputError: an operation has no interval arithmetic here, such as atan2.
+        InputError: an operation is not supported, such as atan2.
     """
     function = ca.Function("program", [x], [ca.densify(y)], {"cse": True})
     instructions = []
@@ -108,7 +108,7 @@ def program(name: str, x: ca.SX, y: ca.SX) -> InstructionList:
                 operation=OPERATIONS[code], target=outputs[0], sources=tuple(inputs)
             )
         else:
-            what = f"{name} contains the operation {_name(code)}, which proofs do not cover"
+            what = f"{name} contains the operation {_name(code)}, which proofs do not support"
             remedy = "certify a machine without drums, cams and arcs in its loop equations"
             raise InputError.of("machine", what, remedy)
         instructions.append(step)
@@ -120,6 +120,6 @@ def program(name: str, x: ca.SX, y: ca.SX) -> InstructionList:
 
 
 def _name(code: int) -> str:
-    """Return the name of an operation of CasADi, such as ATAN2."""
+    """Return CasADi's name of an operation, such as ATAN2."""
     names = (name for name in dir(ca) if name.startswith("OP_") and getattr(ca, name) == code)
     return next(names, str(code)).removeprefix("OP_")
