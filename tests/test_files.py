@@ -198,7 +198,7 @@ def test_what_a_killed_writer_left_is_removed_and_what_a_living_one_holds_is_not
 @pytest.mark.parametrize(
     ("make", "what"),
     [
-        (lambda folder: folder, "it is a folder"),
+        (lambda folder: folder, "the path is a folder"),
         (lambda folder: folder / "missing" / "a.csv", "No such file or directory"),
         (lambda folder: folder / "file" / "a.csv", "Not a directory"),
         (lambda folder: folder / ("x" * 300), "name too long"),

@@ -158,7 +158,7 @@ def test_what_is_refused_is_said_of_the_option_and_all_at_once() -> None:
     for part in (
         "--count: is 12",
         "at least 1 and at most 9",
-        "--sort: unknown: 'odd'",
+        "--sort: 'odd' is unknown",
         "plain, fancy",
     ):
         assert part in text

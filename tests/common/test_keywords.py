@@ -90,7 +90,7 @@ def test_keywords_replace_fields_of_options() -> None:
         (lambda: work(1, duratoin=2), ["duratoin: is not an argument of work", "did you mean duration"]),
         (lambda: work(1, xyz=2, seed="a"), ["xyz: is not", "see help(work)", "seed: is 'a'"]),
         (lambda: work(), ["machine: is missing from the call of work"]),
-        (lambda: work(1, "a", None, 4, 5), ["work: takes 3 positional arguments, and 5 are given"]),
+        (lambda: work(1, "a", None, 4, 5), ["work: takes 3 positional arguments, but 5 are given"]),
         (lambda: work(1, machine=2), ["machine: is given twice"]),
         (lambda: work(1, 2), ["place: is 2, of type int", "give text"]),
         (lambda: work(1, progress=3), ["progress: is 3, of type int", "give a function"]),

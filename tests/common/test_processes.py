@@ -22,7 +22,7 @@ def test_results_come_in_order_and_errors_with_the_first_item_that_fails():
         with pytest.raises(ZeroDivisionError):
             list(shared.results(operator.floordiv, 7, [1, 0, 2]))
         assert list(shared.results(operator.floordiv, 7, [3, 2])) == [2, 3]
-        with pytest.raises(EngineError, match="one of them was killed"):
+        with pytest.raises(EngineError, match="a worker process was killed"):
             list(shared.results(operator.call, os._exit, [3, 3]))
 
 

@@ -187,7 +187,7 @@ def test_a_log_that_does_not_tell_all_is_left_out_and_named() -> None:
 @pytest.mark.parametrize(
     ("errors", "what"),
     [
-        ({"by": "day"}, "unknown: 'day'"),
+        ({"by": "day"}, "'day' is unknown"),
         ({"blocks": 1}, "is 1"),
         ({"by": "log"}, "clusters by log need at least 2 logs, got 1"),
     ],

@@ -344,7 +344,7 @@ def test_directions_that_the_motion_leaves_out_are_named(plain, model, truth):
             "400 Hz is not between zero and half the sampling rate, 100 Hz",
         ),
         ({"estimator": "tls", "column_error": 2.0}, "above 0 and below 1"),
-        ({"estimator": "lasso", "errors": "none"}, "unknown: 'none'"),
+        ({"estimator": "lasso", "errors": "none"}, "'none' is unknown"),
         ({"essential": 0.0}, "is not positive"),
     ],
 )

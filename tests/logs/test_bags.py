@@ -475,7 +475,7 @@ def test_a_written_folder_is_what_ros_records(tmp_path, log, name, file):
     )
     with extra("rosbags.highlevel").AnyReader([path]) as bag:
         assert bag.topics["/joint_states"].msgcount == log.sizes["time"]
-    with pytest.raises(tl.InputError, match="there is something of that name"):
+    with pytest.raises(tl.InputError, match="a file or folder of that name exists"):
         write_log(path, log)
     assert read_log(path).equals(back)
 

@@ -195,7 +195,7 @@ def test_nothing_of_a_name_but_letters_and_digits_gets_into_code(name: str) -> N
         ({"names": {"platform.x": "1x"}}, "is not a valid name"),
         ({"names": {"platform.q": "x"}}, "no variable 'platform.q'"),
         ({"keep": ("tip_mas",)}, "did you mean tip_mass"),
-        ({"parts": ("loops", "forces")}, "unknown: 'forces'"),
+        ({"parts": ("loops", "forces")}, "'forces' is unknown"),
     ],
 )
 def test_what_cannot_be_written_is_refused(options: dict[str, Any], says: str) -> None:

@@ -142,7 +142,7 @@ def test_a_spline_from_a_table_and_a_turn(tmp_path):
         ("nuwar", {"end": {"z": -0.4}, "via": ({"x": 0},)}, "needs 0"),
         ("nuwar", {"end": {"z": -0.4}, "rotation": (0.0, 0.0, 1.0)}, "no free orientation"),
         ("hexapod", {"end": {"z": 0.36}, "rotation": (0.0, 1.0)}, "is not three numbers"),
-        ("nuwar", {"end": {"z": -0.4}, "shape": "star", "law": "none"}, "unknown: 'star'"),
+        ("nuwar", {"end": {"z": -0.4}, "shape": "star", "law": "none"}, "'star' is unknown"),
         (
             "nuwar",
             {"shape": "clothoid", "start": {"x": 0}, "end": {"y": 0.1}},

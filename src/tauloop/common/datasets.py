@@ -1,8 +1,8 @@
 """Named quantities with units, and their conversion to xarray, pandas and Matplotlib.
 
-The metadata of a field state its quantities if they are those of an object (`tabulated`) or of
-several items (`item_rows`). A class whose names, units or numbers follow from its machine or are
-computed overrides `Tabular.variables`. The three libraries are imported when they are needed.
+The metadata of a field define its quantities: those of an object (`tabulated`), or those of several
+items (`item_rows`). A class overrides `Tabular.variables` if names, units or values depend on its
+machine or are computed. The three libraries are imported when they are needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-#: Key of the metadata of a field: the function that yields the quantities of its value.
+#: Key, in the metadata of a field, of the function that yields the quantities of its value.
 _METADATA = "quantities"
 #: Dimensions of quantities over time.
 TIME_DIMENSIONS = ("time",)
@@ -33,13 +33,12 @@ TIME_DIMENSIONS = ("time",)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Variable:
-    """One named quantity.
+    """A named quantity.
 
     Attributes:
         name: ``quantity``, or ``quantity.channel`` for channels with different units.
-        values: numbers or words, with an axis for each dimension; None becomes NaN.
-        over: names of its dimensions. A variable over itself contains the labels of that
-            dimension.
+        values: numbers or texts, with an axis for each dimension; None becomes NaN.
+        over: names of the dimensions. A variable over itself contains the labels of this dimension.
         unit: SI unit, "" for a pure number, None if it is not known; a tuple if rows have different
             units.
     """
@@ -60,7 +59,7 @@ class Variable:
         return self.over == (self.name,)
 
     def array(self) -> np.ndarray:
-        """Return the values as an array of numbers or of words."""
+        """Return the values as an array of numbers or texts."""
         import numpy as np
 
         values = np.asarray(self.values)
@@ -68,7 +67,7 @@ class Variable:
 
 
 def time_axis(values: Any) -> Variable:
-    """Return the variable of the times (N,), s, of quantities over ``time``."""
+    """Return times (N,), s, as the variable with the labels of the dimension ``time``."""
     return Variable(name=TIME_DIMENSIONS[0], values=values, over=TIME_DIMENSIONS, unit="s")
 
 
@@ -85,7 +84,7 @@ def columns(
         quantity: name of the quantity, such as ``force``.
         names, units: names and units of the columns (n).
         values: values (..., n).
-        over: dimensions of all other axes.
+        over: dimensions of the other axes.
     """
     for i, (name, unit) in enumerate(zip(names, units, strict=True)):
         yield Variable(name=f"{quantity}.{name}", values=values[..., i], over=over, unit=unit)
@@ -97,12 +96,13 @@ def rows(
     units: Iterable[str] | Mapping[str, str] = MappingProxyType({}),
     **quantities: Any,
 ) -> Iterator[Variable]:
-    """Yield the quantities of named items, with one row for each item.
+    """Yield the quantities of named items, with a row for each item.
 
     Args:
         over: kind of the items, such as ``parameter``.
         labels: names of the items (N,).
-        units: unit of each row (N,), or units of quantities by name; by default pure numbers.
+        units: unit of each row (N,), or units of quantities by name; by default all are pure
+            numbers.
         quantities: values (N,) by name.
     """
     row_units = None if isinstance(units, Mapping) else tuple(units)
@@ -113,10 +113,10 @@ def rows(
 
 
 def tabulated(path: str = "") -> MappingProxyType[str, Any]:
-    """Return metadata of a field whose value, or an object in it, states its quantities itself.
+    """Return metadata of a field whose value, or an attribute of it, is `Tabular`.
 
     Args:
-        path: names of attributes from the value to that object, with dots between them.
+        path: path of attributes from the value to the `Tabular` object, separated by dots.
     """
 
     def quantities(value: Any) -> Iterable[Variable]:
@@ -129,14 +129,14 @@ def tabulated(path: str = "") -> MappingProxyType[str, Any]:
 def item_rows(
     over: str, *names: str, label: str = "name", unit: str = "", path: str = ""
 ) -> MappingProxyType[str, Any]:
-    """Return metadata of a field with several items, which have a row each (see `rows`).
+    """Return metadata of a field with several items, each of which has a row (see `rows`).
 
     Args:
         over: kind of the items, such as ``parameter``.
         names: names of the quantities, which are attributes of the items.
         label: attribute with the name of an item.
-        unit: attribute with the unit of the quantities of an item; none for pure numbers.
-        path: names of attributes from the value to the items, with dots between them.
+        unit: attribute with the unit of an item's quantities; "" for pure numbers.
+        path: path of attributes from the value to the items, separated by dots.
 
     Examples:
         >>> from dataclasses import field
@@ -160,14 +160,14 @@ def item_rows(
 
 
 class Tabular(PlainData, ReprMixin):
-    """Base of classes with named quantities: trajectories, and results of every kind."""
+    """Base class of objects with named quantities: trajectories, and all results."""
 
     __slots__ = ()
 
     def variables(self) -> Iterable[Variable]:
         """Return the quantities with units and dimensions, those of the default table first.
 
-        They follow from the metadata of the fields; classes with other quantities override this.
+        They follow from the metadata of the fields; a derived class may override this method.
         """
         for item in fields(self):  # type: ignore[arg-type]
             quantities = item.metadata.get(_METADATA)
@@ -179,7 +179,7 @@ class Tabular(PlainData, ReprMixin):
         """Return all quantities as labeled arrays.
 
         ``attrs["units"]`` of an array is its SI unit, "1" for a pure number. If rows have different
-        units, as parameters have, they are an additional coordinate: ``parameter_unit`` for
+        units, such as parameters, the units are an additional coordinate: ``parameter_unit`` for
         ``parameter``.
         """
         import xarray as xr
@@ -198,21 +198,21 @@ class Tabular(PlainData, ReprMixin):
         return xr.Dataset(data, labels, {"made_from": type(self).__name__})
 
     def to_pandas(self, over: str = "") -> pd.DataFrame:
-        """Return the quantities over one dimension as a table.
+        """Return the quantities over a dimension as a table.
 
         ``attrs["units"]`` contains the SI units of the columns.
 
         Args:
-            over: the dimension, such as ``time``; by default that of the first quantity.
+            over: name of the dimension, such as ``time``; by default that of the first quantity.
 
         Raises:
-            InputError: no quantity has that dimension.
+            InputError: no quantity has this dimension.
         """
         data = self.to_xarray()
         dimensions = [variable.dims for variable in data.data_vars.values()]
         known = list(dict.fromkeys(str(dims[0]) for dims in dimensions if dims))
         if over not in known and (over or not known):
-            what = f"no quantity is over {over or 'anything'}"
+            what = f"no quantity has the dimension {over!r}" if over else "there are no quantities"
             raise InputError.of("over", what, f"choose one of {', '.join(known)}")
         chosen = next(dims for dims in dimensions if dims and dims[0] == (over or known[0]))
         table = data[[name for name, variable in data.data_vars.items() if variable.dims == chosen]]
@@ -255,7 +255,7 @@ class Tabular(PlainData, ReprMixin):
     @reports_missing_extras()
     def plot(self, *names: str, axes: Axes | Sequence[Axes] | None = None) -> tuple[Axes, ...]:
         """Plot with Matplotlib and return the axes, which can be restyled; see `tauloop.plot`."""
-        # The package of plots imports this one.
+        # This module cannot import the package of plots, which imports this module.
         draw = sys.modules["tauloop"].plot
         drawn: tuple[Axes, ...] = draw(self, *names, axes=axes)
         return drawn

@@ -1,4 +1,4 @@
-"""Errors of Tauloop: each problem reports where it is, what is wrong, and what to do about it."""
+"""Errors of Tauloop: each problem states where it is, what is wrong, and what to do about it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from tauloop.common.records import dataclass
 MAX_TEXT_LENGTHS = {"where": 400, "what": 2000, "remedy": 2000, "file": 4400}
 #: End of a text that was cut.
 ELLIPSIS = " ..."
-#: Packages of the extra `analysis`, which many modules import: the import name and the package's name.
-#: Lazy names, workflows and commands report a missing one, so that modules import them as others do.
+#: Packages of the extra `analysis`, which many modules import: import name and name in messages.
+#: Lazy names, workflows and commands report a missing package, so that modules can use plain
+#: imports.
 _ANALYSIS_PACKAGES = {
     "matplotlib": "Matplotlib",
     "pandas": "pandas",
@@ -27,14 +28,14 @@ _ANALYSIS_PACKAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Problem(PlainData):
-    """One problem of an input.
+    """A problem of an input.
 
     Attributes:
         where: key path, column or argument, such as ``legs[0].rods.forearm.length``.
         what: what is wrong, with the value that shows it.
         remedy: what to do about it.
-        file: name of the file, if the input comes from one.
-        line: line in that file, counted from one.
+        file: name of the file, if the input comes from a file.
+        line: line in that file, counted from 1.
 
     Examples:
         >>> import tauloop as tl
@@ -50,7 +51,7 @@ class Problem(PlainData):
     line: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Cut long texts: messages quote input, and a hostile file may contain very long texts."""
+        """Cut long texts, because messages quote input, and malicious files may have long texts."""
         for name, limit in MAX_TEXT_LENGTHS.items():
             text = getattr(self, name)
             if len(text) > limit:
@@ -65,10 +66,10 @@ class Problem(PlainData):
 
 
 class TauloopError(Exception):
-    """Base class of all errors that Tauloop raises intentionally, with all problems found at once.
+    """Base class of all errors that Tauloop raises intentionally; an error lists all problems.
 
     Attributes:
-        problems: all problems, each with its place and remedy.
+        problems: all problems, each with its location and remedy.
 
     Examples:
         >>> import tauloop as tl
@@ -90,22 +91,22 @@ class TauloopError(Exception):
     def of(
         cls, where: str, what: str, remedy: str = "", *, file: str = "", line: int | None = None
     ) -> Self:
-        """Return the error of one problem; the arguments are those of `Problem`."""
+        """Return the error of a single problem; the arguments are those of `Problem`."""
         return cls(Problem(where, what, remedy, file=file, line=line))
 
     @classmethod
     def raise_if_any(cls, problems: Iterable[Problem]) -> None:
-        """Raise this error with all problems; do nothing without problems."""
+        """Raise this error with all problems; return if there are none."""
         problems = tuple(problems)
         if problems:
             raise cls(problems)
 
 
 class Problems(list[Problem]):
-    """Problems of one input, collected so that all of them are raised at once.
+    """Problems of an input, which are collected so that a single error lists all of them.
 
-    Call ``problems.add("rate", f"is {rate:g} Hz", "give a frequency above zero")`` for each problem,
-    and ``InputError.raise_if_any(problems)`` at the end.
+    Call ``problems.add("rate", f"is {rate:g} Hz", "give a frequency above zero")`` for each
+    problem, and ``InputError.raise_if_any(problems)`` at the end.
     """
 
     def add(
@@ -116,7 +117,7 @@ class Problems(list[Problem]):
 
     @contextmanager
     def collecting(self, *errors: type[TauloopError]) -> Iterator[None]:
-        """Collect the problems of errors of these types that are raised inside, and continue after it."""
+        """Collect the problems of errors of these types that are raised in the context."""
         try:
             yield
         except errors as error:
@@ -138,7 +139,7 @@ class DescriptionError(TauloopError):
 
 
 class AssemblyError(TauloopError):
-    """The loops of a mechanism cannot be closed, or its mobility is not what the description needs.
+    """The loops of a mechanism cannot be closed, or its mobility contradicts the description.
 
     Examples:
         >>> import tauloop as tl
@@ -167,7 +168,7 @@ class PoseError(TauloopError):
 
 
 class InputError(TauloopError):
-    """Numbers given to a function have the wrong name, shape, unit or value.
+    """An argument of a function has the wrong name, shape, unit or value.
 
     Examples:
         >>> import tauloop as tl
@@ -180,7 +181,7 @@ class InputError(TauloopError):
 
 
 class LogError(TauloopError):
-    """A measured log is damaged or does not contain what is needed.
+    """A measured log is damaged or lacks required data.
 
     Examples:
         >>> import tauloop as tl
@@ -193,7 +194,7 @@ class LogError(TauloopError):
 
 
 class IdentificationError(TauloopError):
-    """The data cannot support the requested identification or calibration.
+    """The data are not sufficient for the requested identification or calibration.
 
     Examples:
         >>> import tauloop as tl
@@ -206,7 +207,7 @@ class IdentificationError(TauloopError):
 
 
 class EngineError(TauloopError):
-    """An independent engine is missing or cannot represent the mechanism.
+    """An independent engine, or another external program, is missing or cannot be used.
 
     Examples:
         >>> import tauloop as tl
@@ -216,20 +217,22 @@ class EngineError(TauloopError):
 
 
 def missing_extra(error: ModuleNotFoundError) -> EngineError | None:
-    """Return the report of a missing package of the extra `analysis`; None for any other module."""
+    """Return the error for a missing package of the extra `analysis`; None for other modules."""
     name = _ANALYSIS_PACKAGES.get((error.name or "").partition(".")[0])
     if name is None:
         return None
     remedy = "pip install 'tauloop[analysis]'"
-    return EngineError.of(name, "is needed here and is not installed", remedy)
+    return EngineError.of(name, "is required here but is not installed", remedy)
 
 
 @contextmanager
 def reports_missing_extras() -> Iterator[None]:
-    """Return a context, or a decorator, that reports a missing package with the extra that installs it.
+    """Convert the error of a missing package into one with the install command.
+
+    It is a context manager or a decorator.
 
     Raises:
-        EngineError: an extra is not installed.
+        EngineError: a package of an extra is not installed.
     """
     try:
         yield
@@ -242,13 +245,14 @@ def reports_missing_extras() -> Iterator[None]:
 
 @contextmanager
 def solving(error: type[TauloopError]) -> Iterator[None]:
-    """Convert errors of NumPy and SciPy; a context, or a decorator of functions that solve equations.
+    """Convert errors of NumPy and SciPy about equations that cannot be solved.
 
-    BLAS has one thread meanwhile (`one_blas_thread`), because the equations of a machine are small.
+    It is a context manager or a decorator. BLAS is limited to one thread (`one_blas_thread`),
+    because the equations of a machine are small.
 
     Raises:
-        error: a matrix is singular or contains numbers that are not finite, with the function that
-            failed.
+        error: a matrix is singular or contains values that are not finite; the error names the
+            function that failed.
     """
     try:
         with one_blas_thread():
@@ -264,7 +268,7 @@ def solving(error: type[TauloopError]) -> Iterator[None]:
         raise error(Problem(where="numbers", what=what, remedy=remedy)) from caught
 
 
-#: Parts of the messages of NumPy and SciPy about numbers that are not finite.
+#: Parts of the messages of NumPy and SciPy about values that are not finite.
 _NOT_FINITE_MESSAGES = ("infs or NaNs", "not finite")
 
 

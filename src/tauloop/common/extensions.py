@@ -1,13 +1,13 @@
-"""Plugins of installed packages: objects that are chosen by name, in addition to those of Tauloop.
+"""Plugins of installed packages: objects that can be chosen by name, like those of Tauloop.
 
 A package declares its plugins as entry points in its `pyproject.toml`:
 
     [project.entry-points."tauloop.losses"]
     tukey = "my_package:TUKEY"
 
-`tauloop calibrate --loss tukey` then finds this loss. `GROUPS` lists the kinds of plugins. Installed
-packages are searched and imported only when a name is requested that Tauloop does not define, or
-when a result is reported.
+`tauloop calibrate --loss tukey` then uses this loss. `GROUPS` lists the kinds of plugins. Installed
+packages are searched and imported only if a requested name is not defined by Tauloop, or if a
+result is reported.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ class Registry(ChainMap[str, T], Generic[T]):
             group: one of `GROUPS`.
             kind: class of the objects.
             own: objects of Tauloop.
-            of_class: whether the objects are classes derived from `kind` instead.
+            of_class: True if the objects are classes derived from `kind`, False if they are
+                instances.
         """
-        # A ChainMap reads mappings that cannot be changed just as others.
+        # A ChainMap also accepts mappings that cannot be changed.
         super().__init__(MappingProxyType(own), _Plugins(group, kind, of_class))  # type: ignore[arg-type]
 
     @property
@@ -74,11 +75,11 @@ class Registry(ChainMap[str, T], Generic[T]):
         return iter(dict.fromkeys(names))
 
     def named(self, name: str, where: str) -> T:
-        """Return the object of a name that a caller gave as an argument.
+        """Return the object with a name that a caller passed as an argument.
 
         Args:
-            name: name of the object, as registered.
-            where: the argument.
+            name: registered name of the object.
+            where: name of the argument, for errors.
 
         Raises:
             InputError: the name is unknown, or a plugin cannot be used.
@@ -90,7 +91,7 @@ class Registry(ChainMap[str, T], Generic[T]):
 
 
 class _Plugins(Mapping[str, T]):
-    """The plugins of a group by name, imported when they are read."""
+    """The plugins of a group by name; each is imported when it is read."""
 
     def __init__(self, group: str, kind: type, of_class: bool) -> None:
         self._group, self._kind, self._of_class = group, kind, of_class
@@ -109,7 +110,7 @@ class _Plugins(Mapping[str, T]):
 
         Raises:
             KeyError: the name is unknown.
-            InputError: the plugin cannot be imported or is not of the class of the group.
+            InputError: the plugin cannot be imported or has the wrong class.
         """
         entry = installed_plugins(self._group)[name]
         package = entry.dist.name if entry.dist else "a package"
@@ -134,16 +135,17 @@ def installed_plugins(group: str) -> dict[str, EntryPoint]:
     """Return the plugins of installed packages in a group, by name."""
     if not any(f"[{group}]" in text for text in _entry_points()):
         return {}
-    # This import is slow and seldom needed.
+    # Imported late, because the import is slow and rarely needed.
     from importlib.metadata import entry_points
 
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
 def _entry_points() -> tuple[str, ...]:
-    """Return the texts with the entry points of installed packages.
+    """Return the texts of the files with entry points of installed packages.
 
-    If packages may be in an archive, the texts contain "[GROUP]" for every group.
+    If packages may be in archives, which are not searched, the texts contain "[GROUP]" for every
+    group.
     """
     paths = [Path(folder) for folder in sys.path]
     if any(path.is_file() for path in paths):

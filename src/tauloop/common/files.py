@@ -1,4 +1,4 @@
-"""Write files atomically: completely or not at all, and only plain files are replaced."""
+"""Atomic writing of files: completely or not at all. Only plain files are replaced."""
 
 from __future__ import annotations
 
@@ -20,28 +20,34 @@ from tauloop.common.errors import InputError, Problem, Problems
 if sys.platform == "win32":  # Without these locks, temporary files of killed processes remain.
 
     def _lock(file: int, *, wait: bool = False) -> None:
+        """Raise an error, because there are no locks."""
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
 
 else:
     from fcntl import LOCK_EX, LOCK_NB, flock
 
     def _lock(file: int, *, wait: bool = False) -> None:
+        """Lock an open file exclusively.
+
+        Raises:
+            BlockingIOError: another process holds the lock, and `wait` is False.
+        """
         flock(file, LOCK_EX if wait else LOCK_EX | LOCK_NB)
 
 
-#: Temporary files without a lock are removed when they are older than this, s. A new file is not
-#: locked immediately.
+#: Smallest age, s, at which temporary files without a lock are removed. A new file is not locked
+#: immediately.
 MIN_ABANDONED_AGE = 60.0
-#: Number of characters of a file's name in the name of its temporary file.
+#: Largest number of characters of a file's name in the name of its temporary file.
 SHARED_NAME_LENGTH = 24
 #: Remedies for errors of the operating system, by their numbers.
 REMEDIES = {
     errno.ENOSPC: "free space on that disk, or name a file on another disk",
     errno.EDQUOT: "your quota on that disk is used up: free space, or name a file on another disk",
     errno.EROFS: "that disk is read-only: name a file on another disk",
-    errno.EISDIR: "name a file in it",
+    errno.EISDIR: "name a file in this folder",
     errno.ENAMETOOLONG: "choose a shorter name",
-    errno.EEXIST: "choose another name, or remove it",
+    errno.EEXIST: "choose another name, or remove the existing file or folder",
 }
 #: Remedy for errors on temporary files.
 TEMPORARY_REMEDY = "free space for temporary files, or name another folder for them: TMPDIR=FOLDER"
@@ -51,7 +57,7 @@ _STREAM = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})", re.ASCII)
 
 
 def write_file(path: str | Path, write: Callable[[Path], object]) -> Path:
-    """Let `write` fill a temporary file in the same folder, then rename it to `path`.
+    """Call `write` with a temporary file in the same folder, then rename this file to `path`.
 
     For a symbolic link, the target of the link is written. An existing file keeps its mode. A path
     that is not a plain file (a device, a pipe, ``/dev/stdout``) receives the bytes and is not
@@ -59,7 +65,8 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> Path:
 
     Args:
         path: the file.
-        write: opens and fills the file whose path it gets; that file exists and is empty.
+        write: function that opens and fills the file with the path it receives; the file exists and
+            is empty.
 
     Returns:
         The path.
@@ -85,15 +92,17 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> Path:
 
 
 def write_folder(path: str | Path, fill: Callable[[Path], Path]) -> Path:
-    """Let `fill` create a folder in a temporary one, then rename the folder that it returns to `path`.
+    """Call `fill` with a temporary folder, then rename the folder that it returns to `path`.
+
+    `fill` creates this folder inside the temporary one.
 
     Raises:
-        InputError: the path exists already, the disk is full, ...
+        InputError: the path already exists, the disk is full, ...
     """
     path = Path(path)
     with _reported(path):
         if os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, "there is something of that name")
+            raise FileExistsError(errno.EEXIST, "a file or folder of that name exists")
         stem, suffix = path.stem[:SHARED_NAME_LENGTH], path.suffix[:SHARED_NAME_LENGTH]
         _remove_abandoned(path.parent, stem, suffix)
         temporary = path.with_name(f".{stem}.{_token()}{suffix}")
@@ -119,7 +128,7 @@ def write_folder(path: str | Path, fill: Callable[[Path], Path]) -> Path:
 def unreadable(path: Path) -> tuple[str, str] | None:
     """Return why a path cannot be read, and a remedy; None for a plain file that is not empty.
 
-    Opening the file may still raise an OSError: it may vanish, or its disk may fail.
+    Opening the file may still raise an OSError, for example if the file is deleted meanwhile.
     """
     try:
         state = path.stat()
@@ -151,7 +160,7 @@ def write_text(path: str | Path, text: str) -> Path:
 
 
 def csv_text(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return the text of a CSV file; numbers have all digits."""
+    """Return the text of a CSV file; numbers are written with all digits."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(heads)
@@ -160,11 +169,11 @@ def csv_text(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def require_writable(*paths: str | Path | None) -> None:
-    """Reject paths that `write_file` could not write, before a long calculation of their contents.
+    """Check that `write_file` can write paths, before a long calculation of their contents.
 
     Raises:
-        InputError: paths that are folders, or whose folders do not exist or are not writable, ...;
-            all of them at once.
+        InputError: a path is a folder, its folder does not exist or is not writable, ...; all
+            problems are listed.
     """
     problems = Problems()
     for path in paths:
@@ -181,9 +190,9 @@ def require_writable(*paths: str | Path | None) -> None:
 
 
 def unwritable_folder(path: Path) -> Problem | None:
-    """Return why files cannot be written into a folder; None if they can.
+    """Return the problem that prevents writing files into a folder; None if there is none.
 
-    The folder need not exist yet.
+    The folder may be missing if it can be created.
     """
     try:
         with _reported(path):
@@ -203,7 +212,7 @@ def _target(path: Path) -> Path | None:
     """Return the plain file, existing or not, that a path refers to; None for devices and pipes.
 
     Raises:
-        OSError: a folder, a file that is read-only, or a path that cannot be accessed.
+        OSError: the path is a folder, is read-only, or cannot be accessed.
     """
     if _stream(path) is not None:
         return None
@@ -213,7 +222,7 @@ def _target(path: Path) -> Path | None:
     except FileNotFoundError:
         return real
     if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        raise IsADirectoryError(errno.EISDIR, "the path is a folder")
     if not stat.S_ISREG(mode):
         return None
     if not os.access(path, os.W_OK):
@@ -222,7 +231,7 @@ def _target(path: Path) -> Path | None:
 
 
 def _stream(path: Path) -> int | None:
-    """Return the number of the open stream that a path names, or None."""
+    """Return the file descriptor of the open stream that a path names; None for other paths."""
     text = str(path)
     match = _STREAM.fullmatch(text)
     return _STREAMS.get(text) if match is None else int(match[1])
@@ -230,7 +239,7 @@ def _stream(path: Path) -> int | None:
 
 def _write_through(path: Path, write: Callable[[Path], object]) -> None:
     """Fill a temporary file and copy its bytes to a device, pipe or stream."""
-    # Their imports take milliseconds, and most processes do not write.
+    # Imported late: this takes milliseconds, and most processes do not write.
     import shutil
     import tempfile
 
@@ -276,7 +285,7 @@ def temporary_folder() -> Iterator[Path]:
 def temporary_files_reported() -> Iterator[None]:
     """Convert errors of the operating system on temporary files into a problem with a remedy.
 
-    Without it, the command line would report a failure of its standard output.
+    Otherwise the command line would report a failure of its standard output.
     """
     try:
         yield
@@ -287,7 +296,7 @@ def temporary_files_reported() -> Iterator[None]:
 
 @contextmanager
 def _temporary(target: Path) -> Iterator[tuple[Path, IO[bytes]]]:
-    """Create a locked file with a random name next to another one; remove it unless it is renamed."""
+    """Yield a locked temporary file next to a target; remove it unless it was renamed."""
     stem, suffix = target.stem[:SHARED_NAME_LENGTH], target.suffix[:SHARED_NAME_LENGTH]
     _remove_abandoned(target.parent, stem, suffix)
     temporary = target.with_name(f".{stem}.{_token()}{suffix}")
@@ -315,26 +324,26 @@ def _remove_abandoned(folder: Path, stem: str, suffix: str) -> None:
 
 
 def _token() -> str:
-    """Return 16 random hexadecimal digits for a name that cannot be predicted."""
+    """Return 16 random hexadecimal digits, for an unpredictable name."""
     return os.urandom(8).hex()
 
 
 def _remove_folder(path: Path | str) -> None:
-    """Remove a folder with its files, as far as possible."""
+    """Remove a folder with its files; errors are ignored."""
     import shutil  # see `_write_through`
 
     shutil.rmtree(path, ignore_errors=True)
 
 
 def hold(file: int) -> None:
-    """Lock an open file or folder for as long as this process keeps it open."""
+    """Lock an open file or folder until this process closes it."""
     with suppress(OSError):  # The system may not have locks.
         _lock(file)
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Wait for the lock of a folder and hold it in a context."""
+    """Hold the lock of a folder in a context, after waiting for it."""
     file = os.open(folder, os.O_RDONLY)
     try:
         with suppress(OSError):  # The system may not have locks.
@@ -357,7 +366,7 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
             _lock(file)
         except BlockingIOError:
             what = "another process is using this folder"
-            remedy = "wait for it, or name another folder"
+            remedy = "wait until that process ends, or name another folder"
             raise InputError.of(str(folder), what, remedy) from None
         except OSError:  # The system does not have locks.
             pass
@@ -382,7 +391,7 @@ def is_abandoned(path: Path) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the names in a folder to the disk."""
+    """Flush the directory entries of a folder to the disk."""
     with suppress(OSError):  # Some systems cannot open folders.
         file = os.open(folder, os.O_RDONLY)
         try:
@@ -396,7 +405,7 @@ def _reported(path: Path) -> Iterator[None]:
     """Convert an error of the operating system into a problem of a path."""
     try:
         if "\0" in str(path):
-            raise OSError(errno.EINVAL, "its name contains a zero byte")
+            raise OSError(errno.EINVAL, "the name contains a zero byte")
         yield
     except OSError as error:
         default = "name a file in an existing folder that you may write to"

@@ -1,9 +1,9 @@
 """Keyword arguments of workflows: each field of a class of options is a keyword of the function.
 
 With `keywords`, ``simulate(machine, options)`` also accepts ``simulate(machine, duration="1 s")``.
-Fields, defaults and limits are defined in the class of options only: keywords create an object of
-that class, or replace fields of the object that the caller passes. Unknown arguments are rejected
-with a similar name as the suggestion, never with a TypeError.
+Fields, defaults and limits are defined only in the class of options: keywords create an object of
+that class, or replace fields of the object that the caller passes. Unknown arguments raise an
+InputError that suggests a similar name, never a TypeError.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tauloop.common.options import KEY, Option, Options, of_wrong_type, value_pr
 from tauloop.common.records import dataclass
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-#: An annotation that names one class, or one class or None.
+#: An annotation that consists of a class name, optionally with "| None".
 _ONE_CLASS = re.compile(r"(\w+)( \| None)?")
 
 
@@ -34,11 +34,11 @@ class Keyword:
     """A keyword argument that corresponds to a field of options.
 
     Attributes:
-        name: name of the argument and the field.
-        owner: field of the nested options that have this field; "" for a field of the options
-            themselves.
+        name: name of the argument and of the field.
+        owner: name of the field with the nested options that have this field; "" for a field of the
+            options themselves.
         annotation: accepted types.
-        default: its default; `inspect.Parameter.empty` if it is required.
+        default: default; `inspect.Parameter.empty` if the argument is required.
     """
 
     name: str
@@ -87,10 +87,10 @@ class _Call:
 
     Attributes:
         name: name of the function, or of the class of an ``__init__``.
-        classes: classes of its options.
-        parameters: its parameters by name.
+        classes: accepted classes of the argument `options`.
+        parameters: parameters by name.
         positional: names of the parameters that can be positional.
-        variadic: name of the parameter ``*args``; None without one.
+        variadic: name of the parameter ``*args``; None if there is none.
     """
 
     def __init__(self, function: Callable[..., Any], classes: tuple[type, ...]) -> None:
@@ -101,8 +101,8 @@ class _Call:
         self._hints: dict[str, Any] = {}
         self._globals = vars(sys.modules[function.__module__])
         self.parameters = dict(signature(function).parameters)
-        #: Arguments that are not checked here: those without annotation, such as `self`, and arrays,
-        #: which functions check together with their shapes.
+        #: Arguments that are not checked here: those without annotation, such as `self`, and
+        #: arrays, which functions check together with their shapes.
         self._unchecked = {
             name
             for name, parameter in self.parameters.items()
@@ -183,7 +183,8 @@ class _Call:
         """Return the arguments of the function, including its options.
 
         Raises:
-            InputError: unknown or missing arguments, wrong types, and invalid options; all at once.
+            InputError: arguments are unknown or missing, types are wrong, or options are invalid;
+                all problems are listed.
         """
         problems = Problems()
         values = self._positional(args, problems)
@@ -192,7 +193,7 @@ class _Call:
             named = self._renewed(named, values.get("options", named.get("options")))
         for name, value in named.items():
             if name in values:
-                what = "is given twice, by its position and by its name"
+                what = "is given twice, by position and by name"
                 problems.add(name, what, "give it once")
             elif name in self.parameters:
                 values[name] = value
@@ -229,7 +230,7 @@ class _Call:
         return deprecated.renew_keywords(self.name, old_names, named, stacklevel=4)
 
     def _drop_unknown(self, field_values: dict[str, Any], options: Any, problems: Problems) -> None:
-        """Remove the names that are not fields of the options, and note them."""
+        """Remove names that are not fields of the options, and add a problem for each."""
         known = [*self.parameters, *self._keywords(options)]
         for name in [name for name in field_values if name not in known]:
             del field_values[name]
@@ -274,8 +275,8 @@ class _Call:
             if name is None:
                 hidden = self.positional[:1] == ["self"]
                 expected, count = len(self.positional) - hidden, len(args) - hidden
-                what = f"takes {expected} positional arguments, and {count} are given"
-                problems.add(self.name, what, "give the others by their names")
+                what = f"takes {expected} positional arguments, but {count} are given"
+                problems.add(self.name, what, "give the other arguments by name")
                 break
             values[name] = value
         return values
@@ -300,7 +301,7 @@ class _Call:
         if options is not None and not isinstance(options, self.classes):
             names = " or ".join(f"tl.{item.__name__}(...)" for item in self.classes)
             what = f"{options!r:.80} is of type {type(options).__name__}"
-            raise InputError.of("options", what, f"give {names}, or its fields by their names")
+            raise InputError.of("options", what, f"give {names}, or its fields as keywords")
         if options is not None:
             return _replace_fields(options, field_values) if field_values else options
         if self.parameters["options"].default is None and not field_values:
@@ -399,7 +400,7 @@ def widened(annotation: str, spec: Option) -> str:
 
 
 def _as_sequences(annotation: str) -> str:
-    """Return an annotation with sequences instead of tuples of any length, inside tuples too."""
+    """Return an annotation with sequences instead of tuples of any length, also inside tuples."""
     inner = re.fullmatch(r"tuple\[(.+), \.\.\.\]", annotation)
     if inner is None:
         return annotation
@@ -419,7 +420,7 @@ def _union_members(annotation: str) -> list[str]:
 
 
 def _create(options_class: type, keyword_values: Mapping[str, Any]) -> Any:
-    """Create options from keywords, some of which may be fields of nested options."""
+    """Return options from keywords, some of which may be fields of nested options."""
     problems = Problems()
     values, nested_values = _by_owner(options_class, keyword_values)
     for name, nested_class in _nested(options_class).items():
@@ -444,7 +445,7 @@ def _create(options_class: type, keyword_values: Mapping[str, Any]) -> Any:
 
 
 def _replace_fields(options: Any, keyword_values: Mapping[str, Any]) -> Any:
-    """Return options with other values of some fields."""
+    """Return options in which keywords replace some fields."""
     values, nested_values = _by_owner(type(options), keyword_values)
     problems = Problems()
     for name, fields_of_nested in nested_values.items():
@@ -467,7 +468,7 @@ def _nested(options_class: type) -> dict[str, type]:
 def _by_owner(
     options_class: type, keyword_values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return keywords that are fields of the options, and those of nested options by their field."""
+    """Return the keywords for the options, and those for nested options by their field."""
     owners = {keyword.name: keyword.owner for keyword in keyword_arguments(options_class)}
     values: dict[str, Any] = {}
     nested_values: dict[str, dict[str, Any]] = {}

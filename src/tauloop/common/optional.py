@@ -1,4 +1,4 @@
-"""Import modules of optional dependencies; the error for a missing one gives the pip command."""
+"""Import of optional dependencies; the error for a missing one contains the pip command."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ def optional_module(module: str, name: str, extra: str, *, note: str = "") -> An
     """Return a Python module of an optional dependency.
 
     Args:
-        module: name to import.
+        module: name of the module.
         name: name of the Python package, for the message.
-        extra: the extra of Tauloop that installs the package.
-        note: addition to the remedy.
+        extra: extra of Tauloop that installs the package.
+        note: text that is appended to the remedy.
 
     Raises:
         EngineError: the package is not installed, or its shared libraries cannot be loaded.

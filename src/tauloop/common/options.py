@@ -3,7 +3,7 @@
 A class of options is frozen, and its docstring describes every field below "Attributes:". A field
 that is created with `option` has limits or choices; `require` checks all of them at once. The
 command line uses names, types, defaults, limits and texts of the same class. Data of pandas and
-xarray are taken by their labels (`by_label`).
+xarray are read by their labels (`by_label`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tauloop.common.shown import ReprMixin
 KEY = "option"
 #: The section "Attributes:" of a docstring.
 _ATTRIBUTES_SECTION = re.compile(r"^( *)Attributes:\n((?:\1 +.*\n|\n)*)", re.MULTILINE)
-#: One entry of this section.
+#: An entry of this section.
 _ATTRIBUTE_ENTRY = re.compile(r"^(\w+(?:, \w+)*): (.*(?:\n(?: +.*)?)*)", re.MULTILINE)
 #: Names of Python's types in remedies.
 _TYPE_NAMES: dict[Any, str] = {
@@ -45,10 +45,10 @@ _TYPE_NAMES: dict[Any, str] = {
     NoneType: "None",
     Path: "a path",
     Mapping: "names with values, such as {'name': value}",
-    tuple: "several in a tuple",
+    tuple: "a tuple of values",
     Callable: "a function",
 }
-#: Types without labels, which need no look at their attributes.
+#: Types without labels, whose attributes need not be inspected.
 _PLAIN_TYPES = (list, tuple, str, dict, float, int, type(None))
 _hints: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
 
@@ -60,8 +60,8 @@ class QuantityUnit(Protocol):
         """Return the number of a text in SI units.
 
         Raises:
-            ValueError: not a number with a unit of this dimension, or of one of the others; the
-                attributes `what` and `remedy` give the reason.
+            ValueError: the text is not a number with a unit of this dimension or of one of the
+                others; the attributes `what` and `remedy` contain the reason.
         """
         ...
 
@@ -73,17 +73,17 @@ class QuantityUnit(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """Limits, choices and command line settings of one field.
+    """Limits, choices and command line settings of a field.
 
     Attributes:
-        least, most, above, below: limits of a number, or of each number of several; None for no
-            limit. `below` infinity means that a number is finite.
+        least, most, above, below: limits of a number, or of each number in a tuple or mapping; None
+            for no limit. `below` infinity requires finite numbers.
         remedy: remedy for values outside the limits; by default it names the limits.
         choices: allowed texts; empty for all texts.
         named: objects that the command line accepts by their names. Python also accepts other
             objects of their type.
-        flag: name of the option on the command line, with a short name after a space; None for the
-            name of the field, "" for a field that is not an option.
+        flag: name of the option on the command line, with a short name after a space; None to use
+            the name of the field, "" for a field that is not an option.
         metavar: placeholder of the value in the command line's help, such as NAME=SPEED.
         read: converts the text of the command line, or the texts of a repeated option, to a value.
         repeated: whether the command line accepts the option several times.
@@ -108,7 +108,7 @@ class Option:
 
     @property
     def limits(self) -> str:
-        """The limits in words, "" without limits."""
+        """The limits in words; "" without limits."""
         words = {
             "at least": self.least,
             "above": self.above,
@@ -129,9 +129,9 @@ def option(default: Any = MISSING, *, factory: Any = MISSING, **settings: Any) -
     A field with a `unit` also accepts texts on the command line.
 
     Args:
-        default: default of the field, if it has one.
-        factory: function that returns the default instead.
-        settings: attributes of its `Option`.
+        default: default of the field; without it and `factory`, the field is required.
+        factory: function that returns the default.
+        settings: attributes of the field's `Option`.
     """
     unit = settings.get("unit", ())
     if unit:
@@ -144,10 +144,10 @@ def option(default: Any = MISSING, *, factory: Any = MISSING, **settings: Any) -
 
 
 def listed(texts: str | Iterable[str]) -> tuple[str, ...]:
-    """Split texts at commas; a `read` function for fields that may also be repeated.
+    """Split texts at commas; a `read` function, also for fields with repeated options.
 
     Returns:
-        Parts without surrounding spaces; empty parts are left out.
+        Parts without surrounding spaces; empty parts are omitted.
     """
     texts = (texts,) if isinstance(texts, str) else texts
     return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
@@ -161,22 +161,20 @@ def pairs(
     *,
     bare: bool = False,
 ) -> dict[str, str]:
-    """Return texts by name from one or several ``NAME=TEXT,NAME=TEXT``.
-
-    Other forms and repeated names are noted.
+    """Return texts by name from one or several texts of the form ``NAME=TEXT,NAME=TEXT``.
 
     Args:
-        where: the field's name.
-        texts: what was given.
-        problems: what is wrong is noted here.
-        example: example that messages show.
-        bare: whether a name may stand alone; its text is "" then.
+        where: name of the field, for problems.
+        texts: texts of the field.
+        problems: receives problems of other forms and of repeated names.
+        example: example in messages.
+        bare: whether a name without "=" is allowed; its text is then "".
     """
     named: dict[str, str] = {}
     for part in listed(texts or ""):
         name, _, value = (piece.strip() for piece in part.partition("="))
         if not name or not (value or bare):
-            problems.add(where, f"{part!r} is not NAME=VALUE", f"write {example}, for example")
+            problems.add(where, f"{part!r} is not NAME=VALUE", f"write for example {example}")
         elif name in named:
             problems.add(where, f"{name} is given twice", "give it once")
         else:
@@ -187,7 +185,7 @@ def pairs(
 def pairs_reader(
     where: str, example: str = "x=0.1", *, bare: bool = False
 ) -> Callable[[Any], dict[str, str]]:
-    """Return a function that reads `pairs`, with the same arguments, for a field of options."""
+    """Return a `read` function that calls `pairs` with the same arguments."""
 
     def read(texts: str | Iterable[str]) -> dict[str, str]:
         problems = Problems()
@@ -199,24 +197,24 @@ def pairs_reader(
 
 
 def each(read: Callable[[str], Any]) -> Callable[[Iterable[str]], tuple[Any, ...]]:
-    """Return a `read` function for repeated fields from that of one text."""
+    """Return a `read` function for repeated fields from the function for a single text."""
     return lambda texts: tuple(map(read, texts))
 
 
 def require(options: Any, error: type[TauloopError] = InputError, owner: str = "") -> None:
     """Reject values of wrong types and outside limits and choices, all at once.
 
-    Call it from ``__post_init__``. Each value of a tuple is checked, and each value of a mapping under
-    its key.
+    Call it from ``__post_init__``. Each value of a tuple is checked, and each value of a mapping
+    under its key.
 
     Args:
         options: an object with fields created by `option`.
-        error: class of the error. Errors other than `InputError`, which concern objects that only
-            Python code creates, also name the class of the object.
-        owner: prefix of the names instead.
+        error: class of the error. For classes other than `InputError`, names of fields are prefixed
+            by the class of the object.
+        owner: prefix of the names, instead of the class.
 
     Raises:
-        error: each problem with the field's name, the value and the allowed values.
+        error: values are wrong; each problem states the field, the value and the allowed values.
     """
     class_prefix = "" if error is InputError else f"{type(options).__name__}."
     type_problems, limit_problems = _problems(options, owner or class_prefix)
@@ -224,7 +222,7 @@ def require(options: Any, error: type[TauloopError] = InputError, owner: str = "
 
 
 class _FieldsClass(ABCMeta):
-    """The class of classes that users create: checks the names of their fields when an object is created.
+    """Metaclass of classes of which users create objects: it checks the names of fields.
 
     Old names of fields work with a warning; see `tauloop.common.names.deprecated.KEYWORDS`.
     """
@@ -235,7 +233,7 @@ class _FieldsClass(ABCMeta):
             """Create the object.
 
             Raises:
-                InputError: unknown or missing fields, all at once.
+                InputError: fields are unknown or missing; all are listed.
             """
             names = _field_names(cls)
             if values.keys() - names:
@@ -289,29 +287,30 @@ def _name_problems(
     problems = Problems()
     for name in values:
         if name in old_names:
-            what = f"is the old name of {old_names[name]}, which is given too"
-            problems.add(name, what, f"give {old_names[name]} only")
+            what = f"is the old name of {old_names[name]}, which is also given"
+            problems.add(name, what, f"give only {old_names[name]}")
         elif name not in known:
             remedy = suggestion(name, known) or f"choose among {', '.join(known)}"
             problems.add(name, f"is not a field of {owner}", remedy)
     by_position = [item.name for item in fields(options_class) if not item.kw_only]
     if len(positional) > len(by_position):
-        what = f"is given {len(positional)} positional value{'s' * (len(positional) > 1)}"
-        problems.add(owner, what, "give them by the names of fields")
+        plural = "s" if len(positional) > 1 else ""
+        what = f"is given {len(positional)} positional value{plural}"
+        problems.add(owner, what, "give values by the names of fields")
     for name in _required_fields(options_class):
         if name not in values and name not in by_position[: len(positional)]:
-            problems.add(name, f"is missing in {owner}(...)", f"give {name}=...")
+            problems.add(name, f"is missing from {owner}(...)", f"give {name}=...")
     return problems
 
 
 class NamedFields(metaclass=_FieldsClass):
-    """Base of dataclasses that users create: unknown and missing fields are rejected by name."""
+    """Base class of dataclasses of which users create objects; it checks the names of fields."""
 
     __slots__ = ()
 
 
 class Options(NamedFields, ReprMixin):
-    """Base of classes of options, which reject invalid and contradictory values at creation."""
+    """Base class of options, which reject invalid and contradictory values at creation."""
 
     __slots__ = ()
 
@@ -331,7 +330,11 @@ class Options(NamedFields, ReprMixin):
             return getattr(self, new)
 
     def __post_init__(self) -> None:
-        """Reject wrong types, values out of range, and contradictory values, all at once."""
+        """Check types, limits and contradictions of all fields.
+
+        Raises:
+            InputError: values are wrong; all problems are listed.
+        """
         type_problems, limit_problems = _problems(self)
         problems = Problems([*type_problems, *limit_problems])
         if not type_problems:
@@ -340,11 +343,11 @@ class Options(NamedFields, ReprMixin):
         InputError.raise_if_any(problems)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Add problems of values that contradict each other; a class may override this."""
+        """Add problems of values that contradict each other; derived classes may override this."""
 
 
 def _make_tuples(options: Any) -> None:
-    """Replace arrays in fields of tuples by tuples, because an array has no truth value."""
+    """Replace arrays in tuple fields by tuples, because an array has no truth value."""
     hints = _hints(options.__class__)
     for item in fields(options):
         value, hint = getattr(options, item.name), hints[item.name]
@@ -359,9 +362,9 @@ def _nested_tuple(value: Any) -> Any:
 
 
 def _problems(options: Any, owner: str = "") -> tuple[list[Problem], list[Problem]]:
-    """Return the problems of types; and those of values, for fields of the right type.
+    """Return the problems of types, and the problems of values with correct types.
 
-    Texts are replaced by the values that they state.
+    Texts are replaced by their values.
     """
     type_problems: list[Problem] = []
     limit_problems: list[Problem] = []
@@ -371,12 +374,12 @@ def _problems(options: Any, owner: str = "") -> tuple[list[Problem], list[Proble
         is_default = stated is item.default
         if is_default and item.name in checked_defaults:
             continue
-        value, wrong_type, beyond = _checked(type(options), item, stated, owner)
+        value, wrong_type, outside_limits = _checked(type(options), item, stated, owner)
         type_problems += wrong_type
-        limit_problems += beyond
+        limit_problems += outside_limits
         if value is not stated:
             object.__setattr__(options, item.name, value)
-        elif is_default and not wrong_type and not beyond:
+        elif is_default and not wrong_type and not outside_limits:
             checked_defaults.add(item.name)
     return type_problems, limit_problems
 
@@ -388,19 +391,19 @@ def _checked_defaults(options_class: type) -> set[str]:
 
 
 def value_problems(options_class: type, values: Mapping[str, Any]) -> list[Problem]:
-    """Return the problems of values of some fields of a class of options, each checked separately."""
+    """Return the problems of values for some fields of a class of options, checked separately."""
     items = {item.name: item for item in fields(options_class)}
     problems: list[Problem] = []
     for name, value in values.items():
-        _, wrong_type, beyond = _checked(options_class, items[name], value, "")
-        problems += [*wrong_type, *beyond]
+        _, wrong_type, outside_limits = _checked(options_class, items[name], value, "")
+        problems += [*wrong_type, *outside_limits]
     return problems
 
 
 def _checked(
     options_class: type, item: Field[Any], value: Any, owner: str
 ) -> tuple[Any, list[Problem], list[Problem]]:
-    """Return the value of a field with texts converted, problems of its type, and of its limits."""
+    """Return a field's value with texts converted, problems of its type, and of its limits."""
     name = f"{owner}{item.name}"
     spec = item.metadata.get(KEY) or Option()
     hint = _hints(options_class)[item.name]
@@ -419,15 +422,17 @@ def _checked(
     elif _is_of(value, tuple):
         members = [("", member) for member in value]
     is_whole = str(item.type).startswith("int")
-    beyond = [_problem(f"{name}{key}", member, spec, is_whole=is_whole) for key, member in members]
-    return value, [], [problem for problem in beyond if problem is not None]
+    problems = [
+        _problem(f"{name}{key}", member, spec, is_whole=is_whole) for key, member in members
+    ]
+    return value, [], [problem for problem in problems if problem is not None]
 
 
 def _convert_text(name: str, value: Any, spec: Option, hint: Any) -> Any:
     """Return a value with its texts converted; other values do not change.
 
     Raises:
-        InputError: a text is not a value of the field.
+        InputError: a text is not a valid value of the field.
     """
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     if isinstance(value, str) and str not in members:
@@ -439,7 +444,7 @@ def _parsed(name: str, text: str, spec: Option, members: tuple[Any, ...]) -> Any
     """Return the value of a text, or the text if the field accepts texts.
 
     Raises:
-        InputError: the text is not a name of the field's objects.
+        InputError: the text is not the name of an object that the field accepts.
     """
     enumeration = next((member for member in members if isinstance(member, EnumType)), None)
     named = dict(spec.named)
@@ -489,12 +494,12 @@ def _in_si(name: str, value: Any, unit: tuple[QuantityUnit, ...]) -> Any:
 
 
 def of_wrong_type(where: str, value: Any, hint: Any) -> list[Problem]:
-    """Return the problems of a value, or of its members, that is not of the annotated type."""
+    """Return the problems of a value, or of its members, with another type than annotated."""
     return [*_of_wrong_type(where, value, hint)]
 
 
 def _of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]:
-    """Yield the problems of a value, or of its members, that is not of the annotated type."""
+    """Yield the problems of a value, or of its members, with another type than annotated."""
     alternatives = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     matching = [item for item in alternatives if _is_of(value, _outer_type(item))]
     if matching:
@@ -502,14 +507,14 @@ def _of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]:
         yield from min(problems, key=len)
         return
     names = " or ".join(dict.fromkeys(_type_name(_outer_type(item)) for item in alternatives))
-    # the text of a table has several lines
+    # the repr of a table has several lines
     text = " ".join(reprlib.repr(value).split())
     what = f"is {text}, of type {type(value).__name__}"
     yield Problem(where, what, f"give {names}")
 
 
 def _members_of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]:
-    """Yield the problems of members of a mapping or a tuple that are not of the annotated type."""
+    """Yield the problems of members of a mapping or tuple with another type than annotated."""
     outer, inner = get_origin(hint), get_args(hint)
     if outer is Mapping:
         key_type = _outer_type(inner[0])
@@ -528,7 +533,7 @@ def _members_of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Proble
 
 
 def _outer_type(hint: Any) -> Any:
-    """Return the type of a whole value; tuple for arrays and sequences."""
+    """Return the type of a value without its member types; tuple for arrays and sequences."""
     outer = get_origin(hint) or hint
     return tuple if getattr(outer, "__name__", "") in ("ndarray", "Sequence") else outer
 
@@ -543,7 +548,7 @@ def _type_name(value_type: Any) -> str:
 
 
 def _is_of(value: Any, value_type: Any) -> bool:
-    """Return whether a value is of a type, or can be used as one."""
+    """Return whether a value has a type, or can be used as this type."""
     if value_type in (float, int):
         return _is_number(value)
     if value_type is tuple:
@@ -566,9 +571,9 @@ def _is_flag(value: object) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is a number of Python, NumPy or a table that fits into a float.
+    """Return whether a value is a number of Python, NumPy or pandas that can become a float.
 
-    A masked number is not.
+    Masked numbers are excluded.
     """
     if type(value).__name__ == "MaskedConstant":
         return False
@@ -584,7 +589,9 @@ def _problem(name: str, value: Any, spec: Option, *, is_whole: bool) -> Problem 
     """Return the problem of a value outside its choices or limits; None if there is none."""
     if spec.choices and isinstance(value, str) and value not in spec.choices:
         return Problem(
-            where=name, what=f"unknown: {value!r}", remedy=f"choose among {', '.join(spec.choices)}"
+            where=name,
+            what=f"{value!r} is unknown",
+            remedy=f"choose among {', '.join(spec.choices)}",
         )
     if not _is_number(value):
         return None
@@ -601,7 +608,8 @@ def _problem(name: str, value: Any, spec: Option, *, is_whole: bool) -> Problem 
     if not (is_low or is_high or is_fraction or math.isnan(value)):
         return None
     what = "is not a number" if math.isnan(value) else f"is {value:g}"
-    remedy = f"give a {'whole ' * is_fraction}number {spec.limits}".strip()
+    kind = "whole number" if is_fraction else "number"
+    remedy = f"give a {kind} {spec.limits}".strip()
     return Problem(name, what, spec.remedy or remedy)
 
 
@@ -618,10 +626,10 @@ def described(options: type) -> dict[str, str]:
 def by_label(value: Any) -> Any:
     """Return labeled data as a mapping from labels to values, and other objects unchanged.
 
-    Labeled are a `pandas.Series` whose index consists of texts, a `pandas.DataFrame` whose columns
-    are texts, and an `xarray.DataArray` whose last dimension has texts as coordinates. Their order
-    is then of no importance. The libraries are recognized by attributes of their objects, because
-    importing them is slow.
+    Labeled data are a `pandas.Series` with texts as index, a `pandas.DataFrame` with texts as
+    columns, and an `xarray.DataArray` whose last dimension has texts as coordinates. The order of
+    labels does not matter. Objects of these libraries are recognized by their attributes, because
+    importing the libraries is slow.
     """
     if type(value) in _PLAIN_TYPES:
         return value

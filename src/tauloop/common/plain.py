@@ -1,7 +1,7 @@
 """Plain data (dict, list, str, int, float, bool, None) of objects, for JSON.
 
-The fields of a dataclass are its keys. If JSON differs, the metadata of the field state it
-(`json_keys`). Properties that are also in JSON are marked by `in_json`.
+By default the keys of a dataclass are the names of its fields. The metadata of a field can change
+them (`json_keys`). Properties that are also in JSON are marked by `in_json`.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from tauloop.common.records import dataclass
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-#: Key of the metadata of a field, and attribute of the function of a property.
+#: Key in the metadata of a field, and attribute of a property's function, with the JSON keys.
 _METADATA = "json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonKey:
-    """A key of JSON, and the path to its value.
+    """A JSON key and the path to its value.
 
     Attributes:
-        key: the key in JSON.
-        path: names of attributes, starting at the object.
-        optional: whether the key is left out if the value is None.
-        nullable: whether numbers that are not finite become null; otherwise they are rejected.
-        flat: whether the keys of the value become keys of the object itself, except for keys that
-            the object has already. None has no keys.
-        summary: function whose result replaces the value in JSON; None for the value itself.
+        key: name of the key in JSON.
+        path: path of attributes from the object to the value.
+        optional: whether the key is omitted if the value is None.
+        nullable: whether numbers that are not finite become null; otherwise they are an error.
+        flat: whether the keys of the value become keys of the object itself. Keys that the object
+            already has take precedence. None adds no keys.
+        summary: function whose result replaces the value in JSON; None to use the value itself.
     """
 
     key: str
@@ -46,7 +46,7 @@ class JsonKey:
     summary: Callable[[Any], Any] | None = None
 
     def value(self, owner: object) -> Any:
-        """Return the value; None if one of the attributes on the path is None."""
+        """Return the value; None if an attribute on the path is None."""
         value: Any = owner
         for name in self.path:
             if value is None:
@@ -69,10 +69,10 @@ def json_keys(
     """Return metadata of a field that define the keys of its value, or of its attributes, in JSON.
 
     Args:
-        key: key of the whole value; by default the name of the field.
+        key: key of the value itself; by default the name of the field.
         optional, nullable, flat, summary: see `JsonKey`.
-        **paths: attributes of the value by key, with dots between the names of nested attributes.
-            The field itself is then not a key, unless `key` is given too.
+        **paths: paths of attributes of the value, separated by dots, by key. The value itself then
+            has no key unless `key` is also given.
 
     Examples:
         >>> from dataclasses import field
@@ -100,7 +100,7 @@ def json_keys(
     return MappingProxyType({_METADATA: rows})
 
 
-#: Metadata of a field that is left out of JSON.
+#: Metadata of a field that is not in JSON.
 OMITTED: Mapping[str, Any] = MappingProxyType({_METADATA: ()})
 
 
@@ -125,10 +125,11 @@ def in_json(
 
 
 class PlainData:
-    """Base of dataclasses that are written as JSON.
+    """Base class of dataclasses that are written as JSON.
 
     Attributes:
-        json_format: name and version of the format, under the key ``format``; empty for none.
+        json_format: name and version of the format, the value of the key ``format``; empty to omit
+            this key.
     """
 
     __slots__ = ()
@@ -147,8 +148,8 @@ def plain(value: Any, nullable: bool = False) -> Any:
         nullable: whether numbers that are not finite become None.
 
     Raises:
-        ValueError: a number is not finite, or a type cannot be converted. Undefined values of
-            results are None, so this is a fault in Tauloop, not in its input.
+        ValueError: a number is not finite, or a type cannot be converted. For a result this is a
+            bug in Tauloop, because undefined values of results are None.
     """
     if isinstance(value, enum.Enum):
         return plain(value.value)
@@ -159,7 +160,7 @@ def plain(value: Any, nullable: bool = False) -> Any:
             return float(value)
         if nullable:
             return None
-        raise ValueError(f"a result holds the number {value}")
+        raise ValueError(f"a result contains the number {value}")
     if isinstance(value, Path):
         return str(value)
     if is_dataclass(value) and not isinstance(value, type):
@@ -195,7 +196,7 @@ def _plain_fields(owner: Any) -> dict[str, Any]:
 
 @functools.cache
 def _rows(cls: type) -> tuple[JsonKey, ...]:
-    """Return the keys of a class: those of its bases first, and properties before fields."""
+    """Return the JSON keys of a class: keys of base classes first, properties before fields."""
     known = {item.name: item for item in fields(cls)}
     # Rows by attribute, not by key: a key may be the name of another attribute.
     rows = dict[str, tuple[JsonKey, ...]]()
@@ -215,7 +216,7 @@ def _rows(cls: type) -> tuple[JsonKey, ...]:
 
 
 def _row(row: JsonKey, name: str) -> JsonKey:
-    """Return a key of a field or property with its name."""
+    """Return a JSON key that is completed by the name of its field or property."""
     return replace(row, key=row.key or name, path=(name, *row.path))
 
 
@@ -225,7 +226,7 @@ def stated(value: Any) -> Any:
 
 
 def records(**columns: Iterable[Any]) -> list[dict[str, Any]]:
-    """Return one dictionary for each row of columns of the same length.
+    """Return a dictionary for each row of columns of equal length.
 
     Examples:
         >>> records(name=("x", "y"), value=(1.0, 2.0))

@@ -1,4 +1,4 @@
-"""Progress of workflows, reported to a function of the caller."""
+"""Progress of workflows, reported to a callback of the caller."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 
-#: A function that is called with the number of steps done, which rises, and the constant total.
+#: A function that is called with the number of completed steps, which increases, and the total
+#: number.
 Progress = Callable[[int, int], None]
-#: Number of steps of a stage, for progress within it.
+#: Number of steps per stage.
 STEPS_PER_STAGE = 1000
 
 
 class Stages:
-    """A known number of stages of a workflow, with progress within each stage.
+    """Progress of a workflow with a known number of stages.
 
     stages = Stages(progress, 1 + len(engines))
     states = random_states(..., progress=stages.part)
@@ -23,10 +24,10 @@ class Stages:
     """
 
     def __init__(self, progress: Progress | None, total: int) -> None:
-        """Start the first of all stages.
+        """Start the first stage.
 
         Args:
-            progress: the function to call; None for no reports.
+            progress: function to call; None for no reports.
             total: number of stages.
         """
         self._progress = progress
@@ -36,9 +37,9 @@ class Stages:
         self.part(0, 1)
 
     def part(self, done: float, total: float) -> None:
-        """Report progress within the current stage, unless it is less than reported before.
+        """Report the completed fraction done / total of the current stage.
 
-        This method is a `Progress` itself.
+        Values below an earlier report are ignored. The method can be passed as a `Progress`.
         """
         completed_steps = STEPS_PER_STAGE * self._completed
         reached = completed_steps + int(STEPS_PER_STAGE * min(done / total, 1.0))

@@ -1,11 +1,12 @@
 """A replacement for `dataclasses.dataclass` that is faster to import.
 
-Python's decorator generates and compiles six methods for every class when the module is imported.
-This takes 0.7 ms for each class; a command imports two hundred, which took longer than its work.
-Here methods inspect the fields when they are called. Only ``__init__`` is compiled, and only for
-classes with several objects.
+Python's decorator generates and compiles six methods of each class when the module is imported.
+This takes 0.7 ms per class, and a command imports two hundred classes. Here methods inspect the
+fields when they are called. Only ``__init__`` is compiled, and only for classes with several
+objects.
 
-A field may be `DEFERRED`: a `deferred` value is computed when the field is first read, and stored.
+A field may be `DEFERRED`: a `deferred` value is computed when the field is first read, and then
+stored.
 """
 
 from __future__ import annotations
@@ -22,24 +23,24 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 _Value = TypeVar("_Value")
 
-#: Metadata of a field that takes `deferred` values: ``x: float = field(metadata=DEFERRED)``. Its
-#: class needs slots.
+#: Metadata of a field that accepts `deferred` values: ``x: float = field(metadata=DEFERRED)``. The
+#: class must have slots.
 DEFERRED = MappingProxyType({"deferred": True})
 
 
 def deferred(compute: Callable[[], _Value]) -> _Value:
-    """Return a placeholder for the value of a `DEFERRED` field, computed when it is first read.
+    """Return a placeholder for the value of a `DEFERRED` field, which is computed on first use.
 
     All code that reads the field gets the value and never the placeholder, including comparisons,
-    `repr`, `pickle`, `copy` and `dataclasses.replace`. The data that `compute` reads must not change
-    until then: copy arrays that a caller can change. If `compute` raises an exception, the field
-    stays deferred.
+    `repr`, `pickle`, `copy` and `dataclasses.replace`. The data that `compute` reads must not
+    change until then, so that arrays which a caller can change must be copied. If `compute` raises
+    an exception, the field stays deferred.
     """
     return cast(_Value, _Placeholder(compute))
 
 
 class _Placeholder:
-    """The value of a field that is computed when it is read."""
+    """The placeholder of a field's value, which is computed when the field is read."""
 
     __slots__ = ("compute",)
 
@@ -48,7 +49,7 @@ class _Placeholder:
 
 
 class _DeferredField:
-    """A field with a slot; reading it replaces a placeholder by its value."""
+    """A descriptor of a field with a slot; reading it replaces a placeholder by its value."""
 
     def __init__(self, slot: MemberDescriptorType) -> None:
         self._slot = slot
@@ -71,9 +72,9 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(*, init=True, repr=True, eq=True, frozen=False, kw_only=False, slots=False):
-        """Replace `dataclasses.dataclass`, with those of its options that Tauloop uses.
+        """Return a decorator like `dataclasses.dataclass`, with the options that Tauloop uses.
 
-        Python treats the class as a dataclass.
+        Python treats the decorated class as a dataclass.
         """
 
         def decorate(cls: type) -> type:
@@ -86,7 +87,7 @@ else:
                 {"__getstate__": _state, "__setstate__": _restore} if frozen and slots else {}
             )
             for name, method in methods.items():
-                # Python sets the hash of a class with its own comparison to None.
+                # Python sets the hash of a class that defines a comparison to None.
                 if vars(cls).get(name) is None:
                     setattr(cls, name, method)
             if frozen:
@@ -104,11 +105,11 @@ _SPECIAL = re.compile("ClassVar|InitVar|KW_ONLY")
 def _with_fields(cls: type, kw_only: bool, slots: bool) -> type:
     """Return a dataclass without methods.
 
-    Python rejects a class derived from a frozen one unless it is frozen. This class is frozen
-    later, so the flags of its bases are cleared meanwhile.
+    Python rejects a class that is derived from a frozen class unless it is frozen itself. This
+    class is frozen later, so that the flags of its bases are temporarily cleared.
 
-    Python searches every annotation that is a text for its own types, such as `ClassVar`. That is
-    a third of the time, so annotations without such a word are replaced meanwhile.
+    Python searches every annotation that is a text for special types, such as `ClassVar`. This
+    takes a third of the time. Therefore annotations without such a type are temporarily replaced.
     """
     annotations = vars(cls).get("__annotations__", {})
     texts = {name: text for name, text in annotations.items() if _is_ordinary(text)}
@@ -124,26 +125,25 @@ def _with_fields(cls: type, kw_only: bool, slots: bool) -> type:
         for flag in frozen:
             flag.frozen = False
         try:
-            made: Any = standard(init=False, repr=False, eq=False, kw_only=kw_only, slots=slots)(
-                cls
-            )
+            decorator = standard(init=False, repr=False, eq=False, kw_only=kw_only, slots=slots)
+            result: Any = decorator(cls)
         finally:
             for flag in frozen:
                 flag.frozen = True
     if texts:
-        made.__annotations__ = annotations
+        result.__annotations__ = annotations
         for name, text in texts.items():
-            made.__dataclass_fields__[name].type = text
-    return made
+            result.__dataclass_fields__[name].type = text
+    return result
 
 
 def _is_ordinary(annotation: object) -> bool:
-    """Return whether an annotation is a text that contains no type of `dataclasses`."""
+    """Return whether an annotation is a text without special types of `dataclasses`."""
     return isinstance(annotation, str) and not _SPECIAL.search(annotation)
 
 
 def _defer(cls: Any) -> None:
-    """Replace the slots of deferred fields; those of a base class are replaced already.
+    """Replace the slots of deferred fields; those of base classes are already replaced.
 
     Raises:
         TypeError: the class has no slots.
@@ -160,13 +160,13 @@ def _defer(cls: Any) -> None:
             )
 
 
-#: Number of objects of a class that are filled by a loop over the fields. Compiling an ``__init__``
-#: takes as long as some tens of such loops.
+#: Number of objects of a class that are initialized by a loop over the fields. Compiling an
+#: ``__init__`` takes as long as tens of such loops.
 MAX_FILLED = 16
 
 
 class _Init:
-    """A placeholder of ``__init__`` that compiles it for classes with several objects."""
+    """A descriptor in place of ``__init__`` that compiles it for classes with several objects."""
 
     def __init__(self, cls: type) -> None:
         self.cls = cls
@@ -182,13 +182,13 @@ class _Init:
         return partial(self.filler, instance)
 
     def compiled(self) -> Any:
-        """Compile ``__init__``, which takes the place of this object."""
+        """Compile ``__init__``, which replaces this object in the class."""
         self.cls.__init__ = _compiled(self.cls)  # type: ignore[misc]
         return self.cls.__init__  # type: ignore[misc]
 
 
 class _Filler:
-    """A function that does the same as the compiled ``__init__`` of a class."""
+    """A callable that does the same as the compiled ``__init__`` of a class."""
 
     def __init__(self, cls: Any, compiled: Callable[[], Any]) -> None:
         self.compiled = compiled
@@ -204,7 +204,7 @@ class _Filler:
         is_wrong = len(values) < len(positional) or not values.keys().isdisjoint(named)
         values |= named
         if is_wrong or not self.required <= values.keys() <= self.accepted:
-            # Python's own errors about arguments.
+            # Call the compiled function, which raises Python's errors about arguments.
             self.compiled()(instance, *positional, **named)
             return
         for item in self.fields:
@@ -222,13 +222,14 @@ class _Filler:
 
 
 def _has_default(item: Field[Any]) -> bool:
+    """Return whether a field has a default or a factory."""
     return item.default is not MISSING or item.default_factory is not MISSING
 
 
 def _compiled(cls: Any) -> Any:
-    """Compile ``__init__`` with arguments and defaults of the fields.
+    """Return ``__init__``, compiled with arguments and defaults of the fields.
 
-    As in Python's decorator, the compiled text contains only the names of fields.
+    As in Python's decorator, the only variable parts of the compiled text are names of fields.
     """
     namespace: dict[str, Any] = {"put": object.__setattr__, "MISSING": MISSING}
     positional, keyword_only, body = ["self"], list[str](), list[str]()
@@ -256,7 +257,7 @@ def _compiled(cls: Any) -> Any:
     head = f"def __init__({', '.join(arguments)}):\n  "
     exec(head + "\n  ".join(body or ["pass"]), namespace)
     init = namespace["__init__"]
-    # Errors about arguments then name the class.
+    # Errors about arguments then contain the name of the class.
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     init.__annotations__ = {item.name: item.type for item in fields(cls) if item.init}
     return init

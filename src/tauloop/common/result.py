@@ -1,4 +1,4 @@
-"""Base of every result: status, diagnostics and provenance."""
+"""Base class of all results: status, diagnostics and provenance."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tauloop.common.records import dataclass
 
 
 class Status(enum.StrEnum):
-    """Whether a result is reliable; equal to its text, such as ``result.status == "ok"``.
+    """Whether a result is reliable; members equal their text: ``result.status == "ok"``.
 
-    Calculations without any result raise an error instead.
+    Calculations that have no result raise an error.
     """
 
     OK = "ok"
@@ -35,8 +35,8 @@ class Diagnostic:
 
     Attributes:
         name: name of the number.
-        value: the number; None if it is not defined, for example without a dependent column.
-        unit: its unit, "" for a pure number.
+        value: the number; None if it is not defined, for example if there is no dependent column.
+        unit: unit of the number, "" for a pure number.
         lower, upper: limits of values that pass; None for no limit.
         advice: what to do if the value is outside its limits.
     """
@@ -109,13 +109,13 @@ def diagnostic(
 
 
 def status_of(diagnostics: Iterable[Diagnostic]) -> Status:
-    """Return OK if every diagnostic is within its limits."""
+    """Return OK if every diagnostic is within its limits, otherwise DOUBTFUL."""
     return Status.OK if all(item.is_good for item in diagnostics) else Status.DOUBTFUL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """The origin of a result, without time and computer, so that equal runs give equal files.
+    """The origin of a result. It omits time and computer, so that equal runs give equal files.
 
     Attributes:
         versions: versions of Tauloop, Python and the packages that computed the numbers.
@@ -132,7 +132,7 @@ class Provenance:
 def _installed(package: str) -> str:
     """Return the version of a package.
 
-    An imported package states its version itself, which is faster than searching the installed ones.
+    The attribute of an imported package is faster to read than the metadata of installed packages.
     """
     version = getattr(sys.modules.get(package), "__version__", None)
     if version:
@@ -147,7 +147,7 @@ def _installed(package: str) -> str:
 
 
 def tauloop_version() -> str:
-    """Return the version of Tauloop, for files that state it."""
+    """Return the version of Tauloop, for generated files."""
     return _installed("tauloop")
 
 
@@ -157,7 +157,7 @@ def provenance(
     inputs: Mapping[str, Any] | None = None,
     packages: tuple[str, ...] = ("numpy", "casadi"),
 ) -> Provenance:
-    """Return the provenance with the versions of Python, Tauloop and the named packages."""
+    """Return a provenance with the versions of Python, Tauloop and the named packages."""
     versions = {"python": sys.version.partition(" ")[0]}
     for package in ("tauloop", *packages):
         versions[package] = _installed(package)
@@ -166,12 +166,12 @@ def provenance(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(Tabular):
-    """Base of the results of all applications.
+    """Base class of the results of all applications.
 
     Attributes:
         diagnostics: numbers that measure the quality of the result.
         provenance: origin of the result.
-        needs_forces: whether its numbers depend on the forces in the machine.
+        needs_forces: whether the result depends on the forces in the machine.
     """
 
     needs_forces: ClassVar[bool] = True
@@ -186,7 +186,7 @@ class Result(Tabular):
         return status_of(self.diagnostics)
 
     def variables(self) -> Iterable[Variable]:
-        """Return the quantities of the fields (see `Tabular`), or else the diagnostics as a table."""
+        """Return the quantities of the fields (see `Tabular`); without any, the diagnostics."""
         return tuple(Tabular.variables(self)) or rows(
             "diagnostic",
             [item.name for item in self.diagnostics],
@@ -210,14 +210,12 @@ class Result(Tabular):
     @property
     @in_json()
     def advice(self) -> tuple[str, ...]:
-        """One line for each diagnostic outside its limits, with the value and what to do."""
+        """A line for each diagnostic outside its limits, with the value and the advice."""
         return tuple(str(item) for item in self.diagnostics if not item.is_good)
 
 
 def write_json(path: str | Path, data: Mapping[str, Any]) -> Path:
-    """Write a result or plain data as JSON; readers never see an incomplete file.
-
-    See `files.write_file`.
+    """Write a result or plain data as JSON, atomically (see `files.write_file`).
 
     Returns:
         The path.
@@ -226,7 +224,7 @@ def write_json(path: str | Path, data: Mapping[str, Any]) -> Path:
         InputError: the folder does not exist or is not writable.
         ValueError: a number is not finite.
     """
-    # Imported late, because most results are not written.
+    # Imported late, because most results are not written to files.
     import json
 
     from tauloop.common.files import write_text
@@ -236,12 +234,10 @@ def write_json(path: str | Path, data: Mapping[str, Any]) -> Path:
 
 
 def content(value: Any) -> str:
-    """Return the complete content of plain objects as a text for a hash.
-
-    `repr` may abbreviate.
+    """Return the complete content of plain objects as a text for a hash; `repr` may abbreviate it.
 
     Raises:
-        ValueError: the content of an object is unknown.
+        ValueError: an object has an unsupported type.
     """
     if is_dataclass(value) and not isinstance(value, type):
         inside = ",".join(

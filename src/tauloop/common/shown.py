@@ -16,12 +16,12 @@ MAX_VALUE_LENGTH = 200
 
 
 class ReprMixin:
-    """Base of public objects with much content; `repr` and notebooks show an abbreviated form."""
+    """Base class of public objects whose content is abbreviated in `repr` and notebooks."""
 
     __slots__ = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Set the short repr in the class itself, because `dataclass` would override an inherited one."""
+        """Set the short repr in the class itself; otherwise `dataclass` would override it."""
         super().__init_subclass__(**options)
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = ReprMixin.__repr__  # type: ignore[method-assign]
@@ -43,7 +43,7 @@ class ReprMixin:
             """
             owner = type(self)
             if name.startswith("_") or hasattr(owner, name):
-                # Raises the error of Python, or that of a property which failed.
+                # This raises Python's error, or the error of a property that failed.
                 return object.__getattribute__(self, name)
             text = f"{owner.__name__!r} object has no attribute {name!r}"
             names = peer_names(name, (item for item in dir(owner) if not item.startswith("_")))
@@ -67,7 +67,7 @@ class ReprMixin:
 
 
 class _ShortRepr(reprlib.Repr):
-    """Python's abbreviating repr, extended by dataclasses, arrays, and tuples of equal types."""
+    """Python's abbreviating repr, extended to dataclasses, arrays, and tuples of equal types."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,1 +1,1 @@
-"""Execution of calculations: threads of BLAS, processes, interrupts, and reasons why they stop."""
+"""Execution of calculations: BLAS threads, processes, interrupts, and stop reasons."""

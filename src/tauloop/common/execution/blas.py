@@ -1,8 +1,8 @@
-"""Limit BLAS to one thread for small linear systems, and restore the user's number afterwards.
+"""Limit of BLAS to one thread for small linear systems; the user's setting is restored afterwards.
 
-The matrices of a machine have tens of rows. Several BLAS threads wait for each other longer than
-they work: on two busy cores the check of a machine of 16 four-bars took 15.9 s of processor time
-with two threads and 1.5 s with one.
+The matrices of a machine have tens of rows. For them, several BLAS threads wait for each other
+longer than they work: on two busy cores the check of a machine with 16 four-bars took 15.9 s of
+processor time with two threads and 1.5 s with one.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from contextlib import ExitStack, contextmanager
 from threading import Lock, get_ident
 from typing import Any
 
-#: Modules that load a BLAS library each. They may be imported while the limit is active.
+#: Modules each of which loads a BLAS library. They may be imported while the limit is active.
 BLAS_LOADERS = ("numpy", "scipy.linalg")
 
 
 class _Limit:
-    """The limit of the process.
+    """The limit of BLAS threads in this process.
 
-    The number of BLAS threads is a property of the whole process, so one Python thread at a time
-    holds the limit.
+    The number of BLAS threads is a property of the whole process, so that only one Python thread at
+    a time sets the limit.
 
     Attributes:
-        lock: held while the holder changes.
-        holder: the Python thread that set the limit; only this thread removes it.
-        contexts: number of contexts that the holder has entered.
-        limited: loaders whose libraries are limited.
-        restore: restores the numbers of threads.
-        controller: the libraries that were found; finding them takes milliseconds.
-        searched: loaders that were imported when the libraries were found.
+        lock: lock for changes of the holder.
+        holder: id of the Python thread that set the limit and must remove it; None without a limit.
+        contexts: number of nested contexts of the holder.
+        limited: modules whose libraries are limited.
+        restore: context stack that restores the numbers of threads.
+        controller: the loaded BLAS libraries; finding them takes milliseconds.
+        searched: modules that were imported when the libraries were searched.
     """
 
     __slots__ = ("contexts", "controller", "holder", "limited", "lock", "restore", "searched")
@@ -46,7 +46,7 @@ class _Limit:
         self.searched: tuple[str, ...] = ()
 
     def enter(self) -> bool:
-        """Limit all loaded libraries; return False if another Python thread holds the limit."""
+        """Limit all loaded libraries; return False if another Python thread has set the limit."""
         with self.lock:
             if self.holder is None:
                 self.holder = get_ident()
@@ -80,8 +80,8 @@ _LIMIT = _Limit()
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread inside a context or a decorated function.
 
-    The number of threads is a property of the process: the Python thread that enters first sets and
-    restores it, and contexts of other Python threads do nothing meanwhile. A context takes 11 µs, and
+    The number of threads is a property of the process. The Python thread that enters first sets and
+    restores it; contexts of other Python threads do nothing meanwhile. A context takes 11 µs, or
     1.4 µs inside another context.
     """
     is_holder = _LIMIT.enter()

@@ -1,4 +1,4 @@
-"""Interrupts (Ctrl-C) of long calculations: they end at once, or soon with the best result so far."""
+"""Interrupts (Ctrl-C) of long calculations, which end at once or soon with the best result."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ X = TypeVar("X")
 Y = TypeVar("Y")
 
 
-#: Interval between checks of a running search, s.
+#: Interval at which the main thread checks whether a search has ended, s.
 CHECK_INTERVAL = 0.2
 #: Time that a search has to end after an interrupt, s.
 GRACE_PERIOD = 1.0
 
 
 def interruptible(function: Callable[[X], Y], x: X) -> Y:
-    """Return function(x); Ctrl-C ends the wait at once, also while machine code runs.
+    """Return function(x); Ctrl-C ends the wait at once, even while compiled code runs.
 
-    Python raises an interrupt only when its main thread returns from machine code. The function
-    therefore runs in another thread while the main thread waits. After an interrupt this thread
-    continues until it is done, and its result is ignored.
+    Python handles an interrupt only when its main thread returns from compiled code. The function
+    therefore runs in another thread while the main thread waits. After an interrupt, that thread
+    continues to its end, and its result is ignored.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C, or the exception that its handler raises.
+        KeyboardInterrupt: the user pressed Ctrl-C. A custom signal handler may raise another error.
     """
     if threading.current_thread() is not threading.main_thread():
         return function(x)
@@ -46,15 +46,15 @@ def interruptible(function: Callable[[X], Y], x: X) -> Y:
 
 
 def leavable(search: Callable[[Callable[[], bool]], None]) -> bool:
-    """Run a search in a thread that an interrupt abandons; the search stores its results as it goes.
+    """Run a search in a thread that is abandoned after an interrupt.
 
-    Solvers in machine code may run for many seconds without a check. The main thread therefore only
-    waits. An interrupt sets a flag on which the search should end; after `GRACE_PERIOD` the thread
-    is abandoned and ends at its next check. Only the main thread of a process handles interrupts; in
-    other threads the search simply runs.
+    The search must store intermediate results. Compiled solvers may run for many seconds without a
+    check, so that the main thread only waits. An interrupt sets a flag that tells the search to
+    end; after `GRACE_PERIOD` the thread is abandoned and ends at its next check. Only the main
+    thread of a process handles interrupts; in other threads the search runs without this.
 
     Args:
-        search: called with a function that returns whether to end.
+        search: function that is called with a function which returns whether to end.
 
     Returns:
         Whether the search was interrupted.
@@ -87,10 +87,10 @@ def leavable(search: Callable[[Callable[[], bool]], None]) -> bool:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Delay interrupts while a child process is started, until its handle is stored.
+    """Delay interrupts in a context, in which a child process is started and its handle stored.
 
-    An interrupt inside `subprocess.Popen` would lose the handle of a process that already runs. Only
-    the main thread gets interrupts.
+    An interrupt inside `subprocess.Popen` would lose the handle of a running process. Only the main
+    thread receives interrupts.
     """
     former = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or former is None:

@@ -1,7 +1,7 @@
-"""Parallel work in processes of this computer, with results in the order of the work.
+"""Parallel work in processes of this computer, with results in the order of the items.
 
-Python's modules for processes are imported by the functions that start some, because the import
-takes longer than a short calculation.
+The functions that start processes import Python's modules for processes, because this import takes
+longer than a short calculation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 Common = TypeVar("Common")
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
-#: Number of chunks of work for each process. Several chunks balance items that take different times.
+#: Number of chunks of work for each process. Several chunks balance items that take different
+#: times.
 CHUNKS_PER_PROCESS = 8
 
 
@@ -39,7 +40,7 @@ def cores() -> int:
 
 
 def available_memory() -> float:
-    """Return the bytes of memory that a process can still allocate; infinity if they are unknown."""
+    """Return the memory that a process can still allocate, bytes; infinity if it is unknown."""
     limits: list[float] = []
     with suppress(OSError, ValueError, IndexError):
         (line,) = (
@@ -48,7 +49,7 @@ def available_memory() -> float:
             if line.startswith("MemAvailable:")
         )
         limits.append(1024.0 * int(line.split()[1]))
-    # The limit of a container. The file contains "max" without a limit.
+    # The limit of a container. Without a limit, the file contains "max".
     with suppress(OSError, ValueError):
         group = Path("/sys/fs/cgroup")
         limit = int((group / "memory.max").read_text())
@@ -60,9 +61,9 @@ def available_memory() -> float:
 
 
 def lifeline() -> int:
-    """Return the reading end of a pipe that closes when this process ends, for whatever reason.
+    """Return the reading end of a pipe that closes when this process ends for any reason.
 
-    Use it as the standard input of a process that must not outlive this one.
+    Use it as the standard input of a process that must end with this process.
     """
     return _lifeline(os.getpid())
 
@@ -74,7 +75,8 @@ def _lifeline(process: int) -> int:
     return reading
 
 
-#: Runs a command as the leader of a process group, and kills the group when standard input closes.
+#: Shell script that runs a command as the leader of a process group, and kills the group when
+#: standard input closes.
 _FOLLOW = """\
 exec 3<&0 </dev/null
 { read -r _ <&3; kill -s KILL 0; } >/dev/null 2>&1 &
@@ -88,10 +90,10 @@ exit $status
 
 
 def following(command: Sequence[str]) -> list[str]:
-    """Return a command that ends, with all processes that it started, when this process ends.
+    """Return a command that ends when this process ends, with all processes that it started.
 
-    Start it in a new session with `lifeline` as its standard input. The command itself has no input.
-    The exit code or signal is that of the command.
+    Start it in a new session with `lifeline` as its standard input. The wrapped command has no
+    input. Its exit code or signal is passed on.
     """
     return ["/bin/sh", "-c", _FOLLOW, "sh", *command] if os.name == "posix" else [*command]
 
@@ -106,11 +108,11 @@ def may_begin() -> bool:
 
 
 class SharedWork:
-    """Processes of this computer that share work; they are started when there is work.
+    """A pool of processes on this computer, which are started when there is work.
 
-    With one process the work is done in this process. Work depends on its arguments only, so that
-    results do not depend on the number of processes. Interrupts go to this process, which ends the
-    others.
+    With a single process the work is done in this process. Work depends only on its arguments, so
+    that results do not depend on the number of processes. This process handles interrupts and ends
+    the others.
     """
 
     def __init__(self, count: int = 1) -> None:
@@ -119,7 +121,7 @@ class SharedWork:
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> SharedWork:
-        """Return the object itself; its processes end with the context."""
+        """Return the object itself; its processes end when the context ends."""
         return self
 
     def __exit__(
@@ -128,7 +130,7 @@ class SharedWork:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End the processes, also in the middle of work if an error occurred."""
+        """End the processes, even if they are still working after an error."""
         if self._pool is not None:
             for process in list((self._pool._processes or {}).values()):
                 process.terminate()
@@ -137,12 +139,12 @@ class SharedWork:
     def results(
         self, work: Callable[[Common, Item], Outcome], common: Common, items: Sequence[Item]
     ) -> Iterator[Outcome]:
-        """Yield work(common, item) for each item, in their order.
+        """Yield work(common, item) for each item, in the order of the items.
 
         Args:
-            work: a function of a module, so that it can be sent to a process.
-            common: argument that is the same for all items.
-            items: arguments of the calls, in their order.
+            work: a module-level function, so that it can be sent to a process.
+            common: first argument, the same for all items.
+            items: second arguments of the calls.
 
         Raises:
             EngineError: a process was killed.
@@ -173,13 +175,13 @@ class SharedWork:
                 "check whether memory is short; in a script, put the work below "
                 "`if __name__ == '__main__':`"
             )
-            raise EngineError.of("processes", "one of them was killed", remedy) from error
+            raise EngineError.of("processes", "a worker process was killed", remedy) from error
 
 
 def process_begins() -> None:
     """Prepare a process of a pool: ignore interrupts, and end with the parent process.
 
-    Interrupts are handled by the parent process, which waits for the results.
+    The parent process, which waits for the results, handles interrupts.
     """
     import multiprocessing
 
@@ -197,13 +199,13 @@ def _end_with(parent: BaseProcess) -> None:
 
 @functools.lru_cache(maxsize=1)
 def _common(packed: bytes) -> Any:
-    """Return the common argument of all items; a process builds it once, which may take long."""
+    """Return the unpickled common argument; it is cached, because unpickling may take long."""
     return pickle.loads(packed)
 
 
 def _process_chunk(
     work: Callable[[Common, Item], Outcome], packed: bytes, items: Sequence[Item]
 ) -> list[Outcome]:
-    """Return the results of some items, with one BLAS thread because processes use all cores."""
+    """Return the results of a chunk, with one BLAS thread because processes use all cores."""
     with one_blas_thread():
         return [work(_common(packed), item) for item in items]

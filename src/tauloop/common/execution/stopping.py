@@ -1,7 +1,7 @@
 """Reasons why a calculation stopped, with the same names in all layers.
 
-Each layer has one enumeration with the members that can occur in it: `integrate` (a step),
-`simulation` (a motion), `drives` (a step of a drive line), `kinematics` (a path of solutions).
+Each layer has an enumeration of its reasons: `integrate` (an integration step), `simulation` (a
+motion), `drives` (a step of a drive line), `kinematics` (a path of solutions).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _WithOldNames(enum.EnumMeta):
 
 
 class StopReason(enum.Enum, metaclass=_WithOldNames):
-    """Base of the enumerations of reasons why a calculation stopped."""
+    """Base class of the enumerations of reasons why a calculation stopped."""
 
     @property
     def message(self) -> str:
@@ -52,4 +52,4 @@ class StopReason(enum.Enum, metaclass=_WithOldNames):
 
 
 class StopCode(int, StopReason):
-    """Base of enumerations with numbers as members, which compiled code reports."""
+    """Base class of enumerations whose members are numbers, which compiled code reports."""

@@ -1,1 +1,1 @@
-"""Public names: imported when they are used, old ones, and suggestions for unknown ones."""
+"""Public names: lazy imports, deprecated names, and suggestions for unknown names."""

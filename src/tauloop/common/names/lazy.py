@@ -1,7 +1,7 @@
 """Public names of a package that are imported when they are first used (PEP 562).
 
-Code that uses one compiled function from the cache then does not wait for the other parts of
-Tauloop, or for the libraries that these parts need.
+For example, code that uses a compiled function from the cache does not wait for the import of other
+parts of Tauloop and of the libraries that these parts need.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ def lazy_names(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package with lazy names.
 
-    Lazy names are those that its source imports under ``if TYPE_CHECKING:``, where type checkers see
-    them. A lazy name must not be that of a module in the package, because Python finds the module
-    once it is imported. Subpackages that the package imports from itself are not in ``__all__``: tab
-    completion shows them, and they are imported when they are used.
+    Lazy names are the names that the source of the package imports under ``if TYPE_CHECKING:``,
+    where type checkers see them. A lazy name must not equal the name of a module in the package,
+    because Python finds the module once it is imported. Subpackages that the package imports from
+    itself are not in ``__all__``: tab completion shows them, and they are imported when they are
+    used.
 
     Args:
         package: full name of the package.
-        defined: public names that the package defines; names that it imports ``as`` themselves are
-            public too.
+        defined: public names that the package defines. Names that it imports ``as`` themselves are
+            also public.
     """
     module = sys.modules[package]
     path, loader = str(module.__file__), module.__spec__.loader  # type: ignore[union-attr]
@@ -86,17 +87,18 @@ class LateFunction:
 def late_functions(module: str, *names: str) -> list[LateFunction]:
     """Return functions of a module that is imported when one of them is first called.
 
-    For modules that few calls need. Type checkers see the functions under ``if TYPE_CHECKING:``.
+    Use it for modules that few calls need. Type checkers see the functions under
+    ``if TYPE_CHECKING:``.
     """
     return [LateFunction(module, name) for name in names]
 
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Look for no garbage while modules are imported, nor in what they contain right afterwards.
+    """Disable garbage collection while modules are imported.
 
-    Imported modules are not garbage, and searching them takes time. Without the last step the
-    first new object afterwards would start a search of all of them, and later ones two more.
+    Imported modules are not garbage, and searching them takes time. Afterwards, all objects are
+    moved to the oldest generation. Otherwise the next new objects would start up to three searches.
     """
     is_enabled = gc.isenabled()
     gc.disable()

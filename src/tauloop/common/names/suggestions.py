@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-#: Longer words are not compared: names are short.
+#: Maximum length of a compared word; names are short.
 MAX_LENGTH = 60
-#: Maximum number of names that are compared: a machine has hundreds of names.
+#: Maximum number of compared names; a machine has hundreds of names.
 MAX_NAMES = 2000
 #: Names of other libraries (Pinocchio, Drake, MuJoCo, SciPy, scikit-learn, Robotics Toolbox) and
 #: common guesses, each with Tauloop's names, in lower case. Names with a dot are full
@@ -303,7 +303,7 @@ PEER_NAMES: Mapping[str, tuple[str, ...]] = {
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return a sentence ``did you mean a or b?``; an empty text if no name is similar."""
+    """Return a question ``did you mean a or b?``; an empty text if no name is similar."""
     known_names = list(known)[:MAX_NAMES]
     if len(word) > MAX_LENGTH:
         return ""
@@ -321,8 +321,8 @@ def peer_names(word: str, known: Iterable[str]) -> list[str]:
     """Return at most two of Tauloop's names for a name of another library.
 
     Args:
-        word: the name.
-        known: the names that exist where it is used.
+        word: the name in the other library.
+        known: the names that exist in this context.
     """
     known = {*known}
     names = PEER_NAMES.get(word.lower(), ())
