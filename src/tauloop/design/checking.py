@@ -20,7 +20,7 @@ from tauloop.design.intervals.balls import (
     lower_square,
     near_inverse_product,
 )
-from tauloop.design.krawczyk import COMMON_WIDTH, LEAST_WIDTH, OWN_WIDTH
+from tauloop.design.krawczyk import BOUND_FACTOR, LARGEST_BOUND_FACTOR, MIN_WIDTH
 from tauloop.design.load_checks import failed_load
 from tauloop.design.loads import LoadLimits, load_limits
 from tauloop.design.problem import PoseProblem
@@ -223,7 +223,9 @@ def _krawczyk(
     z = [row[0].largest() / float(s) for row, s in zip(rows, scale, strict=True)]
     bounds = [float(value.upper()) for value in z]
     largest = max(bounds, default=0.0)
-    widths = [max(OWN_WIDTH * bound + COMMON_WIDTH * largest, LEAST_WIDTH) for bound in bounds]
+    widths = [
+        max(BOUND_FACTOR * bound + LARGEST_BOUND_FACTOR * largest, MIN_WIDTH) for bound in bounds
+    ]
     unique = [width * float(s) for width, s in zip(widths, scale, strict=True)]
     wide = forms.widened([arb(value) for value in unique])
     J = BallMatrix.by_columns(problem.jacobian.run(wide, BALLS), n, n, k)

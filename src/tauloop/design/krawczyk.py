@@ -14,7 +14,7 @@ from tauloop.design.intervals.program import InstructionList
 
 #: Half width of the enclosure in which the solution is unique: multiples of the unknown's bound of
 #: |C psi| and of the largest such bound, and the smallest width (rad, or characteristic lengths).
-OWN_WIDTH, COMMON_WIDTH, LEAST_WIDTH = 2.0, 0.25, 1e-9
+BOUND_FACTOR, LARGEST_BOUND_FACTOR, MIN_WIDTH = 2.0, 0.25, 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ def solution_bounds(
     psi = gathered(equations.run([*before, *unknowns, *after], ARITHMETIC), n, 1, k, N)
     z = multiplied(C, psi).largest()[:, :, 0] / scale
     largest = z.max(axis=1, keepdims=True, initial=0.0)
-    width = np.maximum(OWN_WIDTH * z + COMMON_WIDTH * largest, LEAST_WIDTH)
+    width = np.maximum(BOUND_FACTOR * z + LARGEST_BOUND_FACTOR * largest, MIN_WIDTH)
     wide = [widened(y, width[:, j] * scale[j]) for j, y in enumerate(unknowns)]
     J = gathered(jacobian.run([*before, *wide, *after], ARITHMETIC), n, n, k, N)
     D = _minus_one(multiplied(C, J)).largest() * (scale / scale[:, None])

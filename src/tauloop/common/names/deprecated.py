@@ -1,4 +1,4 @@
-"""Names of earlier versions, which work for one more release with a DeprecationWarning.
+"""Deprecated names, which work for one more release with a DeprecationWarning.
 
 Old names are defined only in the tables below. Imports, attributes of packages, keywords of
 functions, fields of options and the page on migration follow from them.
@@ -22,7 +22,7 @@ _R = TypeVar("_R")
 
 #: Release in which the old names are removed.
 REMOVED_IN = "0.3"
-#: Old packages and modules, each with the packages that have its public names now.
+#: Old packages and modules, each with the packages that now contain its public names.
 MODULES: Mapping[str, tuple[str, ...]] = {
     "tauloop.assembly": ("tauloop.equations.assembly", "tauloop.equations"),
     "tauloop.calibration.problem.stations": ("tauloop.calibration.problem.measured_poses",),
@@ -53,8 +53,8 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "tauloop.solids": ("tauloop.geometry",),
     "tauloop.templates": ("tauloop.authoring",),
 }
-#: Packages with public names that moved to other packages, each with the packages that have these
-#: names now.
+#: Packages from which public names moved to other packages, each with the packages that now contain
+#: these names.
 SPLIT_PACKAGES: Mapping[str, tuple[str, ...]] = {
     "tauloop.drives": ("tauloop.export.drive_control",),
     "tauloop.kinematics": ("tauloop.dynamics", "tauloop.geometry"),
@@ -121,7 +121,7 @@ NAMES: Mapping[str, str] = {
     "tauloop.calibration.Direction": "ParameterDirection",
     "tauloop.calibration.Comparison": "UnknownsComparison",
 }
-#: Old names of attributes and methods of classes, each with its new name. The classes pass them on
+#: Old names of attributes and methods of classes, each with its new name. The classes define them
 #: with `old_attribute`.
 ATTRIBUTES: Mapping[str, str] = {
     "ActuatorFit.standardised": "ActuatorFit.standardized",
@@ -162,8 +162,8 @@ ATTRIBUTES: Mapping[str, str] = {
     "Viewer.moment": "Viewer.time",
 }
 #: Old keywords of functions and old fields of classes of options, each with its new name, by the
-#: function or class. A function also takes the old fields of its options. A name that is current in
-#: a class or function is never an old one of it.
+#: function or class. A function also accepts the old fields of its options. A current name of a
+#: class or function takes precedence over an old name.
 KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "Aim": {"optimise": "optimize", "longest": "max_duration", "condition": "max_condition"},
     "BacklashOptions": {"play": "backlash", "section": "pose"},
@@ -333,8 +333,8 @@ MEMBERS: Mapping[str, str] = {
     "Outcome.OK": "Outcome.SUCCESS",
     "Outcome.TOO_LONG": "Outcome.MAX_STEPS",
 }
-#: Old keys of JSON, each with its new key. Results are written with the new keys; paths in study
-#: files (`keep`) may have either.
+#: Old keys of JSON, each with its new key. Results contain the new keys; paths in study files
+#: (`keep`) may contain old or new keys.
 JSON_KEYS: Mapping[str, str] = {
     "apart": "motion_mismatch",
     "cures": "remedies",
@@ -345,8 +345,8 @@ JSON_KEYS: Mapping[str, str] = {
 }
 #: Old keys of machine files, each with its new key.
 MACHINE_KEYS: Mapping[str, str] = {"colour": "color"}
-#: Old commands of `tauloop`, each with the words that replace it. Three of them are groups now; such
-#: a name is the old command if the next word is not a command of the group.
+#: Old commands of `tauloop`, each with the words that replace it. Three of them are now groups of
+#: commands; such a name is the old command if the next word is not a command of the group.
 COMMANDS: Mapping[str, str] = {
     "machines": "list",
     "schema": "env schema",
@@ -391,8 +391,8 @@ _STROKE = {
 }
 #: Old options of commands, each with its replacement: another option (with "*FACTOR" if a bare
 #: number had another unit), or an argument in capitals. The key is the current command, or the old
-#: one if the option has another meaning now. Options that the command line must contain may follow
-#: it. The key "" applies to every command.
+#: command if the option now has another meaning. After the command, the key may contain options
+#: that must be on the command line. The key "" applies to every command.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
     "": {
         "--differences": "--velocity-differences",
@@ -722,7 +722,7 @@ def renew_keywords(
 
 
 def with_old_keywords(method: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Return a method that also takes the old keywords of its row in `KEYWORDS`, with a warning."""
+    """Return a method that also accepts its old keywords in `KEYWORDS`, with a warning."""
     name = method.__qualname__
     old_names = KEYWORDS[name]
 
@@ -734,7 +734,7 @@ def with_old_keywords(method: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 class _MovedModule:
-    """A loader of an old module; its names are those of the packages that replace it."""
+    """A loader of an old module, whose names are looked up in the packages that replace it."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return a module with the old name."""

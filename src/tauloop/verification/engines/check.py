@@ -47,13 +47,13 @@ from tauloop.verification.engines.results import EngineAccelerations, EngineForc
 
 #: Range of the random factors that multiply the forces of inverse dynamics for forward dynamics.
 #: Without them, forward dynamics would only invert inverse dynamics.
-FACTORS = (0.5, 1.5)
+FORCE_FACTORS = (0.5, 1.5)
 
 #: Default of the largest condition number of a compared state.
-CONDITION = 1e3
+MAX_CONDITION = 1e3
 
 #: Smallest inertia (relative to the largest) from which the scale of an acceleration is computed.
-LIGHTEST = 1e-6
+MIN_RELATIVE_INERTIA = 1e-6
 
 Comparer = Callable[[Engine], tuple[EngineComparison, ...]]
 
@@ -171,7 +171,7 @@ def _unit_accelerations(model: Model) -> np.ndarray:
     """
     unit = model.assembly.loops.velocity_scale
     inertia = tree_inertias(model.assembly, model.formulation, model.assembly.q) * unit**2
-    return np.asarray(unit / np.sqrt(np.maximum(inertia / inertia.max(), LIGHTEST)))
+    return np.asarray(unit / np.sqrt(np.maximum(inertia / inertia.max(), MIN_RELATIVE_INERTIA)))
 
 
 @solving(EngineError)
@@ -181,7 +181,7 @@ def check_with_engines(
     rng: np.random.Generator,
     *,
     wrench: np.ndarray | None = None,
-    condition: float = CONDITION,
+    condition: float = MAX_CONDITION,
     engines: Mapping[str, Callable[[Mechanism], Engine]] = ENGINES,
     progress: Progress | None = None,
 ) -> Verification:
@@ -300,7 +300,7 @@ def _subject(model: Model, states: int, rng: np.random.Generator, condition: flo
             a={name: chosen.a[:, i] for i, name in enumerate(shape.velocity_names)},
         ),
         forces=forces,
-        driving=forces * rng.uniform(*FACTORS, forces.shape),
+        driving=forces * rng.uniform(*FORCE_FACTORS, forces.shape),
     )
 
 
