@@ -154,7 +154,7 @@ def test_calibrate_says_which_swaps_cannot_be_seen(tmp_path: Path) -> None:
     bed = written(measured(name, {}, Contact(name="bed"), poses, NOISE), tmp_path / "bed.csv", name)
     words = ("--measure", "contact", "--noise", "0.02 mm", "--parameters", "tower*.end_stop")
     text = text_of("calibrate", name, bed, *words, code=None)
-    remark = "a swap of the encoders of tower1.motor and tower2.motor cannot be seen in these data: check the wiring"
+    remark = "cannot show whether the encoders of tower1.motor and tower2.motor are swapped: check the wiring"
     assert remark in text
 
 

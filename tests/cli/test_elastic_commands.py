@@ -236,7 +236,7 @@ def test_simulated_deformation_along_a_motion(slide: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--damping", "0.1"], "--damping: has an effect with --elastic alone"),
+        (["--damping", "0.1"], "--damping: has an effect only with --elastic"),
         (["--elastic", "--force", "motor=1"], "--force: has no effect with --elastic"),
         (["--elastic", "--free"], "--free: has no effect with --elastic"),
     ],
@@ -268,4 +268,4 @@ def test_controlled_motors_of_a_simulation(tmp_path: Path) -> None:
     at_rest = 10.0 / 5e6 + 10.0 / (400.0 * 50.0)
     assert own.deflection[0, 0] == pytest.approx(at_rest)
     refused = run("simulate", machine, "--motor-state", "servo", code=2).output
-    assert "--motor-state: has an effect with --elastic alone" in refused
+    assert "--motor-state: has an effect only with --elastic" in refused

@@ -374,7 +374,7 @@ def test_an_ending_that_a_command_does_not_write_is_refused_with_those_that_it_d
     for ending in (".csv", ".json", ".png"):
         assert ending in refused.stderr
     twice = ("-o", tmp_path / "a.csv", "-o", tmp_path / "b.parquet")
-    assert "both hold" in run("simulate", "four_bar", *twice, code=2).stderr
+    assert "are both files for" in run("simulate", "four_bar", *twice, code=2).stderr
 
 
 # Old names work for one release, with a warning.

@@ -1,4 +1,4 @@
-"""The command line: its commands, each imported only when it is called, and old names of them.
+"""The command line: its commands, which are imported only when called, and their old names.
 
 Exit codes: 0 success; 1 the command ran and found a fault (a failed check, a doubtful result); 2
 invalid input.
@@ -46,7 +46,7 @@ HELP = {"help_option_names": ["-h", "--help"]}
 
 
 class Quick:
-    """A command that converts plain values itself; for these Typer would import Pydantic, 0.1 s."""
+    """A command that converts plain values itself, because Typer would import Pydantic (0.1 s)."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return options and arguments, including ``--help``."""
@@ -57,7 +57,10 @@ class Quick:
 
 
 def _processed(parameter: Any, ctx: Any, value: Any) -> Any:
-    """Return Typer's value: here for missing values, text, numbers and words, else by Typer."""
+    """Return the value of a parameter, as Typer does.
+
+    Missing values, text, numbers and enumerations are converted here, other types by Typer.
+    """
     descriptor = getattr(parameter, "type_descriptor", None)  # since 0.29
     kind = descriptor.annotation if descriptor is not None and not descriptor.is_ranged else None
     missing = value is None and descriptor is not None and not parameter.required
@@ -72,13 +75,13 @@ def _processed(parameter: Any, ctx: Any, value: Any) -> Any:
 
 
 class QuickCommand(Quick, TyperCommand):
-    """A quick command that keeps its words, and shows an example for a wrong argument."""
+    """A `Quick` command that stores its command line, and shows an example for wrong arguments."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments as `TyperCommand`, and keep the words for reports.
+        """Parse the arguments as `TyperCommand` does, and store the command line for reports.
 
         Returns:
-            Arguments that the parser leaves over.
+            The arguments that the parser did not use.
         """
         from tauloop.cli.output import COMMAND_WORDS
 
@@ -97,10 +100,10 @@ class FirstWord(QuickCommand):
     """A stand-in that completes a command's machine without importing the command."""
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """Complete options by the command itself, which is imported for this.
+        """Complete options with the command itself, which is imported for this.
 
         Returns:
-            Completions of the word.
+            The completions of the incomplete word.
         """
         group = ctx.parent.command
         command = group.get_command(ctx.parent, ctx.info_name)
@@ -112,7 +115,7 @@ class FirstWord(QuickCommand):
 
 
 def _first_word(machine: Annotated[str, typer.Argument(autocompletion=machines)]) -> None:
-    """Take a machine."""
+    """Accept a machine; this function is only completed, never called."""
 
 
 class LazyGroup(Quick, TyperGroup):
@@ -126,7 +129,7 @@ class LazyGroup(Quick, TyperGroup):
         raise NotImplementedError
 
     def path_of(self, name: str) -> str:
-        """Return the words that name a command of this group."""
+        """Return the path of a command of this group, such as ``plan stroke``."""
         raise NotImplementedError
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -152,9 +155,9 @@ class LazyGroup(Quick, TyperGroup):
         )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command of the first word; suggest a command for an unknown word."""
+        """Return the command that the first word names; suggest a command for an unknown word."""
         if args[0] not in self.entries() and not args[0].startswith("-"):
-            # Only an unknown word needs the names in installed packages, which take long to read.
+            # Reading the command names of installed packages is slow; only unknown words need it.
             known = self.list_commands(ctx)
             if args[0] not in known:
                 hint = suggestion(args[0], known) or f"choose among {', '.join(known)}"
@@ -167,7 +170,7 @@ class LazyGroup(Quick, TyperGroup):
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command or group of a name, or None."""
+        """Return the command or group with a name, or None."""
         entry = self.entries().get(cmd_name)
         if entry is None:
             return None
@@ -182,7 +185,7 @@ class LazyGroup(Quick, TyperGroup):
 
 
 def _without_extra(name: str, error: EngineError) -> Any:
-    """Return a command that takes any arguments and reports a missing extra."""
+    """Return a command that accepts any arguments and reports a missing extra."""
     from tauloop.cli.output import reports_errors
 
     def command() -> None:
@@ -195,10 +198,10 @@ def _without_extra(name: str, error: EngineError) -> Any:
 
 
 class Subgroup(LazyGroup):
-    """The commands below one word of the top level."""
+    """A group of commands, such as ``tauloop plan``."""
 
     def __init__(self, name: str) -> None:
-        """Create the group of a name."""
+        """Create the group with a name in `TOP_LEVEL`."""
         entry = TOP_LEVEL[name]
         assert isinstance(entry, CommandGroup)
         self._commands = entry.commands
@@ -268,14 +271,14 @@ class TopLevel(LazyGroup):
         return {**TOP_LEVEL, "paper": PAPER}
 
     def path_of(self, name: str) -> str:
-        """Return the name."""
+        """Return the name itself, which is the path of a command of the top level."""
         return name
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words; names of earlier versions are replaced with a warning.
 
         Returns:
-            Arguments that the parser leaves over.
+            The arguments that the parser did not use.
         """
         words, pairs = renewed(args)
         if not ctx.resilient_parsing:
@@ -290,7 +293,7 @@ class TopLevel(LazyGroup):
         return [*self.entries(), *_others()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command or group of a name, or None."""
+        """Return the command or group with a name, or None."""
         if cmd_name == "paper":
             return PaperGroup()
         if cmd_name in self.entries():
@@ -317,21 +320,21 @@ class TopLevel(LazyGroup):
 
 
 def _line(name: str, entry: CommandEntry | CommandGroup) -> tuple[str, str]:
-    """Return the line of a command in the help; a group's line includes its commands."""
+    """Return a command's line in the help; the line of a group lists its commands."""
     if isinstance(entry, CommandEntry):
         return name, entry.summary
     return name, f"{entry.summary.removesuffix('.')}: {', '.join(entry.commands)}."
 
 
 def _others() -> dict[str, Any]:
-    """Return the entry points of commands in installed packages, by name."""
+    """Return the entry points of the commands of other installed packages, by name."""
     points = installed_plugins(COMMAND_ENTRY_POINTS)
     names = sorted({*points} - {*TOP_LEVEL, PAPER_ENTRY_POINT})
     return {name: points[name] for name in names}
 
 
 def built(name: str, function: Any, example: str = "") -> Any:
-    """Return the command of a function; its help ends with an example."""
+    """Return the command that calls a function; its help ends with an example."""
     single = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP)
     epilog = f"Example: tauloop {example}" if example else None
     single.command(name, cls=QuickCommand, epilog=epilog)(function)
@@ -339,7 +342,7 @@ def built(name: str, function: Any, example: str = "") -> Any:
 
 
 def find_command(path: str) -> Any:
-    """Return the imported command of a path such as ``plan stroke``."""
+    """Return the imported command with a path such as ``plan stroke``."""
     group: Any = typer.main.get_command(app)
     for word in path.split():
         group = group.get_command(None, word)
@@ -370,11 +373,11 @@ def _frame(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Take the options of the top level."""
+    """Define the options of the top level."""
 
 
 def command_words(words: Sequence[str]) -> str:
-    """Return the words of a command line that name its command, or ""."""
+    """Return the path of the command at the start of a command line, or ""."""
     for count in (2, 1):
         path = " ".join(words[:count])
         if path in COMMANDS:
@@ -388,15 +391,15 @@ def _examples() -> dict[str, str]:
     return {command_words(line.split()): line for line in lines}
 
 
-#: Words after ``tauloop`` of an example of each command, for the end of its help.
+#: Example of each command by its path, without ``tauloop``; the help of the command ends with it.
 EXAMPLES: Mapping[str, str] = _examples()
 
 
 def renewed(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return a command line, without ``tauloop``, with current names, and the replaced pairs.
+    """Return a command line with current names, and the pairs of replaced and new names.
 
     Args:
-        words: the words of a command line of any version.
+        words: the words of a command line of any version, without ``tauloop``.
     """
     old = _old_command(words)
     replaced: list[tuple[str, str]] = []
@@ -428,10 +431,10 @@ def _old_command(words: Sequence[str]) -> str:
 
 
 def _option_table(path: str, old: str, words: Sequence[str]) -> Mapping[str, str]:
-    """Return the old options of a command with their replacements.
+    """Return the replacements of a command's old options, from `deprecated.OPTIONS`.
 
-    Tables of an old name of the command apply to that name alone; a table whose name ends with
-    options applies where a command line has all of them.
+    A table with an old name of the command applies only if the command line uses that name. A
+    table whose name ends with options applies only if the command line contains these options.
     """
     table = dict(deprecated.OPTIONS.get("", {}))
     for key, options in deprecated.OPTIONS.items():
@@ -448,6 +451,7 @@ def _renewed_options(
     renewed_words: list[str] = []
     arguments: list[str] = []
     pairs: list[tuple[str, str]] = []
+    """Return options and arguments with current names, and the pairs of replaced and new names."""
     rest = iter(words)
     for word in rest:
         name, equals, value = word.partition("=")
@@ -463,7 +467,7 @@ def _renewed_options(
             pairs.append((name, new))
         else:
             value = value if equals else next(rest, "")
-            # `convert --out` was once the machine file, and is the picture now.
+            # `convert --out` named the machine file in earlier versions; now it names the picture.
             if name == "--out" and value.endswith(FIGURE.endings):
                 renewed_words += [name, value]
                 continue
@@ -473,7 +477,7 @@ def _renewed_options(
 
 
 def _scaled(value: str, factor: float) -> str:
-    """Return the value of an option with its numbers multiplied, such as ``a=20,b=30``."""
+    """Return the value of an option, such as ``a=20,b=30``, with its numbers multiplied."""
     return re.sub(
         r"(^|[=,])\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)(?=\s*(?:,|$))",
         lambda match: f"{match[1]}{float(match[2]) * factor:g}",

@@ -15,7 +15,7 @@ class CommandEntry(NamedTuple):
 
     Attributes:
         module: its module below `tauloop.cli`.
-        function: its function there.
+        function: its function in this module.
         summary: its line in the list of commands.
         python: the Python functions that it calls; the first has the same meaning as the command;
             empty for a command without a counterpart.
@@ -28,7 +28,7 @@ class CommandEntry(NamedTuple):
 
 
 class CommandGroup(NamedTuple):
-    """Commands below one word, which alone prints their help.
+    """Commands that share their first word; the word alone prints their help.
 
     Attributes:
         summary: its line in the list of commands.
@@ -172,13 +172,13 @@ HELP_SECTIONS: Mapping[str, Mapping[str, CommandEntry | CommandGroup]] = {
         "check": CommandEntry(
             "start.check",
             "check",
-            "Check a machine file: is it valid, does it close, is it driven?",
+            "Check a machine file: is it valid, do loops close, is it driven?",
             ("tl.check",),
         ),
         "view": CommandEntry(
             "start.view",
             "view",
-            "Show a machine in the browser, or as a picture or film.",
+            "Show a machine in the browser, or write a picture or animation.",
             ("tl.view",),
         ),
         "convert": CommandEntry(
@@ -279,7 +279,7 @@ HELP_SECTIONS: Mapping[str, Mapping[str, CommandEntry | CommandGroup]] = {
 #: The groups, below the sections; their names are nouns.
 COMMAND_GROUPS: Mapping[str, CommandGroup] = {
     "control": CommandGroup(
-        "A machine under sampled control.",
+        "Sampled control of a machine.",
         {
             "follow": CommandEntry(
                 "control.follow",
@@ -290,7 +290,7 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
             "collision": CommandEntry(
                 "control.collision",
                 "collision",
-                "Find how soon a collision of the platform is detected.",
+                "Compute how soon a collision of the platform is detected.",
                 ("tl.simulate_collision_detection",),
             ),
         },
@@ -421,7 +421,7 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
             "link-parameters": CommandEntry(
                 "model.link_parameters",
                 "link_parameters",
-                "Bound masses and centers of links by identified parameters.",
+                "Bound masses and centers of links from identified parameters.",
                 ("tl.link_parameters",),
             ),
         },
@@ -499,9 +499,8 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
         },
     ),
 }
-#: Group and commands of Tauloop's second distribution. The commands are functions in the module of
-#: its
-#: entry point.
+#: The group of Tauloop's second distribution. Its commands are functions in the module that its
+#: entry point names.
 PAPER = CommandGroup(
     "Experiments of papers (the distribution tauloop-papers).",
     {

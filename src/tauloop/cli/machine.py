@@ -1,4 +1,4 @@
-"""The machine of a command line: shipped or a file, with the options of its import."""
+"""The machine argument of commands, and the options for reading a machine file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LineArgument = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportArguments:
-    """Options of how a machine is read; each field is an option."""
+    """Options for reading a machine file; each field is an option of the command line."""
 
     side: Annotated[
         Path | None,
@@ -131,7 +131,7 @@ class ImportArguments:
     ] = None
 
     def options(self) -> ImportOptions | None:
-        """Return the options of the import; None without options."""
+        """Return the import options, or None if all of them have their defaults."""
         options = ImportOptions(
             gravity=_vector(self.gravity) if self.gravity else None,
             platform_body=self.platform_body or "",
@@ -149,7 +149,7 @@ class ImportArguments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetArguments(ImportArguments):
-    """Options of how a machine is read, and values of its parameters."""
+    """Options for reading a machine file, and values of the machine's parameters."""
 
     values: Annotated[
         list[str] | None,
@@ -163,8 +163,8 @@ class SetArguments(ImportArguments):
     ] = None
 
 
-#: A parameter with this annotation becomes all options of `SetArguments` by
-#: `tauloop.cli.output.reports_errors`.
+#: Annotation of a parameter that `tauloop.cli.output.reports_errors` replaces by the options of
+#: `SetArguments`.
 SideOption = SetArguments | None
 
 FormulationOption = Annotated[
@@ -182,7 +182,7 @@ WithinLimitsOption = Annotated[
     ),
 ]
 
-#: Text, because for a number Typer would import Pydantic, which takes a tenth of a second.
+#: Text instead of a number, for which Typer would import Pydantic (0.1 s).
 WorkersOption = Annotated[
     str,
     typer.Option(
@@ -195,7 +195,7 @@ WorkersOption = Annotated[
 
 
 def load_machine(name: str, arguments: ImportArguments | None = None) -> Mechanism:
-    """Return the machine of a name or file."""
+    """Return the machine with a name or from a file, with the values of ``--set``."""
     arguments = arguments or ImportArguments()
     mechanism = load(name, arguments.side, options=arguments.options())
     if isinstance(arguments, SetArguments) and arguments.values:
@@ -212,7 +212,15 @@ def load_model(
     threads: str = "1",
     **options: Any,
 ) -> Model:
-    """Return the model of a machine, with its notes printed; `options` are the model's options."""
+    """Return the model of a machine, and print its notes.
+
+    Args:
+        name: name of a shipped machine, or a file.
+        arguments: options for reading the file, and values of parameters.
+        within_limits: whether a reference pose beyond a stop is rejected.
+        threads: value of ``--workers``.
+        options: options of `tauloop.Model`.
+    """
     from tauloop.model import Model  # commands that only read a machine do not need it
 
     if (count := thread_count(threads)) > 1:
@@ -223,7 +231,7 @@ def load_model(
 
 
 def thread_count(text: str) -> int:
-    """Return the number of ``--workers``."""
+    """Return the value of ``--workers`` as a number."""
     if not (text.isdecimal() and int(text) > 0):
         raise InputError.of(
             "--workers", f"{text!r} is not a number of workers", "give 1, 2 or more"
@@ -232,14 +240,14 @@ def thread_count(text: str) -> int:
 
 
 def announced(model: Model, within_limits: bool = False) -> Model:
-    """Return the model, and print notes on a replaced reference pose or one beyond a stop.
+    """Print notes if the reference pose was replaced or is beyond a stop, and return the model.
 
     Args:
         model: the machine.
         within_limits: whether a reference pose beyond a stop is rejected.
 
     Raises:
-        PoseError: the reference pose is rejected: which coordinates, and by how much.
+        PoseError: the reference pose is rejected; the message states the coordinates beyond a stop.
     """
     if within_limits:
         require_within_limits(model.limits.diagnostics(model.assembly.q))
@@ -253,10 +261,14 @@ def announced(model: Model, within_limits: bool = False) -> Model:
 
 
 def _with_values(mechanism: Mechanism, texts: list[str]) -> Mechanism:
-    """Return the machine with other parameter values, with units or in SI units.
+    """Return the machine with other values of parameters.
+
+    Args:
+        mechanism: the machine.
+        texts: assignments such as ``arm_length=0.3 m``; values without a unit are in SI units.
 
     Raises:
-        InputError: a name is not a parameter, or a value is not a quantity of its kind; all of them.
+        InputError: names that are not parameters, or values with a wrong dimension.
     """
     from tauloop.common.options import pairs
     from tauloop.mechanism.description.units import parse_unit, quantity
@@ -275,7 +287,7 @@ def _with_values(mechanism: Mechanism, texts: list[str]) -> Mechanism:
 
 
 def _names(option_name: str, text: str | None) -> tuple[str, ...]:
-    """Return names separated by commas; none without a text."""
+    """Return the names in a text, which commas separate; empty for None."""
     if text is None:
         return ()
     names = tuple(name.strip() for name in text.split(","))

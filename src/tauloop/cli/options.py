@@ -2,21 +2,21 @@
 
 A parameter of a command whose annotation is a dataclass is replaced by its fields:
 
-    @command(out=any_ending) def reduce(machine: MachineArgument, options: ReductionOptions, out:
-    OutOption = None) -> None: ...
+    @command(json_file=RESULT)
+    def verify(machine: MachineArgument, options: VerifyOptions) -> None: ...
 
-`spread` makes ``--massless-rods`` of the field ``massless_rods``, with its text below "Attributes:"
-in the docstring as help. `gathered` makes the options object from the command's arguments. Types on
-the command line:
+`spread` turns the field ``massless_rods`` into ``--massless-rods``, with its text below
+"Attributes:" in the docstring as help. `gathered` creates the options object from the command's
+arguments. A field's type determines the form of its option:
 
-- bool: a flag (``--no-...`` if the default is true); text, numbers, paths and enumerations:
-  themselves;
-- a tuple of texts or paths: the option may be repeated; a tuple of numbers: numbers separated by
-  commas;
-- a mapping: NAME=VALUE, which may be repeated; numbers also separated by commas; another options
-  class: its fields;
-- one of some named objects: its name, in upper or lower case;
-- other types: text, read by the field's own ``read`` (`tauloop.common.options.option`).
+- bool: a flag (``--no-...`` if the default is true);
+- text, number, path or enumeration: one value;
+- tuple of texts or paths: an option that may be repeated;
+- tuple of numbers: numbers separated by commas;
+- mapping: NAME=VALUE; the option may be repeated, and numbers may be separated by commas;
+- another options class: an option for each of its fields;
+- one of several named objects: its name, in upper or lower case;
+- other types: text, which the field's own ``read`` interprets (`tauloop.common.options.option`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PLAIN = (bool, int, float, str, Path)
 
 
 def options_class(annotation: Any) -> type | None:
-    """Return the options class that an annotation names, alone or as "or None"."""
+    """Return the class of an annotation such as ``Options`` or ``Options | None``, else None."""
     for kind in _members(annotation):
         if isinstance(kind, type) and is_dataclass(kind):
             return kind
@@ -76,14 +76,14 @@ def spread(options: type) -> list[inspect.Parameter]:
 
 
 def gathered(options: type, arguments: dict[str, Any]) -> Any:
-    """Return the options object from a command's arguments, which are removed from them."""
+    """Return the options object of a command's arguments, and remove these arguments."""
     hints = get_type_hints(options)
     values: dict[str, Any] = {}
     problems, result = Problems(), None
     for item in fields(options):
         spec = _option_of(item)
         if spec.flag == "":
-            continue  # an argument of that name belongs to another option
+            continue  # an argument with this name belongs to another option
         with problems.collecting(InputError):
             if (inner := _inner(spec, hints[item.name])) is not None:
                 values[item.name] = gathered(inner, arguments)
@@ -99,7 +99,7 @@ def gathered(options: type, arguments: dict[str, Any]) -> Any:
 
 
 def flags(options: type) -> dict[str, str]:
-    """Return the option names by field, of an options class and those inside it."""
+    """Return the option name of each field, including the fields of nested options classes."""
     names: dict[str, str] = {}
     hints = get_type_hints(options, include_extras=True)
     for item in fields(options):
@@ -113,7 +113,7 @@ def flags(options: type) -> dict[str, str]:
 
 
 def annotated_flag(name: str, annotation: Any) -> str:
-    """Return the option name that Typer makes from an annotation; "" for an argument."""
+    """Return the option name that Typer derives from an annotation; "" for an argument."""
     for entry in getattr(annotation, "__metadata__", ()):
         if isinstance(entry, typer.models.OptionInfo):
             # Typer takes the first name of an annotation as its default.
@@ -124,7 +124,7 @@ def annotated_flag(name: str, annotation: Any) -> str:
 
 
 def _inner(spec: Option, annotation: Any) -> type | None:
-    """Return the options class whose fields are options too, or None."""
+    """Return the options class of a field whose fields become options too, or None."""
     return None if spec.read or spec.named or spec.flag == "" else options_class(annotation)
 
 
@@ -152,7 +152,14 @@ def _members(annotation: Any) -> tuple[Any, ...]:
 
 
 def _annotated(item: Field[Any], annotation: Any, spec: Option, text: str) -> Any:
-    """Return the annotation for Typer."""
+    """Return Typer's annotation of a field: its type on the command line, its name and its help.
+
+    Args:
+        item: the field.
+        annotation: type of the field.
+        spec: how the field becomes an option.
+        text: description of the field.
+    """
     flag = spec.flag or _flag(item.name)
     help_ = text[:1].upper() + text[1:]
     if limits := ", ".join((*spec.choices, *spec.named)) or spec.limits:
@@ -192,7 +199,7 @@ def _annotated(item: Field[Any], annotation: Any, spec: Option, text: str) -> An
 
 
 def _default_text(spec: Option, default: Any, help_: str) -> str:
-    """Return a default that Typer does not know, in SI units; "" if the help states it."""
+    """Return the text of a default in SI units; "" if Typer or the help already states it."""
     values = default if isinstance(default, tuple) else (default,)
     is_known = spec.read is None and isinstance(default, (*_PLAIN, enum.Enum))
     is_stated = "without" in help_ or "default:" in help_
@@ -225,7 +232,7 @@ def _read(name: str, spec: Option, annotation: Any, value: Any) -> Any:
 
 
 def _value(name: str, annotation: Any, value: Any) -> Any:
-    """Return the value of a field from its arguments, by its type."""
+    """Return the value of a field from its argument, according to the field's type."""
     kind = _members(annotation)[0]
     if get_origin(kind) is tuple and isinstance(value, str):
         return tuple(

@@ -49,9 +49,7 @@ LOADED_MACHINE: ContextVar[Mechanism | None] = ContextVar("LOADED_MACHINE", defa
 #: The option `--json-file` for commands of other packages; Tauloop's commands use `--out`.
 JsonFileOption = Annotated[
     Path | None,
-    typer.Option(
-        help="Write the whole result to this JSON file, which is input of `tauloop report`."
-    ),
+    typer.Option(help="Write the whole result to this JSON file, which `tauloop report` reads."),
 ]
 
 #: The option `--json` of every command.
@@ -81,7 +79,7 @@ def print_json(data: Mapping[str, Any]) -> None:
 
 
 def any_ending(_: Path) -> None:
-    """Return None: every name is valid."""
+    """Return None: files of every extension are valid."""
 
 
 def folder(path: Path) -> Problem | None:
@@ -96,9 +94,10 @@ def writes(
     """Return a decorator that checks a command's files before its work begins.
 
     Args:
-        also: returns what else is wrong with the command's arguments, to be reported together.
-        files: checks of names, by the command's parameter: `any_ending`, or `folder` for a folder
-            of files.
+        also: function that returns a further problem of the command's arguments, or None. It is
+            reported together with the problems of files.
+        files: check of each file, by the command's parameter: `any_ending` for a file, `folder` for
+            a folder.
     """
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
@@ -164,7 +163,7 @@ def machine_file(path: Path | None, mechanism: Callable[[], Any]) -> Written:
 
 
 def text_file(path: Path | None, text: Callable[[], str]) -> Written:
-    """Return a text file and the function that writes it; the text is made when it is written."""
+    """Return a text file and the function that writes it; the text is created when it is needed."""
     return path, lambda path: write_text(path, text())
 
 
@@ -172,7 +171,7 @@ def require_limits(result: Any, within_limits: bool) -> None:
     """Reject a result beyond a stop if it must be within limits.
 
     Raises:
-        PoseError: which coordinates, by how much, and where.
+        PoseError: coordinates are beyond a stop; the message states by how much, and where.
     """
     if within_limits:
         from tauloop.equations.assembly.limits import require_within_limits
@@ -196,11 +195,11 @@ def finish(
     Args:
         result: result of the command.
         files: files to write.
-        figure: file of the figure (default: that of `--out`); figures of other packages' parts are
-            written next to it, each with the name of its part.
-        draw: draws the figure if it shows more than the result.
+        figure: file of the figure (default: that of `--out`). Figures of parts from other packages
+            are written next to it, with the name of the part in the file name.
+        draw: function that draws the figure; None for the figure of the result alone.
         within_limits: whether a result beyond a stop is rejected.
-        written: files that the workflow has written.
+        written: files that the workflow has already written, for the list of written files.
 
     Raises:
         PoseError: the result is beyond a stop and must be within limits.
@@ -271,7 +270,7 @@ def _json_data(
 
 
 def _omitted(result: Any) -> tuple[Diagnostic, ...]:
-    """Return diagnostics of forces that the result needs and the machine's file omits."""
+    """Return a diagnostic for each force that the result needs and the machine file omits."""
     mechanism = LOADED_MACHINE.get()
     if (
         mechanism is None
@@ -293,7 +292,7 @@ def _drawn(
 
     tauloop_parts = [part for part in parts if part.name == part.takes]
     other_parts = [part for part in parts if part not in tauloop_parts]
-    # A derived class has its own part and that of its base class, but one picture.
+    # A derived result class has two parts, its own and its base class's, but only one picture.
     drawn_parts = tauloop_parts[:1] + other_parts
     written = []
     with bar("figure") as progress:
@@ -315,7 +314,7 @@ def _drawn(
 
 
 def _result_figure(parts: Sequence[ReportPart], result: Any) -> Any:
-    """Return the picture of the first part with a picture, or that of `plot`."""
+    """Return the picture of the first part that has one, or else the picture of `result.plot`."""
     for part in parts:
         figure = part.figure(result)
         if figure is not None:
@@ -328,14 +327,15 @@ def command(
     out_default: str = "",
     **files: FileKind | Callable[[Path], Problem | None],
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that makes a function a command with checked files.
+    """Return a decorator that turns a function into a command with checked files.
 
     Args:
-        also: returns what else is wrong with the command's arguments, to be reported together.
-        out_default: what is written without ``--out``, in words.
-        files: files that the command writes, by parameter. A `FileKind` is one that ``--out``
-            names; the function need not take `figure` and `json_file`, because `finish` writes
-            them. Any other value checks the parameter's own value.
+        also: function that returns a further problem of the command's arguments, or None. It is
+            reported together with the problems of files.
+        out_default: sentence of the help on the file that is written without ``--out``.
+        files: files that the command writes, by parameter. A `FileKind` stands for a file that
+            ``--out`` names; the function does not need the parameters `figure` and `json_file`,
+            because `finish` writes these files. A function checks the value of its parameter.
     """
     kinds = {name: kind for name, kind in files.items() if isinstance(kind, FileKind)}
     checks = {name: check for name, check in files.items() if not isinstance(check, FileKind)}
@@ -351,11 +351,12 @@ def command(
 
 
 def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn Tauloop's errors into a message (or JSON for `--json`) and exit code 2.
+    """Return the command with errors of Tauloop reported as text, or as JSON for `--json`.
 
-    A parameter annotated with a class of options becomes an option for each of its fields, and
-    errors of a field are reported for that option. Every command has `--json` and `--quiet`, even
-    if it takes neither, and `--out` if it writes files.
+    After an error the exit code is 2. A parameter annotated with an options class becomes an option
+    for each field of the class, and an error in a field is reported for its option. Every command
+    gets `--json` and `--quiet`, also if the function does not have these parameters, and `--out` if
+    it writes files.
 
     Returns:
         The function with this handling of errors.
@@ -380,36 +381,37 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:
-        asked = {name: kwargs.get(name) for name in (*_SHARED, "json_file")}
-        before = SHARED_OPTIONS.set(asked)
+        shared = {name: kwargs.get(name) for name in (*_SHARED, "json_file")}
+        before = SHARED_OPTIONS.set(shared)
         LOADED_MACHINE.set(None)
         try:
             with solving(InputError), reports_missing_extras():
-                own = {name: value for name, value in kwargs.items() if name not in added}
+                arguments = {name: value for name, value in kwargs.items() if name not in added}
                 problems = Problems()
                 if kinds:
                     files: dict[str, Path] = {}
-                    if out := own.pop("out"):
+                    if out := arguments.pop("out"):
                         files, problems = chosen_files(out, kinds)
-                    asked |= {name: files.get(name) for name in ("figure", "json_file")}
-                    taken = [name for name in kinds if name in signature.parameters]
-                    own |= {name: files.get(name) for name in taken}
+                    shared |= {name: files.get(name) for name in ("figure", "json_file")}
+                    accepted = [name for name in kinds if name in signature.parameters]
+                    arguments |= {name: files.get(name) for name in accepted}
                 gathered_options = {}
                 for name, kind in options.items():
                     with problems.collecting(InputError):
-                        gathered_options[name] = gathered(kind, own)
+                        gathered_options[name] = gathered(kind, arguments)
                 if len(gathered_options) == len(options):
-                    problem = also(own | gathered_options)
+                    problem = also(arguments | gathered_options)
                     problems += [problem] if problem else []
                 InputError.raise_if_any(problems)
-                command(*args, **own, **gathered_options)
+                command(*args, **arguments, **gathered_options)
         except TauloopError as error:
-            shown = names
+            option_names = names
             for argument in ("platform", "pose", "actuators"):
                 if kwargs.get(argument) is not None and argument in names:
-                    shown = shown | {"position": names[argument]}
+                    option_names = option_names | {"position": names[argument]}
             named = [
-                replace(problem, where=_flagged(problem.where, shown)) for problem in error.problems
+                replace(problem, where=_flagged(problem.where, option_names))
+                for problem in error.problems
             ]
             if is_json():
                 listed = [problem.as_dict() for problem in named]
@@ -439,9 +441,12 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _flagged(where: str, names: Mapping[str, str]) -> str:
-    """Return the location of a problem with the option's name instead of the field's.
+    """Return the location of a problem with the name of the option instead of the field.
 
-    A location may be an element, such as ``cutoffs[0]``, or a name, such as ``known m``.
+    Args:
+        where: a field, with an index or a name for one of its elements, such as ``cutoffs[0]`` or
+            ``known m``.
+        names: option names by field.
     """
     field, space, rest = where.partition(" ")
     option = names.get(field) or names.get(field.partition("[")[0]) or field
@@ -449,5 +454,5 @@ def _flagged(where: str, names: Mapping[str, str]) -> str:
 
 
 def _keyword_only(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
-    """Return keyword-only parameters, because the command line calls by keyword."""
+    """Return the parameters as keyword-only, because Typer passes arguments by keyword."""
     return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]

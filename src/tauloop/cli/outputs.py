@@ -1,4 +1,4 @@
-"""Files that commands write: ``--out`` names them, and their endings choose their contents."""
+"""Files that commands write: ``--out`` names them, and their extensions select the contents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.files import require_writable, unwritable_folder
 from tauloop.common.records import dataclass
 
-#: Number of endings that the help shows for a kind of file.
+#: Largest number of extensions that the help lists for a kind of file.
 _SHOWN_ENDINGS = 3
 
 
@@ -26,10 +26,10 @@ class FileKind:
     """A kind of file.
 
     Attributes:
-        content: content of the file, after "Write".
-        endings: endings that choose it, the usual ones first.
-        is_folder: whether it is a folder, which a name without an ending chooses too.
-        problem: returns what is wrong with a name that has the ending.
+        content: description of the content, which follows "Write" in the help.
+        endings: file extensions that select this kind, the most usual ones first.
+        is_folder: whether it is a folder; a name without an extension selects it too.
+        problem: function that returns the problem of a path with such an extension, or None.
     """
 
     content: str
@@ -38,17 +38,17 @@ class FileKind:
     problem: Callable[[Path], Problem | None] = _nothing_wrong
 
     def of(self, content: str) -> FileKind:
-        """Return the same kind of file with other content."""
+        """Return the same kind of file with another description of its content."""
         return replace(self, content=content)
 
     @property
     def description(self) -> str:
-        """Return its content, with its usual endings in brackets."""
+        """Return the content, with the usual extensions in parentheses."""
         endings = "DIR/" if self.is_folder else ", ".join(self.endings[:_SHOWN_ENDINGS])
         return f"{self.content} ({endings})"
 
     def takes(self, text: str) -> bool:
-        """Return whether a path chooses this kind by its form."""
+        """Return whether the extension of a path selects this kind."""
         has_ending = Path(text).name.lower().endswith(self.endings) if self.endings else False
         if self.is_folder:
             return has_ending or not Path(text).suffix or text.endswith("/") or Path(text).is_dir()
@@ -121,10 +121,10 @@ def out_option(kinds: Mapping[str, FileKind], default: str = "") -> Any:
 def chosen_files(
     texts: Sequence[str], kinds: Mapping[str, FileKind]
 ) -> tuple[dict[str, Path], Problems]:
-    """Return the files that ``--out`` names, by the command's parameter, and problems.
+    """Return the files that ``--out`` names, by the command's parameter, and the problems of them.
 
-    It is a problem if no kind of this command has the file's extension, if two files are of one
-    kind, or if a file cannot be written.
+    A file is a problem if its extension does not belong to this command, if another file has the
+    same kind, or if it cannot be written.
     """
     problems = Problems()
     chosen: dict[str, Path] = {}
@@ -140,7 +140,7 @@ def chosen_files(
         elif name in chosen:
             content = kinds[name].content
             problems.add(
-                "out", f"{chosen[name]} and {text} both hold {content}", "give one of them"
+                "out", f"{chosen[name]} and {text} are both files for {content}", "give one of them"
             )
         else:
             chosen[name] = Path(text)
@@ -153,7 +153,7 @@ def chosen_files(
 
 
 def _kind_of(text: str, kinds: Mapping[str, FileKind]) -> str:
-    """Return the parameter whose kind of file a path has, or ""."""
+    """Return the parameter whose kind of file a path selects, or ""."""
     if len(kinds) == 1:
         (name, kind) = next(iter(kinds.items()))
         return name if kind.is_folder or kind.takes(text) else ""

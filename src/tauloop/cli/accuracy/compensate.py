@@ -22,8 +22,9 @@ def compensate(
 ) -> None:
     """Correct motor positions for deflection by load and inertia, and for heat.
 
-    The error of the tool that remains is listed by direction: a machine with fewer than six freedoms
-    cannot correct all. Exit code 1 when the correction is doubtful, or the pose is beyond a stop.
+    The remaining error of the tool is listed by direction, because a machine with fewer than six
+    degrees of freedom cannot correct all directions. Exit code 1 when the correction is doubtful,
+    or the pose is beyond a stop.
     """
     model = load_model(machine, side, within_limits=within_limits)
     result = tl.compensate(model, pose, options)

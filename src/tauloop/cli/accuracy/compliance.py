@@ -1,4 +1,4 @@
-"""``tauloop accuracy compliance``: displacement of the tool by forces, as ISO 9283 tests it."""
+"""``tauloop accuracy compliance``: displacement of the tool under forces, as in ISO 9283."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def compliance(
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
-    """Compute the displacement of the tool by forces of 10 % to 100 % of a rated load (ISO 9283).
+    """Compute the displacement of the tool under 10 % to 100 % of a rated load (ISO 9283).
 
-    The forces act along the axes of the base, in both directions. Motors are held. Exit code 1 when
-    displacements are too large for the equations, or the pose is beyond a stop.
+    The forces act along the axes of the base, in both directions. Motors are locked. Exit code 1
+    when displacements are too large for the linear equations, or the pose is beyond a stop.
     """
     model = load_model(machine, side, within_limits=within_limits)
     result = tl.static_compliance(model, rated_load, pose, options)

@@ -1,4 +1,4 @@
-"""``tauloop accuracy thermal``: error of the tool by heat, per kelvin of each part."""
+"""``tauloop accuracy thermal``: error of the tool due to heat, per kelvin of each part."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def thermal(
 ) -> None:
     """Compute the error of the tool due to thermal expansion, per kelvin of each part.
 
-    Motors are held. Parts expand by the coefficient of their material, or by --expansions, which
-    also gives one to rigid bodies and the base. Exit code 1 when the error is doubtful, or the pose
-    is beyond a stop. `tauloop workspace --color heat` maps it.
+    Motors are locked. Expansion coefficients come from the materials of parts or from --expansions,
+    which can also set them for rigid bodies and the base. Exit code 1 when the error is doubtful,
+    or the pose is beyond a stop. `tauloop workspace --color heat` maps the error.
     """
     model = load_model(machine, side, within_limits=within_limits)
     result = tl.thermal_expansion(model, pose, options)

@@ -40,11 +40,12 @@ def modes(
 
     With --pose or --working it lists all working modes: every posture of the legs at a pose. A mode
     beyond a stop is reported; --within-limits leaves these modes out, and rejects a position
-    without any other mode. Exit code 1 when the diagnostics leave doubt whether the list is
+    without any other mode. Exit code 1 when the diagnostics do not confirm that the list is
     complete.
     """
     if actuators is not None and (working or pose is not None):
-        raise tl.InputError.of("actuators", "given with a pose of the platform", "give one of them")
+        what = "cannot be combined with a pose of the platform"
+        raise tl.InputError.of("actuators", what, "give one of them")
     model = load_model(machine, side, threads=threads)
     with bars() as report:
         if working or pose is not None:

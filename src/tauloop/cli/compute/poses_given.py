@@ -23,6 +23,6 @@ PoseOption = Annotated[
         "--pose",
         metavar="VALUES",
         help="Position of the platform, such as 'x=50mm,rz=10deg'; other coordinates are as in the "
-        "reference pose. rx, ry, rz rotate the platform about that vector in the base frame.",
+        "reference pose. (rx, ry, rz) is a rotation vector in the base frame.",
     ),
 ]

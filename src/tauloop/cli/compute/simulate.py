@@ -34,15 +34,15 @@ SpringFrequencyOption = Annotated[
     str,
     typer.Option(
         metavar="FREQUENCY",
-        help="Natural frequency of the springs of a free motion, Hz, such as 4Hz.",
+        help="Natural frequency of a free motion with its springs, such as 4Hz (Hz).",
     ),
 ]
 AmplitudeOption = Annotated[
     str,
     typer.Option(
         metavar="ANGLE",
-        help="Amplitude of a free motion, such as 0.1 or 5deg: rad, and characteristic lengths "
-        "for sliding drives.",
+        help="Amplitude of a free motion, such as 0.1 or 5deg; rad, or characteristic lengths for "
+        "sliding drives.",
     ),
 ]
 MotionOption = Annotated[
@@ -72,23 +72,23 @@ ReleaseOption = Annotated[
     str | None,
     typer.Option(
         metavar="VALUES",
-        help="Wrench in whose equilibrium an elastic machine starts, such as 'fx=10'; it then "
-        "ceases.",
+        help="Wrench at the tool of an elastic machine at rest that is released at the start, such as "
+        "'fx=10'.",
     ),
 ]
 SettlingBandOption = Annotated[
     str | None,
     typer.Option(
         metavar="LENGTH",
-        help="Distance of the tool from its last rest position below which an elastic machine has "
-        "settled, such as 5um.",
+        help="Distance from the rest position at the end below which the tool of an elastic machine "
+        "has settled, such as 5um.",
     ),
 ]
 MotorStateOption = Annotated[
     str | None,
     typer.Option(
-        help="State of the motors of an elastic machine: locked: they follow the motion exactly (default); "
-        "servo: by their position loops.",
+        help="State of the motors of an elastic machine: locked (they follow the motion exactly, default) "
+        "or servo (position loops control them).",
     ),
 ]
 ServoGainsOption = Annotated[
@@ -103,14 +103,14 @@ BandwidthOption = Annotated[
     str | None,
     typer.Option(
         metavar="FREQUENCY",
-        help="Bandwidth of the position loops that have no gains, such as '20 Hz' or 100 (rad/s).",
+        help="Bandwidth of the position loops without given gains, such as '20 Hz' or 100 (rad/s).",
     ),
 ]
 FeedforwardOption = Annotated[
     str | None,
     typer.Option(
-        help="What the reference adds in position loops: none, its speed (default), or force: its "
-        "speed and the force of the undeformed machine.",
+        help="Feed-forward of the position loops: none, speed (of the reference, default), or force "
+        "(speed, and the force of the undeformed machine).",
     ),
 ]
 
@@ -140,10 +140,9 @@ def simulate(
     """Simulate constant forces, free motion, an inverse/forward dynamics round trip, or deformation.
 
     Cables pull and can become slack; without --force their winches are locked at the start. With
-    --fmu, a third-party FMU is an actuator or a drive. Exit code 1 when the end is not reached;
-    when energy, loops or the round trip exceed their limits; or when the motion goes beyond a stop
-    (stops
-    exert no force: add an event at them).
+    --fmu, a third-party FMU is an actuator or a drive. Exit code 1 when the simulation ends early,
+    when the errors of energy, loops or the round trip exceed their limits, or when the motion goes
+    beyond a stop (stops exert no force: add an event at them).
     """
     hertz = frequency("spring_frequency", spring_frequency)
     radians = angle("amplitude", amplitude)
@@ -159,12 +158,12 @@ def simulate(
     if elastic:
         _require_elastic(options, coupling, free=free)
         model = load_model(machine, side, threads=threads)
-        # Texts with units are read by the options.
+        # The options class converts texts with units.
         stated: dict[str, Any] = {k: v for k, v in deformation.items() if v is not None}
-        of_elastic = tl.ElasticSimulationOptions(
+        elastic_options = tl.ElasticSimulationOptions(
             duration=options.duration, wrench=options.wrench, pose=options.pose, **stated
         )
-        deformed = tl.simulate_elastic(model, motion, of_elastic)
+        deformed = tl.simulate_elastic(model, motion, elastic_options)
         finish(deformed, log_file(out, deformed.log), within_limits=within_limits)
         return
     _refuse_without_elastic(deformation)
@@ -179,7 +178,7 @@ def simulate(
     finish(result, *files, within_limits=within_limits)
 
 
-#: Options of a simulation that one of deformation has too.
+#: Options of `tauloop.SimulationOptions` that a simulation of deformation uses too.
 ELASTIC_FIELDS = ("duration", "wrench", "pose")
 
 
@@ -197,13 +196,13 @@ def _require_elastic(
 
 
 def _refuse_without_elastic(deformation: Mapping[str, object]) -> None:
-    """Refuse options of deformation without it.
+    """Refuse options of deformation in a simulation without deformation.
 
     Raises:
         tl.InputError: options that have no effect.
     """
     tl.InputError.raise_if_any(
-        tl.Problem(where=name, what="has an effect with --elastic alone", remedy="add --elastic")
+        tl.Problem(where=name, what="has an effect only with --elastic", remedy="add --elastic")
         for name, value in deformation.items()
         if value is not None
     )
@@ -220,10 +219,14 @@ def _changed(options: tl.SimulationOptions) -> list[str]:
 
 
 def _refuse(names: list[str], switch: str) -> None:
-    """Refuse options that have no effect.
+    """Refuse options that have no effect with another option.
+
+    Args:
+        names: names of the options.
+        switch: the other option, such as ``--elastic``.
 
     Raises:
-        tl.InputError: there are any.
+        tl.InputError: at least one name.
     """
     tl.InputError.raise_if_any(
         tl.Problem(where=name, what=f"has no effect with {switch}", remedy="leave it out")

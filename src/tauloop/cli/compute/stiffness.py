@@ -23,9 +23,9 @@ def stiffness(
 ) -> None:
     """Compute stiffness at the tool, deflection, stress and buckling of an elastic machine.
 
-    Motors are held. Parts are listed by their share of the compliance, weakest first. The machine
-    file states sections of rods and bodies, and the stiffness of joints and actuators. Exit code 1
-    when a load exceeds a limit, or the pose is beyond a stop.
+    Motors are locked. Parts are listed by their share of the compliance, the most compliant first.
+    The machine file states the sections of rods and bodies, and the stiffness of joints and
+    actuators. Exit code 1 when a load exceeds a limit, or the pose is beyond a stop.
     """
     model = load_model(machine, side, within_limits=within_limits)
     result = tl.stiffness(model, pose, options, actuators=actuators)

@@ -29,7 +29,7 @@ def vibration(
     motion: Annotated[
         Path | None,
         typer.Option(
-            help="Motion from a table with position.NAME: up to 50 of its rows are the poses.",
+            help="Motion from a table with position.NAME; up to 50 of its rows are the poses.",
             metavar="FILE",
         ),
     ] = None,
@@ -43,10 +43,10 @@ def vibration(
     film: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
-    """Compute the natural frequencies of an elastic machine, and where each mode has its energy.
+    """Compute the natural frequencies of an elastic machine, and the energy of each mode by part.
 
-    With --response-frequencies and a damping, responses of tool and encoders and the dynamic
-    stiffness are shown too. In a page (.html), the reader chooses the mode that moves. Exit code 1
+    With --response-frequencies and a damping, the responses of tool and encoders and the dynamic
+    stiffness are computed too. A page (.html) lets the reader choose the animated mode. Exit code 1
     when a diagnostic finds a frequency inaccurate, or the pose is beyond a stop.
     """
     model = load_model(machine, side, within_limits=within_limits)

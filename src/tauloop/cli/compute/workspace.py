@@ -32,9 +32,9 @@ def workspace(
     color: Annotated[
         str,
         typer.Option(
-            help="Color by a property of the poses: parallel, serial, constraint, clearance, tension; of an "
-            "elastic machine stiffness, stiffness.x to stiffness.rz, stiffness.moment, frequency, heat (by 1 K of "
-            "all parts); or an output of the machine file."
+            help="Color by a property of the poses: parallel, serial, constraint, clearance, tension; for an "
+            "elastic machine also stiffness, stiffness.x to stiffness.rz, stiffness.moment, frequency, heat (1 K "
+            "in all parts); or an output of the machine file."
         ),
     ] = "parallel",
     figure: Path | None = None,
@@ -44,9 +44,8 @@ def workspace(
 ) -> None:
     """Map the workspace: reach, ranges, singularities, interference of rods, tensions of cables.
 
-    The map covers a section or a volume of poses at rest. Orientations are angles rx, ry, rz: a
-    rotation from the reference pose about that vector in the base frame. Exit code 1 when no pose
-    of the grid can be used.
+    The map covers a section or a volume of poses at rest. (rx, ry, rz) is the rotation vector from
+    the reference pose, in the base frame. Exit code 1 when no pose of the grid can be used.
     """
     model = load_model(machine, side, within_limits=within_limits, threads=threads)
     with bar("poses") as progress:

@@ -22,7 +22,7 @@ def export_c(
     """Write functions of a machine as C99, with a program that checks them.
 
     The files are source, header, test program and a manifest. All parameters are constants in the
-    code. It needs only math.h, allocates no memory and keeps no state.
+    code. The code needs only math.h, allocates no memory and has no internal state.
     """
     model = load_model(machine, side, within_limits=within_limits)
     with bar("functions") as progress:

@@ -1,4 +1,4 @@
-"""``tauloop export transmission``: the map between joints and the motors that move them."""
+"""``tauloop export transmission``: the map between joints and the motors that drive them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ def export_transmission(
 ) -> None:
     """Write the map between joints and motors of a parallel ankle, knee, wrist or head.
 
-    It has positions, velocities and efforts both ways, the Jacobian, the reflected inertia and a
-    status for every sample: as C in double and single precision, as a Python module for NumPy, JAX
-    and PyTorch, and as a package for ros2_control.
+    The code converts positions, velocities and efforts in both directions. It also computes the
+    Jacobian, the reflected inertia and a status for every sample. It is written as C in double and
+    single precision, as a Python module for NumPy, JAX and PyTorch, and as a package for
+    ros2_control.
     """
     model = load_model(machine, side, within_limits=within_limits)
     with bar("formats") as progress:

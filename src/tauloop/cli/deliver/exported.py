@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from tauloop.model import Model
 
 EXPORT_FOLDER = FOLDER.of("files into this folder and leave its other files alone")
-#: The default folder, in words.
+#: Sentence of the help on the default folder.
 EXPORT_DEFAULT = "Default: the folder MACHINE-KIND"
 
 NameOption = Annotated[
     str | None,
-    typer.Option("--name", help="First part of all generated names; default: the machine's name."),
+    typer.Option("--name", help="Prefix of all generated names; default: the machine's name."),
 ]
 
 

@@ -24,7 +24,8 @@ def report(
 ) -> None:
     """Write one HTML page of results: files, tables, figures, the machine in motion, failed diagnostics.
 
-    The page plays and prints without network access. It needs `pip install 'tauloop[report]'`.
+    The page can be played and printed without network access. Writing it needs
+    `pip install 'tauloop[report]'`.
     """
     with bar("page") as progress:
         result = tl.write_report(results, out or Path("report.html"), options, progress=progress)

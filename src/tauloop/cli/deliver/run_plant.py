@@ -20,9 +20,10 @@ def run_plant(
     """Run a machine with its drive lines as a plant for a controller in another process.
 
     The loop is compiled; packets use UDP or shared memory. The run starts with the controller's
-    hello and ends after the duration or by Ctrl-C, SIGTERM or SIGHUP. It reports lost, late,
-    repeated and rejected packets and the times of its steps, and writes what it has recorded. Exit
-    code 1 when a step takes more than a tenth of its period, or has no solution.
+    hello packet and ends after the duration or by Ctrl-C, SIGTERM or SIGHUP. The command reports
+    lost, late, repeated and rejected packets and the times of its steps, and writes the recorded
+    log. Exit code 1 when the computation of a step takes more than a tenth of its period, or has no
+    solution.
     """
     if out is not None and options.duration is None:
         raise tl.InputError.of("out", "a run without a duration has no log", "give a duration")

@@ -21,9 +21,9 @@ def run_stream(
     """Stream a machine in motion to Rerun or Foxglove, or write a file for one of them.
 
     The motion is that of --motion (a log, or the output of simulate) or of a running plant (--shm).
-    The stream has shapes, frames, and quantities as plots. Without --out, it goes to a running viewer
-    of Rerun, or Foxglove connects to the printed address; Ctrl-C ends it. It needs
-    `pip install 'tauloop[rerun]'` or `pip install 'tauloop[foxglove]'`.
+    The stream contains shapes, frames, and quantities for plots. Without --out, it is sent to a
+    running Rerun viewer, or Foxglove connects to the printed address; Ctrl-C ends it. The command
+    needs `pip install 'tauloop[rerun]'` or `pip install 'tauloop[foxglove]'`.
     """
     screen = Screen(stderr=True, soft_wrap=True, quiet=is_quiet())
     with bar("states") as progress:

@@ -39,8 +39,8 @@ def motors(
     """Size motors and gears for a motion.
 
     Shows peak and root mean square of force, speed, power and energy of every motor. With a
-    catalogue it ranks motors and gears by mass, and reports which limit each uses most. Exit code 1
-    when a motor of the machine file cannot carry the motion.
+    catalogue it ranks motors and gears by mass, and reports the limit that each comes closest to.
+    Exit code 1 when a motor of the machine file cannot drive the motion.
     """
     model = load_model(machine, side, threads=threads)
     with bar("forces") as progress:

@@ -30,9 +30,9 @@ def synthesize(
     """Choose dimensions of a machine for a task: box, requirements and objectives.
 
     Searches the free parameters, improves the best candidates with exact derivatives, and writes
-    machine files that are checked, certified on the box, sized with motors and simulated. A task
-    that no candidate meets ends with the requirement that excludes it and by how much, and exit
-    code 1.
+    machine files that are checked, certified on the box, sized with motors and simulated. If no
+    candidate meets the task, the requirement that excludes the candidates and its smallest
+    violation are reported, with exit code 1.
     """
     with bar("candidates") as progress:
         finish(tl.synthesize(task, out, options, progress=progress))

@@ -24,7 +24,7 @@ def fit(
     ],
     options: tl.DriveLineFitOptions,
 ) -> None:
-    """Identify drive-line parameters from criteria of measured steps, and report undetermined ones.
+    """Identify drive-line parameters from measured steps, and report undetermined parameters.
 
     Exit code 1 when the fit misses a measured value by more than three tolerances.
     """

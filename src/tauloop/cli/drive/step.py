@@ -47,7 +47,7 @@ def step(
     Exit code 1 when the run diverges or is aborted.
     """
     if compare is not None and figure is None:
-        what = "has an effect on a picture only, and no picture is written"
+        what = "only changes the picture, and no picture is written"
         raise tl.InputError(
             tl.Problem(where="compare", what=what, remedy="add --out step.png, or leave it out")
         )

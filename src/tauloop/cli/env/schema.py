@@ -16,5 +16,5 @@ def schema(
         bool, typer.Option("--drive-line", help="Print the schema of drive-line files.")
     ] = False,
 ) -> None:
-    """Print the JSON Schema of machine files, for editors (JSON with or without --json)."""
+    """Print the JSON Schema of machine files, for editors; the output is always JSON."""
     print_json(drive_schema() if drive else json_schema())

@@ -1,4 +1,4 @@
-"""``tauloop log describe``: the description of a log of another program."""
+"""``tauloop log describe``: the description of a log that another program wrote."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def describe(
     side: SideOption,
     out: Path | None = None,
 ) -> None:
-    """Describe a log of another program, as a file for identify and other commands.
+    """Describe a log that another program wrote, in a file for identify and other commands.
 
-    Columns and units are recognized by names, by the reach of the machine, and by derivatives. In a
-    terminal, the command asks for units that nothing determines. Exit code 1 when columns or units
-    are missing.
+    Columns and units are recognized from names, from the reach of the machine, and from
+    derivatives. In a terminal, the command asks for units that it cannot recognize. Exit code 1
+    when columns or units are missing.
     """
     model = load_model(machine, side)
     if out is not None:
@@ -44,7 +44,7 @@ def describe(
 
 
 def _asked_unit(described: tl.identification.LogDescription, quantity: str) -> str:
-    """Return the unit of a quantity that the user types; for currents there is no default."""
+    """Return the unit that the user types for a quantity; for currents there is no default."""
     unit = described.unknown_units[quantity][0]
     if quantity == "force" and described.currents:
         question = f"Force per ampere of {described.currents[0]}, such as 0.05 {unit}"

@@ -29,7 +29,7 @@ def drive_stiffness(
 ) -> None:
     """Identify stiffness and damping of drives from the positions of motor and load.
 
-    The model of the load is not needed. Exit code 1 when the result is doubtful, for example when the
-    noise of the encoders hides the deflection.
+    The model of the load is not needed. Exit code 1 when the result is doubtful, for example when
+    the noise of the encoders hides the deflection.
     """
     finish(tl.identify_drive_stiffness(load_model(machine, side), log, options))

@@ -20,7 +20,7 @@ def subtract(
         typer.Argument(
             metavar="CONNECTED",
             help="Log of the run with the structure: columns time, position.NAME, force.NAME; "
-            "velocity.NAME is kept.",
+            "velocity.NAME is copied.",
         ),
     ],
     disconnected: Annotated[
@@ -34,9 +34,9 @@ def subtract(
 ) -> None:
     """Subtract the actuators' own forces, measured without the structure, sample by sample.
 
-    The runs are aligned by their positions. The result is input of `tauloop identify` for a machine
-    with zero carts, drives and friction. Exit code 1 when the motions differ too much for their
-    forces to be comparable.
+    The runs are aligned by their positions. `tauloop identify` reads the result, for a machine
+    whose carts, drives and friction are zero. Exit code 1 when the motions differ too much for
+    their forces to be comparable.
     """
     with bar("runs") as progress:
         result = tl.subtract_actuator_forces(connected, disconnected, options, progress=progress)

@@ -1,4 +1,4 @@
-"""``tauloop log track``: payload and friction along a log, tracked as a controller would."""
+"""``tauloop log track``: payload and friction along a log, estimated as on a controller."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def track(
 ) -> None:
     """Track payload and friction along a log by a recursive fit, starting from a saved fit.
 
-    Samples pass causal filters, as in a controller. Exit code 1 when the saved fit does not suit
+    Samples pass causal filters, as on a controller. Exit code 1 when the saved fit does not match
     the log.
     """
     model = load_model(machine, side)

@@ -28,7 +28,7 @@ def _cannot_write(arguments: Mapping[str, Any]) -> tl.Problem | None:
         return None
     if not options.consistent and options.unknowns != "file":
         what = "an identified machine needs all parameters, and base parameters are not enough"
-        remedy = "add --consistent, or --unknowns file, which changes values of the file alone"
+        remedy = "add --consistent, or --unknowns file, which changes only values of the file"
         return tl.Problem(where="write", what=what, remedy=remedy)
     conflicting = [
         name for name in ("asymmetric", "stribeck", "presliding") if getattr(options.terms, name)
@@ -53,8 +53,8 @@ def identify(
         list[Path],
         typer.Argument(
             metavar="LOG",
-            help="One or several recordings: a CSV, a Parquet or a ROS bag with columns time, position.NAME, "
-            "force.NAME, or a YAML file that describes files, columns and preparation.",
+            help="One or several recordings: CSV files, Parquet files or ROS bags with columns time, "
+            "position.NAME, force.NAME, or a YAML file that describes files, columns and preparation.",
         ),
     ],
     options: tl.FoldOptions,
@@ -73,10 +73,11 @@ def identify(
     """Identify base parameters from logs, and validate them on data that were not fitted.
 
     Several logs are fitted together; the last part of each log is held out for validation. A log
-    without its own preparation is prepared as the first. With --folded, workers condense each log
-    into a small file, and the result is that of all logs at once; --add adds a later log.
+    without its own preparation is prepared like the first log. With --folded, workers condense each
+    log into a small file, and the result is that of all logs at once; --add adds a later log.
 
-    Exit code 1 when the result is doubtful, also because of faults in the data or impossible masses.
+    Exit code 1 when the result is doubtful, for example because of faults in the data or impossible
+    masses.
     """
     if folded is not None:
         mechanism = load_model(machine, side).mechanism

@@ -18,10 +18,11 @@ def verify(
 ) -> None:
     """Compare dynamics and Jacobians with Pinocchio and MuJoCo at random consistent states.
 
-    The engines give tree forces, mass matrices and Jacobians, from which the loops are solved
-    without regularization. Pinocchio's own constraint solver (with couplings: its mimic joints) is
-    one more row. Exit code 1 when a row disagrees by more than 1e-9 of a state's largest value
-    (1e-8 with accelerations); quantities without a comparison are listed and do not count.
+    The engines compute forces, mass matrices and Jacobians of the spanning tree; the loop
+    constraints are then solved without regularization. Pinocchio's own constraint solver (or its
+    mimic joints, for couplings) adds a row. Exit code 1 when a row differs by more than 1e-9 of a
+    state's largest value (1e-8 with accelerations). Quantities without a comparison are listed and
+    do not affect the exit code.
     """
     model = load_model(machine, side, within_limits=within_limits)
     with bar("engines") as progress:

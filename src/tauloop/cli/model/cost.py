@@ -14,8 +14,8 @@ def cost(machine: MachineArgument, options: tl.CountOptions, side: SideOption = 
     """Count the operations of a machine's functions with constant parameters.
 
     Common subexpressions count once. Every row includes kinematics, so the parts of a velocity
-    matrix do not add up to the whole. A Newton block is counted separately, per iteration. The
-    counts that a paper prints for its machine are below those of Tauloop.
+    matrix do not add up to the whole. A Newton block is counted separately, per iteration. If a
+    paper states counts for the machine, they are listed under Tauloop's counts.
     """
     model = load_model(machine, side)
     with bar("functions") as progress:

@@ -28,8 +28,9 @@ def link_parameters(
 ) -> None:
     """Determine link parameters from base parameters and known values, and bound the rest.
 
-    Parameters that forces show only in combinations are families, with intervals over all
-    physically possible links. Exit code 1 when no links can have the estimated and known values.
+    Parameters that affect the forces only in combination are listed as families, with intervals
+    over all physically possible links. Exit code 1 when no physically possible links have the
+    estimated and known values.
     """
     mechanism = load_machine(machine, side)
     with bar("intervals") as progress:

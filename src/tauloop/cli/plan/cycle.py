@@ -37,8 +37,8 @@ def cycle(
 ) -> None:
     """Plan a cyclic motion between stations, as fast as limits, conveyors and motor heat allow.
 
-    Exit code 1 when forces saturate, or the machine is lost, under the sampled controller in the
-    simulation.
+    The motion is simulated under the sampled controller. Exit code 1 when forces saturate or the
+    simulation ends early.
     """
     with bar("legs") as progress:
         result = tl.plan_cycle(load_model(machine, side), stations, options, progress=progress)

@@ -37,8 +37,8 @@ def excitation(
 ) -> None:
     """Optimize an excitation: finite Fourier series under limits, from several starts.
 
-    Ranges, speeds and forces of the machine file hold for all joints and rods, driven or not.
-    Ctrl-C ends the search and keeps the best motion so far. Exit code 1 when no start ends at an
+    The ranges, speeds and forces in the machine file limit all joints and rods, driven or not.
+    Ctrl-C ends the search with the best motion so far. Exit code 1 when no start ends at an
     optimum, or a check fails.
     """
     mechanism = load_model(machine, side, within_limits=within_limits).mechanism

@@ -28,8 +28,8 @@ def path(
 ) -> None:
     """Plan the fastest motion along a path, with its active limits and a comparison of motion laws.
 
-    Exit code 1 when forces saturate, or the machine is lost, under the sampled controller in the
-    simulation.
+    The motion is simulated under the sampled controller. Exit code 1 when forces saturate or the
+    simulation ends early.
     """
     with bar("plans") as progress:
         result = tl.plan_path(load_model(machine, side), options, progress=progress)

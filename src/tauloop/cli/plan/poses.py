@@ -29,7 +29,7 @@ def poses(
 ) -> None:
     """Choose the poses that determine a calibration best, within reach, limits and clearance.
 
-    Exit code 1 when the poses leave a larger uncertainty than the instrument's noise.
+    Exit code 1 when the uncertainty that the poses leave is larger than the instrument's noise.
     """
     model = load_model(machine, side, within_limits=within_limits, threads=threads)
     with bars() as report:

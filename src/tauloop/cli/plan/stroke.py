@@ -23,9 +23,10 @@ def stroke(
 ) -> None:
     """Plan a trajectory: a path, a motion law, and a duration (given, or the shortest possible).
 
-    The table is input of `tauloop dynamics --motion`. A path that leaves the workspace or passes
-    through a singularity is rejected with its location. `tauloop plan transfer` optimizes the path
-    too (--optimize time, energy or wear), and `tauloop plan path` keeps more limits along a path.
+    `tauloop dynamics --motion` reads the table. If the path leaves the workspace or passes through
+    a singularity, it is rejected, and the location is reported. `tauloop plan transfer` optimizes
+    the path too (--optimize time, energy or wear); `tauloop plan path` respects more limits along a
+    path.
     """
     result = tl.plan_stroke(load_model(machine, side, within_limits=within_limits), options)
     finish(result, log_file(out, lambda: result.log(frequency("--rate", rate))))

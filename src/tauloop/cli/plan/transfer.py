@@ -28,8 +28,8 @@ def transfer(
 ) -> None:
     """Plan the best motion between two poses, past obstacles and away from singularities.
 
-    The path is optimized too. Exit code 1 when forces saturate, or the machine is lost, under the
-    sampled controller in the simulation.
+    The path is optimized too. The motion is simulated under the sampled controller. Exit code 1
+    when forces saturate or the simulation ends early.
     """
     with bar("plans") as progress:
         result = tl.plan_transfer(load_model(machine, side), options, progress=progress)

@@ -16,8 +16,8 @@ def check(
 ) -> None:
     """Check a machine file: is it valid, do its loops close, is it driven?
 
-    Exit code 1 when it assembles but does not work as described, such as without actuators.
-    Exit code 2 when it cannot be read or its loops do not close. Exit code 0 with notes, such as
-    degrees of freedom without an actuator (--driven rejects them).
+    Exit code 1 when the machine assembles but does not work as described, for example because it
+    has no actuators. Exit code 2 when the file cannot be read or the loops do not close. Notes,
+    such as on degrees of freedom without an actuator, leave exit code 0 (--driven rejects them).
     """
     finish(tl.check(load_machine(machine, side), options))

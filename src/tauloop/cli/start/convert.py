@@ -20,7 +20,7 @@ def convert(
         Path,
         typer.Argument(
             metavar="OUT",
-            help="File of the machine; arm.urdf gets arm.urdf.side.yaml next to it.",
+            help="File to write; for arm.urdf, arm.urdf.side.yaml is written next to it.",
         ),
     ],
     options: tl.ConvertOptions,
@@ -28,10 +28,10 @@ def convert(
 ) -> None:
     """Write a machine as a machine file (YAML), for MuJoCo (MJCF), for Gazebo (SDF), or as URDF.
 
-    A machine file reads back to an equal machine, with all its parameters. The other formats
-    contain numbers only, and their rods are bodies. A side file has what a URDF or SDF cannot
-    represent, and losses are listed. The written file is read again and compared at random states;
-    exit code 1 when forces or tool poses differ.
+    Reading a machine file gives an equal machine, with all its parameters. The other formats
+    contain only numbers, and rods become bodies. A side file contains the data that a URDF or SDF
+    cannot represent; all other losses are listed. The written file is read again and compared at
+    random states. Exit code 1 when forces or tool poses differ.
     """
     conversion = tl.convert(load_machine(machine, side), target, options)
     finish(conversion, written=conversion.written.files)

@@ -35,8 +35,8 @@ def demo(
 ) -> None:
     """Show a machine in motion: a page with the machine in 3D, its stroke and its motor forces.
 
-    The page is one file that needs no network. It needs `pip install 'tauloop[report]'`. The next
-    steps are printed.
+    The page is one file that needs no network. Writing it needs `pip install 'tauloop[report]'`.
+    The command prints suggestions for the next steps.
     """
     model = load_model(machine, side)
     with bar("page") as progress:

@@ -44,9 +44,10 @@ def new(
 ) -> None:
     """Write a machine file with your own dimensions, ready for `tauloop view` and `tauloop check`.
 
-    In a terminal the command asks for dimensions without --set; elsewhere, and with --quiet, the
-    template's values are used. The machine is checked: closure, mobility, units, and reach over its
-    workspace. Exit code 1 when the machine does not work or does not reach.
+    In a terminal, the command asks for the dimensions that --set does not give; otherwise, and with
+    --quiet, it uses the template's values. Closure, mobility, units, and the reach over the work
+    volume are checked. Exit code 1 when the machine does not work or does not reach its work
+    volume.
     """
     path = Path(name)
     name, out = path.stem if path.suffix else name, out or path.with_suffix(".yaml")
@@ -62,11 +63,11 @@ def new(
     origin = file or source or ""
     if asks:
         options = dataclasses.replace(options, values=_answers(origin, options.values))
-    with bar("what to change") as progress:
+    with bar("remedies") as progress:
         machine = tl.new_machine(name, origin, options, progress=progress)
     finish(machine, written=machine.write(out))
     if not is_json():
-        console().print(f"look at it: tauloop view {out}", soft_wrap=True)
+        console().print(f"view it: tauloop view {out}", soft_wrap=True)
 
 
 def _source(asks: bool) -> str:
@@ -80,9 +81,9 @@ def _source(asks: bool) -> str:
 
 
 def _answers(origin: str | Path, stated: Mapping[str, str | float]) -> dict[str, str | float]:
-    """Return the stated values and the answers; defaults follow from the answers before.
+    """Return the stated values and the user's answers; each default depends on earlier answers.
 
-    Without any change these are the stated values alone.
+    If every answer is the default, only the stated values are returned.
     """
     values = dict(stated)
     has_changed = False
@@ -95,7 +96,7 @@ def _answers(origin: str | Path, stated: Mapping[str, str | float]) -> dict[str,
 
 
 def _answer(item: NamedValue) -> tuple[str, str]:
-    """Return the answer, asked again until it is valid, and the default."""
+    """Return the user's answer and the default; the question is repeated until a valid answer."""
     between = f" [{item.bounds[0]} to {item.bounds[1]}]" if len(item.bounds) == 2 else ""
     while True:
         text = str(typer.prompt(f"{item.name}: {item.note}{between}", default=item.text, err=True))

@@ -41,7 +41,7 @@ def view(
         bool,
         typer.Option(
             "--watch",
-            help="Show the machine again, or its errors, whenever its file is saved.",
+            help="Update the view, or show the errors, whenever the machine file is saved.",
         ),
     ] = False,
     in_browser: Annotated[
@@ -49,12 +49,12 @@ def view(
     ] = False,
     within_limits: WithinLimitsOption = False,
 ) -> None:
-    """View a machine in the browser with sliders or a motion, or write a picture or film.
+    """View a machine in the browser with sliders or a motion, or write a picture or animation.
 
-    The server runs until Ctrl-C. Sliders for platform, actuators and time move the machine as far
-    as its loops close; beyond, the panel shows which loop misses by how much. Coordinates beyond a
-    stop are reported. Only the printed address with its token is served. The browser view needs
-    `pip install 'tauloop[view]'`.
+    The server runs until Ctrl-C. Sliders for platform, actuators and time move the machine as long
+    as its loops close; beyond that, the panel shows which loop does not close, and by how much.
+    Coordinates beyond a stop are reported. Only the printed address with its token is served. The
+    browser view needs `pip install 'tauloop[view]'`.
     """
     files = [
         path
@@ -72,7 +72,7 @@ def view(
     if png is not None or film is not None:
         written: tuple[Path, ...] = ()
         if film is not None:
-            with bar("film") as progress:
+            with bar("animation") as progress:
                 written = (result.save_film(film, progress),)
         finish(result, figure=png, within_limits=within_limits, written=written)
         return

@@ -31,9 +31,9 @@ def run(
 ) -> None:
     """Compute a study: tolerances, sensitivities, sweeps, many logs.
 
-    Its parts are written into a folder next to its file. Sample i depends only on the seed and on
-    i, so that no result depends on workers or interruptions. --resume continues an interrupted
-    study. Exit code 1 when samples are missing.
+    The results are written in parts into a folder next to the file. Sample i depends only on the
+    seed and on i, so results do not depend on workers or interruptions. --resume continues an
+    interrupted study. Exit code 1 when samples are missing.
     """
     with bar("samples") as progress:
         result = tl.run_study(file, out or file.with_suffix(".study"), options, progress=progress)

@@ -1,6 +1,6 @@
 """Tab completion: machines, and names of their parameters and actuators.
 
-Completion reads machine files without making equations, so that CasADi is not imported.
+Completion reads machine files without deriving equations, so that CasADi is not imported.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ TAKES_MACHINE = frozenset(
         "design tolerances",
     }
 )
-#: Endings of machine files.
-MACHINE_ENDINGS = (".yaml", ".urdf", ".xml", ".mjcf")
+#: Extensions of machine files.
+MACHINE_EXTENSIONS = (".yaml", ".urdf", ".xml", ".mjcf")
 
 
 def machines(incomplete: str) -> list[str]:
@@ -60,7 +60,7 @@ def actuators(ctx: Any, incomplete: str) -> list[str]:
     return _listed(lambda: [item.name for item in _machine(ctx).actuators], incomplete)
 
 
-#: Completions by the kind of names of an option (`tauloop.common.options.Option.names`).
+#: Completion function for each kind of names in options (`tauloop.common.options.Option.names`).
 COMPLETIONS: Mapping[str, Callable[[Any, str], list[str]]] = {
     "parameters": parameters,
     "actuators": actuators,
@@ -70,13 +70,13 @@ COMPLETIONS: Mapping[str, Callable[[Any, str], list[str]]] = {
 def _machine(ctx: Any) -> Any:
     from tauloop.formats import load
 
-    # An option without its value leaves arguments unread.
+    # While an option has no value yet, the parser leaves later arguments in `ctx.args`.
     unread = (word for word in ctx.args if not word.startswith("-"))
     return load(str(ctx.params.get("machine") or next(unread, "")))
 
 
 def _listed(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
-    """Return matches for the last name after commas; none for an invalid machine."""
+    """Return completions of the last name in a list with commas; none for an invalid machine."""
     from tauloop.common.errors import TauloopError
 
     before, comma, last = incomplete.rpartition(",")
@@ -99,7 +99,7 @@ def _files(incomplete: str) -> list[str]:
     names = [
         f"{folder}{path.name}" + "/" * path.is_dir()
         for path in paths
-        if path.is_dir() or path.suffix.lower() in MACHINE_ENDINGS
+        if path.is_dir() or path.suffix.lower() in MACHINE_EXTENSIONS
     ]
     return [
         name

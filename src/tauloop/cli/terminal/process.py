@@ -1,6 +1,7 @@
-"""The process of a command: open and writable streams, a usable environment, and a soon end.
+"""The process of a command: open streams, valid environment variables, and prompt interrupts.
 
-Ctrl-C, SIGTERM and SIGHUP end a command soon, also during a long calculation outside Python.
+Ctrl-C, SIGTERM and SIGHUP end a command within `GRACE_TIME`, also during a long calculation outside
+Python.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from types import FrameType
 
 from tauloop.common.names.lazy import without_collection
 
-#: Exit code of a program that Ctrl-C ended (128 and the signal's number).
+#: Exit code of a program that Ctrl-C ended (128 plus the signal's number).
 INTERRUPTED = 130
-#: Time in which a command may clean up and end by itself after Ctrl-C, s. The next command that
-#: writes there removes temporary files that are left.
+#: Time in which a command may clean up and end by itself after Ctrl-C, s. If it leaves temporary
+#: files, the next command that writes to the same folder removes them.
 GRACE_TIME = 1.0
-#: Message of the first Ctrl-C if there is a result to keep.
+#: Message after the first Ctrl-C if the command can end with its best result so far.
 KEEPING_MESSAGE = b"\nending with the result so far; Ctrl-C again ends at once, without it\n"
-#: Signals of supervisors, closed terminals and shutdowns, if the system has them.
+#: Signals that supervisors, closed terminals and shutdowns send, if the system has them.
 END_SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
@@ -52,11 +53,12 @@ def main() -> None:
 
 
 def prepare_process() -> None:
-    """Open closed standard streams, and correct environment variables that would end a command.
+    """Open closed standard streams, and remove environment variables that would make commands fail.
 
-    Without a stream 0, 1 or 2 the next opened file gets that number, and a library's output goes
-    into it. Writing to a closed standard output fails, as in other programs. A closed standard error
-    discards everything, because a command without errors does not need it.
+    If stream 0, 1 or 2 is closed, the next opened file gets its number, and the output of libraries
+    would be written into this file. Writing to a closed standard output fails, as in other
+    programs. Output to a closed standard error is discarded, because a command without errors does
+    not need it.
     """
     if sys.stdin is None:
         sys.stdin = open(_null(os.O_RDONLY), encoding="utf-8")
@@ -73,7 +75,7 @@ def prepare_process() -> None:
 
 
 def _null(flags: int) -> int:
-    """Return the open null device; it gets the lowest free number, that of the closed stream."""
+    """Return the opened null device; it gets the lowest free number, that of the closed stream."""
     return os.open(os.devnull, flags)
 
 
@@ -91,12 +93,12 @@ def ends_soon(grace: float = GRACE_TIME) -> Iterator[None]:
 
     SIGTERM and SIGHUP do the same, with the exit codes of shells for them (143 and 129).
 
-    Python's own handler only marks the interrupt and raises when the main thread returns from
-    machine code, and some libraries suppress what it raises. A search that keeps its best result
-    has its own handler: the first Ctrl-C does not end it, the second does. Child processes, such
-    as compilers, end with the process. A command that reaches its end after a suppressed interrupt
-    counts as interrupted. A command that has kept its best result ends the process as soon as the
-    result is written, without waiting for other threads.
+    Python's own handler only marks the interrupt. The exception is raised when the main thread
+    returns from machine code, and some libraries suppress it. A search that keeps its best result
+    has its own handler (`keeping`): the first Ctrl-C ends the search, the second ends the process.
+    Child processes, such as compilers, end with the process. A command that reaches its end after a
+    suppressed interrupt counts as interrupted. A command that has kept its best result ends the
+    process as soon as the result is written, without waiting for other threads.
     """
     if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
         yield
@@ -140,7 +142,7 @@ def ends_soon(grace: float = GRACE_TIME) -> Iterator[None]:
 
 @contextmanager
 def _as_interrupts() -> Iterator[list[int]]:
-    """Return a context in which SIGTERM and SIGHUP act as Ctrl-C, with those received.
+    """Return a context in which SIGTERM and SIGHUP act as Ctrl-C; its value lists received signals.
 
     Signals that are ignored (`nohup`) stay ignored. By default these signals would end the
     process at once: its temporary files would stay and its child processes would continue.
@@ -164,7 +166,11 @@ def _as_interrupts() -> Iterator[list[int]]:
 
 @contextmanager
 def keeping() -> Iterator[None]:
-    """Return a context of a search that keeps its best result: the first Ctrl-C raises as usual."""
+    """Return a context for a search that catches the first KeyboardInterrupt and keeps its result.
+
+    Ctrl-C raises KeyboardInterrupt with a handler other than Python's, from which `_watch` sees
+    that the process must not end yet.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -182,14 +188,21 @@ def keeping() -> Iterator[None]:
 def _watch(
     reading: int, grace: float, is_ending: threading.Event, was_asked: threading.Event
 ) -> None:
-    asked = 0
+    """End the process `grace` seconds after a signal that a running search does not handle.
+
+    Args:
+        reading: pipe from which the numbers of received signals are read.
+        grace: time in which the command may end by itself, s.
+        is_ending: set when the process is about to end.
+        was_asked: set when the first signal only asks a search to end with its best result.
+    """
+    received = 0
     with suppress(OSError):
         while signals := os.read(reading, 64):
             ending = [number for number in signals if number in (signal.SIGINT, *END_SIGNALS)]
-            asked += len(ending)
-            if asked > 1 or (
-                asked and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-            ):
+            received += len(ending)
+            is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            if received > 1 or (received and is_default):
                 is_ending.set()
                 time.sleep(grace)
                 if sys.stderr is not None and sys.stderr.isatty():
@@ -219,7 +232,7 @@ def end_children() -> None:
 
 
 class _Visible(logging.Formatter):
-    """Warnings as plain visible text."""
+    """Formatter of warnings as plain text without control characters."""
 
     def format(self, record: logging.LogRecord) -> str:
         # Rich is slow to import, and most commands log nothing.
@@ -233,7 +246,7 @@ def streams() -> Iterator[None]:
     """Return a context for a program whose output may not be writable or encodable.
 
     Raises:
-        SystemExit: with the program's status, or 2 where the output cannot be written.
+        SystemExit: with the program's status, or with 2 if the output cannot be written.
     """
     output, errors = sys.stdout, sys.stderr
     for stream in (output, errors):
@@ -249,7 +262,7 @@ def streams() -> Iterator[None]:
             yield
         except SystemExit as end:
             status = end
-        # Click replaces a pipe whose reader has ended.
+        # Click has replaced the streams: the reader of the pipe has ended.
         if sys.stdout is not output:
             sys.stdout, sys.stderr = output, errors
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
@@ -264,7 +277,7 @@ def streams() -> Iterator[None]:
 
 
 def _drop_output(error: OSError) -> None:
-    """Report why the output cannot be written, and discard what the streams still hold."""
+    """Report why the output cannot be written, and discard the rest of the output."""
     with suppress(OSError):
         if error.errno != errno.EPIPE:  # the reader has closed the pipe on purpose
             from tauloop.cli.terminal.screen import visible

@@ -30,8 +30,8 @@ from rich.text import Text
 
 from tauloop.common import progress
 
-#: Control characters except line ends and tabs; characters that change the direction of text or end
-#: lines; surrogates.
+#: Control characters except line ends and tabs, characters that change the direction of text or end
+#: lines, and surrogates.
 CONTROL_CHARACTERS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -39,8 +39,8 @@ CONTROL_CHARACTERS = re.compile(
 SHARED_OPTIONS: ContextVar[Mapping[str, Any]] = ContextVar(
     "SHARED_OPTIONS", default=MappingProxyType({})
 )
-#: Called with the phase of a workflow (and its state after a comma), the completed and the total
-#: work.
+#: Function that receives the phase of a workflow (with its state after a comma), the completed work
+#: and the total work.
 Report = Callable[[str, float, float | None], None]
 
 
@@ -55,20 +55,20 @@ def is_json() -> bool:
 
 
 def visible(text: str) -> str:
-    """Return text with control characters written out, such as an escape as its number."""
+    """Return text with control characters replaced by their escape sequences."""
     return CONTROL_CHARACTERS.sub(
         lambda match: match[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text
     )
 
 
 def json_text(data: Any) -> str:
-    """Return plain data as JSON, with control characters as escapes, which mean the same."""
+    """Return plain data as JSON, with control characters as equivalent JSON escapes."""
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
     return CONTROL_CHARACTERS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class Screen(Console):
-    """A console for names from files: no control characters, markup, emoji or number styles."""
+    """A console that prints names from files as they are, without markup and control characters."""
 
     def __init__(self, **options: Any) -> None:
         """See `rich.console.Console`."""
@@ -77,7 +77,7 @@ class Screen(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Return segments with visible text; rich's own styles and cursor movements are kept."""
+        """Return segments with visible text; Rich's own styles and cursor movements stay."""
         for segment in super().render(renderable, options):
             if segment.control is None and CONTROL_CHARACTERS.search(segment.text):
                 yield Segment(visible(segment.text), segment.style)
@@ -85,7 +85,7 @@ class Screen(Console):
                 yield segment
 
     def on_broken_pipe(self) -> None:
-        """Leave a closed pipe to `streams`; Rich would end with the exit code of a doubtful result.
+        """Let `streams` handle a closed pipe; Rich would exit with the code of a doubtful result.
 
         Raises:
             BrokenPipeError: always.
@@ -123,7 +123,7 @@ def bars(is_silent: bool = False) -> Iterator[Report]:
 
 @contextmanager
 def bar(phase: str) -> Iterator[progress.Progress]:
-    """Return a context with the bar of a workflow of one phase, as its progress function."""
+    """Return a context whose value is the progress function of a workflow with a single phase."""
     with bars() as report:
         yield partial(report, phase)
 
@@ -134,7 +134,7 @@ class TimeLeft(ProgressColumn):
     max_refresh = 0.5
 
     def render(self, task: Task) -> Text:
-        """Return hours, minutes and seconds; the elapsed time before the first step is done."""
+        """Return the remaining time, or the elapsed time until the first step is done."""
         if not task.completed or not task.total:
             return Text(f"{_clock(task.elapsed)} so far")
         return Text(f"{_clock((task.elapsed or 0.0) * (task.total / task.completed - 1.0))} left")

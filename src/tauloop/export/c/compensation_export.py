@@ -59,7 +59,7 @@ class CompensationExportOptions(Options):
     """Corrections, names and precision of the exported function.
 
     Attributes:
-        name: first part of all generated names; default: the machine's name.
+        name: prefix of all generated names; default: the machine's name.
         precision: double or single; single is for a microcontroller: all numbers are floats, and
             there are no batch kernels.
         passes: number of corrections; the second includes that loads act at the corrected pose.

@@ -35,7 +35,7 @@ class TransmissionOptions(Options):
             independent coordinates of the machine.
         formats: files to write: C in double or single precision, a Python module for NumPy, JAX and
             PyTorch, a package for ros2_control.
-        name: first part of all generated names; default: the machine's name.
+        name: prefix of all generated names; default: the machine's name.
         seed: seed of the random states in the test programs, and of the states at which single
             precision is compared with double.
 
