@@ -152,7 +152,7 @@ def test_passive_freedoms_and_redundant_actuators_are_named(tmp_path):
     assert (assembly["redundant_actuators"], assembly["actuator_rank"]) == (["second"], 1)
     assert "redundant actuators second" in " ".join(run("check", path).stdout.split())
     assert run_json("dynamics", path)["shared"]
-    assert "the least sum of squares" in run("dynamics", path, "--out", out).stdout
+    assert "the smallest sum of squares" in run("dynamics", path, "--out", out).stdout
 
 
 def test_all_problems_of_a_broken_file_come_at_once(tmp_path):

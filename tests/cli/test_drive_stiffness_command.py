@@ -26,6 +26,6 @@ def test_the_command_prints_what_the_function_returns(tmp_path: Path) -> None:
     assert printed == expected
     text = run(*words).output
     assert "Drives of geared_arm" in text
-    assert "% against the stiffness in the machine file" in text
+    assert "% from the stiffness in the machine file" in text
     refused = run(*words[:-1], "elbow", code=2).output
     assert "there is no actuator 'elbow'" in refused

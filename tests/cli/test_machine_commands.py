@@ -299,7 +299,7 @@ def test_modes_says_how_far_its_search_is_and_where_modes_meet() -> None:
     with in_terminal("modes", "five_bar", "--json") as (_, terminal):
         assert json.loads(shown(terminal))["position"]
     text = text_of("modes", "five_bar", "--actuators", f"motor_1={np.pi!r},motor_2=0", code=None)
-    assert "without passing" in text.split("None is reached from")[1]
+    assert "without passing" in text.split("No mode is reached from")[1]
     assert "~ singular or nearly singular: modes meet at this pose" in text
 
 

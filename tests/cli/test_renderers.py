@@ -153,8 +153,8 @@ def test_records_of_earlier_versions_are_read(tmp_path: Path) -> None:
 
 def test_every_result_with_plots_is_drawn_from_them() -> None:
     """A figure of its own has a machine, or a measure that is chosen."""
-    own = {part.takes for part in PARTS.values() if vars(part).get("places", {}).get("figure")}
-    drawn = {part.takes for part in PARTS.values() if vars(part).get("places", {}).get("plots")}
+    own = {part.takes for part in PARTS.values() if vars(part).get("functions", {}).get("figure")}
+    drawn = {part.takes for part in PARTS.values() if vars(part).get("functions", {}).get("plots")}
     assert own & drawn == {"Modes", "Workspace"}
     result = tl.simulate(tl.load("five_bar"), tl.SimulationOptions(duration=0.02))
     figure = PARTS["Simulation"].figure(result)

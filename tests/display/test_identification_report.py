@@ -341,7 +341,7 @@ def test_figure_of_a_perfect_fit(tmp_path):
 
 
 def test_figure_file_of_unknown_kind(tmp_path, data, result):
-    with pytest.raises(InputError, match=r"unknown ending 'docx'.*\n.*png"):
+    with pytest.raises(InputError, match=r"unknown file extension 'docx'.*\n.*png"):
         save_figure(identification_figure(result, *data), tmp_path / "arm.docx")
 
 

@@ -230,7 +230,7 @@ def test_tables_of_several_logs(recordings):
     text = tables_of(identify(load("five_bar"), recordings, options_of()))
     for line in (
         "Fitted to all 2 logs",
-        "Fitted to the first 70 % of each log, judged on the rest",
+        "Fitted to the first 70 % of each log, validated on the rest",
     ):
         assert line in text
 
@@ -282,7 +282,7 @@ def test_forces_are_weighted_by_the_noise_of_the_periods(periodic):
 
 
 def test_the_table_of_periods_and_two_periodic_logs(averaged, model, periodic_log):
-    assert "Averages over periods, and the noise that they show" in tables_of(averaged)
+    assert "Averages over periods, and noise from their scatter" in tables_of(averaged)
     with pytest.raises(InputError) as caught:
         identified(
             model,
@@ -386,8 +386,8 @@ def test_what_was_chosen_is_explained(resting, model):
     )
     words = " ".join(tables_of(identify(model, resting, scanned)).split())
     assert (
-        "at 30 Hz, rest below 0.001 of the largest speed, for its least error on the validation part"
+        "at 30 Hz, standstill below 0.001 of the largest speed. It has the smallest error on the validation part"
         in words
     )
-    assert "least validation error, %, by order:" in words
-    assert "least validation error, %, by standstill: 0 " in words
+    assert "smallest validation error, %, by order:" in words
+    assert "smallest validation error, %, by standstill: 0 " in words

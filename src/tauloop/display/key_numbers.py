@@ -1,4 +1,4 @@
-"""Key numbers of a result: the first values that a reader of its page looks for."""
+"""Key numbers of a result: the most important values, at the top of its page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tauloop.display.pieces import KeyNumbers
 from tauloop.dynamics.motor_loads import RPM_PER_RAD_S
 from tauloop.dynamics.motor_sizing import is_within
 
-#: Quantities over time whose largest amounts are shown, with the name of the number, in order.
+#: Quantities over time whose largest absolute values are shown, with the text of the number.
 PEAKS = {
     "force": "peak force of a motor",
     "power": "peak power",
@@ -21,9 +21,9 @@ PEAKS = {
     "acceleration": "peak acceleration",
     "error": "largest error",
 }
-#: Words for peaks in these units.
+#: Texts for peaks in these units.
 PEAKS_BY_UNIT = {"N m": {"force": "peak torque of a motor"}}
-#: Largest number of diagnostics among the key numbers, and of all key numbers.
+#: Largest number of diagnostics among the key numbers, and largest number of key numbers.
 MAX_DIAGNOSTICS, MAX_NUMBERS = 4, 8
 
 #: Name, value with its unit, and remark of a key number.
@@ -33,26 +33,26 @@ Row = tuple[str, str, str]
 def key_numbers(result: Any) -> KeyNumbers | None:
     """Return duration, peaks and errors of a result; None if it has no numbers.
 
-    Peaks are those of the result's quantities over time. A result without them shows the values of
-    its diagnostics.
+    Peaks are computed from the result's quantities over time. For a result without such quantities,
+    the values of its diagnostics are shown.
     """
-    own = _OWN_ROWS.get(type(result).__name__, _peaks)
-    rows = list(own(result))
+    first_rows = _SPECIAL_ROWS.get(type(result).__name__, _peaks)
+    rows = list(first_rows(result))
     diagnostics = getattr(result, "diagnostics", ())
     limited = [item for item in diagnostics if item.limits]
     if limited:
         passed = sum(item.is_good for item in limited)
         rows.append(("diagnostics within limits", f"{passed} of {len(limited)}", ""))
-    # Next to peaks, only errors with a unit and values outside their limits are of interest.
-    is_plain = len(rows) <= bool(limited)
-    chosen = [item for item in diagnostics if is_plain or item.unit or not item.is_good]
+    # In addition to peaks, only errors with a unit and values outside their limits are of interest.
+    has_no_peaks = len(rows) <= bool(limited)
+    chosen = [item for item in diagnostics if has_no_peaks or item.unit or not item.is_good]
     values = [item for item in chosen if item.value is not None]
     rows += [_diagnostic(item) for item in values[:MAX_DIAGNOSTICS]]
     return KeyNumbers(rows=tuple(rows[:MAX_NUMBERS])) if rows else None
 
 
 def _peaks(result: Any) -> Iterator[Row]:
-    """Yield the duration, and the largest amount of each quantity and unit over time."""
+    """Yield the duration, and the largest absolute value of each quantity and unit over time."""
     variables = getattr(result, "variables", None)
     if variables is None:
         return
@@ -65,13 +65,13 @@ def _peaks(result: Any) -> Iterator[Row]:
     for quantity, name in PEAKS.items():
         columns = [item for item in over_time if item.quantity == quantity]
         for unit in dict.fromkeys(str(item.unit) for item in columns):
-            alike = [item for item in columns if str(item.unit) == unit]
-            words = PEAKS_BY_UNIT.get(unit, {}).get(quantity, name)
-            yield from _peak(words, unit, time, alike)
+            same_unit = [item for item in columns if str(item.unit) == unit]
+            text = PEAKS_BY_UNIT.get(unit, {}).get(quantity, name)
+            yield from _peak(text, unit, time, same_unit)
 
 
 def _peak(name: str, unit: str, time: np.ndarray, columns: list[Variable]) -> Iterator[Row]:
-    """Yield the largest amount of some columns over time, with its column and time."""
+    """Yield the largest absolute value in some columns over time, with its channel and time."""
     values = np.abs(np.array([item.array() for item in columns], dtype=float))
     if not values.size or not np.isfinite(values).any() or not np.nanmax(values):
         return
@@ -82,7 +82,7 @@ def _peak(name: str, unit: str, time: np.ndarray, columns: list[Variable]) -> It
 
 
 def _planned(motion: Any) -> Iterator[Row]:
-    """Yield duration, speed and exact peaks of a planned motion."""
+    """Yield the duration and the exact peaks of force, speed and acceleration of a motion."""
     yield "duration", f"{motion.trajectory.total:.4g} s", ""
     yield from _largest_forces(
         (peak.actuator, peak.force, peak.unit, f"at {peak.time:.3g} s", peak.limit)
@@ -127,7 +127,7 @@ def _motors(sizing: Any) -> Iterator[Row]:
 
 
 def _identified(result: Any) -> Iterator[Row]:
-    """Yield the largest errors of the fit, and the number of parameters with the least known one."""
+    """Yield the largest errors of the fit, and the number and accuracy of the base parameters."""
     fit = result.identification
     for name, outputs in (("held-out error", fit.held_out), ("training error", fit.training)):
         if outputs:
@@ -140,17 +140,21 @@ def _identified(result: Any) -> Iterator[Row]:
 
 
 def _largest_forces(peaks: Iterable[tuple[str, float, str, str, float]]) -> Iterator[Row]:
-    """Yield the largest force of each unit from actuator, force, unit, time and limit."""
+    """Yield the largest force in each unit.
+
+    Args:
+        peaks: actuator, force, unit, text on the time, and limit of each peak.
+    """
     by_unit: dict[str, list[tuple[str, float, str, str, float]]] = {}
     for peak in peaks:
         by_unit.setdefault(peak[2], []).append(peak)
-    for unit, alike in by_unit.items():
-        name, force, _, moment, limit = max(alike, key=lambda peak: abs(peak[1]))
-        remark = f"{name} {moment}".strip()
+    for unit, same_unit in by_unit.items():
+        name, force, _, time_text, limit = max(same_unit, key=lambda peak: abs(peak[1]))
+        remark = f"{name} {time_text}".strip()
         if np.isfinite(limit):
             remark += f", limit {limit:.4g} {unit}"
-        words = PEAKS_BY_UNIT.get(unit, {}).get("force", PEAKS["force"])
-        yield words, f"{abs(force):.4g} {unit}", remark
+        text = PEAKS_BY_UNIT.get(unit, {}).get("force", PEAKS["force"])
+        yield text, f"{abs(force):.4g} {unit}", remark
 
 
 def _control(comparison: Any) -> Iterator[Row]:
@@ -168,8 +172,8 @@ def _diagnostic(item: Diagnostic) -> Row:
     return item.name, f"{item.value:.3g} {item.unit}".strip(), limits
 
 
-#: Key numbers of results with exact peaks or several runs, by the class of the result.
-_OWN_ROWS: Mapping[str, Callable[[Any], Iterator[Row]]] = {
+#: Functions of the first key numbers of results with exact peaks or several runs, by their class.
+_SPECIAL_ROWS: Mapping[str, Callable[[Any], Iterator[Row]]] = {
     "ControlComparison": _control,
     "Cycle": _cycle,
     "MachineIdentification": _identified,

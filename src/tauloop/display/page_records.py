@@ -1,4 +1,4 @@
-"""The record of a result: the contents of a page of a report, as plain data."""
+"""The record of a result: the contents of its report page, as plain data."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tauloop.display.parts import parts_of
 from tauloop.display.pieces import Paragraph, Piece, Table
 from tauloop.display.titles import result_title
 
-#: First entry of a record; the number changes with the meaning of its contents.
+#: Format of a record; its number changes when the meaning of the contents changes.
 RECORD_FORMAT = "tauloop-report/2"
 #: The key of a record in a result's JSON file.
 KEY = "report"
-#: Largest description that is searched for names of other files, bytes.
+#: Largest YAML file that is searched for the names of other files, bytes.
 MAX_DESCRIPTION_BYTES = 1_000_000
 
 
@@ -56,11 +56,15 @@ class PageRecord(PlainData, ReprMixin):
     @property
     @in_json("made")
     def tagged_origin(self) -> list[dict[str, Any]]:
-        """Return the pieces of `made` as plain data, each with its kind."""
+        """Return diagnostics and provenance (`made`) as plain data, each piece with its kind."""
         return [tagged(item) for item in self.made]
 
     def write_json(self, path: str | Path, data: Mapping[str, Any]) -> Path:
-        """Write the record next to a result's plain data, for `read_record`.
+        """Write a result's plain data together with the record, for `read_record`.
+
+        Args:
+            path: JSON file.
+            data: plain data of the result.
 
         Returns:
             The path.
@@ -80,9 +84,9 @@ def page_record(
 
     Args:
         result: result of any workflow.
-        command: words of its command, ``tauloop`` first; the files that they name are listed with
-            their hashes.
-        outputs: files that the command writes, which are not inputs.
+        command: words of the command line, ``tauloop`` first; the files that they name are listed
+            with their hashes.
+        outputs: files that the command writes; they are not listed.
     """
     kind, status = type(result).__name__, getattr(result, "status", Status.OK)
     numbers = key_numbers(result)
@@ -90,13 +94,13 @@ def page_record(
     pieces += [piece for part in parts_of(result) for piece in part.pieces(result)]
     diagnostics = getattr(result, "diagnostics", ())
     tables = [_diagnostics(diagnostics)] if diagnostics else []
-    made = _made(result, command, fingerprints(command, outputs))
+    origin = _provenance_pieces(result, command, fingerprints(command, outputs))
     return PageRecord(
         kind=kind,
         title=result_title(result),
         status=getattr(status, "value", str(status)),
         pieces=tuple(pieces),
-        made=(*tables, *made),
+        made=(*tables, *origin),
     )
 
 
@@ -117,25 +121,28 @@ def _diagnostic_row(item: Diagnostic) -> tuple[str, ...]:
     return item.name, value, item.unit, item.limits, verdict
 
 
-def _made(result: Any, command: Sequence[str], files: Mapping[str, str]) -> Iterator[Piece]:
-    """Yield the provenance: command, files, versions, options and input."""
+def _provenance_pieces(
+    result: Any, command: Sequence[str], files: Mapping[str, str]
+) -> Iterator[Piece]:
+    """Yield the provenance of a result: command, hashes of files, versions, options and inputs."""
     if command:
         yield Paragraph(text=shlex.join(command), tone="code")
     else:
         yield Paragraph(text="Created from Python; no command line reproduces it.")
     if files:
         yield Table(title="Files", heads=("file", "SHA-256"), cells=tuple(files.items()))
-    made = getattr(result, "provenance", None)
-    if made is None:
+    origin = getattr(result, "provenance", None)
+    if origin is None:
         return
-    yield Table(title="Versions", heads=("package", "version"), cells=tuple(made.versions.items()))
-    for title, data in (("Options", made.options), ("Input", made.inputs)):
+    versions = tuple(origin.versions.items())
+    yield Table(title="Versions", heads=("package", "version"), cells=versions)
+    for title, data in (("Options", origin.options), ("Input", origin.inputs)):
         if cells := tuple(_flat(plain(data))):
             yield Table(title=title, heads=("name", "value"), cells=cells)
 
 
 def _flat(data: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Yield plain data as names and texts, without empty and false values; long texts are cut."""
+    """Yield plain data as names and texts, without empty and false values; cut long texts."""
     for name, value in data.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{before}{name}.")
@@ -145,7 +152,15 @@ def _flat(data: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]
 
 
 def fingerprints(command: Sequence[str], outputs: Collection[Path] = ()) -> dict[str, str]:
-    """Return the SHA-256 of the files in a command line, and of those that their YAML files name."""
+    """Return the SHA-256 of all files in a command line, and of the files that YAML files name.
+
+    Args:
+        command: words of the command line.
+        outputs: files to leave out.
+
+    Returns:
+        The hashes by path.
+    """
     hashes: dict[str, str] = {}
     for word in command:
         for path in (Path(word), Path(word.partition("=")[2])):
@@ -155,6 +170,7 @@ def fingerprints(command: Sequence[str], outputs: Collection[Path] = ()) -> dict
 
 
 def _fingerprint(path: Path, hashes: dict[str, str]) -> None:
+    """Add the hash of a file to `hashes`, and the hashes of the files that a YAML file names."""
     try:
         if str(path) in hashes or not path.is_file():
             return

@@ -1,4 +1,4 @@
-"""Parts of reports: tables, drawings and pages of results; packages may add parts."""
+"""Parts of reports: tables, plots and scenes by class of the result; packages may add parts."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:  # the list of parts needs none of these imports
 
 
 class ReportPart(ABC):
-    """A part of the report of results of a class, as data.
+    """The report of the results of one class, as data.
 
-    Tables are printed in the terminal and put on pages, plots are drawn into figures and put on
-    pages; see `tauloop.display.pieces`.
+    Tables are printed in the terminal and shown on pages. Plots are drawn into figures and shown on
+    pages. The data classes are those of `tauloop.display.pieces`.
 
     Attributes:
-        name: key of its data in JSON, and part of the names of its figures.
-        takes: name of the class of its results, such as ``Calibration``; derived classes are
-            included.
+        name: key of the part's data in JSON; file names of its figures contain it.
+        takes: name of the class of results, such as ``Calibration``; the part also reports
+            derived classes.
     """
 
     name: str
@@ -43,11 +43,11 @@ class ReportPart(ABC):
         return ()
 
     def data(self, _: Any) -> Mapping[str, Any]:
-        """Return plain data for JSON, next to the result's own: numbers, texts, lists, mappings."""
+        """Return data for JSON in addition to the result's own: numbers, texts, lists, mappings."""
         return {}
 
     def figure(self, result: Any) -> Figure | None:
-        """Return a figure of the plots; None without plots."""
+        """Return a figure of the plots, or None if there are no plots."""
         from tauloop.display.pieces import Plot
 
         pieces = list(self.plots(result))
@@ -59,7 +59,7 @@ class ReportPart(ABC):
         return plots_figure(result_title(result), pieces)
 
     def pieces(self, result: Any) -> Iterable[Piece]:
-        """Return what a page shows: the machine in motion, plots, and tables."""
+        """Return the contents of a page: the machine in motion, plots, and tables."""
         from tauloop.display.pieces import Plot
 
         shown = list(self.scene(result))
@@ -71,9 +71,9 @@ class ReportPart(ABC):
 
 
 def _page_pieces(items: Iterable[object]) -> Iterator[Piece]:
-    """Yield tables and paragraphs without empty lines; texts become paragraphs.
+    """Yield tables and paragraphs, without empty ones; texts become paragraphs.
 
-    Tables of Rich, which parts of packages could yield before 0.2, are left out with a warning.
+    Rich tables, which parts of other packages could yield before 0.2, are left out with a warning.
     """
     from tauloop.display.pieces import Paragraph, Table
 
@@ -91,16 +91,16 @@ def _page_pieces(items: Iterable[object]) -> Iterator[Piece]:
 class _OwnPart(ReportPart):
     """A part of Tauloop, whose functions are imported when they are called.
 
-    A function is given by its module and, after a colon, its name, which may be left out where it
-    is the name of the module. Tables are in `tauloop.display.tables`, plots and scenes in
-    `tauloop.display.plots`, figures anywhere in `tauloop`.
+    A function is specified as ``module:function``, or as ``module`` if the function has the name of
+    the module. Modules of tables are below `tauloop.display.tables`, those of plots and scenes
+    below `tauloop.display.plots`, those of figures below `tauloop`.
     """
 
     def __init__(
         self, takes: str, tables: str, *, plots: str = "", scene: str = "", figure: str = ""
     ) -> None:
         self.name = self.takes = takes
-        self.places = {
+        self.functions = {
             "tables": tables
             if tables.startswith("tauloop.")
             else f"tauloop.display.tables.{tables}",
@@ -116,22 +116,23 @@ class _OwnPart(ReportPart):
 
     def plots(self, result: Any) -> Iterable[Paragraph | Plot]:
         """See `ReportPart`."""
-        return self._call("plots", result) if self.places["plots"] else ()
+        return self._call("plots", result) if self.functions["plots"] else ()
 
     def scene(self, result: Any) -> Iterable[Piece]:
         """See `ReportPart`."""
-        return self._call("scene", result) if self.places["scene"] else ()
+        return self._call("scene", result) if self.functions["scene"] else ()
 
     def figure(self, result: Any) -> Figure | None:
         """See `ReportPart`."""
-        if self.places["figure"]:
+        if self.functions["figure"]:
             figure: Figure | None = self._call("figure", result)
             return figure
         return super().figure(result)
 
-    def _call(self, what: str, result: Any) -> Any:
-        place, _, name = self.places[what].partition(":")
-        return getattr(import_module(place), name or place.rpartition(".")[2])(result)
+    def _call(self, kind: str, result: Any) -> Any:
+        """Return the tables, plots, scene or figure of a result."""
+        module, _, name = self.functions[kind].partition(":")
+        return getattr(import_module(module), name or module.rpartition(".")[2])(result)
 
 
 _MACHINE_DRAWING = "display.renderers.machine_drawing:reference_figure"
@@ -311,13 +312,13 @@ _OWN_PARTS = (
     ),
     _OwnPart("WrittenReport", "machines.report_tables"),
 )
-#: All parts by name: those of Tauloop, named after their results, and those of other packages.
+#: All parts by name: Tauloop's parts, named after their results, and the parts of other packages.
 PARTS: Mapping[str, ReportPart] = Registry(
     "tauloop.parts", ReportPart, {part.name: part for part in _OWN_PARTS}
 )
 
 
 def parts_of(result: object) -> tuple[ReportPart, ...]:
-    """Return the parts that take a result, Tauloop's own first."""
+    """Return the parts that report a result, Tauloop's own first."""
     kinds = {kind.__name__ for kind in type(result).__mro__}
     return tuple(part for part in PARTS.values() if part.takes in kinds)

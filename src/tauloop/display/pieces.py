@@ -17,9 +17,9 @@ from tauloop.common.shown import ReprMixin
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-#: Styles of traces; styles with a fixed meaning have their own colors. A band is a line with shaded
-#: deviations, linked points are joined by a line, dots are small points of a cloud, and a cross is
-#: the start pose of a machine.
+#: Styles of traces; styles with a fixed meaning have their own colors. A "band" is a line with
+#: shaded deviations, "linked" points are joined by a line, "dots" are small points of a cloud, and
+#: a "cross" marks the start pose of a machine.
 TRACE_STYLES = (
     "line",
     "thin",
@@ -40,8 +40,8 @@ TRACE_STYLES = (
     "after",
     "limit",
 )
-#: Kinds of paragraphs: text, heading, list item, note, emphasized line, doubt, verdict (passed or
-#: failed), or code.
+#: Kinds of paragraphs: text, heading, list item, note, emphasized line, reason for doubt, verdict
+#: (passed or failed), or code.
 TONES = ("plain", "heading", "item", "note", "strong", "doubtful", "passed", "failed", "code")
 
 
@@ -69,11 +69,11 @@ class Table(ReprMixin):
 
     Attributes:
         title: heading.
-        heads: heads of the columns, with units; line breaks are for the terminal. If all are empty, the
-            terminal shows no heads.
-        cells: rows of texts, one for each head; a page shows a second line in a cell darker.
+        heads: heads of the columns, with units; line breaks are for the terminal. If all are empty,
+            the terminal shows no heads.
+        cells: rows of texts, one for each head; a page shows the second line of a cell darker.
         numeric: whether each column holds numbers, which are aligned to the right.
-        unbroken: numbers of further columns whose cells are never broken into several lines.
+        unbroken: indices of further columns whose cells are never broken into several lines.
         note: text below the table.
     """
 
@@ -100,11 +100,13 @@ class PlotTrace(ReprMixin):
 
     Attributes:
         name: name in the legend.
-        x, y: its points (N,), numbers; x may be texts, such as names of parameters. None is a gap.
-        deviation: half lengths of error bars, or of a band (N,), or nothing.
+        x, y: coordinates of the points (N,). x may be texts, such as names of parameters. None is a
+            gap.
+        deviation: half lengths of error bars or of a band (N,); empty if there are none.
         style: one of `TRACE_STYLES`.
-        labels: text of each point in addition to its numbers (N,), or nothing.
-        color: color such as ``#16324f``; default: the color of the style, or the next of the palette.
+        labels: text at each point in addition to its numbers (N,); empty if there are none.
+        color: color such as ``#16324f``; default: the color of the style, or the next of the
+            palette.
         base: start of bars (N,); default: zero.
     """
 
@@ -126,7 +128,7 @@ class PlotSpan(ReprMixin):
         name: name in the legend, once for all ranges of this name.
         start, end: limits of the range, in the unit of its axis.
         color: color such as ``#16324f``.
-        across: whether it is a range of y over all x; otherwise of x over all y.
+        across: True for a range of y over all x, False for a range of x over all y.
         label: text at its start.
         opacity: opacity from 0 to 1.
     """
@@ -163,21 +165,21 @@ class Plot(ReprMixin):
         traces: lines, points or bars; may be empty for a map.
         spans: shaded ranges.
         note: text below the plot.
-        over_time: x is the time (s) of the machine next to it on a page, so that a cursor follows
-            the motion.
+        over_time: x is the time (s) of the machine in motion on the same page, so that a cursor
+            follows the motion.
         log_x, log_y: logarithmic axes.
-        sideways: texts of x are at the left in rows, and y goes to the right.
+        sideways: horizontal rows: the texts of x are at the left, and y increases to the right.
         equal: both axes have the same scale.
         polar: x is an angle (deg), y a distance from a circle.
         y_range: limits of y if outliers would hide the rest; for a polar plot the radii of its
             center and its rim.
-        grid: values z (n_y, n_x) of a map over `grid_x` and `grid_y`, with `grid_name` for their
-            scale; None is empty. Texts at the axes are names of rows, which go downwards, and of
-            columns.
+        grid: values z (n_y, n_x) of a map over `grid_x` and `grid_y`; None is an empty cell.
+            `grid_name` labels the color scale. If `grid_y` are texts, they name rows from the top
+            downwards; texts in `grid_x` name columns.
         grid_range: limits of the color scale; default: those of the values.
         contours: whether contour lines with labels are drawn over the map.
-        classes: classes of points, drawn below the map.
-        class_grid: number of the class of each point of the grid (n_y, n_x); None is empty.
+        classes: classes of points, drawn under the map.
+        class_grid: index of the class of each point of the grid (n_y, n_x); None is no class.
     """
 
     title: str
@@ -209,9 +211,9 @@ class MotionScene(ReprMixin):
 
     Attributes:
         title: heading.
-        machine: text of its machine file.
-        time: times of its states (N,), s.
-        q: its coordinates (N, n_q).
+        machine: text of the machine file.
+        time: times of the states (N,), s.
+        q: coordinates of the machine in each state (N, n_q).
         note: text below the scene.
     """
 
@@ -240,13 +242,13 @@ class KeyNumbers(ReprMixin):
     """The most important numbers of a result.
 
     Attributes:
-        rows: name, value with its unit, and remark of each number.
+        rows: name, value with unit, and remark of each number.
     """
 
     rows: tuple[tuple[str, ...], ...]
 
 
-#: Contents of a terminal; a text is a plain paragraph.
+#: Contents that are printed in a terminal; a text is a plain paragraph.
 Printed = Paragraph | Table | str
 
 
@@ -268,7 +270,7 @@ PIECES: Mapping[str, type] = {
     kind.__name__.lower(): kind
     for kind in (Paragraph, Table, Plot, MotionScene, Picture, KeyNumbers)
 }
-#: A head, alone or with a format.
+#: Head of a column, or head and number format.
 Column = str | tuple[str, str]
 
 
@@ -283,11 +285,12 @@ def table(
 
     Args:
         title: heading.
-        columns: heads; a head with a format, such as ``("force", ".5g")``, is of a column of
+        columns: heads. A head with a format, such as ``("force", ".5g")``, belongs to a column of
             numbers, which are aligned to the right and never broken.
-        rows: cells: numbers in the format of their column, texts as they are, nothing for None.
-        note: below the table.
-        unbroken: numbers of further columns whose cells are never broken into several lines.
+        rows: cells. Numbers are written in the format of their column, texts as they are, None as
+            an empty cell.
+        note: text below the table.
+        unbroken: indices of further columns whose cells are never broken into several lines.
     """
     heads = [(column, "") if isinstance(column, str) else column for column in columns]
     formats = [form for _, form in heads]
@@ -318,11 +321,11 @@ def paragraphs(lines: Iterable[object], tone: str = "plain") -> Iterator[Paragra
 
 
 def status_line(result: Result) -> Paragraph:
-    """Return the status of a result."""
+    """Return a paragraph with the status of a result."""
     tone = "passed" if result.status is Status.OK else "doubtful"
     return Paragraph(text=f"status: {result.status.value}", tone=tone)
 
 
 def doubts(result: Result) -> Iterator[Paragraph]:
-    """Yield a line for each diagnostic outside its limits."""
+    """Yield a paragraph for each diagnostic outside its limits."""
     yield from paragraphs((f"doubtful: {line}" for line in result.advice), "doubtful")

@@ -1,4 +1,4 @@
-"""Records from JSON files of any origin; all errors of a file are reported at once."""
+"""Reading of records from JSON files of any origin; all errors of a file are reported at once."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from tauloop.display.pieces import (
 )
 from tauloop.mechanism.suggestions import suggestion
 
-#: Largest file that is read, bytes: a hundred times that of a long log's identification.
+#: Largest file that is read, bytes: a hundred times the size for the identification of a long log.
 MAX_RECORD_BYTES = 100_000_000
-#: Problems that are listed of one file.
+#: Largest number of problems of a file that are listed.
 MAX_PROBLEMS = 20
-#: The format of earlier versions, and its names of pieces and fields, with those of today.
+#: The format of earlier versions, and its names of pieces and fields with the current names.
 OLD_FORMAT = "tauloop-report/1"
 OLD_NAMES: Mapping[str, str] = {"words": "paragraph", "rows": "table", "look": "style"}
-#: How a color is written; nothing where it is that of the style.
+#: Pattern of a color, such as #16324f.
 COLOR = re.compile("#[0-9a-f]{6}")
 
 
@@ -45,8 +45,8 @@ def read_record(path: str | Path) -> PageRecord:
     """Return the record in a result's JSON file.
 
     Raises:
-        InputError: no such file, no JSON, no record in it, or one that is damaged: everything that
-            is wrong with it.
+        InputError: the file is missing, is not JSON, contains no record, or contains a damaged
+            record, of which all faults are listed.
     """
     path = Path(path)
     if wrong := unreadable(path):
@@ -72,8 +72,8 @@ def read_record(path: str | Path) -> PageRecord:
         if isinstance(content, dict):
             what += f": it states {content.get('format')!r}"
         remedy = (
-            "write the result with --out FILE.json (the output of --json has no record), by "
-            "this version of Tauloop"
+            "write the result with this version of Tauloop and --out FILE.json (the output of --json "
+            "has no record)"
         )
         raise InputError.of(str(path), what, remedy)
     problems = Problems()
@@ -92,7 +92,7 @@ def read_record(path: str | Path) -> PageRecord:
 
 
 def _renamed(content: dict[str, Any]) -> dict[str, Any]:
-    """Return a record of an earlier version with the names of today."""
+    """Return a record of an earlier version with the current names of pieces and fields."""
     renamed: dict[str, Any] = dict(content, format=RECORD_FORMAT)
     for key in ("pieces", "made"):
         if isinstance(content.get(key), list):
@@ -118,7 +118,7 @@ def _renamed_trace(trace: object) -> object:
 
 
 def pieces_of(value: object, where: str, problems: Problems) -> tuple[Piece, ...]:
-    """Return pieces of a page from plain data; add what is wrong to the problems."""
+    """Return the pieces of a page from plain data; add faults to the problems."""
     if not isinstance(value, list):
         problems.add(where, "is not a list")
         return ()
@@ -144,7 +144,7 @@ def pieces_of(value: object, where: str, problems: Problems) -> tuple[Piece, ...
 
 
 def _check(piece: Any, where: str, problems: Problems) -> None:
-    """Note values of the right types that do not fit together."""
+    """Add problems for values of the right types that are inconsistent with each other."""
     if isinstance(piece, Paragraph) and piece.tone not in TONES:
         problems.add(f"{where}.tone", f"{piece.tone!r} is not one of {', '.join(TONES)}")
     if isinstance(piece, KeyNumbers) and {len(row) for row in piece.rows} - {3}:
@@ -154,9 +154,7 @@ def _check(piece: Any, where: str, problems: Problems) -> None:
             {len(piece.numeric)} if piece.numeric else set()
         )
         if widths - {len(piece.heads)}:
-            problems.add(
-                where, f"has rows of {sorted(widths)} cells below {len(piece.heads)} heads"
-            )
+            problems.add(where, f"has {len(piece.heads)} heads, and rows of {sorted(widths)} cells")
     for i, trace in enumerate(getattr(piece, "traces", ())):
         sizes = {len(trace.x), len(trace.y)} | {
             len(part) for part in (trace.deviation, trace.labels, trace.base) if part
@@ -180,20 +178,20 @@ def _check(piece: Any, where: str, problems: Problems) -> None:
 
 
 def _check_plot(plot: Plot, where: str, problems: Problems) -> None:
-    """Note sizes, classes, ranges and colors that do not fit together."""
+    """Add problems for inconsistent sizes, classes, ranges and colors."""
     rows, columns = len(plot.grid_y), len(plot.grid_x)
     for name, grid in (("grid", plot.grid), ("class_grid", plot.class_grid)):
         widths = {len(row) for row in grid}
         is_absent = not grid and (name == "class_grid" or not (rows or columns))
         if not is_absent and (len(grid) != rows or widths != {columns}):
             what = (
-                f"has {len(grid)} rows of {sorted(widths)} values over axes of {rows} and {columns}"
+                f"has {len(grid)} rows of {sorted(widths)} values, but axes of {rows} and {columns}"
             )
             problems.add(f"{where}.{name}", what)
     known = {None, *map(float, range(len(plot.classes)))}
     if any(value not in known for row in plot.class_grid for value in row):
         problems.add(
-            f"{where}.class_grid", f"has numbers that are not of {len(plot.classes)} classes"
+            f"{where}.class_grid", f"has indices beyond those of {len(plot.classes)} classes"
         )
     for name, values in (("y_range", plot.y_range), ("grid_range", plot.grid_range)):
         if len(values) not in (0, 2):
@@ -213,7 +211,7 @@ def _check_plot(plot: Plot, where: str, problems: Problems) -> None:
 
 
 def _built(kind: Any, data: object, where: str, problems: Problems) -> Any:
-    """Return an object of a dataclass from a mapping, or None with a problem."""
+    """Return an object of a dataclass from a mapping; with problems, add them and return None."""
     if not isinstance(data, Mapping):
         problems.add(where, f"is {_named(data)}, not a mapping")
         return None
@@ -231,7 +229,7 @@ def _built(kind: Any, data: object, where: str, problems: Problems) -> Any:
 
 
 def _read(hint: Any, value: object, where: str, problems: Problems) -> Any:
-    """Return a value of a type: text, flag, number, several of these, or objects of dataclasses."""
+    """Return a value of a type: a text, flag or number, a list of these, or a dataclass object."""
     if get_origin(hint) is tuple:
         inner = get_args(hint)[0]
         if not isinstance(value, list):
@@ -244,12 +242,12 @@ def _read(hint: Any, value: object, where: str, problems: Problems) -> Any:
     if hint in (PlotTrace, PlotSpan, PlotClass):
         return _built(hint, value, where, problems)
     if not _fits(hint, value):
-        problems.add(where, f"is {_named(value)}, which it cannot be")
+        problems.add(where, f"{_named(value)} has the wrong type")
     return value
 
 
 def _fits(hint: Any, value: object) -> bool:
-    """Return whether a value is a text, a flag, or a finite number, as the type states."""
+    """Return whether a value has a type; numbers must be finite."""
     if isinstance(hint, UnionType):
         return any(_fits(kind, value) for kind in get_args(hint))
     if hint is float:
@@ -260,5 +258,6 @@ def _fits(hint: Any, value: object) -> bool:
 
 
 def _named(value: object) -> str:
+    """Return a value as text, cut to a line."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-#: What is reported, by the class of the result, where that is not the name of the class.
+#: Titles by the class of the result, if the title differs from the name of the class.
 TITLES = {
     "CableSimulation": "Simulation",
     "ControlComparison": "Control",
@@ -28,10 +28,10 @@ def result_title(result: Any) -> str:
 
 def machine_name(result: Any) -> str:
     """Return the name of the machine or drive line of a result; empty if the result has none."""
-    made = getattr(result, "provenance", None)
+    provenance = getattr(result, "provenance", None)
     for candidate in (
         getattr(result, "machine", None),
-        made and made.inputs.get("machine"),
+        provenance and provenance.inputs.get("machine"),
         getattr(getattr(getattr(result, "model", None), "mechanism", None), "name", None),
         getattr(getattr(result, "line", None), "name", None),
     ):
@@ -41,5 +41,5 @@ def machine_name(result: Any) -> str:
 
 
 def _spelled(name: str) -> str:
-    """Return the words of a class's name."""
+    """Return the name of a class as separate words, such as "Pose plan"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize()

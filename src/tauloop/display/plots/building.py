@@ -16,18 +16,19 @@ from tauloop.model import Model
 
 #: Largest number of machine states that a page plays: 20 per second for eight seconds.
 MAX_SCENE_STATES = 160
-#: Digits that a plot shows, and number of intervals of a record whose extremes it shows.
+#: Significant digits of values in plots, and number of intervals into which long records are
+#: divided.
 DIGITS, PAGE_INTERVALS = 6, 400
 
 
 def rounded(values: Any) -> tuple[float | None, ...]:
-    """Return numbers to the digits that a plot can show; None for those that are not finite."""
+    """Return numbers rounded to `DIGITS` significant digits; None if they are not finite."""
     flat = np.asarray(values, dtype=float).ravel()
     return tuple(float(f"{x:.{DIGITS}g}") if np.isfinite(x) else None for x in flat)
 
 
 def traces(x: Any, columns: Mapping[str, Any], style: str = "line") -> tuple[PlotTrace, ...]:
-    """Return traces of quantities (N,) over x (N,), without those that have no finite value."""
+    """Return traces of quantities (N,) over x (N,), except quantities without a finite value."""
     drawn = []
     for name, values in columns.items():
         y = np.asarray(values, dtype=float)
@@ -48,14 +49,14 @@ def by_name(
     style: str,
     **more: Any,
 ) -> Plot:
-    """Return a plot of columns of values (n,) of n named things, one thing below the other.
+    """Return a plot with one row for each of n items, such as parts or parameters.
 
     Args:
         title: heading.
         y: quantity of the values, with its unit.
-        names: names of the things.
-        columns: values by the name of their trace.
-        deviation: half lengths of the bars, of every trace.
+        names: names of the items (n,).
+        columns: values (n,) by the name of their trace.
+        deviation: half lengths of error bars (n,), for every trace.
         style: style of every trace, see `TRACE_STYLES`.
         more: further arguments of `Plot`.
     """
@@ -70,7 +71,7 @@ def by_name(
 def by_unit(
     names: Iterable[str], units: Iterable[str], columns: Iterable[Any]
 ) -> dict[str, dict[str, Any]]:
-    """Return columns by their unit, and below it by name."""
+    """Return columns grouped by unit, with their names as keys in each group."""
     groups: dict[str, dict[str, Any]] = {}
     for name, unit, values in zip(names, units, columns, strict=True):
         groups.setdefault("" if unit == "1" else unit, {})[name] = values
@@ -88,7 +89,7 @@ def over_time(
     """Yield plots of quantities over time, one for each unit.
 
     Args:
-        title: title of the plots; the unit is at the axis.
+        title: title of the plots; the label of the y axis is its first part, with the unit.
         time: times (N,), s.
         names, units, columns: names, units and values (N,) of the quantities.
         more: further attributes of `Plot`.
@@ -98,15 +99,15 @@ def over_time(
         for unit, values in zip(units, columns, strict=True)
     ]
     for unit, group in by_unit(names, *zip(*shown, strict=True)).items() if shown else ():
-        what = title.partition(",")[0].partition(":")[0]
-        label = f"{what} [{unit}]" if unit else what
+        quantity = title.partition(",")[0].partition(":")[0]
+        label = f"{quantity} [{unit}]" if unit else quantity
         if drawn := traces(time, group, more.get("style", "line")):
             rest = {name: value for name, value in more.items() if name != "style"}
             yield Plot(title=title, x="time [s]", y=label, traces=drawn, over_time=True, **rest)
 
 
 def channels_over_time(title: str, table: Tabular, quantity: str, **more: Any) -> Iterator[Plot]:
-    """Yield plots of all channels of a quantity that a result has over time; see `over_time`."""
+    """Yield plots over time of all channels of a result's quantity; see `over_time`."""
     variables = {variable.name: variable for variable in table.variables()}
     chosen = [variable for variable in variables.values() if variable.quantity == quantity]
     names, units = [v.name.partition(".")[2] for v in chosen], [str(v.unit) for v in chosen]
@@ -116,11 +117,11 @@ def channels_over_time(title: str, table: Tabular, quantity: str, **more: Any) -
 
 
 def with_common_scales(plots: Sequence[Plot]) -> Iterator[Plot]:
-    """Yield plots with the same limits of y for the same unit, so that they can be compared."""
+    """Yield plots that have the same range of y for the same unit, so that they can be compared."""
     units = [plot.y.partition("[")[2] for plot in plots]
     for plot, unit in zip(plots, units, strict=True):
-        alike = [other for other, same in zip(plots, units, strict=True) if same == unit]
-        values = [y for other in alike for trace in other.traces for y in trace.y]
+        same_unit = [other for other, name in zip(plots, units, strict=True) if name == unit]
+        values = [y for other in same_unit for trace in other.traces for y in trace.y]
         known = np.array([value for value in values if value is not None])
         if not known.size:
             yield plot
@@ -131,7 +132,7 @@ def with_common_scales(plots: Sequence[Plot]) -> Iterator[Plot]:
 
 
 def at_rest(model: Model, title: str = "The machine at its reference pose") -> MotionScene:
-    """Return the machine of a result that has no motion."""
+    """Return a scene of a machine at its reference pose, for a result without a motion."""
     return _scene(model, np.array([0.0, 1.0]), np.tile(model.assembly.q, (2, 1)), title)
 
 
@@ -143,21 +144,23 @@ def _scene(model: Model, time: np.ndarray, q: np.ndarray, title: str) -> MotionS
 
 
 def _short_numbers(row: np.ndarray) -> tuple[float, ...]:
-    """Return numbers rounded to ten digits, which keep a page small."""
+    """Return numbers rounded to ten significant digits, so that pages are small."""
     return tuple(float(f"{x:.10g}") for x in row)
 
 
 def motion(
     model: Model, time: Any, q: Any, title: str = "The machine in motion", *, is_motion: bool = True
 ) -> Iterator[Piece]:
-    """Yield the machine in motion, and its distance from singularities; nothing for one state.
+    """Yield a scene of the machine in motion, and a plot of its distance from singularities.
+
+    Nothing is yielded for fewer than two states.
 
     Args:
         model: the machine.
-        time: times of its states (N,), s; for poses without times, their numbers.
-        q: its coordinates (N, n_q).
+        time: times of the states (N,), s; for poses without times, their numbers.
+        q: coordinates of the states (N, n_q).
         title: heading.
-        is_motion: whether the states have times, over which the conditioning is drawn.
+        is_motion: whether `time` are times; otherwise there is no plot over time.
     """
     from tauloop.kinematics.singularities import singularities
 
@@ -171,11 +174,11 @@ def motion(
     yield _scene(model, time[shown], q[shown], title)
     if not is_motion:
         return
-    far = singularities(model, q[shown])
+    distances = singularities(model, q[shown])
     kinds = {
-        "serial (type 1)": far.serial,
-        "parallel (type 2)": far.parallel,
-        "constraint": far.constraint,
+        "serial (type 1)": distances.serial,
+        "parallel (type 2)": distances.parallel,
+        "constraint": distances.constraint,
     }
     yield Plot(
         title="Conditioning along the motion",
@@ -184,6 +187,6 @@ def motion(
         traces=traces(time[shown], kinds),
         over_time=True,
         y_range=(0.0, 1.02),
-        note="1 is the largest possible distance, 0 is singular: the machine locks (type 1) or its motors "
-        "lose hold (type 2).",
+        note="1 is the largest possible distance. At 0 the machine is singular: it cannot move in some "
+        "direction (type 1), or the motors cannot hold it (type 2).",
     )

@@ -23,12 +23,13 @@ def cost_scene(counts: OperationCounts) -> Iterator[Piece]:
 
 
 def cost_plots(counts: OperationCounts) -> Iterator[Plot]:
-    """Yield the totals of every quantity by every formulation."""
+    """Yield a plot of the number of operations of every quantity in every formulation."""
     rows = [row for row in counts.costs if row.quantity != VELOCITY_MATRIX]
     drawn = []
     for formulation in dict.fromkeys(row.formulation for row in rows):
-        own = [row for row in rows if row.formulation == formulation]
-        quantities, totals = tuple(row.quantity for row in own), rounded([row.total for row in own])
+        chosen = [row for row in rows if row.formulation == formulation]
+        quantities = tuple(row.quantity for row in chosen)
+        totals = rounded([row.total for row in chosen])
         drawn.append(PlotTrace(name=formulation, x=quantities, y=totals, style="bars"))
     yield Plot(
         title="Operations of every function",
@@ -40,9 +41,9 @@ def cost_plots(counts: OperationCounts) -> Iterator[Plot]:
 
 
 def verification_scene(verification: VerifiedMachine) -> Iterator[Piece]:
-    """Yield the states of the machine."""
+    """Yield the machine at the compared states."""
     number = np.arange(1.0, len(verification.q) + 1)
-    title = f"The first {len(number)} compared states, one after the other"
+    title = f"Compared states 1 to {len(number)}, one after the other"
     yield from motion(Model(verification.mechanism), number, verification.q, title, is_motion=False)
 
 
@@ -58,7 +59,7 @@ def verification_plots(verification: VerifiedMachine) -> Iterator[Plot]:
     names = (f"{row.quantity}: {row.engine}, {row.method}" for row in rows)
     yield by_name(
         "Differences from the engines",
-        "largest difference over the largest value [1]",
+        "largest difference / largest value [1]",
         names,
         columns,
         style="points",

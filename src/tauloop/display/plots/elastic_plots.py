@@ -17,14 +17,15 @@ from tauloop.elasticity.vibrations.stability_lobes import StabilityLobes
 from tauloop.elasticity.vibrations.vibration import Vibration
 from tauloop.simulation.elastic.result import ElasticSimulation
 
-#: Frequencies of a response: number, and limits as fractions of the lowest and highest mode.
-RESPONSE_COUNT, LOWEST, HIGHEST = 400, 0.2, 1.2
-#: Largest depth of cut that lobes show, over the smallest limit.
-SHOWN_DEPTHS = 6.0
+#: Frequencies of a response: their number, and their ends as multiples of the lowest and the
+#: highest natural frequency.
+RESPONSE_COUNT, START_FACTOR, END_FACTOR = 400, 0.2, 1.2
+#: Largest drawn depth of cut, as a multiple of the smallest limit.
+MAX_DEPTH_FACTOR = 6.0
 
 
 def stiffness_plots(result: Stiffness) -> Iterator[Plot]:
-    """Yield the share of each part in the compliance at the softest pose, weakest part first."""
+    """Yield the share of each part in the compliance at the softest pose, the largest first."""
     pose = int(np.argmin(result.worst_translational))
     order = np.argsort(-result.worst_shares[pose], kind="stable")
     names = [result.items[k] for k in order]
@@ -56,13 +57,13 @@ def static_compliance_plots(result: StaticCompliance) -> Iterator[Plot]:
 
 
 def thermal_plots(result: ThermalExpansion) -> Iterator[Plot]:
-    """Yield how far a kelvin of each part moves the tool; over the rows of a log also the error."""
+    """Yield the tool's motion per kelvin of each part; for a log also the error in each row."""
     pose = int(np.argmax(result.distance))
-    moved = 1e6 * np.nan_to_num(result.per_kelvin[pose])
-    size = np.linalg.norm(moved[:3], axis=0)
+    motion_per_kelvin = 1e6 * np.nan_to_num(result.per_kelvin[pose])
+    size = np.linalg.norm(motion_per_kelvin[:3], axis=0)
     order = np.argsort(-size, kind="stable")
     yield by_name(
-        "Motion of the tool by one kelvin of each part",
+        "Motion of the tool per kelvin of each part",
         "distance [um/K]",
         [result.parts[k] for k in order],
         {"distance": size[order]},
@@ -72,7 +73,7 @@ def thermal_plots(result: ThermalExpansion) -> Iterator[Plot]:
         number = np.arange(1.0, len(result.tool) + 1)
         axes = {name: 1e6 * result.error[:, k] for k, name in enumerate(DIRECTIONS[:3])}
         yield Plot(
-            title="Error of the tool by heat",
+            title="Error of the tool due to heat",
             x="row",
             y="error [um]",
             traces=traces(number, axes),
@@ -80,7 +81,7 @@ def thermal_plots(result: ThermalExpansion) -> Iterator[Plot]:
 
 
 def vibration_plots(result: Vibration) -> Iterator[Plot]:
-    """Yield where each mode has its energy, and the tool's response to forces with a damping."""
+    """Yield the energy of modes by part, stability lobes, and responses if there is a damping."""
     modes = [f"{k}: {value:.4g} Hz" for k, value in enumerate(result.frequency[0], start=1)]
     yield Plot(
         title="Elastic energy of each mode",
@@ -100,16 +101,17 @@ def vibration_plots(result: Vibration) -> Iterator[Plot]:
     elastic = result.frequency[0, result.free :]
     if not len(elastic):
         return
-    frequencies = np.geomspace(LOWEST * elastic[0], HIGHEST * elastic[-1], RESPONSE_COUNT)
+    start, end = START_FACTOR * elastic[0], END_FACTOR * elastic[-1]
+    frequencies = np.geomspace(start, end, RESPONSE_COUNT)
     try:
         responses = result.frequency_responses(frequencies)
-    except InputError:  # neither the file nor the options state a damping
+    except InputError:  # neither the file nor the options specify a damping
         return
     yield next(response_plots(responses))
 
 
 def _lobe_plot(lobes: StabilityLobes) -> Plot:
-    """Return the limit of the depth of cut over the spindle speed."""
+    """Return a plot of the limit of the depth of cut as a function of the spindle speed."""
     least = 1e3 * lobes.least_depth
     limit = np.where(np.isfinite(lobes.limit), 1e3 * lobes.limit, np.nan)
     process = f"milling with {lobes.teeth} teeth" if lobes.teeth else "turning"
@@ -122,7 +124,7 @@ def _lobe_plot(lobes: StabilityLobes) -> Plot:
         y="depth of cut [mm]",
         traces=traces(60.0 * lobes.spindle_speed, drawn),
         log_x=True,
-        y_range=(0.0, SHOWN_DEPTHS * least) if np.isfinite(least) else (),
+        y_range=(0.0, MAX_DEPTH_FACTOR * least) if np.isfinite(least) else (),
         note="Below the curve cutting is stable, above it the machine chatters.",
     )
 
@@ -130,7 +132,7 @@ def _lobe_plot(lobes: StabilityLobes) -> Plot:
 def response_plots(responses: FrequencyResponses) -> Iterator[Plot]:
     """Yield amplitude and phase of the tool, its dynamic stiffness, and responses of encoders.
 
-    They are those of the first pose; the smallest dynamic stiffness is shown for all poses too.
+    The plots show the first pose; the smallest dynamic stiffness is also plotted for all poses.
     """
     frequency = responses.frequency
     tool = np.diagonal(responses.tool[0, :, :3, :3], axis1=-2, axis2=-1)
@@ -171,8 +173,9 @@ def response_plots(responses: FrequencyResponses) -> Iterator[Plot]:
     ):
         if response is None:
             continue
-        own = np.diagonal(response[0], axis1=-2, axis2=-1)
-        columns = dict(zip(responses.actuators, own.T, strict=True))
+        # Response of each encoder to its own actuator.
+        direct = np.diagonal(response[0], axis1=-2, axis2=-1)
+        columns = dict(zip(responses.actuators, direct.T, strict=True))
         amplitudes = {name: np.abs(values) for name, values in columns.items()}
         phases = {name: np.degrees(np.angle(values)) for name, values in columns.items()}
         yield _over_frequency(title, "amplitude [SI]", frequency, amplitudes)
@@ -187,7 +190,7 @@ def _over_frequency(
     *,
     log_y: bool = True,
 ) -> Plot:
-    """Return a plot over the frequency."""
+    """Return a plot of quantities as functions of the frequency."""
     return Plot(
         title=title,
         x="frequency [Hz]",

@@ -15,9 +15,10 @@ from tauloop.display.pieces import Plot, PlotTrace
 from tauloop.display.sampling import in_degrees, thin
 from tauloop.mechanism.suggestions import unknown_names
 
-#: Quantities of things by name are on a logarithmic axis where they differ by more than this ratio.
-DECADES = 1e3
-#: The axis of values names at most this number of quantities; the legend has them all.
+#: Named quantities, such as parameters, have a logarithmic axis if they differ by more than this
+#: ratio.
+LOGARITHMIC_RATIO = 1e3
+#: The label of the value axis names at most this number of quantities; the legend names all.
 MAX_NAMES_AT_AXIS = 3
 
 
@@ -25,20 +26,20 @@ def quantity_plots(result: Tabular, names: tuple[str, ...] = ()) -> list[Plot]:
     """Return plots of named quantities, or of all quantities over the first one's dimensions.
 
     Raises:
-        InputError: no such quantity, or nothing that can be drawn.
+        InputError: an unknown quantity, or a result without numbers.
     """
     return [group.plot() for group in _groups(result, names)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _QuantityGroup:
-    """Quantities of one unit over the same dimensions.
+    """Quantities with the same unit and the same dimensions.
 
     Attributes:
-        unit: SI; None where it is not known.
-        over: the dimension, or the two of a map, with their units.
-        labels: numbers or texts along each.
-        lines: values, by quantity and by name in the legend.
+        unit: SI unit; None if it is unknown.
+        over: names of the dimension, or of the two dimensions of a map, with their units.
+        labels: numbers or texts along each dimension.
+        lines: values by quantity and name in the legend.
     """
 
     unit: str | None
@@ -48,14 +49,14 @@ class _QuantityGroup:
 
     @property
     def label(self) -> str:
-        """The name of the axis of values."""
+        """The label of the value axis."""
         quantities = dict.fromkeys(quantity for quantity, _ in self.lines)
         unit = "" if self.unit is None else f" [{self.unit or 1}]"
         return f"{', '.join(quantities) if len(quantities) <= MAX_NAMES_AT_AXIS else ''}{unit}".lstrip()
 
     @property
     def names(self) -> list[str]:
-        """The names of the lines: their channels; of several quantities, these too."""
+        """The names of the lines: their channels, after the quantity if there are several."""
         is_single = len({quantity for quantity, _ in self.lines}) == 1
         return [
             rest or quantity if is_single else ".".join(filter(None, (quantity, rest)))
@@ -64,11 +65,11 @@ class _QuantityGroup:
 
     @property
     def is_one_sample(self) -> bool:
-        """Whether it is of one time or pose."""
+        """Whether the quantities have one value each, such as at a single time or pose."""
         return len(self.over) == 1 and len(self.labels[0]) == 1 and not _are_texts(self.labels[0])
 
     def one_sample(self) -> _QuantityGroup:
-        """Return quantities at one time or in one pose as one column, one below the other."""
+        """Return quantities at a single time or pose as one column of named values."""
         names = np.array(self.names)
         quantities = ", ".join(dict.fromkeys(quantity for quantity, _ in self.lines))
         lines = {(quantities, ""): np.concatenate(list(self.lines.values()))}
@@ -100,7 +101,7 @@ class _QuantityGroup:
 
     def _map(self) -> Plot:
         ((_, values),) = self.lines.items()
-        # the rows of a matrix go downwards; else the first dimension goes to the right
+        # Rows of a matrix go downwards; otherwise the first dimension is the horizontal axis.
         is_matrix = _are_texts(self.labels[0])
         across, up = (1, 0) if is_matrix else (0, 1)
         shown = values if is_matrix else values.T
@@ -120,21 +121,21 @@ def _are_texts(labels: np.ndarray) -> bool:
 
 
 def _plain(values: np.ndarray) -> tuple[Any, ...]:
-    """Return texts, or numbers with None for those that are not finite."""
+    """Return texts as they are, and numbers with None for values that are not finite."""
     if _are_texts(values):
         return tuple(values.tolist())
     return tuple(float(x) if np.isfinite(x) else None for x in values)
 
 
 def _is_wide(values: np.ndarray) -> bool:
-    """Return whether positive numbers differ so much that a logarithmic axis shows them better."""
+    """Return whether all numbers are positive with a ratio larger than `LOGARITHMIC_RATIO`."""
     sizes = np.abs(values[np.isfinite(values) & (values != 0.0)])
-    is_wide = len(sizes) > 0 and sizes.max() > DECADES * sizes.min()
+    is_wide = len(sizes) > 0 and sizes.max() > LOGARITHMIC_RATIO * sizes.min()
     return bool(is_wide and not (values <= 0.0).any())
 
 
 def _range_with_zero(values: np.ndarray) -> tuple[float, ...]:
-    """Return limits from zero, lest equal numbers differ by their rounding."""
+    """Return limits that include zero, so that rounding errors are not magnified."""
     finite = values[np.isfinite(values)]
     if not finite.any():
         return ()
@@ -144,7 +145,7 @@ def _range_with_zero(values: np.ndarray) -> tuple[float, ...]:
 
 
 def _groups(result: Tabular, names: tuple[str, ...]) -> list[_QuantityGroup]:
-    """Return what is drawn, by dimension and unit."""
+    """Return the quantities to draw, grouped by dimension and unit."""
     variables = list(result.variables())
     labels = {variable.name: variable for variable in variables if variable.is_label}
     drawn = [(v, v.array()) for v in variables if v.over and not v.is_label]
@@ -154,8 +155,8 @@ def _groups(result: Tabular, names: tuple[str, ...]) -> list[_QuantityGroup]:
     if not drawn:
         raise InputError.of(
             type(result).__name__,
-            "holds no numbers to draw",
-            "look at its attributes, or `as_dict()`",
+            "contains no numbers to draw",
+            "see its attributes, or `as_dict()`",
         )
     known = dict.fromkeys(name for v, _ in drawn for name in (v.quantity, v.name))
     remedy = f"choose among {', '.join(known)}"
@@ -175,7 +176,7 @@ def _groups(result: Tabular, names: tuple[str, ...]) -> list[_QuantityGroup]:
 
 
 def _in_degrees(variable: Variable, values: np.ndarray) -> tuple[Variable, np.ndarray]:
-    """Return a quantity with its angles in degrees."""
+    """Return a quantity and its values, with angles in degrees."""
     if not isinstance(variable.unit, str):
         return variable, values
     unit, values = in_degrees(variable.unit, values)
@@ -185,10 +186,10 @@ def _in_degrees(variable: Variable, values: np.ndarray) -> tuple[Variable, np.nd
 def _split(
     variable: Variable, values: np.ndarray, labels: Mapping[str, Variable]
 ) -> Iterator[tuple[object, _QuantityGroup]]:
-    """Yield a quantity by the groups that it belongs to: those of its unit, or a map of its own.
+    """Yield the groups of a quantity with their keys: one for each unit, or a group for its map.
 
     Raises:
-        InputError: it has more than two dimensions.
+        InputError: the quantity has more than two dimensions.
     """
     over, rest = variable.over, variable.name.partition(".")[2]
     if len(over) > 2:
@@ -216,10 +217,12 @@ def _split(
             yield (over, units[0]), group
         return
     for unit in dict.fromkeys(units):
-        own = np.array([each == unit for each in units])
+        has_unit = np.array([each == unit for each in units])
         key = (over, unit, variable.name if len(over) == 2 else "")
-        lines = {(variable.quantity, rest): values[own]}
+        lines = {(variable.quantity, rest): values[has_unit]}
         yield (
             key,
-            _QuantityGroup(unit=unit, over=names, labels=(ticks[0][own], *ticks[1:]), lines=lines),
+            _QuantityGroup(
+                unit=unit, over=names, labels=(ticks[0][has_unit], *ticks[1:]), lines=lines
+            ),
         )

@@ -1,4 +1,4 @@
-"""Plots of designs of a task: the objectives of all that are not dominated, and machines in motion."""
+"""Plots of a synthesis: objectives on the Pareto front, and machines in motion."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from tauloop.design.synthesis.workflow import Synthesis, SynthesizedStructure
 from tauloop.display.pieces import MotionScene, Piece, Plot, PlotTrace
 
-#: Unit and factor in which an SI unit is shown.
+#: Displayed unit for an SI unit, with the factor to it.
 _SHOWN = {"m": ("mm", 1e3), "rad": ("deg", 180.0 / np.pi), "N/m": ("N/um", 1e-6)}
 
 
 def synthesis_plots(result: Synthesis) -> Iterator[Plot]:
-    """Yield the front of the first two objectives, one trace for each structure with designs."""
+    """Yield the Pareto front of the first two objectives, with one trace for each structure."""
     shown = [item for item in result.structures if len(item.front) and item.front.shape[1] > 1]
     if not shown:
         return
@@ -32,7 +32,7 @@ def synthesis_plots(result: Synthesis) -> Iterator[Plot]:
     names = first.objective_names
     heads = [_head(name, unit) for name, unit in zip(names, first.objective_units, strict=True)]
     yield Plot(
-        title="Objectives that no candidate improves together",
+        title="Pareto front of the objectives",
         x=heads[0],
         y=heads[1],
         traces=tuple(traces),

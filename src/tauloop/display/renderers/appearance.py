@@ -10,10 +10,10 @@ from tauloop.common.records import dataclass
 from tauloop.display.palette import COLORS, MEASURED, PREDICTED, RESIDUAL, TEXT
 from tauloop.display.pieces import Plot, PlotTrace
 
-#: Dashes and markers of traces without a color of their own, which differ where colors repeat.
+#: Dashes and markers for traces whose colors repeat.
 DASHES = ("solid", "dash", "dot", "dashdot")
 MARKERS = ("circle", "diamond-open", "square", "triangle-up-open", "x", "cross")
-#: Fraction of the range of a plot's lines within which a line covers another one.
+#: Lines closer than this fraction of the range of a plot's lines cover each other.
 COVERING_DISTANCE = 5e-3
 
 
@@ -25,7 +25,7 @@ class Appearance:
         color: color of lines and markers.
         width: width of the line, points; 0 without a line.
         dash: one of `DASHES`.
-        marker: one of `MARKERS`, or ``triangle-down``, ``circle-open`` or ``plus``; empty without.
+        marker: one of `MARKERS`, or ``triangle-down``, ``circle-open`` or ``plus``; "" for none.
         size: size of the marker, points.
         opacity: opacity from 0 to 1.
     """
@@ -38,7 +38,7 @@ class Appearance:
     opacity: float = 1.0
 
 
-#: Styles whose colors have a meaning. Lightness differs, so that they survive gray printing.
+#: Styles whose colors have a meaning. Their lightness differs, so that gray prints are readable.
 FIXED = {
     "measured": Appearance(color=MEASURED, width=2.4),
     "predicted": Appearance(color=PREDICTED, width=0.9),
@@ -51,7 +51,7 @@ FIXED = {
     "rings": Appearance(color=RESIDUAL, marker="circle-open", size=10.0),
     "cross": Appearance(color=TEXT, marker="plus", size=9.0),
 }
-#: Styles that take the next color of the palette.
+#: Styles that use the next color of the palette.
 _PALETTE = {
     "line": Appearance(width=1.2),
     "thin": Appearance(width=0.6, opacity=0.75),
@@ -67,7 +67,7 @@ _PALETTE = {
 def appearances(plot: Plot) -> list[Appearance]:
     """Return the appearance of each trace of a plot.
 
-    A line that covers an earlier one is dashed, so that both are seen.
+    A line that covers an earlier line is dashed, so that both are visible.
     """
     number = 0
     shown = []
@@ -93,7 +93,7 @@ def _covered_lines(plot: Plot) -> list[int]:
 
 
 def _points(trace: PlotTrace) -> np.ndarray | None:
-    """Return the points (2, N) of a line whose x rises; None for gaps, texts and other curves."""
+    """Return the points (2, N) of a line; None if it has gaps or texts, or if x decreases."""
     if len(trace.x) < 2 or not all(
         isinstance(value, float | int) for value in (*trace.x, *trace.y)
     ):
@@ -103,7 +103,7 @@ def _points(trace: PlotTrace) -> np.ndarray | None:
 
 
 def _is_on(line: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
-    """Return whether two lines (2, N) have the same range of x and differ at most by a tolerance."""
+    """Return whether two lines (2, N) have the same range of x and agree within a tolerance."""
     if (line[0, [0, -1]] != other[0, [0, -1]]).any():
         return False
     return bool(
@@ -113,6 +113,7 @@ def _is_on(line: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
 
 
 def _appearance(trace: PlotTrace, number: int, *, sideways: bool) -> Appearance:
+    """Return the appearance of a trace; `number` counts earlier traces with palette colors."""
     if trace.style in FIXED:
         fixed = FIXED[trace.style]
         return replace(fixed, color=trace.color) if trace.color else fixed

@@ -1,4 +1,4 @@
-"""Common style of Matplotlib figures: empty figures, plain axes, and writing of files."""
+"""Common style of Matplotlib figures: empty figures, axes, and writing of files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,15 @@ def blank(
     left: float = 0.09,
     layout: Any = None,
 ) -> Figure:
-    """Return an empty figure, with a heading unless a layout makes it."""
+    """Return an empty figure.
+
+    Args:
+        width, height: size, inches.
+        title: heading; empty if a layout places the heading.
+        summary: line below the heading.
+        left: left end of heading and summary, as a fraction of the width.
+        layout: layout engine of Matplotlib.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout=layout)
@@ -43,21 +51,19 @@ def clean(axes: Axes) -> None:
 
 
 def unknown_figure_ending(path: str | Path) -> Problem | None:
-    """Return the problem with the ending of a figure's file; None if there is none."""
+    """Return the problem if the extension of a figure's file is not supported, or None."""
     from matplotlib.backend_bases import FigureCanvasBase
 
-    known, ending = (
-        FigureCanvasBase.get_supported_filetypes(),
-        Path(path).suffix.lstrip(".").lower(),
-    )
-    if ending in known:
+    known = FigureCanvasBase.get_supported_filetypes()
+    extension = Path(path).suffix.lstrip(".").lower()
+    if extension in known:
         return None
     remedy = f"choose one of {', '.join(sorted(known))}"
-    return Problem(where=str(path), what=f"unknown ending {ending!r}", remedy=remedy)
+    return Problem(where=str(path), what=f"unknown file extension {extension!r}", remedy=remedy)
 
 
 def _take_literally(figure: Figure) -> None:
-    """Write names from files literally, dollar signs included, and tick labels as powers of ten."""
+    """Write texts literally, such as names with dollar signs; tick labels stay powers of ten."""
     from matplotlib.axis import Tick
     from matplotlib.text import Text
 
@@ -68,25 +74,25 @@ def _take_literally(figure: Figure) -> None:
 
 
 def save_figure(figure: Figure, path: str | Path, *, dpi: float = 130.0) -> Path:
-    """Write a figure in the format of the file's ending, through a temporary file.
+    """Write a figure in the format of the file's extension, through a temporary file.
 
     Returns:
         The path.
 
     Raises:
-        InputError: the ending is of no known format, or the folder cannot be written.
+        InputError: the extension is not supported, or the folder cannot be written.
     """
     if problem := unknown_figure_ending(path):
         raise InputError(problem)
     _take_literally(figure)
-    ending = Path(path).suffix.lstrip(".").lower()
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
+    extension = Path(path).suffix.lstrip(".").lower()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(extension)
 
     def write(temporary: Path) -> None:
         from matplotlib import rc_context
 
         # Otherwise an SVG has random names, and equal figures give different files.
         with rc_context({"svg.hashsalt": "tauloop"}):
-            figure.savefig(temporary, dpi=dpi, format=ending, metadata=undated)
+            figure.savefig(temporary, dpi=dpi, format=extension, metadata=undated)
 
     return write_file(path, write)

@@ -1,4 +1,4 @@
-"""Drawings of machines: three views and a perspective, or one plane; solids or lines."""
+"""Drawings of machines as solids or lines: three views and a perspective, or one plane."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from tauloop.display.renderers.solid_drawing import SolidDrawing
     from tauloop.geometry.machine_geometry import MachineGeometry
 
-#: Names of the views by their axes to the right and upwards.
+#: Names of the views by the axes that point to the right and upwards.
 VIEWS = {(0, 2): "front", (1, 2): "side", (0, 1): "top"}
-#: Length of a drawn actuator axis and of the tool's axes, as a fraction of the largest dimension.
+#: Lengths of drawn actuator axes and tool axes, as fractions of the largest dimension.
 AXIS_SHARE, TOOL_SHARE = 0.16, 0.07
-#: View in space: elevation and azimuth, deg, and zoom.
+#: Perspective: elevation and azimuth, deg, and zoom.
 ELEVATION, AZIMUTH, ZOOM = 18.0, -58.0, 0.95
 #: Color of drives, and line styles of segments by kind.
 DRIVE = "#d08c2e"
@@ -40,7 +40,7 @@ LINES: dict[str, dict[str, Any]] = {
     "driven rod": {"color": DRIVE, "linewidth": 1.6},
 }
 #: Largest number of labels in a view; more would be unreadable.
-MOST_LABELS = 12
+MAX_LABELS = 12
 
 
 def machine_figure(
@@ -51,21 +51,21 @@ def machine_figure(
     note: str = "",
     solids: SolidDrawing | None = None,
 ) -> Figure:
-    """Draw a machine at one state, and the path of its tool through all of them.
+    """Draw a machine at one state, and the path of its tool through all states.
 
-    Broken lines are the axes of the actuators, along which linear ones push. All views have one
-    scale. Without solids rods and slides are thin lines, bodies thick ones through their joint
-    centers, the platform in red; the base is its squares.
+    Broken lines are the axes of the actuators; linear actuators push along them. All views have the
+    same scale. If there are no solids, rods and slides are thin lines, and bodies are thick lines
+    through their joint centers. The platform is red, and squares are the joints of the base.
 
     Args:
-        geometry: the machine at one state or more.
+        geometry: the machine at one or more states.
         title: heading.
         state: index of the drawn state.
-        note: a line below the heading.
-        solids: solids of the machine; lines are drawn without them.
+        note: line below the heading.
+        solids: solids of the machine; None to draw lines.
 
     Returns:
-        The figure, open.
+        The figure, which is not registered with pyplot.
     """
     low, high = geometry.extent if solids is None else solids.extent(state)
     middle, half = (low + high) / 2, 0.56 * (float(np.max(high - low)) or geometry.size)
@@ -106,7 +106,7 @@ def machine_figure(
 
 def reference_figure(result: Any) -> Figure:
     """Return a drawing of the machine of a result at its reference pose."""
-    # with SciPy, which tables do not need
+    # Imported here because these modules need SciPy, which tables do not need.
     from tauloop.display.renderers.solid_drawing import solid_drawing
     from tauloop.geometry.machine_geometry import machine_geometry
     from tauloop.model import Model
@@ -128,15 +128,15 @@ def draw_machine(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[
     """Draw the lines of a machine.
 
     Args:
-        axes: axes of Matplotlib, flat or in space.
+        axes: Matplotlib axes, in a plane or in space.
         geometry: the machine.
-        state: index of its state.
-        plane: the axes of the base to draw: two of them, or all three.
+        state: index of the drawn state.
+        plane: indices of the base axes to draw: two of them, or all three.
     """
-    kept = list(plane)
+    shown_axes = list(plane)
 
     def line(points: np.ndarray, **style: Any) -> None:
-        axes.plot(*points[:, kept].T, **style)
+        axes.plot(*points[:, shown_axes].T, **style)
 
     shape = geometry.shape
     driven = {axis.rod for axis in shape.drives}
@@ -167,7 +167,7 @@ def draw_machine(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[
             line(points[edge], linewidth=2.0, color=color, label=label)
         if len(points) > 1:
             line(points, linestyle="none", marker="o", markersize=3, color=color)
-        _fill(axes, points[body.faces][..., kept], color)
+        _fill(axes, points[body.faces][..., shown_axes], color)
         if is_platform and len(points):
             stem = np.stack([points.mean(axis=0), geometry.tool[state]])
             line(stem, linewidth=0.8, linestyle=":", color=color)
@@ -204,7 +204,16 @@ def frame(
     zoom: float = ZOOM,
     view: tuple[float, float] | None = None,
 ) -> None:
-    """Give axes a cube (or its projection) around a middle (3,), to equal scales."""
+    """Show a cube in axes with equal scales.
+
+    Args:
+        axes: Matplotlib axes, in a plane or in space.
+        middle: center of the cube (3,), m.
+        half: half of its edge, m.
+        plane: indices of the drawn base axes.
+        zoom: zoom of axes in space.
+        view: elevation and azimuth, deg; default: `ELEVATION` and `AZIMUTH`.
+    """
     pads = (1, 1) if len(plane) == 2 else (-2, -2, 0)
     for letter, i, pad in zip("xyz", plane, pads, strict=False):
         getattr(axes, f"set_{letter}lim")(middle[i] - half, middle[i] + half)
@@ -253,27 +262,27 @@ def _view(
 def _actuators(
     axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, ...], size: float
 ) -> None:
-    """Draw the axes of actuators on joints, the axes of the tool, and the tool's path."""
-    kept = list(plane)
+    """Draw the axes of actuators at joints, the axes of the tool, and the tool's path."""
+    shown_axes = list(plane)
     origins, directions = (values[state] for values in geometry.drives)
     for axis, origin, direction in zip(geometry.shape.drives, origins, directions, strict=True):
         if axis.rod:
             continue
         ends = origin + 0.5 * AXIS_SHARE * size * np.array([[-1.0], [1.0]]) * direction
-        seen = float(np.ptp(ends[:, kept], axis=0).max()) > 1e-3 * size
+        is_visible = float(np.ptp(ends[:, shown_axes], axis=0).max()) > 1e-3 * size
         style = (
             {"linewidth": 1.3, "linestyle": (0, (5, 2, 1, 2))}
-            if seen
+            if is_visible
             else {"marker": "o", "markerfacecolor": "none"}
         )
-        axes.plot(*ends[:, kept].T, color=DRIVE, label="actuator axis", zorder=3, **style)
+        axes.plot(*ends[:, shown_axes].T, color=DRIVE, label="actuator axis", zorder=3, **style)
     tool, R = geometry.tool[state], geometry.tool_rotation[state]
     for column, color in zip(R.T, ("#b4443c", "#4f8a4a", "#3f6fae"), strict=True):
         ends = np.stack([tool, tool + TOOL_SHARE * size * column])
-        axes.plot(*ends[:, kept].T, color=color, linewidth=1.2, zorder=3)
+        axes.plot(*ends[:, shown_axes].T, color=color, linewidth=1.2, zorder=3)
     if len(geometry) > 1:
         axes.plot(
-            *geometry.tool[:, kept].T,
+            *geometry.tool[:, shown_axes].T,
             color=RESIDUAL,
             linewidth=0.9,
             label="path of the tool",
@@ -285,23 +294,23 @@ def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, 
     """Write the names of actuators, platform and tool, each name once."""
     from matplotlib.patheffects import withStroke
 
-    kept, halo = list(plane), [withStroke(linewidth=2.0, foreground="white")]
+    shown_axes, halo = list(plane), [withStroke(linewidth=2.0, foreground="white")]
     segments = dict(
         zip((s.name for s in geometry.shape.segments), geometry.segments[state], strict=True)
     )
     named: dict[str, np.ndarray] = {}
     for axis, origin in zip(geometry.shape.drives, geometry.drives[0][state], strict=True):
         named.setdefault(axis.name, segments[axis.rod].mean(axis=0) if axis.rod else origin)
-    if len(named) > MOST_LABELS:
+    if len(named) > MAX_LABELS:
         named = {}
     named[geometry.shape.platform] = geometry.tool[state]
     middle, azimuth = np.mean([*named.values()], axis=0), np.radians(AZIMUTH)
-    # of the picture, in the machine's frame
+    # Direction to the right in the picture, in the machine's base frame.
     right = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])
     for name, place in named.items():
         color = RESIDUAL if name == geometry.shape.platform else TEXT
-        if len(kept) == 3:
-            # names point away from the machine
+        if len(shown_axes) == 3:
+            # Names extend away from the middle of the machine.
             side = "left" if (place - middle) @ right >= 0 else "right"
             axes.text(
                 *place,
@@ -315,7 +324,7 @@ def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, 
         else:
             axes.annotate(
                 name,
-                place[kept],
+                place[shown_axes],
                 xytext=(7, -12 if color == RESIDUAL else 7),
                 textcoords="offset points",
                 fontsize=SMALL,

@@ -1,4 +1,4 @@
-"""Drawings of plots by Matplotlib."""
+"""Drawings of plots with Matplotlib."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WIDE_FIGURE_WIDTH = 14.0
 MAP_WIDTH = 3.9
 #: Height of a plot over time, inches.
 PLOT_HEIGHT = 2.1
-#: Height of another plot, inches.
+#: Height of a plot that is not over time, inches.
 SQUARER_HEIGHT = 2.8
 #: Height of a map, inches.
 MAP_HEIGHT = 5.4
@@ -46,17 +46,17 @@ MAX_MAPS_IN_ROW = 4
 MAX_NAME = 60
 #: A logarithmic axis over fewer decades than this has plain numbers at 1, 2 and 5.
 FEW_DECADES = 2.5
-#: Points from the axes down to a note, past numbers and the name of the axis.
+#: Offset of a note from the axes, below the numbers and the name of the axis, points.
 NOTE_OFFSET = -30.0
-#: Points from the axes down to a legend below a map.
+#: Offset of the legend of a map from the axes, points.
 LEGEND_OFFSET = -26.0
 #: Plots are next to each other if their heights differ by less than this ratio.
 SIMILAR = 1.6
-#: Characters of a title or note in an inch.
+#: Number of characters of a title or note in an inch.
 CHARACTERS = 14.5
 #: Largest number of entries next to each other in a legend below a map.
 LEGEND_COLUMNS = 3
-#: Largest number of characters of these entries together.
+#: Largest total number of characters of entries next to each other.
 LEGEND_CHARACTERS = 90
 
 #: Styles of lines that reach from one side of the axes to the other.
@@ -127,7 +127,7 @@ def plots_figure(
         parse_math=False,
     )
     figure.text(0.01, 1 - 0.34 / total, summary, fontsize=NORMAL, color=TEXT, va="top")
-    # names at the side would push plots above them to the right
+    # Names at the left of a plot would push the plots above and below it to the right.
     blocks = [list(block) for _, block in groupby(rows, lambda row: row[0].sideways)]
     sizes = [sum(_row_heights(block, columns, width)) for block in blocks]
     outer = figure.add_gridspec(len(blocks), 1, height_ratios=sizes)
@@ -147,7 +147,7 @@ def _row_height(row: list[Plot], width: float) -> float:
 
 
 def _room(row: list[Plot], columns: int, width: float) -> float:
-    """Return the width of each plot of a row, inches; one alone in two columns takes both."""
+    """Return the width of each plot of a row, inches; a single plot takes both of two columns."""
     return width / (1 if len(row) < columns == 2 else columns)
 
 
@@ -167,7 +167,7 @@ def _draw_block(
         rows: the plots.
         columns: number of columns.
         width: width of the figure, inches.
-        first: the first axes over each quantity, which others share.
+        first: the first axes over time by the text of their x axis; later axes share the x axis.
     """
     heights = _row_heights(rows, columns, width)
     grid = pane.subgridspec(len(rows), columns, height_ratios=heights)
@@ -177,7 +177,7 @@ def _draw_block(
             options: dict[str, Any] = {"projection": "polar"} if plot.polar else {}
             axes = figure.add_subplot(place, **options)
             draw_plot(axes, plot, _room(row, columns, width))
-            if plot.over_time:  # what is magnified in one is magnified in all
+            if plot.over_time:  # zooming one plot zooms all plots over time
                 axes.sharex(first.setdefault(plot.x, axes))
 
 
@@ -215,12 +215,12 @@ def _height(plot: Plot, width: float) -> float:
 
 
 def draw_plot(axes: Any, plot: Plot, width: float | None = None) -> None:
-    """Draw a plot into axes of Matplotlib.
+    """Draw a plot into Matplotlib axes.
 
     Args:
-        axes: where.
+        axes: Matplotlib axes, polar for a polar plot.
         plot: plot as data.
-        width: room for the title and the note, inches; that of the axes without it.
+        width: width for the title and the note, inches; default: the width of the axes.
     """
     if not plot.polar:
         clean(axes)
@@ -274,14 +274,14 @@ def _numbers(values: Sequence[Any]) -> np.ndarray:
 
 
 def _all_numbers(plot: Plot, name: str) -> np.ndarray:
-    """Return the finite x or y of all traces."""
+    """Return the finite values of x or y of all traces."""
     parts = [_numbers(getattr(trace, name)) for trace in plot.traces]
     values = np.concatenate([np.empty(0), *parts])
     return values[np.isfinite(values)]
 
 
 def _names(plot: Plot) -> dict[Any, int]:
-    """Return the place of each text of x; nothing where x are numbers."""
+    """Return the position of each text of x; empty if x are numbers."""
     values = dict.fromkeys(value for trace in plot.traces for value in trace.x)
     has_texts = any(isinstance(value, str) for value in values)
     return {value: k for k, value in enumerate(values)} if has_texts else {}
@@ -310,7 +310,7 @@ def _line(
         style |= {"marker": "o"}
     if trace.style == "step":
         style["drawstyle"] = "steps-post"
-    if trace.style == "cross":  # seen on every color of a map
+    if trace.style == "cross":  # a white rim, visible on every color of a map
         halo = style | {"color": "white", "markersize": look.size + 2, "label": "_halo"}
         axes.plot(x, y, **halo | {"markeredgewidth": 3.0})
     half = _numbers(trace.deviation)
@@ -331,7 +331,7 @@ def _bars(
     x: np.ndarray,
     bars: Sequence[PlotTrace],
 ) -> None:
-    """Draw bars next to those of other traces, or in one line with them if they have starts."""
+    """Draw bars next to the bars of other traces, or in the same row if they have start values."""
     y, base = _numbers(trace.y), _numbers(trace.base)
     count = 1 if base.size else len(bars)
     height = 0.8 / count
@@ -397,7 +397,7 @@ def _map(axes: Any, plot: Plot) -> None:
 
 
 def _places(values: Sequence[Any]) -> np.ndarray:
-    """Return numbers, or the places of texts."""
+    """Return numbers as they are, and texts as their positions 0, 1, ..."""
     if any(isinstance(value, str) for value in values):
         return np.arange(float(len(values)))
     return _numbers(values)
@@ -430,7 +430,7 @@ def _label_points(lines: Any, x: np.ndarray, y: np.ndarray) -> list[tuple[float,
 
 
 def _polar(axes: Any, plot: Plot) -> None:
-    """Draw distances from a circle, whose radius is the lower limit of y."""
+    """Draw deviations from a circle; the center of the plot is the lower limit of y."""
     low, high = plot.y_range
     for trace, look in zip(plot.traces, appearances(plot), strict=True):
         style = _style(look) | {"label": trace.name}
@@ -449,7 +449,7 @@ def _polar(axes: Any, plot: Plot) -> None:
 
 
 def round_down(value: float) -> float:
-    """Return the largest 1, 2 or 5 times a power of ten that is not above a positive value."""
+    """Return the largest number 1, 2 or 5 times a power of ten up to a positive value."""
     power = 10.0 ** np.floor(np.log10(max(value, 1e-12)))
     return float(max(step * power for step in (1, 2, 5) if step * power <= value * (1 + 1e-12)))
 
@@ -485,14 +485,14 @@ def _axes(axes: Any, plot: Plot, names: dict[Any, int]) -> None:
 
 
 def _full_width(axes: Any, plot: Plot) -> None:
-    """Let lines reach from one side of the axes to the other."""
+    """Set the range of x to the range of the lines, without margins."""
     x = _all_numbers(plot, "x")
     if x.size and np.ptp(x) > 0:
         axes.set_xlim(x.min(), x.max())
 
 
 def _logarithmic(axis: Any) -> None:
-    """Make an axis logarithmic; with plain numbers where it spans few decades."""
+    """Make an axis logarithmic; over few decades its ticks are plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     getattr(axis.axes, f"set_{axis.axis_name}scale")("log")
@@ -505,7 +505,7 @@ def _logarithmic(axis: Any) -> None:
 
 
 def _start_at_a_decade(axis: Any) -> None:
-    """Let bars on a logarithmic axis start at a power of ten, so that none is without a length."""
+    """Let a logarithmic axis with bars start at a power of ten, so that every bar has a length."""
     low, high = axis.get_data_interval()
     if 0 < axis.get_minpos() <= high:
         low = 10.0 ** np.floor(np.log10(axis.get_minpos()) - 1e-9)
@@ -519,7 +519,7 @@ def _legend_columns(names: Sequence[str]) -> int:
 
 
 def _legend(axes: Any, plot: Plot) -> None:
-    """Put a legend where it covers nothing: to the right of lines, below maps."""
+    """Place a legend outside the axes: to the right of lines, below maps."""
     from matplotlib.patches import Patch
     from matplotlib.transforms import ScaledTranslation
 

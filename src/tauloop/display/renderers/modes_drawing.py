@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 #: Largest number of panels, and number of panels in a row.
 MAX_PANELS, IN_A_ROW = 12, 4
-#: Machines are drawn so much smaller than their panels, for the labels of the axes.
+#: Zoom of the machines in their panels, which leaves room for the labels of the axes.
 ZOOM = 0.82
 
 
 def modes_figure(modes: Modes) -> Figure:
-    """Draw the first modes, each in a panel of its own, all to one scale and from one side.
+    """Draw the first modes, each in its own panel, with the same scale and view.
 
     Returns:
-        The figure, open.
+        The figure, which is not registered with pyplot.
 
     Raises:
-        PoseError: there are none.
+        PoseError: there are no modes.
     """
-    # with SciPy, which the modes alone do not need
+    # Imported here because it needs SciPy, which the list of modes does not need.
     from tauloop.geometry.machine_geometry import machine_shape
 
     if not modes.modes:
@@ -65,7 +65,7 @@ def modes_figure(modes: Modes) -> Figure:
 
 
 def _title(number: int, mode: Mode) -> str:
-    """Return number, condition, and relation to reference and stops, in lines that fit a panel."""
+    """Return number, condition, and relation to reference and stops, in short lines."""
     condition = "singular" if mode.is_singular else f"condition {mode.condition:.3g}"
     lines = [f"mode {number + 1}: {condition}"]
     lines += ["reached from the reference"] if mode.is_reference else []

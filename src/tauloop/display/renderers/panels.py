@@ -1,4 +1,4 @@
-"""`plot`: the figure of a result, or named quantities in axes that a user restyles."""
+"""`plot`: the figure of a result, or plots of its quantities in the user's axes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.datasets import Tabular
 from tauloop.common.errors import InputError
 from tauloop.common.keywords import keywords
@@ -26,18 +27,18 @@ def plot(
 ) -> tuple[Axes, ...]:
     """Draw a result or a trajectory with Matplotlib.
 
-    Without names and axes this is the picture that commands write with `--out`, where there is one for
-    results of this kind. Else the named quantities are drawn, in SI units, with a panel for each
-    unit; without names angles are in degrees.
+    Without names and axes, the figure is the one that commands write with `--out`, if results of
+    this class have one. Otherwise the named quantities are drawn in SI units, with a panel for each
+    unit. Without names, all quantities over the dimension of the first one are drawn, with angles
+    in degrees.
 
-    The figure is one of `matplotlib.pyplot`, as those of pandas and xarray: notebooks show it,
-    ``plt.show()`` opens it, ``plt.close()`` frees it. With your own axes no figure is created.
+    The figure is registered with `matplotlib.pyplot`, as in pandas and xarray: notebooks show it,
+    ``plt.show()`` opens it, ``plt.close()`` frees it. With your own axes, no figure is created.
 
     Args:
         result: result of a function of Tauloop.
-        names: names of its quantities (those of `Tabular.to_xarray`); ``force`` means ``force.motor_1``
-            and all its other channels. Without names all that are over the same dimension as the
-            first.
+        names: names of quantities (those of `Tabular.to_xarray`); ``force`` stands for all its
+            channels, such as ``force.motor_1``.
         axes: axes to draw into, one for each panel.
 
     Returns:
@@ -65,7 +66,8 @@ def plot(
     if not all(hasattr(item, "plot") for item in chosen):
         raise InputError.of("axes", f"are {axes!r:.80}", "give Axes of Matplotlib")
     if len(chosen) != len(plots):
-        what = f"are {len(chosen)} for {len(plots)} panels: {'; '.join(each.y for each in plots)}"
+        panels = counted(len(plots), "panel")
+        what = f"are {len(chosen)} for {panels}: {'; '.join(each.y for each in plots)}"
         raise InputError.of("axes", what, "give one for each panel, or name fewer quantities")
     for each, place in zip(plots, chosen, strict=True):
         draw_plot(place, each)
@@ -73,7 +75,7 @@ def plot(
 
 
 def _shown(figure: Figure) -> tuple[Axes, ...]:
-    """Return the axes of a finished figure, and register it with pyplot, which notebooks show."""
+    """Register a figure with pyplot, so that notebooks show it, and return its axes."""
     from matplotlib import pyplot
 
     pyplot.figure(figure)

@@ -1,4 +1,4 @@
-"""Figures of results that show a choice of their plots, or several results."""
+"""Figures with some of a result's plots, or with several results."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tauloop.kinematics.workspaces.map import Workspace
 
 
 def workspace_figure(workspace: Workspace, measure: str = "parallel") -> Figure:
-    """Return a figure over the first two positions, or over the only one.
+    """Return a figure of a workspace map over its first two axes, or over its only axis.
 
     Args:
-        workspace: a map.
-        measure: one of `MEASURE_LABELS`, or an output of the machine file, which colors a
-            section; along a line the output or all measures are drawn.
+        workspace: the map.
+        measure: one of `MEASURE_LABELS`, or an output of the machine file. It colors a section.
+            Along a single axis, the output or all measures are drawn.
 
     Raises:
         InputError: the measure is unknown.
@@ -40,7 +40,7 @@ def workspace_figure(workspace: Workspace, measure: str = "parallel") -> Figure:
 
 
 def steps_figure(*steps: DriveStep) -> Figure:
-    """Return a figure of one or several steps, a column for each, with the same scales."""
+    """Return a figure of step responses, one column for each, with the same scales."""
     plots: list[list[Plot]] = []
     texts: list[Paragraph] = []
     for step in steps:
@@ -53,7 +53,7 @@ def steps_figure(*steps: DriveStep) -> Figure:
 
 
 def play_figure(play: PlayMap, title: str) -> Figure:
-    """Return a figure of a play map."""
+    """Return a figure of a backlash map."""
     return plots_figure(title, play_plots(play))
 
 
@@ -68,7 +68,7 @@ def identification_figure(
 
     Args:
         identification: result of `fit`.
-        training, held_out: the data that it was fitted to and judged by.
+        training, held_out: data for the fit, and data for its validation.
         title: heading of the figure.
     """
     return plots_figure(title, fit_plots(identification, training, held_out))

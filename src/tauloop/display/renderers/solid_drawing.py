@@ -1,4 +1,4 @@
-"""Drawings of a machine's solids by Matplotlib: lit triangles in space or in a view."""
+"""Drawings of a machine's solids with Matplotlib: shaded triangles in space or in a view."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tauloop.model import Model
 
 #: Direction of the light, and brightness of surfaces that face away from it.
 LIGHT, SHADE = np.array([0.35, -0.6, 0.72]), 0.55
-#: Corners of round sections in pictures, which are small.
+#: Number of corners with which round sections are drawn in pictures.
 ROUND_CORNERS = 10
 
 
@@ -24,7 +24,7 @@ class SolidDrawing:
     """
 
     def __init__(self, model: Model, geometry: MachineGeometry) -> None:
-        """Make the solids.
+        """Create the solids.
 
         Raises:
             EngineError: trimesh is not installed.
@@ -35,7 +35,7 @@ class SolidDrawing:
         self._placed = frames(model.mechanism, geometry, machine_geometry(model, model.assembly.q))
 
     def draw(self, axes: Any, state: int, plane: tuple[int, ...] = (0, 1, 2)) -> None:
-        """Draw a state into axes of Matplotlib: in space, or projected onto two axes of the base."""
+        """Draw a state into Matplotlib axes: in space, or projected onto two axes of the base."""
         from matplotlib.collections import PolyCollection
         from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
@@ -47,7 +47,7 @@ class SolidDrawing:
             )
             return
         along = 3 - sum(plane)
-        towards = -1.0 if along == 1 else 1.0  # the front is seen along y
+        towards = -1.0 if along == 1 else 1.0  # the front view looks along +y
         order = np.argsort(towards * corners[:, :, along].mean(axis=1), kind="stable")
         seen = corners[order][:, :, list(plane)]
         colors = colors[order]
@@ -57,13 +57,13 @@ class SolidDrawing:
         )
 
     def extent(self, state: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the extent (3,), (3,), m, of the solids at a state and of the whole geometry."""
+        """Return the minima and maxima (3,), m, of the solids at a state and of the geometry."""
         points = self._lit(state)[0].reshape(-1, 3)
         low, high = self.geometry.extent
         return np.minimum(low, points.min(axis=0)), np.maximum(high, points.max(axis=0))
 
     def _lit(self, state: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return triangles (f, 3, 3) and their colors (f, 3), shaded by the direction of the light."""
+        """Return triangles (f, 3, 3) and their colors (f, 3), shaded by the light's direction."""
         from matplotlib.colors import to_rgb
 
         corners, colors = [], []
@@ -79,7 +79,7 @@ class SolidDrawing:
 
 
 def solid_drawing(model: Model, geometry: MachineGeometry) -> SolidDrawing | None:
-    """Return the solids of a machine; None without trimesh, where lines are drawn instead."""
+    """Return the solids of a machine; None if trimesh is missing, so that lines are drawn."""
     from tauloop.common.errors import EngineError
 
     try:

@@ -1,4 +1,4 @@
-"""Output of pieces by Rich in a terminal."""
+"""Output of paragraphs and tables in a terminal, with Rich."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-#: Styles of Rich by the tone of a paragraph.
+#: Rich styles by the tone of a paragraph.
 STYLES = {
     "heading": "bold",
     "strong": "bold",
@@ -22,7 +22,7 @@ STYLES = {
 
 
 def printed_paragraph(text: str, tone: str) -> RenderableType:
-    """Return what Rich prints of a paragraph; see `tauloop.display.Paragraph`."""
+    """Return a paragraph for Rich; see `tauloop.display.Paragraph`."""
     printed = Text(text, style=STYLES.get(tone, ""))
     if tone == "code":  # copied as it is
         printed.no_wrap, printed.overflow = True, "ignore"
@@ -38,7 +38,7 @@ def printed_table(
     unbroken: Sequence[int],
     note: str,
 ) -> RenderableType:
-    """Return what Rich prints of a table; see `tauloop.display.Table`."""
+    """Return a table for Rich; see `tauloop.display.Table`."""
     result = FittingTable(
         title=title,
         title_justify="left",
@@ -61,26 +61,24 @@ def printed_table(
 
 
 class FittingTable(RichTable):
-    """A table without cut names and numbers: texts wrap between words; a wider table is a list."""
+    """A table that never cuts names and numbers: it wraps texts, and becomes a list if too wide."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render the table if its longest words fit next to each other, otherwise a list."""
         gap = sum(self.padding[1::2])
         cells = [[column.header, *column.cells] for column in self.columns]
-        widths, least = [], []
+        widths, min_widths = [], []
         for column, texts in zip(self.columns, cells, strict=True):
             sizes = [Measurement.get(console, options, text) for text in texts]
             widths.append(max(size.maximum for size in sizes) + gap)
-            shortest = max(size.minimum for size in sizes) + gap
-            least.append(widths[-1] if column.no_wrap else shortest)
-        if sum(least) - gap > options.max_width:
+            longest_word = max(size.minimum for size in sizes) + gap
+            min_widths.append(widths[-1] if column.no_wrap else longest_word)
+        if sum(min_widths) - gap > options.max_width:
             yield from self._list(console, options)
             return
-        while sum(widths) > options.max_width and any(map(gt, widths, least)):
-            widest = max(
-                (i for i, width in enumerate(widths) if width > least[i]), key=widths.__getitem__
-            )
-            widths[widest] -= 1
+        while sum(widths) > options.max_width and any(map(gt, widths, min_widths)):
+            shrinkable = [i for i, width in enumerate(widths) if width > min_widths[i]]
+            widths[max(shrinkable, key=widths.__getitem__)] -= 1
         for column, width in zip(self.columns, widths, strict=True):
             column.width = width - gap
         title, self.title = self.title, None  # it may be wider than the table
@@ -92,7 +90,7 @@ class FittingTable(RichTable):
             self.title = title
 
     def _list(self, console: Console, options: ConsoleOptions) -> Iterator[Text | RichTable]:
-        """Yield blocks with the heads at the left, and as many rows next to each other as fit."""
+        """Yield blocks with the heads at the left and several rows side by side, if they fit."""
         if self.title:
             yield Text(str(self.title), style="table.title")
         heads = [
@@ -103,9 +101,9 @@ class FittingTable(RichTable):
         for texts in rows:
             sizes = [Measurement.get(console, options, text).maximum for text in texts]
             row_widths.append(2 + max(sizes))
-        left = options.max_width - max(head.cell_len for head in heads)
+        room = options.max_width - max(head.cell_len for head in heads)
         while rows:
-            count = max(sum(total <= left for total in accumulate(row_widths)), 1)
+            count = max(sum(total <= room for total in accumulate(row_widths)), 1)
             cells = RichTable.grid(padding=(0, 2, 0, 0))
             cells.add_column(no_wrap=True)
             for _ in range(count):

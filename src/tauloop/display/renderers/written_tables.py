@@ -19,12 +19,13 @@ from tauloop.mechanism.description.units import UnitError, parse_unit
 if TYPE_CHECKING:
     from tauloop.common.datasets import Tabular
 
-#: Name of the column of standard deviations, and of the column that they belong to.
+#: Names of the column of standard deviations, and of the column of the values with these
+#: deviations.
 _DEVIATION, _VALUE = "deviation", "value"
 #: Significant digits of a standard deviation.
 _DEVIATION_DIGITS = 2
-#: Numbers from 10^_LEAST_EXPONENT to 10^_LARGEST_EXPONENT are written without an exponent.
-_LEAST_EXPONENT, _LARGEST_EXPONENT = -5, 6
+#: Numbers from 10^_MIN_EXPONENT to 10^_MAX_EXPONENT are written without an exponent.
+_MIN_EXPONENT, _MAX_EXPONENT = -5, 6
 _LATEX_CHARACTERS = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -48,11 +49,11 @@ _PLAIN_UNIT = re.compile(r"[A-Za-z0-9^/ -]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Number:
-    """A number in decimal digits: ``(value ± deviation) 10^exponent``; texts without a sign of 10.
+    """A number as text: ``(value ± deviation) 10^exponent``.
 
     Attributes:
         value: digits of the value, or "inf".
-        deviation: digits of its standard deviation; "" without one.
+        deviation: digits of its standard deviation; "" if it has none.
         exponent: exponent of 10.
     """
 
@@ -76,14 +77,14 @@ def latex_table(
     Args:
         item: the result.
         over, columns, units, digits: see `markdown_table`.
-        caption: caption; with it, or with a label, the table is a `table` environment.
+        caption: caption; with a caption or a label, the result is a `table` environment.
         label: label, for references.
 
     Returns:
         The text; names are escaped, and siunitx typesets the numbers and units.
 
     Raises:
-        InputError: the label is not one; see also `markdown_table`.
+        InputError: the label has invalid characters; see also `markdown_table`.
     """
     if not _LABEL.fullmatch(label):
         what = f"{label!r} has characters that LaTeX does not allow in a label"
@@ -116,12 +117,12 @@ def markdown_table(
     units: Mapping[str, str] = MappingProxyType({}),
     digits: int = 4,
 ) -> str:
-    """Return a table of a result in Markdown, as GitHub and GitLab show it.
+    """Return a table of a result in the Markdown of GitHub and GitLab.
 
     Args:
         item: the result.
-        over: dimension of the rows, such as ``parameter`` or ``time``; by default that of the first
-            quantity (see `to_pandas`).
+        over: dimension of the rows, such as ``parameter`` or ``time``; default: the dimension of
+            the first quantity (see `to_pandas`).
         columns: names of the columns, in order; default: all. A column ``value`` includes the
             standard deviations of the column ``deviation``.
         units: units to show by SI unit, such as ``{"m": "mm", "rad": "deg"}``.
@@ -131,7 +132,7 @@ def markdown_table(
         The text; names are escaped.
 
     Raises:
-        InputError: there is no such dimension or column, or a unit is not of the same kind.
+        InputError: there is no such dimension or column, or a unit has another dimension.
     """
     heads, rows = _cells(item, over, columns, units, digits)
     is_numeric = [_is_numeric(rows, i) for i in range(len(heads))]
@@ -142,7 +143,7 @@ def markdown_table(
     return "\n".join([*lines, ""])
 
 
-#: A heading is a name and a unit; a cell is a text, a number, or a unit alone.
+#: A head is a name and a unit; a cell is a text, a number, or a unit.
 _Head = tuple[str, str]
 
 
@@ -157,7 +158,7 @@ _Cell = str | _Number | _Unit
 def _cells(
     item: Tabular, over: str, columns: Sequence[str], units: Mapping[str, str], digits: int
 ) -> tuple[list[_Head], list[list[_Cell]]]:
-    """Return headings and rows.
+    """Return heads and rows of a table.
 
     Raises:
         InputError: a wrong column, unit or number of digits.
@@ -201,7 +202,7 @@ def _check(columns: Sequence[str], names: Sequence[str], digits: int) -> None:
 
 
 class _Scales:
-    """Conversion from SI units to units that are shown."""
+    """Conversion from SI units to displayed units."""
 
     def __init__(self, units: Mapping[str, str]) -> None:
         self._units = dict(units)
@@ -220,11 +221,11 @@ class _Scales:
         InputError.raise_if_any(problems)
 
     def factor(self, unit: str) -> float:
-        """Return the factor of a value in an SI unit."""
+        """Return the factor from an SI unit to the displayed unit."""
         return self._factors.get(unit, 1.0)
 
     def shown(self, unit: str) -> str:
-        """Return the unit that is shown for an SI unit; "" for a pure number."""
+        """Return the displayed unit for an SI unit; "" for a pure number."""
         return self._units.get(unit, "" if unit == "1" else unit)
 
 
@@ -240,7 +241,7 @@ def _column(
 
 
 def _number(value: float, deviation: float, digits: int) -> _Cell:
-    """Return a number with its standard deviation, rounded to two digits of the latter.
+    """Return a number and its standard deviation, rounded to two digits of the deviation.
 
     A number without a finite positive deviation has `digits` significant digits.
     """
@@ -255,7 +256,7 @@ def _number(value: float, deviation: float, digits: int) -> _Cell:
     else:
         exponent = _exponent(abs(value), digits)
         last = exponent - digits + 1
-    is_plain = _LEAST_EXPONENT <= exponent < _LARGEST_EXPONENT and last <= 0
+    is_plain = _MIN_EXPONENT <= exponent < _MAX_EXPONENT and last <= 0
     power = 0 if is_plain else exponent
     decimals = max(0, power - last)
     scale = 10.0**-power
@@ -269,12 +270,12 @@ def _number(value: float, deviation: float, digits: int) -> _Cell:
 
 
 def _exponent(size: float, digits: int) -> int:
-    """Return the exponent of the first of some significant digits of a number; 0 for zero."""
+    """Return the decimal exponent of a number after rounding to significant digits; 0 for zero."""
     return int(f"{size:.{digits - 1}e}".partition("e")[2])
 
 
 def _trimmed(text: str) -> str:
-    """Return the digits of a number without zeros at the end of its decimals."""
+    """Return the digits of a number without trailing zeros after the decimal point."""
     trimmed = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if trimmed == "-0" else trimmed
 

@@ -1,4 +1,4 @@
-"""Tables and paragraphs of results, as data; nothing of this package imports Rich."""
+"""Tables and paragraphs of results, as data; no module of this package imports Rich."""
 
 from tauloop.display.pieces import (
     Column as Column,

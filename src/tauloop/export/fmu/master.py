@@ -299,7 +299,9 @@ def _require_coupled(model: Model, options: AnyOptions | ControlOptions) -> None
         if options.velocity_differences:
             message = "are computed once per sample, but an FMU may be coupled more often"
             problems.add(
-                "velocity_differences", message, "measure speeds exactly, or compute differences in the FMU"
+                "velocity_differences",
+                message,
+                "measure speeds exactly, or compute differences in the FMU",
             )
     InputError.raise_if_any(problems)
 

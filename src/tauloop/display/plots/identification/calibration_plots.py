@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tauloop.calibration import Calibration
+from tauloop.common.counts import counted
 from tauloop.display.palette import MEASURED, PREDICTED
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
 from tauloop.display.plots.building import by_name, motion, rounded
@@ -14,12 +15,12 @@ from tauloop.display.tables.identification.calibration_tables import corrections
 from tauloop.mechanism.description.units import usual_unit
 from tauloop.model import Model
 
-#: Errors below this are rounding, and a logarithm has no zero.
+#: Smallest drawn error, because a logarithmic axis has no zero; smaller errors are rounding errors.
 MIN_ERROR = 1e-12
 
 
 def calibration_scene(result: Calibration) -> Iterator[Piece]:
-    """Yield the machine at the poses, one after the other."""
+    """Yield the machine at the measured poses, one after the other."""
     poses = np.concatenate([state.q for state in _before(result)])
     model, numbers = Model(result.problem.mechanism), np.arange(1.0, len(poses) + 1)
     yield from motion(model, numbers, poses, "The poses", is_motion=False)
@@ -34,8 +35,9 @@ def _before(result: Calibration) -> tuple:  # type: ignore[type-arg]
 def calibration_plots(result: Calibration) -> Iterator[Paragraph | Plot]:
     """Yield errors of each series, and the corrections."""
     yield Paragraph(
-        text=f"{len(result.estimates)} parameters from {result.problem.n_poses} poses; size of the "
-        "error at each pose with nominal and calibrated geometry.",
+        text=f"{counted(len(result.estimates), 'parameter')} from "
+        f"{counted(result.problem.n_poses, 'pose')}. Errors at each pose, with nominal and with "
+        "calibrated geometry.",
         tone="note",
     )
     outliers = {outlier.pose for outlier in result.outliers}
@@ -65,14 +67,14 @@ def calibration_plots(result: Calibration) -> Iterator[Paragraph | Plot]:
                 x, y = rounded(number[outlying]), rounded(sizes[1][outlying])
                 drawn.append(PlotTrace(name="outlier", x=x, y=y, style="rings"))
             yield Plot(
-                title=f"{series.instrument.name}: size of the error at each pose",
+                title=f"{series.instrument.name}: magnitude of the error at each pose",
                 x="pose",
                 y=f"error [{name}]",
                 traces=tuple(drawn),
                 over_time=True,
                 log_y=True,
             )
-            left = tuple(
+            residuals = tuple(
                 PlotTrace(
                     name=series.instrument.errors[k][0],
                     x=rounded(number),
@@ -85,13 +87,13 @@ def calibration_plots(result: Calibration) -> Iterator[Paragraph | Plot]:
                 title=f"{series.instrument.name}: residual, predicted minus measured",
                 x="pose",
                 y=f"error [{name}]",
-                traces=left,
+                traces=residuals,
                 over_time=True,
             )
     names, values, bars = corrections(result)
     yield by_name(
         "Corrections with error bars",
-        "correction over the tolerance at the left [1]",
+        "correction / tolerance (at the left) [1]",
         names,
         {"correction": values},
         deviation=bars,
@@ -103,7 +105,7 @@ def calibration_plots(result: Calibration) -> Iterator[Paragraph | Plot]:
 def _sizes(
     number: np.ndarray, values: np.ndarray, label: str, style: str, color: str, unit: str
 ) -> Iterator[PlotTrace]:
-    """Yield the sizes of errors, and their root mean square as a line."""
+    """Yield the magnitudes of errors as points, and their root mean square as a line."""
     rms = float(np.sqrt(np.mean(values**2)))
     shown = rounded(np.maximum(values, MIN_ERROR))
     yield PlotTrace(name=f"{label}, RMS {rms:.3g} {unit}", x=rounded(number), y=shown, style=style)

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.display.palette import MEASURED, PREDICTED
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
 from tauloop.display.plots.building import motion, over_time, rounded
 from tauloop.identification.excitation.result import PLOT_POINTS, Excitation, LimitUse
 
-#: Limits shown at most.
+#: Largest number of limits that are shown.
 MAX_LIMITS = 16
-#: A limit of which this fraction is used counts as reached.
-REACHED = 0.99
+#: A limit counts as reached if more than this fraction is used.
+REACHED_SHARE = 0.99
 
 
 def excitation_scene(excitation: Excitation) -> Iterator[Piece]:
@@ -29,7 +30,7 @@ def excitation_plots(excitation: Excitation) -> Iterator[Paragraph | Plot]:
     """Yield one period of the channels that move, and the use of the limits."""
     random = excitation.random
     yield Paragraph(
-        text=f"Condition number of {excitation.base.rank} base parameters: "
+        text=f"Condition number of {counted(excitation.base.rank, 'base parameter')}: "
         f"{excitation.conditions.si:.3g} in SI units (best of {random.tried} random series "
         f"{random.best_si:.3g}), {excitation.conditions.unit_norm:.3g} with unit-norm columns "
         f"({random.best_unit_norm:.3g}).",
@@ -51,11 +52,11 @@ def excitation_plots(excitation: Excitation) -> Iterator[Paragraph | Plot]:
 
 
 def _uses(excitation: Excitation) -> Plot:
-    """Return the range of every bounded quantity, on a scale from lower (-1) to upper limit (1)."""
+    """Return a plot of the range of every bounded quantity, scaled to limits of -1 and 1."""
     used = sorted(excitation.limits, key=limit_share, reverse=True)[:MAX_LIMITS]
     names = tuple(limit.name for limit in used)
     ranges = np.array([_scaled(limit) for limit in used])
-    is_reached = np.array([limit_share(limit) > REACHED for limit in used])
+    is_reached = np.array([limit_share(limit) > REACHED_SHARE for limit in used])
     drawn = []
     for name, chosen, color in (
         ("limit reached", is_reached, PREDICTED),
@@ -77,9 +78,9 @@ def _uses(excitation: Excitation) -> Plot:
     for name, value in (("upper limit", 1.0), ("lower limit", -1.0)):
         drawn.append(PlotTrace(name=name, x=ends, y=(value, value), style="limit"))
     hidden = len(excitation.limits) - len(used)
-    note = "A distance with a lower limit counts as limit over value."
+    note = "A distance that has only a lower limit is drawn as limit / value."
     if hidden:
-        note += f" {hidden} less used limits are not shown."
+        note += f" Limits that are used less and not shown: {hidden}."
     return Plot(
         title="Use of every limit",
         x="",
@@ -92,7 +93,10 @@ def _uses(excitation: Excitation) -> Plot:
 
 
 def _scaled(limit: LimitUse) -> tuple[float, float]:
-    """Return extremes on a scale with limits -1 and 1; a lower bound counts as bound over value."""
+    """Return the extremes of a quantity, scaled to limits of -1 and 1.
+
+    If there is only a positive lower limit, the scaled values are -limit / value.
+    """
     if limit.lower is not None and limit.upper is not None:
         middle, half = 0.5 * (limit.upper + limit.lower), 0.5 * (limit.upper - limit.lower)
         return (limit.least - middle) / half, (limit.greatest - middle) / half
@@ -103,5 +107,5 @@ def _scaled(limit: LimitUse) -> tuple[float, float]:
 
 
 def limit_share(limit: LimitUse) -> float:
-    """Return how much of a limit is used; one is all of it."""
+    """Return the used fraction of a limit; 1 if the limit is reached."""
     return max(abs(value) for value in _scaled(limit))

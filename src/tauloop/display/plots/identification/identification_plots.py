@@ -8,6 +8,7 @@ from contextlib import suppress
 import numpy as np
 from scipy.signal import welch
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import AssemblyError, PoseError
 from tauloop.common.records import dataclass
 from tauloop.display.palette import TINT
@@ -15,26 +16,26 @@ from tauloop.display.pieces import Paragraph, Piece, Plot, PlotSpan, PlotTrace
 from tauloop.display.plots.building import by_name, by_unit, motion, over_time, traces
 from tauloop.identification import Identification, MachineIdentification, OutputFit, RegressionData
 
-#: Characters of a base parameter's name at an axis.
-MAX_NAME_LENGTH = 38
-#: Bars of plus and minus this many standard deviations.
-INTERVAL = 2.0
-#: Samples of one stretch of a spectrum, at most.
-SEGMENT = 1024
-#: Logs whose forces are drawn, at most.
+#: Largest number of characters of a base parameter's name at an axis.
+NAME_WIDTH = 38
+#: Half length of error bars, in standard deviations.
+BAR_DEVIATIONS = 2.0
+#: Largest number of samples of a segment for Welch's spectra.
+SEGMENT_SAMPLES = 1024
+#: Largest number of logs whose forces are drawn.
 MAX_LOGS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _ForceRecord:
-    """Forces of one log, or of its held-out part alone.
+    """Forces of one log, or of its held-out part.
 
     Attributes:
-        label: distinguishes it from other records; empty where there are no others.
-        time: (N,), s, or numbers of samples.
-        measured, residual: forces (N, n).
-        fitted: number of its first samples that were fitted.
-        has_time: whether `time` are times.
+        label: text that distinguishes it from other records; empty if there is only one.
+        time: times (N,), s, or indices of samples.
+        measured, residual: measured forces and residuals (N, n).
+        fitted: number of samples at the start that were fitted.
+        has_time: True if `time` are times, False if they are indices.
     """
 
     label: str
@@ -54,10 +55,10 @@ class _ForceRecord:
 
 
 def identification_scene(result: MachineIdentification) -> Iterator[Piece]:
-    """Yield the machine in motion, of several logs in that of the first."""
+    """Yield the machine in motion; for several logs, the motion of the first."""
     if result.motion is not None:
         time, position = result.motion
-        # what has been identified need not be followed from sample to sample
+        # The scene is left out if the measured motion cannot be tracked from sample to sample.
         with suppress(PoseError, AssemblyError):
             yield from motion(result.model, time, result.model.actuators.track(position).q)
 
@@ -78,11 +79,11 @@ def fit_plots(
 
     Args:
         identification: result of `fit`.
-        training, held_out: the data that it was fitted to and judged by.
+        training, held_out: data for the fit, and data for its validation.
     """
     base = identification.base
     yield Paragraph(
-        text=f"{base.rank} base parameters of {len(base.parameters)} unknowns by "
+        text=f"{counted(base.rank, 'base parameter')} of {counted(len(base.parameters), 'unknown')}, estimator "
         f"{type(identification.estimator).__name__}; condition number "
         f"{identification.condition:.3g} (unit-norm columns); RMSE in % of the largest measured "
         "force. Held-out samples are not used for the fit.",
@@ -113,7 +114,7 @@ def fit_plots(
 
 
 def _errors(identification: Identification, k: int) -> str:
-    """Return the errors of an output on both parts."""
+    """Return the errors of an output on training and held-out data, as text."""
     texts = [f"training {_error(identification.training[k])}"]
     if identification.held_out:
         texts.append(f"held out {_error(identification.held_out[k])}")
@@ -127,7 +128,7 @@ def _error(fit: OutputFit) -> str:
 def _records(
     identification: Identification, training: RegressionData, held_out: RegressionData | None
 ) -> list[_ForceRecord]:
-    """Return the records that are drawn: held-out samples follow the fitted ones of their log."""
+    """Return the records to draw; held-out samples follow the fitted samples of the same log."""
     logs = [None] if training.logs is None else list(dict.fromkeys(training.logs.tolist()))
     records = list[_ForceRecord]()
     for log in logs[:MAX_LOGS]:
@@ -158,7 +159,7 @@ def _records(
 def _record(
     identification: Identification, data: RegressionData, log: object, label: str
 ) -> _ForceRecord:
-    """Return the samples of a log."""
+    """Return the record of a log, or of all data if `log` is None."""
     chosen = np.full(len(data), True)
     if log is not None and data.logs is not None:
         chosen = data.logs == log
@@ -196,13 +197,13 @@ def _spectra(
         return
     rate = (len(time) - 1) / (time[-1] - time[0])
     note = (
-        "A flat spectrum is noise. A line is a periodic effect that the model lacks: ripple, "
-        "vibration, mains."
+        "A flat spectrum is noise. A peak is a periodic effect that the model lacks: ripple, "
+        "vibration, mains hum."
     )
     for unit, group in by_unit(names, units, residual.T).items():
         drawn: tuple[PlotTrace, ...] = ()
         for name, values in group.items():
-            frequency, power = welch(values, rate, nperseg=min(SEGMENT, len(values)))
+            frequency, power = welch(values, rate, nperseg=min(SEGMENT_SAMPLES, len(values)))
             drawn += traces(frequency[1:], {name: np.sqrt(power[1:])}, "thin")
         yield Plot(
             title="Spectrum of the residual",
@@ -215,27 +216,28 @@ def _spectra(
 
 
 def _parameters(result: MachineIdentification) -> Iterator[Plot]:
-    """Yield the estimates over the values of the machine file, and how well each is determined."""
+    """Yield plots of the ratios of estimates to values of the machine file, and of deviations."""
     fit = result.identification
     names = tuple(
-        f"{i + 1}  {parameter.short_name(MAX_NAME_LENGTH)}" for i, parameter in enumerate(fit.base.base)
+        f"{i + 1}  {parameter.short_name(NAME_WIDTH)}" for i, parameter in enumerate(fit.base.base)
     )
     prior = result.machine_file.prior
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(prior != 0, fit.values / prior, np.nan)
-        bar = INTERVAL * np.abs(np.where(prior != 0, fit.standard_deviations / prior, np.nan))
+        relative = np.where(prior != 0, fit.standard_deviations / prior, np.nan)
+        bar = BAR_DEVIATIONS * np.abs(relative)
     if np.isfinite(ratio).any():
         near = ratio[np.isfinite(ratio) & (np.abs(ratio - 1) < 3)]
         low, high = (min(0.0, *near), max(2.0, *near)) if len(near) else (0.0, 2.0)
         yield by_name(
             "Base parameters before and after",
-            "estimate over value of the machine file [1]",
+            "estimate / value in the machine file [1]",
             names,
             {"estimate": ratio},
             deviation=np.nan_to_num(bar),
             style="points",
             y_range=(low - 0.1, high + 0.1),
-            note=f"1 is as in the machine file; bars are ±{INTERVAL:g} standard deviations.",
+            note=f"1 is the value in the machine file; bars are ±{BAR_DEVIATIONS:g} standard deviations.",
         )
     shares = [np.nan if share is None else share for share in fit.relative_standard_deviations]
     yield by_name(
@@ -245,5 +247,6 @@ def _parameters(result: MachineIdentification) -> Iterator[Plot]:
         {"standard deviation": shares},
         style="bars",
         log_y=True,
-        note="A value above 30 % is hardly determined: excite it more, or leave it out (essential parameters).",
+        note="A parameter above 30 % is hardly determined: excite it more, or leave it out (essential "
+        "parameters).",
     )

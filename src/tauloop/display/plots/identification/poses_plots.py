@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tauloop.calibration.pose_selection.plan import PosePlan
+from tauloop.common.counts import counted
 from tauloop.display.palette import RESIDUAL
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
 from tauloop.display.plots.building import by_name, motion, rounded
@@ -29,7 +30,7 @@ def poses_scene(plan: PosePlan) -> Iterator[Piece]:
 
 
 def poses_plots(plan: PosePlan) -> Iterator[Paragraph | Plot]:
-    """Yield two sections through the candidates, the curve if computed, and expected deviations."""
+    """Yield projections of the poses, the error by number of poses, and expected deviations."""
     yield Paragraph(text=f"{planned(plan)}.", tone="note")
     columns = plan.candidates.columns
     for j in [j for j in (1, 2) if j < len(columns)] or [0]:
@@ -48,7 +49,7 @@ def poses_plots(plan: PosePlan) -> Iterator[Paragraph | Plot]:
 
 
 def _section(plan: PosePlan, i: int, j: int) -> Plot:
-    """Return the candidates and the selected poses over two positions."""
+    """Return a plot of the candidates and the selected poses over positions i and j."""
     units = Model(plan.problem.mechanism).platform.ports.position.units
     names = [plan.candidates.columns[k].rpartition(".")[2] for k in (i, j)]
     labels = [
@@ -61,7 +62,7 @@ def _section(plan: PosePlan, i: int, j: int) -> Plot:
         ("selected", plan.positions, "after", RESIDUAL),
     ):
         x, y = (rounded(in_degrees(units[k], values[:, k])[1]) for k in (i, j))
-        label = f"{len(values)} {name}"
+        label = f"{name} ({len(values)})"
         drawn.append(PlotTrace(name=label, x=x, y=y, style=style, color=color))
     return Plot(
         title=f"Selected poses:  {', '.join(dict.fromkeys(names))}",
@@ -88,13 +89,14 @@ def _curve(plan: PosePlan) -> Plot:
     drawn.append(PlotTrace(name=f"goal {goal:g}", x=line, y=(goal, goal), style="limit"))
     note = ""
     if plan.enough is not None:
-        note = f"{plan.enough} poses are enough."
+        note = f"Sufficient number of poses: {plan.enough}."
         known = [value for values in errors.values() for value in values if np.isfinite(value)]
         ends = rounded([min(*known, goal), max(*known, goal)])
         x = (float(plan.enough), float(plan.enough))
-        drawn.append(PlotTrace(name=f"enough: {plan.enough} poses", x=x, y=ends, style="dotted"))
+        name = f"sufficient: {counted(plan.enough, 'pose')}"
+        drawn.append(PlotTrace(name=name, x=x, y=ends, style="dotted"))
     return Plot(
-        title="Number of poses that is enough",
+        title="Error by number of poses",
         x="number of poses",
         y="expected error [deviations of the noise]",
         traces=tuple(drawn),

@@ -11,8 +11,8 @@ from tauloop.display.plots.building import PAGE_INTERVALS, rounded
 from tauloop.display.sampling import thin
 from tauloop.identification.online.parameter_tracking import NORMAL_95, ParameterTrack
 
-#: Fraction of the time in which an interval is within its plot.
-USUAL = 0.9
+#: Fraction of the time at which the interval fits into its plot.
+VISIBLE_SHARE = 0.9
 
 
 def track_plots(result: ParameterTrack) -> Iterator[Plot]:
@@ -20,8 +20,8 @@ def track_plots(result: ParameterTrack) -> Iterator[Plot]:
     for k, (name, unit) in enumerate(zip(result.names, result.parameter_units, strict=True)):
         values, half = result.estimates[:, k], NORMAL_95 * result.deviations[:, k]
         time, both = thin(result.time, np.stack([values, half], axis=1), PAGE_INTERVALS)
-        # the interval before the first samples is as wide as all that is thought possible
-        usual = 1.2 * float(np.quantile(half, USUAL))
+        # At the start the interval is very wide, because only prior bounds are known.
+        visible = 1.2 * float(np.quantile(half, VISIBLE_SHARE))
         trace = PlotTrace(
             name="estimate with its 95 % interval",
             x=rounded(time),
@@ -35,5 +35,5 @@ def track_plots(result: ParameterTrack) -> Iterator[Plot]:
             y=f"{name} [{unit}]",
             traces=(trace,),
             over_time=True,
-            y_range=(float(values.min()) - usual, float(values.max()) + usual),
+            y_range=(float(values.min()) - visible, float(values.max()) + visible),
         )

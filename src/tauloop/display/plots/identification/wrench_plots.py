@@ -1,4 +1,4 @@
-"""Plots of external forces during a log: wrench at the tool, contacts, ranges without contact."""
+"""Plots of external forces along a log: wrench at the tool, contacts, contact-free intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tauloop.identification.online.external_wrench import (
 
 
 def wrench_plots(result: ExternalWrench) -> Iterator[Plot]:
-    """Yield a plot of each component that may act."""
+    """Yield a plot of each estimated component of the wrench."""
     spans = tuple(_spans(result))
     plots = []
     for name in result.components:

@@ -16,7 +16,7 @@ from tauloop.display.plots.building import (
 from tauloop.display.sampling import in_degrees
 from tauloop.simulation import ControlComparison
 
-#: Errors below this fraction of the largest are drawn at it.
+#: Smaller errors are drawn at this fraction of the largest error.
 MIN_SHARE = 1e-4
 
 
@@ -60,7 +60,7 @@ def control_plots(comparison: ControlComparison) -> Iterator[Paragraph | Plot]:
 def _errors(
     comparison: ControlComparison, errors: dict[str, np.ndarray], title: str, y: str
 ) -> Plot:
-    """Return errors of all controllers on a logarithmic axis."""
+    """Return a plot of the errors of all controllers on a logarithmic axis."""
     smallest = MIN_SHARE * max(float(error.max()) for error in errors.values()) or MIN_SHARE
     drawn: list[PlotTrace] = []
     for name, error in errors.items():

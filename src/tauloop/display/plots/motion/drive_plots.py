@@ -1,4 +1,4 @@
-"""Plots of drive lines: steps, laps of a circle with deviations, tool displacement by play."""
+"""Plots of drive lines: steps, deviations from a circle, tool displacement due to backlash."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ from tauloop.drives.machine.play import PlayMap
 if TYPE_CHECKING:
     import xarray as xr
 
-#: The magnified error shows this many times what is left of it in the last half of the run.
-MAGNIFIED = 1.6
-#: Torques are drawn up to this many times their 98 % level: the derivative's kick at the step is
-#: left out.
-TORQUE_ROOM = 1.5
+#: Range of the magnified error, as a multiple of the largest error in the last half of the run.
+ERROR_RANGE = 1.6
+#: Range of torques, as a multiple of their 98 % quantile; the derivative's kick at the step is cut.
+TORQUE_RANGE = 1.5
 #: Smallest half range of an axis.
 MIN_RANGE = 1e-12
-#: A circle is drawn this many times as large as the largest deviation from it.
+#: Radius of a drawn circle, as a multiple of the largest deviation from it.
 CIRCLE_SIZE = 2.2
-#: What is shown in place of a machine in motion.
-ALONE = (
-    "A drive line alone has no machine to show in motion: `tauloop accuracy ballbar` drives a "
-    "machine with its lines, and its page shows that."
+#: Text in place of a machine in motion.
+NO_SCENE = (
+    "A drive line has no machine to show in motion. The page of `tauloop accuracy ballbar` shows a "
+    "machine with its drive lines."
 )
 #: One color for each variation of a circular test.
 COLORS = {
@@ -46,42 +45,42 @@ COLORS = {
 
 
 def step_scene(_: DriveStep) -> Iterator[Piece]:
-    """Yield why there is no machine in motion."""
-    yield Paragraph(text=ALONE, tone="note")
+    """Yield a note that there is no machine to show."""
+    yield Paragraph(text=NO_SCENE, tone="note")
 
 
 def step_plots(step: DriveStep, *others: DriveStep) -> Iterator[Paragraph | Plot]:
-    """Yield the judged position, its magnified error, and every other signal by its quantity.
+    """Yield the controlled position, its magnified error, and all other signals by quantity.
 
     Args:
-        step: whose signals are shown.
-        others: steps to which it is compared, so that their plots have the same scales.
+        step: the step response that is drawn.
+        others: step responses for comparison, whose plots have the same scales.
     """
     steps = (step, *others)
     yield Paragraph(text=_summary(step), tone="note")
-    record, judged = step.record, step.line.performance.of
-    unit = _unit(record, f"{judged}.position")
+    record, output = step.record, step.line.performance.of
+    unit = _unit(record, f"{output}.position")
     factor, shown = (1e3, "mm") if unit == "m" else (1.0, unit)
-    position = factor * record.signal(f"{judged}.position")
+    position = factor * record.signal(f"{output}.position")
     reference = factor * record.reference
     ends = rounded(record.time[[0, -1]])
     line = PlotTrace(name="reference", x=ends, y=rounded([reference] * 2), style="limit")
     yield Plot(
-        title=f"Position of {judged}",
+        title=f"Position of {output}",
         x="time [s]",
         y=f"position [{shown}]",
-        traces=(*traces(record.time, {judged: position}), line),
+        traces=(*traces(record.time, {output: position}), line),
         over_time=True,
     )
-    room = MAGNIFIED * max(factor * _last_error(item) for item in steps)
-    room = max(room, MIN_RANGE)
+    half_range = ERROR_RANGE * max(factor * _last_error(item) for item in steps)
+    half_range = max(half_range, MIN_RANGE)
     yield Plot(
-        title=f"Distance to the reference, {judged}, magnified",
+        title=f"Distance to the reference, {output}, magnified",
         x="time [s]",
         y=f"error [{shown}]",
-        traces=traces(record.time, {judged: position - reference}),
+        traces=traces(record.time, {output: position - reference}),
         over_time=True,
-        y_range=(-room, room),
+        y_range=(-half_range, half_range),
     )
     for quantity, title, scale in (
         ("torque", "Torque", 1.0),
@@ -94,7 +93,7 @@ def step_plots(step: DriveStep, *others: DriveStep) -> Iterator[Paragraph | Plot
 
 
 def _signals(steps: Sequence[DriveStep], quantity: str, title: str, scale: float) -> Iterator[Plot]:
-    """Yield a plot of a quantity's signals for each unit; torque and deflection peaks are cut."""
+    """Yield a plot of a quantity for each unit; peaks of torque and deflection are cut."""
     record = steps[0].record
     if quantity not in ("torque", "deflection"):
         yield from channels_over_time(title, record, quantity)
@@ -107,7 +106,7 @@ def _signals(steps: Sequence[DriveStep], quantity: str, title: str, scale: float
             for (_, other), values in _named(step.record, quantity).items()
             if other == unit
         ]
-        room = max(TORQUE_ROOM * max(levels), MIN_RANGE)
+        half_range = max(TORQUE_RANGE * max(levels), MIN_RANGE)
         columns = {
             name: scale * values for (name, other), values in signals.items() if other == unit
         }
@@ -118,12 +117,12 @@ def _signals(steps: Sequence[DriveStep], quantity: str, title: str, scale: float
             y=f"{title.lower()} [{prefix}{unit}]",
             traces=traces(record.time, columns),
             over_time=True,
-            y_range=(-room, room),
+            y_range=(-half_range, half_range),
         )
 
 
 def _named(record: Record, quantity: str) -> dict[tuple[str, str], np.ndarray]:
-    """Return the signals of a quantity by the name of their element and their unit."""
+    """Return the signals of a quantity by element and unit."""
     signals = {}
     for full, values in record.signals.items():
         name, _, unit = full.partition(" [")
@@ -148,8 +147,8 @@ def _last_error(step: DriveStep) -> float:
 
 
 def _summary(step: DriveStep) -> str:
-    criteria, judged = step.record.criteria, step.line.performance.of
-    unit = _unit(step.record, f"{judged}.position")
+    criteria, output = step.record.criteria, step.line.performance.of
+    unit = _unit(step.record, f"{output}.position")
     text = f"{step.line.name}, step of {step.options.step:g} {unit}: "
     if criteria.failed[0]:
         return f"{text}diverged or aborted."
@@ -160,7 +159,7 @@ def _summary(step: DriveStep) -> str:
 
 
 def circle_scene(test: CircleTest) -> Iterator[Piece]:
-    """Yield the machine on its circle."""
+    """Yield the machine moving along the circle."""
     if test.laps and test.model is not None:
         lap = next(iter(test.laps.values()))
         track = test.model.platform.track(lap.motion.position)
@@ -214,10 +213,10 @@ def _laps(test: CircleTest, *, closed: bool) -> Iterator[PlotTrace]:
 
 
 def play_plots(play: PlayMap) -> Iterator[Paragraph | Plot]:
-    """Yield a map for the play of each actuator, and one for all in the worst combination.
+    """Yield a map for the play of each actuator, and one for the worst combination of all.
 
-    The maps are over the first two positions, half way along the others; a map over one position
-    has no plots.
+    The maps are over the first two positions, at the middle of the others. There are no plots if
+    the map has a single position.
     """
     names = list(play.space.axes)
     if len(names) < 2:
@@ -238,7 +237,7 @@ def _play_maps(play: PlayMap, section: xr.Dataset) -> Iterator[Plot]:
     """Yield the maps of a section over two positions.
 
     Raises:
-        InputError: the section has not two axes, or no usable pose.
+        InputError: the section does not have two axes, or has no usable pose.
     """
     names = [str(name) for name in section["worst"].dims]
     if len(names) != 2:

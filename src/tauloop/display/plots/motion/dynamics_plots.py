@@ -12,9 +12,9 @@ from tauloop.display.plots.building import by_name, motion, over_time
 from tauloop.display.plots.quantity_plots import quantity_plots
 from tauloop.dynamics import JointForces, MotionForces
 
-#: Largest number of joints in a plot over time: those with the largest loads.
+#: Largest number of joints in a plot over time; those with the largest loads are drawn.
 MAX_JOINTS = 6
-#: Fraction of the largest load in a plot below which a joint carries nothing.
+#: Joints whose load is below this fraction of the largest load are not drawn.
 ROUNDING_SHARE = 1e-12
 
 
@@ -27,13 +27,13 @@ def dynamics_plots(forces: MotionForces) -> Iterator[Plot]:
 
 
 def dynamics_scene(forces: MotionForces) -> Iterator[Piece]:
-    """Yield the machine in motion; nothing for one pose."""
+    """Yield the machine in motion; nothing for a single pose."""
     is_motion = forces.options.motion is not None
     yield from motion(forces.model, forces.time, forces.forces.state.q, is_motion=is_motion)
 
 
 def _joint_plots(joints: JointForces) -> Iterator[Plot]:
-    """Yield plots of forces, forces along axes, and moments in the joints."""
+    """Yield plots of forces, radial and axial forces, and moments in the joints."""
     force: dict[str, np.ndarray] = {}
     radial: dict[str, np.ndarray] = {}
     axial: dict[str, np.ndarray] = {}
@@ -47,7 +47,7 @@ def _joint_plots(joints: JointForces) -> Iterator[Plot]:
         if joint.radial is not None and np.isnan(force[name]).any():
             radial[name] = joint.radial
     yield from _load_plots(joints.time, "Force in joints", "N", force)
-    note = "of joints whose axial force is not determined"
+    note = "joints whose axial force is not determined"
     yield from _load_plots(joints.time, "Radial force", "N", radial, note)
     note = "positive: tension of a rod, or along the axis of a joint"
     yield from _load_plots(joints.time, "Axial force", "N", axial, note)
@@ -57,13 +57,13 @@ def _joint_plots(joints: JointForces) -> Iterator[Plot]:
 def _load_plots(
     time: np.ndarray, title: str, unit: str, loads: Mapping[str, np.ndarray], note: str = ""
 ) -> Iterator[Plot]:
-    """Yield a plot of the joints with the largest loads, over time or for one pose.
+    """Yield a plot of the largest loads of joints over time, or of all loads for a single pose.
 
     Args:
         time: times (N,), s.
-        title: the load.
-        unit: its unit.
-        loads: loads (N,) by joint; NaN where rigid bodies do not determine them.
+        title: name of the load.
+        unit: unit of the load.
+        loads: loads (N,) by joint; NaN if rigid bodies do not determine them.
         note: text below the plot.
     """
     peaks = {name: np.nanmax(np.abs(values), initial=0.0) for name, values in loads.items()}

@@ -1,4 +1,4 @@
-"""Plots of a collision with a moving platform: the true force and the estimates of observers."""
+"""Plots of collision detection on a moving platform: true force and estimates of observers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ STYLES = ("measured", "predicted", "line")
 
 
 def hit_plots(result: CollisionDetection) -> Iterator[Paragraph | Plot]:
-    """Yield a plot of each freedom of the platform, with estimates for the first machine.
+    """Yield a plot for each degree of freedom of the platform, for the first machine.
 
-    The range of forces that raise no alarm is that of the first observer.
+    The shaded range of forces, which raise no alarm, is that of the first observer.
     """
     text = f"A collision at {result.at:.4g} s, and the forces that observers estimate."
     yield Paragraph(text=text, tone="note")

@@ -1,4 +1,4 @@
-"""The machine and its work box as lines over a section of its workspace."""
+"""The machine and its nominal range (work box) as lines over a section of its workspace."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.kinematics.workspaces.map import Workspace
 from tauloop.kinematics.workspaces.pose_axes import pose_axes
 
-#: Deviation of the tool's directions of motion from unit vectors at right angles, up to which the
-#: machine is drawn.
+#: The machine is drawn if the tool's directions of motion are orthonormal within this tolerance.
 DIRECTION_TOLERANCE = 1e-6
 #: The machine is drawn up to this distance from the map, as a fraction of the map's size.
 MARGIN = 1.0
@@ -24,8 +23,8 @@ OUTLINE_COLOR, BOX_COLOR = "#7a3b69", "#b08a3a"
 def outline_traces(section: Workspace, scales: np.ndarray) -> Iterator[PlotTrace]:
     """Yield the machine at the reference pose, and its work box.
 
-    The machine is drawn where both axes are translations of the tool along directions at right
-    angles, as seen along the third direction.
+    The machine is drawn if the axes of the section are translations of the tool in orthogonal
+    directions. It is then seen along the third direction.
 
     Args:
         section: a map over two positions.
@@ -42,7 +41,7 @@ def outline_traces(section: Workspace, scales: np.ndarray) -> Iterator[PlotTrace
 
 
 def work_box(section: Workspace) -> np.ndarray | None:
-    """Return the limits (2, 2) of the work volume in the machine file; None without one."""
+    """Return the limits (2, 2) of the work box in the machine file, or None if it has none."""
     freedoms = section.model.mechanism.freedoms
     limits = []
     for name in section.axes:
@@ -55,7 +54,11 @@ def work_box(section: Workspace) -> np.ndarray | None:
 
 
 def _machine_lines(section: Workspace) -> np.ndarray | None:
-    """Return lines (n, 2, 2) of the machine in the axes of a section; None where these do not fit."""
+    """Return lines (n, 2, 2) of the machine in the axes of a section.
+
+    None if the axes are not translations of the tool in orthogonal directions, or if the machine
+    cannot reach the pose.
+    """
     if section.units != ("m", "m"):
         return None
     model, axes = section.model, pose_axes(section.model)
@@ -97,7 +100,10 @@ def _window(section: Workspace) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _clipped(lines: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the parts of lines (n, 2, 2) in a box (Liang and Barsky, 1984)."""
+    """Return the parts of lines (n, 2, 2) inside a box with corners `low` and `high` (2,).
+
+    The method is that of Liang and Barsky (1984).
+    """
     start, step = lines[:, 0], lines[:, 1] - lines[:, 0]
     is_inside = ((start >= low) & (start <= high)) | (step != 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -20,7 +20,7 @@ def modes_scene(modes: Modes) -> Iterator[Piece]:
 
 
 def modes_plots(modes: Modes) -> Iterator[Plot]:
-    """Yield the condition of every mode by its number in the table."""
+    """Yield a plot of the condition number of every mode, over its number in the table."""
     if not modes.modes:
         return
     trace = PlotTrace(
@@ -37,7 +37,8 @@ def modes_plots(modes: Modes) -> Iterator[Plot]:
         traces=(trace,),
         over_time=True,
         log_y=True,
-        note="A large value is near another mode: a small length error moves the platform far.",
+        note="A mode with a large value is close to another mode: a small error of a length moves the "
+        "platform far.",
     )
 
 

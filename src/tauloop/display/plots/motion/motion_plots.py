@@ -22,9 +22,10 @@ from tauloop.simulation.planned.cycles import Cycle
 from tauloop.simulation.planned.fastest import FastestMotion
 from tauloop.simulation.planned.transfers import Transfer
 
-#: Colors of motors and of limits; times at which forces are computed.
+#: Colors of motors and of limits.
 PALETTE = (*COLORS, "#5f8a8b", "#a05070")
-TIMES = 1501
+#: Number of times at which forces are computed.
+N_TIMES = 1501
 
 
 def motion_scene(planned: PlannedMotion | FastestMotion | Cycle) -> Iterator[Piece]:
@@ -45,7 +46,7 @@ def motion_plots(planned: PlannedMotion) -> Iterator[Paragraph | Plot]:
 def fastest_plots(result: FastestMotion) -> Iterator[Paragraph | Plot]:
     """Yield the stroke, forces, limits with the times at which they are reached, and the path."""
     yield Paragraph(text=f"Motion of {1e3 * result.duration:.4g} ms.", tone="note")
-    time = np.linspace(0.0, result.duration, TIMES)
+    time = np.linspace(0.0, result.duration, N_TIMES)
     yield from _stroke(result)
     yield _speed(result, time)
     yield from channels_over_time("Actuator force", result, "force")
@@ -60,10 +61,10 @@ def fastest_plots(result: FastestMotion) -> Iterator[Paragraph | Plot]:
 
 
 def cycle_plots(result: Cycle) -> Iterator[Paragraph | Plot]:
-    """Yield the stroke and forces of a cycle; stays at stations are shaded."""
-    text = f"Cycle of {1e3 * result.time:.4g} ms; stays at stations are shaded."
+    """Yield the stroke and forces of a cycle; the times at stations are shaded."""
+    text = f"Cycle of {1e3 * result.time:.4g} ms; the times at stations are shaded."
     yield Paragraph(text=text, tone="note")
-    time = np.linspace(0.0, result.time, TIMES)
+    time = np.linspace(0.0, result.time, N_TIMES)
     stays = _stays(result)
     yield from _stroke(result)
     yield _speed(result, time, stays)
@@ -79,7 +80,7 @@ def _stroke(planned: PlannedMotion | FastestMotion | Cycle) -> Iterator[Plot]:
 def _speed(
     planned: FastestMotion | Cycle, time: np.ndarray, spans: tuple[PlotSpan, ...] = ()
 ) -> Plot:
-    """Return the speed of the coordinates that move in meters, or else of those that turn."""
+    """Return a plot of the speed: that of linear coordinates, or of angles if only angles move."""
     trajectory = planned.trajectory
     velocity = trajectory.at(time).velocity
     units = trajectory.stroke.functions.ports.velocity.units
@@ -97,7 +98,7 @@ def _speed(
 
 
 def _force_limits(planned: FastestMotion | Cycle) -> np.ndarray:
-    """Return the limit of the force of each motor (n,); infinite without one."""
+    """Return the force limit of each motor (n,); infinite if it has none."""
     model = planned.trajectory.stroke.model
     return np.array([actuator.force for actuator in model.mechanism.actuators])
 
@@ -110,7 +111,7 @@ def _limit_lines(time: np.ndarray, limit: float) -> Iterator[PlotTrace]:
 
 
 def _shares(result: FastestMotion, time: np.ndarray) -> Iterator[Plot]:
-    """Yield the forces over their limits, with the payload."""
+    """Yield a plot of the forces with the payload, as fractions of their limits."""
     limits = _force_limits(result)
     if not np.isfinite(limits).all():
         return
@@ -131,7 +132,7 @@ def _shares(result: FastestMotion, time: np.ndarray) -> Iterator[Plot]:
         for trace in traces(time, {name: forces[:, k] / limits[k]})
     ]
     yield Plot(
-        title="Force over its limit" + (", with payload" if load else ""),
+        title="Force / limit" + (", with payload" if load else ""),
         x="time [s]",
         y="fraction of the limit [1]",
         traces=(*drawn, *_limit_lines(time, result.limits.force)),
@@ -140,7 +141,7 @@ def _shares(result: FastestMotion, time: np.ndarray) -> Iterator[Plot]:
 
 
 def _motor_loads(result: Cycle, time: np.ndarray, stays: tuple[PlotSpan, ...]) -> Iterator[Plot]:
-    """Yield forces with root mean squares and rated forces; relative to limits if all have one."""
+    """Yield plots of forces with RMS and rated values, relative to limits if all have one."""
     forces, limits = result.trajectory.forces(time), _force_limits(result)
     has_limits = bool(np.isfinite(limits).all())
     units = ["1" if has_limits else motor.unit for motor in result.motors]
@@ -164,7 +165,7 @@ def _motor_loads(result: Cycle, time: np.ndarray, stays: tuple[PlotSpan, ...]) -
         if has_limits:
             drawn += _limit_lines(time, result.limits.force)
         yield Plot(
-            title="Force over its limit" if has_limits else "Force and its root mean square",
+            title="Force / limit" if has_limits else "Force and its root mean square",
             x="time [s]",
             y="fraction of the limit [1]" if has_limits else f"force [{unit}]",
             traces=tuple(drawn),
@@ -174,7 +175,7 @@ def _motor_loads(result: Cycle, time: np.ndarray, stays: tuple[PlotSpan, ...]) -
 
 
 def _stays(result: Cycle) -> tuple[PlotSpan, ...]:
-    """Return the stays at stations; one without a dwell is a thin line."""
+    """Return the times at stations; a station without a dwell time is a thin line."""
     times = result.planned.meetings.tolist()
     return tuple(
         PlotSpan(
@@ -190,7 +191,7 @@ def _stays(result: Cycle) -> tuple[PlotSpan, ...]:
 
 
 def _active_limits(result: FastestMotion) -> tuple[PlotSpan, ...]:
-    """Return the times at which a limit is reached, in the color of its motor."""
+    """Return the intervals in which a limit is reached, in the color of its motor."""
     names = result.trajectory.stroke.model.output_ports("actuators")[0]
     reached = [interval for interval in result.active if interval.limit]
     limits = list(dict.fromkeys(interval.limit for interval in reached))
@@ -211,7 +212,7 @@ def _active_limits(result: FastestMotion) -> tuple[PlotSpan, ...]:
 
 
 def _path(planned: FastestMotion) -> Plot:
-    """Return the tool's path in the plane in which it is longest, past obstacles."""
+    """Return a plot of tool path and obstacles, in the plane in which the path is longest."""
     platform = planned.trajectory.stroke.functions
     time = np.linspace(0.0, planned.trajectory.total, 2 * MAX_SCENE_STATES + 1)
     q = planned.trajectory.states(time).q

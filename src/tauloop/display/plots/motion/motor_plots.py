@@ -1,4 +1,4 @@
-"""Plots of motor sizing: torque over speed with the curves of the best motor."""
+"""Plots of motor sizing: torque as a function of speed, with the curves of the best motor."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MAX_POINTS = 1000
 
 
 def motor_plots(sizing: MotorSizing) -> Iterator[Plot]:
-    """Yield torque over speed of every motor; at the best candidate's shaft with a catalogue."""
+    """Yield torque over speed of each actuator; with a catalogue, at the best motor's shaft."""
     for load in sizing.loads:
         candidates = sizing.candidates.get(load.name)
         yield _candidate_plot(sizing, load, candidates[0]) if candidates else _load_plot(load)
 
 
 def _load_plot(load: ActuatorLoad) -> Plot:
-    """Return force over speed of an actuator."""
+    """Return a plot of an actuator's force over its speed."""
     factor, speed_unit, unit = (RPM_PER_RAD_S, "rpm", "N m") if load.turns else (1.0, "m/s", "N")
     step = max(1, len(load.time) // MAX_POINTS)
     trace = PlotTrace(
@@ -42,10 +42,10 @@ def _load_plot(load: ActuatorLoad) -> Plot:
 
 
 def _candidate_plot(sizing: MotorSizing, load: ActuatorLoad, best: MotorCandidate) -> Plot:
-    """Return torque over speed at the shaft of a motor, with its curves.
+    """Return a plot of torque over speed at the shaft of a motor, with the motor's curves.
 
-    The root mean square of the torque at the mean speed is a point, which the continuous torque
-    limits.
+    A point marks the root mean square of the torque at the mean speed. It must be below the curve
+    of the continuous torque.
     """
     assert sizing.catalogue is not None
     gear = next(gear for gear in sizing.catalogue.gears if gear.name == best.gear)

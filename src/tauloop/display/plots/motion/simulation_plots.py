@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
 from tauloop.display.plots.building import channels_over_time, motion, over_time, rounded, traces
 from tauloop.simulation import CableSimulation, FreeMotionComparison, RoundTrip, Simulation
@@ -14,16 +15,16 @@ from tauloop.simulation.free_motion_comparison import (
     COMPARISON_LOOP_TOLERANCE,
 )
 
-#: Smallest error on a logarithmic axis, which has no zero; smaller errors are rounding.
+#: Smallest drawn error, because a logarithmic axis has no zero; smaller errors are rounding errors.
 MIN_SHOWN_ERROR = 1e-17
 
 
 def simulation_scene(
     simulation: Simulation | CableSimulation | FreeMotionComparison | RoundTrip,
 ) -> Iterator[Piece]:
-    """Yield the machine in motion, of a simulation of any kind."""
+    """Yield the machine in motion for a simulation of any kind."""
     if isinstance(simulation, CableSimulation):
-        if len(simulation.parts) > 1:  # slack cables make a machine of other coordinates
+        if len(simulation.parts) > 1:  # a machine with slack cables has other coordinates
             return
         run = simulation.parts[0].simulation
     elif isinstance(simulation, FreeMotionComparison):
@@ -54,7 +55,7 @@ def simulation_plots(
 
 def _summary(run: Simulation) -> str:
     return (
-        f"{type(run.system.route).__name__}: {len(run.steps)} steps to {run.time[-1]:.4g} of "
+        f"{type(run.system.route).__name__}: {counted(len(run.steps), 'step')} to {run.time[-1]:.4g} of "
         f"{run.duration:g} s ({run.ending.value})"
     )
 
@@ -74,7 +75,7 @@ def _round_trip(trip: RoundTrip) -> Iterator[Paragraph | Plot]:
 def _energies(run: Simulation) -> Iterator[Plot]:
     energies = {
         "kinetic": run.kinetic,
-        "potential, from its start": run.potential - run.potential[0],
+        "potential, relative to the start": run.potential - run.potential[0],
         "work of actuators and tool": run.work,
         "lost in friction": -run.loss,
     }
@@ -87,7 +88,7 @@ def _energies(run: Simulation) -> Iterator[Plot]:
 
 
 def _errors(errors: Mapping[str, np.ndarray], time: np.ndarray, title: str, y: str = "") -> Plot:
-    """Return the sizes of errors on a logarithmic axis."""
+    """Return a plot of the absolute values of errors on a logarithmic axis."""
     sizes = {name: np.maximum(np.abs(values), MIN_SHOWN_ERROR) for name, values in errors.items()}
     return Plot(
         title=title,
@@ -101,7 +102,7 @@ def _errors(errors: Mapping[str, np.ndarray], time: np.ndarray, title: str, y: s
 
 def _free_motion(comparison: FreeMotionComparison) -> Iterator[Paragraph | Plot]:
     first = next(iter(comparison.routes.values()))
-    text = f"{first.duration:g} s; all routes from the same start."
+    text = f"{first.duration:g} s; all routes start at the same state."
     yield Paragraph(text=text, tone="note")
     yield from channels_over_time("Position of the platform", first, "position")
     ports = first.system.model.platform.ports
@@ -118,7 +119,7 @@ def _free_motion(comparison: FreeMotionComparison) -> Iterator[Paragraph | Plot]
         residual += _errors({name: run.residual}, run.time, "").traces
     for title, y, drawn, limit in (
         (
-            "Energy error over the largest kinetic energy",
+            "Energy error / largest kinetic energy",
             "[1]",
             energy,
             COMPARISON_ENERGY_TOLERANCE,
@@ -142,7 +143,7 @@ def _cables(run: CableSimulation) -> Iterator[Paragraph | Plot]:
     slack = [event.time for event in run.events if event.is_slack]
     text = (
         f"{run.time[-1]:.4g} of {run.duration:g} s ({run.ending.value}); cables become slack "
-        f"{len(slack)} times."
+        f"{counted(len(slack), 'time')}."
     )
     yield Paragraph(text=text, tone="note")
     yield from channels_over_time("Position of the platform", run, "position")

@@ -1,4 +1,4 @@
-"""Plots of a workspace: the section by its measures, and the reasons of excluded poses."""
+"""Plots of a workspace: sections colored by measures, and the reasons for excluded poses."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ REASON_COLORS = {
     Reason.TENSION: "#8a6fb0",
     Reason.CUT_OFF: "#b4b9c2",
 }
-#: Beyond a border of one of these reasons the machine is singular, or could not get there.
+#: Reasons of a border beyond which the machine is singular, or cannot get without a singularity.
 BEYOND_SINGULAR = (Reason.SINGULAR, Reason.CUT_OFF)
-#: Measures that may color the usable poses, and what their scale is called.
+#: Labels of the measures that may color the usable poses.
 MEASURE_LABELS = {
     "parallel": "distance to type 2 (parallel) singularities [1]",
     "serial": "distance to type 1 (serial) singularities [1]",
@@ -36,12 +36,12 @@ MEASURE_LABELS = {
     "clearance": "smallest distance between rod center lines [m]",
     "tension": "margin of all tensions to their bounds [N]",
 }
-#: Points of a map along its longer direction: on a page, and in a figure.
+#: Number of points of a map along its longer direction: on a page, and in a figure.
 PAGE_POINTS, FIGURE_POINTS = 120, 900
-#: Elements that the legend names for each reason, and their characters in all.
+#: Largest number of elements that the legend names for each reason, and of their characters.
 MAX_NAMED_ELEMENTS, MAX_ELEMENT_CHARACTERS = 3, 28
-#: How long the machine takes along the border, s.
-WALK = 12.0
+#: Duration of the animation along the border, s.
+BORDER_DURATION = 12.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ class Measure:
     """A property of poses that colors a map.
 
     Attributes:
-        name: its name among the figures.
-        label: what its scale is called, with the unit in brackets.
+        name: its key in `Workspace.figures`.
+        label: label of its color scale, with the unit in brackets.
         factor: factor from SI to that unit.
-        from_zero: whether its scale begins at zero.
+        from_zero: whether the color scale starts at zero.
     """
 
     name: str
@@ -65,7 +65,7 @@ def measure_named(workspace: Workspace, name: str) -> Measure:
     """Return a measure by its name in `MEASURE_LABELS` or `quantities`, or an output of the file.
 
     Raises:
-        InputError: the name is neither.
+        InputError: the name is unknown.
     """
     if name in MEASURE_LABELS:
         return Measure(name, MEASURE_LABELS[name])
@@ -87,16 +87,16 @@ def measure_named(workspace: Workspace, name: str) -> Measure:
 
 
 def workspace_scene(workspace: Workspace) -> Iterator[Piece]:
-    """Yield the machine along the border of its workspace."""
+    """Yield the machine moving along the border of its workspace."""
     q = workspace.walk(MAX_SCENE_STATES)
     is_line = workspace.section() is None
     title = "The machine along the "
     title += "line" if is_line else "border of its workspace"
-    yield from motion(workspace.model, np.linspace(0.0, WALK, len(q)), q, title)
+    yield from motion(workspace.model, np.linspace(0.0, BORDER_DURATION, len(q)), q, title)
 
 
 def workspace_plots(workspace: Workspace) -> Iterator[Paragraph | Plot]:
-    """Yield the measures over the first two positions, the others next to the reference."""
+    """Yield plots of the measures over the first two positions, and of reasons for exclusion."""
     section = workspace.section()
     if section is None:
         yield line_plot(workspace)
@@ -119,7 +119,7 @@ def workspace_plots(workspace: Workspace) -> Iterator[Paragraph | Plot]:
     counts = {reason.text: int((workspace.reason == reason).sum()) for reason in Reason}
     present = {text: count for text, count in counts.items() if count}
     yield by_name(
-        "Reasons of excluded poses",
+        "Reasons for excluded poses",
         "poses",
         present,
         {"poses": list(present.values())},
@@ -128,11 +128,11 @@ def workspace_plots(workspace: Workspace) -> Iterator[Paragraph | Plot]:
 
 
 def line_plot(workspace: Workspace, measure: str = "parallel") -> Plot:
-    """Return a plot along the only varied position, with excluded ranges.
+    """Return a plot over the only varied position, with excluded ranges.
 
     Args:
         workspace: a map over one position.
-        measure: an output of the machine file; for one of `MEASURE_LABELS` the distances to all
+        measure: an output of the machine file. For one of `MEASURE_LABELS`, the distances to all
             kinds of singularities are drawn.
 
     Raises:
@@ -173,7 +173,7 @@ def line_plot(workspace: Workspace, measure: str = "parallel") -> Plot:
 
 
 def _limits(traces: Iterable[PlotTrace], *, from_zero: bool) -> tuple[float, float]:
-    """Return the least and largest value of traces."""
+    """Return the smallest (or zero) and the largest value of traces; the range is never empty."""
     values = np.array([value for trace in traces for value in trace.y], dtype=float)
     if from_zero:
         return 0.0, float(np.nanmax(values, initial=0.0)) or 1.0
@@ -183,7 +183,7 @@ def _limits(traces: Iterable[PlotTrace], *, from_zero: bool) -> tuple[float, flo
 
 
 def _excluded(workspace: Workspace, x: np.ndarray) -> Iterator[PlotSpan]:
-    """Yield the ranges of a line in which no pose is usable."""
+    """Yield the ranges of the varied position in which no pose is usable."""
     reasons, labels = workspace.reason.ravel(), workspace.border.labels.ravel()
     changes = np.flatnonzero(np.diff(reasons))
     is_cut = labels[changes] != labels[changes + 1]
@@ -206,21 +206,23 @@ def _note(workspace: Workspace) -> str:
 
 
 def sampled_measure(workspace: Workspace, measure: str, count: int) -> tuple[np.ndarray, ...]:
-    """Return a section on a finer grid, as its border has it.
+    """Return a section interpolated on a finer grid, with the reasons divided along its border.
 
     Args:
         workspace: a map over two positions.
-        measure: a name among its figures.
-        count: points along the longer axis.
+        measure: key in `Workspace.figures`.
+        count: number of points along the longer axis.
 
     Returns:
-        values of the axes (n_x,) and (n_y,), some `count` along the longer; reasons (n_x, n_y); the
-        measure (n_x, n_y), NaN where no pose is usable.
+        Values of the axes (n_x,) and (n_y,), about `count` along the longer axis.
+        Reasons (n_x, n_y).
+        The measure (n_x, n_y), NaN at poses that are not usable.
     """
     axes = list(workspace.axes.values())
     spans = [np.ptp(axis) for axis in axes]
-    alike = workspace.units[0] == workspace.units[1]
-    counts = [max(round(count * span / max(spans)), 2) if alike else count for span in spans]
+    counts = [count for _ in spans]
+    if workspace.units[0] == workspace.units[1]:
+        counts = [max(round(count * span / max(spans)), 2) for span in spans]
     x, y = (np.linspace(axis[0], axis[-1], n) for axis, n in zip(axes, counts, strict=True))
     reasons, corners, weights = workspace.border.sampled(x, y)
     values = workspace.figures[measure].ravel()[corners]
@@ -235,7 +237,7 @@ def section_plot(
     *,
     has_classes: bool = True,
 ) -> Plot:
-    """Return a section: usable poses colored by a measure, others by the reason of exclusion.
+    """Return a map of a section: usable poses by a measure, others by the reason for exclusion.
 
     Args:
         section: a map over two positions.
@@ -244,7 +246,7 @@ def section_plot(
         has_classes: whether the reasons are shown.
 
     Raises:
-        InputError: the map has not two axes, or the measure is unknown.
+        InputError: the map does not have two axes, or the measure is unknown.
     """
     if len(section.border.axes) != 2:
         what = f"varies {len(section.border.axes)} positions"
@@ -279,7 +281,7 @@ def section_plot(
 
 
 def _grid_range(values: np.ndarray, *, from_zero: bool) -> tuple[float, ...]:
-    """Return the limits of colors, from zero or from the least value."""
+    """Return the limits of the color scale, from zero or from the smallest value."""
     if not np.isfinite(values).any():
         return ()
     top = float(np.nanmax(values))
@@ -306,7 +308,7 @@ def _classes(
 
 
 def region_name(workspace: Workspace, reason: Reason) -> str:
-    """Return a reason with the elements that exclude most of its poses, such as stops."""
+    """Return the text of a reason with the elements that exclude most poses, such as stops."""
     blame = workspace.figures["blame"][workspace.reason == reason]
     counts = np.bincount(blame[blame >= 0].astype(int), minlength=len(workspace.elements))
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
@@ -320,7 +322,7 @@ def region_name(workspace: Workspace, reason: Reason) -> str:
 
 
 def _borders(section: Workspace, scales: np.ndarray) -> Iterator[PlotTrace]:
-    """Yield the border, apart where the machine is singular beyond it."""
+    """Yield the lines of the border; parts beyond which the machine is singular are separate."""
     gap = np.full((1, 2), np.nan)  # between two lines
     singular, other = [gap], [gap]
     for points, beyond in section.border.lines:

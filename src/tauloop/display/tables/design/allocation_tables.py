@@ -20,14 +20,14 @@ def allocation_tables(result: ToleranceAllocation) -> Iterator[Printed]:
     yield _cost_table(result)
     yield _limits_table(result)
     if result.active:
-        yield f"limits that are used fully: {', '.join(result.active)}"
+        yield f"active limits: {', '.join(result.active)}"
     for note in result.map.notes:
         yield f"note: {note}"
     yield from doubts(result)
 
 
 def _tolerances_table(result: ToleranceAllocation) -> Printed:
-    """Return the chosen tolerances, then those of calibrated parameters."""
+    """Return a table of the chosen tolerances, and of the tolerances of calibrated parameters."""
     parameters = result.map.model.mechanism.parameters
     rows: list[tuple[object, ...]] = []
     for name, tolerance, grade in zip(
@@ -52,27 +52,31 @@ def _shown(tolerance: float, unit: str) -> str:
 
 
 def _cost_table(result: ToleranceAllocation) -> Printed:
-    """Return the cost of the choice and of its alternatives."""
+    """Return a table with the cost of the choice and of its alternatives."""
     rows: list[tuple[object, ...]] = [
         ("this choice", result.cost),
         ("no choice costs less than", result.lower_bound),
         ("stated tolerances", result.stated_cost),
         ("limits 5 % tighter", _finite(result.tighter_cost)),
         ("limits 5 % looser", result.looser_cost),
-        ("relative change of cost over that of the limits", _finite(result.cost_sensitivity)),
+        (
+            "relative change of the cost per relative change of the limits",
+            _finite(result.cost_sensitivity),
+        ),
     ]
     if result.calibrated:
         rows.append(("without the calibration", _finite(result.uncalibrated_cost)))
         rows.append(("saved by the calibration", _finite(result.saving)))
-    return table("Cost", "of", ("cost", ".4g"), rows=rows)
+    return table("Cost", "", ("cost", ".4g"), rows=rows)
 
 
 def _finite(value: float) -> float | str:
-    return value if np.isfinite(value) else "none keeps the limits"
+    """Return a cost, or a text if no tolerances keep the limits."""
+    return value if np.isfinite(value) else "no choice keeps the limits"
 
 
 def _limits_table(result: ToleranceAllocation) -> Printed:
-    """Return the largest errors over all poses against their limits."""
+    """Return a table of the largest errors over all poses, and of their limits."""
     rows: list[tuple[object, ...]] = []
     for k, direction in enumerate(DIRECTIONS):
         limit = float(result.limits[k])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from tauloop.common.counts import counted
 from tauloop.design.certificate import ProofClaims
 from tauloop.design.certification import CertificateCheck, Certification
 from tauloop.display.pieces import Printed, Table
@@ -11,13 +12,13 @@ from tauloop.display.tables import doubts, table
 
 
 def certificate_tables(result: Certification) -> Iterator[Printed]:
-    """Yield the box, the proved distances, and a pose that violates a claim."""
+    """Yield the box, the proved claims and distances, and a pose that violates a claim."""
     shape = "Cylinder" if result.claims.round else "Box"
     yield _box(f"{shape} of {result.model.mechanism.name}: {result.verdict}", result.ranges)
     if result.verdict == "proved":
         yield from _proved_claims(result.claims)
     if result.options.maximize_box and result.verdict == "proved":
-        yield f"largest proved scale of the given ranges about their middles: {result.scale:.3g}"
+        yield f"largest proved factor on the given ranges, about their middles: {result.scale:.3g}"
     if result.measures:
         yield table(
             "Proved distances from singularities",
@@ -33,16 +34,17 @@ def certificate_tables(result: Certification) -> Iterator[Printed]:
             rows=list(result.counterexample.items()),
         )
     yield (
-        f"{result.boxes} boxes proved of {result.evaluated} evaluated in {result.duration:.2g} s of "
-        f"processor time; undecided: {100 * result.undecided:.3g} % of the volume"
+        f"{result.boxes} of {counted(result.evaluated, 'evaluated box')} proved in "
+        f"{result.duration:.2g} s of processor time; undecided: {100 * result.undecided:.3g} % of the volume"
     )
     if result.assumed:
-        yield f"taken as redundant, as they are at exact dimensions: {len(result.assumed)} loop equations"
+        equations = counted(len(result.assumed), "loop equation")
+        yield f"assumed redundant, as for exact dimensions: {equations}"
     yield from doubts(result)
 
 
 def _proved_claims(claims: ProofClaims) -> Iterator[str]:
-    """Yield what is proved besides distances from singularities."""
+    """Yield the proved claims other than distances from singularities."""
     if claims.round:
         axes = ", ".join(name.rpartition(".")[2] for name in claims.round)
         yield f"the ranges of {axes} are diameters"
@@ -52,17 +54,17 @@ def _proved_claims(claims: ProofClaims) -> Iterator[str]:
     if claims.cone is not None or claims.cones:
         yield "proved: rods and joints stay within their cones"
     if claims.forces:
-        wrench = " with every wrench of the ranges" if claims.wrench else ""
+        wrench = " with every wrench in the ranges" if claims.wrench else ""
         yield f"proved: forces and tensions at rest{wrench} stay within the limits of the file"
     if claims.limits:
-        yield "proved: errors of the tool by encoders, to first order, stay within the limits"
+        yield "proved: errors of the tool due to encoders, to first order, stay within the limits"
 
 
 def certificate_check_tables(result: CertificateCheck) -> Iterator[Printed]:
-    """Yield the box of a certificate, and what does not hold."""
+    """Yield the verdict, the box of a certificate, and the claims that do not hold."""
     state = "holds" if not result.problems else "does not hold"
     yield _box(f"Certificate of {result.machine}: {state}", result.ranges)
-    yield f"{result.boxes} boxes checked"
+    yield f"{counted(result.boxes, 'box')} checked"
     yield from doubts(result)
 
 

@@ -1,9 +1,10 @@
-"""Tables of designs of a task: comparison of structures, designs, motors, and why neighbors fail."""
+"""Tables of a synthesis: structures, designs, motors, and neighbors of each design."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tauloop.common.counts import counted
 from tauloop.design.synthesis.workflow import (
     Synthesis,
     SynthesizedDesign,
@@ -39,7 +40,7 @@ def _comparison(result: Synthesis) -> Printed:
             limit = "; ".join(first.active) or "none"
         meets = "no" if first is None else "yes"
         rows.append((structure.name, structure.machine, meets, *numbers, limit))
-    note = "objectives of the first design of each structure; what limits it"
+    note = "objectives and active limits of the first design of each structure"
     heads = ("structure", "machine", "meets the task", *names, "limit")
     return table("Structures for the task", *heads, rows=rows, note=note)
 
@@ -57,8 +58,8 @@ def _structure(structure: SynthesizedStructure) -> Iterator[Printed]:
         text=heading if structure.name != structure.machine else structure.name, tone="heading"
     )
     yield (
-        f"{structure.screened + structure.evaluated} candidates, of which {len(structure.front)} "
-        "are not dominated"
+        f"{counted(structure.screened + structure.evaluated, 'candidate')}, "
+        f"{len(structure.front)} of them not dominated"
     )
     if structure.exclusion is not None:
         yield from _exclusion(structure)
@@ -77,11 +78,11 @@ def _exclusion(structure: SynthesizedStructure) -> Iterator[Printed]:
     yield Paragraph(
         text=f"no candidate meets the task: {exclusion.name} fails by {percent}", tone="failed"
     )
-    yield f"the least violation: {exclusion.text}"
+    yield f"smallest violation: {exclusion.text}"
     for text in exclusion.others:
         yield Paragraph(text=f"as large: {text}", tone="item")
     yield table(
-        "Candidate with the least violation",
+        "Candidate with the smallest violation",
         "variable",
         "value",
         rows=_variables(structure, exclusion.variables),

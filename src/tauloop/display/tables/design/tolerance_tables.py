@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.design.tolerances.tolerance_map import ToleranceMap
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
@@ -27,7 +28,7 @@ def tolerance_tables(result: ToleranceMap) -> Iterator[Printed]:
 
 
 def _directions_table(result: ToleranceMap) -> Printed:
-    """Return the largest errors over all poses."""
+    """Return a table of the largest errors over all poses."""
     rows: list[tuple[object, ...]] = []
     for k, direction in enumerate(DIRECTIONS):
         unit = "um" if k < 3 else "urad"
@@ -38,7 +39,7 @@ def _directions_table(result: ToleranceMap) -> Printed:
     rows.append(("distance", 1e6 * float(result.worst_distance.max()), None, None, None, "um"))
     rows.append(("angle", 1e6 * float(result.worst_angle.max()), None, None, None, "urad"))
     count = len(result.tool)
-    poses = f"{count} poses" if count > 1 else "1 pose"
+    poses = counted(count, "pose")
     return table(
         f"Largest error of the tool of {result.model.mechanism.name} over {poses}",
         "direction",
@@ -52,18 +53,16 @@ def _directions_table(result: ToleranceMap) -> Printed:
 
 
 def _sources_table(result: ToleranceMap) -> Printed:
-    """Return the errors by each source alone at the worst pose."""
+    """Return a table of the errors that each source alone causes at the worst pose."""
     pose = result.worst_pose
-    moved = np.linalg.norm(result.contributions[pose, :3], axis=0)
-    turned = np.linalg.norm(result.contributions[pose, 3:], axis=0)
-    order = [i for i in np.argsort(-moved, kind="stable") if result.tolerances[i] > 0.0]
+    shift = np.linalg.norm(result.contributions[pose, :3], axis=0)
+    angle = np.linalg.norm(result.contributions[pose, 3:], axis=0)
+    order = [i for i in np.argsort(-shift, kind="stable") if result.tolerances[i] > 0.0]
     rows: list[tuple[object, ...]] = []
     for i in order[:MAX_SOURCES]:
         factor, unit = SHOWN_UNITS.get(result.units[i], (1.0, result.units[i]))
         tolerance = f"{factor * result.tolerances[i]:.4g} {unit}"
-        rows.append(
-            (result.sources[i], result.kinds[i], tolerance, 1e6 * moved[i], 1e6 * turned[i])
-        )
+        rows.append((result.sources[i], result.kinds[i], tolerance, 1e6 * shift[i], 1e6 * angle[i]))
     left = len(order) - MAX_SOURCES
     return table(
         f"Sources of error, largest first, at pose {pose + 1}",
@@ -73,5 +72,5 @@ def _sources_table(result: ToleranceMap) -> Printed:
         ("position [um]", ".4g"),
         ("rotation [urad]", ".4g"),
         rows=rows,
-        note=f"and {left} more sources" if left > 0 else "",
+        note=f"and {counted(left, 'more source')}" if left > 0 else "",
     )

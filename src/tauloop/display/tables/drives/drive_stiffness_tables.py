@@ -33,5 +33,5 @@ def drive_stiffness_tables(result: DriveStiffness) -> Iterator[Printed]:
     for drive in result.drives:
         if drive.stated is not None:
             change = 100.0 * (drive.stiffness / drive.stated - 1.0)
-            yield f"{drive.actuator}: {change:+.1f} % against the stiffness in the machine file"
+            yield f"{drive.actuator}: {change:+.1f} % from the stiffness in the machine file"
     yield from doubts(result)

@@ -1,9 +1,10 @@
-"""Tables of drive lines: a step with its criteria, laps of a circle, play at the tool."""
+"""Tables of drive lines: criteria of a step, laps of a circle, backlash at the tool."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
 from tauloop.drives import CircleTest, DriveStep, PlayMap
@@ -31,11 +32,11 @@ def drive_tables(step: DriveStep) -> Iterator[Printed]:
         title = f"{line.name}: step of {step.options.step:g}"
         yield table(title, "criterion", ("value", ".6g"), "unit", rows=rows)
         if not criteria.settled[0]:
-            yield "not settled: outside the band at the end; settling time is the duration"
+            yield "not settled: outside the band at the end, so the settling time is the duration"
     else:
         yield f"{line.name}: {step.outcome.label.replace('_', ' ')} at {criteria.end[0]:.4g} s"
     yield from (occurrence.words for occurrence in step.record.occurrences)
-    yield f"{criteria.steps[0]} steps, {criteria.events[0]} events"
+    yield f"{counted(criteria.steps[0], 'step')}, {counted(criteria.events[0], 'event')}"
     if step.predicted is not None:
         cycles = [("simulated", step.measured)]
         cycles += [("describing function", cycle) for cycle in step.predicted or (None,)]
@@ -53,7 +54,7 @@ def drive_tables(step: DriveStep) -> Iterator[Printed]:
 
 
 def circle_tables(test: CircleTest) -> Iterator[Printed]:
-    """Yield the deviations of each lap, and why other laps ended."""
+    """Yield the deviations of each lap, and the reasons why laps ended early."""
     circle = test.circle
     title = f"{test.machine}: circle of {1e3 * circle.radius:g} mm in {', '.join(circle.columns)}"
     heads = ((head, ".2f") for head in COLUMNS.values())
@@ -70,7 +71,10 @@ def circle_tables(test: CircleTest) -> Iterator[Printed]:
 
 
 def play_tables(play: PlayMap) -> Iterator[Printed]:
-    """Yield the tool's displacement by the play of each actuator and of all, and excluded poses."""
+    """Yield the tool's displacement due to the play of each actuator and of all actuators.
+
+    The elements that exclude poses follow.
+    """
     cells = []
     for name, values in play.figures().items():
         is_one = name in play.play
@@ -79,11 +83,12 @@ def play_tables(play: PlayMap) -> Iterator[Printed]:
         named = (name, amount, f"u{play.units[name]}") if is_one else ("all, worst case", None, "")
         cells.append((*named, *shown, shown[-1] / amount if amount else None))
     yield table(
-        f"{play.machine}: displacement of the tool by play, over {int(play.space.usable.sum())} poses",
+        f"{play.machine}: displacement of the tool due to play, over "
+        f"{counted(int(play.space.usable.sum()), 'pose')}",
         *("play of", ("play", "g"), "unit"),
         *(
             (head, ".3g")
-            for head in ("least\n[um]", "median\n[um]", "largest\n[um]", "largest\nover play")
+            for head in ("smallest\n[um]", "median\n[um]", "largest\n[um]", "largest\n/ play")
         ),
         rows=cells,
         unbroken=(0,),
@@ -95,6 +100,6 @@ def play_tables(play: PlayMap) -> Iterator[Printed]:
     )
     yield f"workspace: {', '.join(axes)}"
     for name, count in list(play.space.excluded_by().items())[:MAX_LISTED_ELEMENTS]:
-        yield f"left out, by {name}: {count} poses"
+        yield f"excluded by {name}: {counted(count, 'pose')}"
     yield str(play.diagnostics[-1])
     yield from doubts(play)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
 from tauloop.drives import FittedPlant
@@ -34,7 +35,7 @@ def plant_tables(plant: FittedPlant) -> Iterator[Printed]:
     )
     heads = (("measured", ".5g"), ("fitted", ".5g"), "unit", ("error", "+.2%"))
     yield table("Criteria", "step", "criterion", *heads, "", rows=rows)
-    yield f"{plant.fit.evaluations} simulated drive lines"
+    yield counted(plant.fit.evaluations, "simulated drive line")
     for finding in plant.findings:
         yield f"note: {finding}"
     yield from doubts(plant)

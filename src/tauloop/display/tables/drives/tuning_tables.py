@@ -1,4 +1,4 @@
-"""Tables of a tuned drive line: changes, searches, and the front of compromises."""
+"""Tables of a tuned drive line: changes, searches, and the Pareto front."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tauloop.drives import Tuning
 
 
 def tuning_tables(tuning: Tuning) -> Iterator[Printed]:
-    """Yield parameters and criteria before and after, all searches, and compromises."""
+    """Yield parameters and criteria before and after, all searches, and the Pareto front."""
     rows = (
         *(
             (name, tuning.start[name], value, tuning.units[name])

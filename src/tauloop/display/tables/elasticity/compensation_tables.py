@@ -18,7 +18,7 @@ TWIST_UNITS = ("um",) * 3 + ("urad",) * 3
 
 
 def compensated_tables(result: CompensatedPoses) -> Iterator[Printed]:
-    """Yield positions of motors and errors of the tool at the sample with the largest correction."""
+    """Yield motor positions and tool errors at the sample with the largest displacement."""
     count = len(result.tool)
     worst = int(np.argmax(np.linalg.norm((result.deflection + result.heat)[:, :3], axis=1)))
     name = result.model.mechanism.name
@@ -40,14 +40,14 @@ def compensated_tables(result: CompensatedPoses) -> Iterator[Printed]:
         for k, direction in enumerate(DIRECTIONS)
     ]
     heads = (("by loads", ".4g"), ("by heat", ".4g"), ("remaining", ".4g"))
-    note = f"second-order part, which is neglected: about {1e9 * result.second_order.max():.3g} nm"
+    note = f"neglected second-order part: about {1e9 * result.second_order.max():.3g} nm"
     yield table("Tool", "direction", "unit", *heads, rows=twists, note=note)
     yield from (f"note: {text}" for text in result.notes)
     yield from doubts(result)
 
 
 def lookup_tables(result: CompensationTable) -> Iterator[Printed]:
-    """Yield the grid and the measured error."""
+    """Yield the grid of a table of corrections and its interpolation error."""
     rows = [
         (name, float(axis[0]), float(axis[-1]), str(len(axis)))
         for name, axis in zip(result.axes, result.grid, strict=True)
@@ -60,6 +60,6 @@ def lookup_tables(result: CompensationTable) -> Iterator[Printed]:
         ("to", ".4g"),
         "points",
         rows=rows,
-        note=f"largest error of the tool at midpoints, with the largest loads: {error:.3g} um",
+        note=f"largest error of the tool at the grid's midpoints, under the largest loads: {error:.3g} um",
     )
     yield from doubts(result)

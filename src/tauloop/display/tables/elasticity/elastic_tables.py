@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
 from tauloop.elasticity.heat.expansion import ThermalExpansion
@@ -15,13 +16,13 @@ from tauloop.elasticity.vibrations.vibration import Vibration
 from tauloop.mechanism.elastic.inertia import ElementMass
 from tauloop.mechanism.suggestions import listing
 
-#: Smallest part of a mode's energy with which an item is named.
+#: Items with a smaller share of a mode's energy are not named.
 MIN_SHOWN_ENERGY = 0.1
-#: Axial force that heat causes, N, below which it counts as rounding.
+#: Axial forces due to heat below this value are rounding errors, N.
 MIN_HEAT_FORCE = 1e-3
 #: Largest number of items named for a mode, and of poses listed.
 MAX_ITEMS, MAX_POSES = 3, 20
-#: Factors from SI units to those of the table, for forces and for moments.
+#: Factors from SI units to the units of the table, for stiffness against forces and moments.
 STIFFNESS_FACTORS = (1e-6,) * 3 + (1e-3,) * 3
 STIFFNESS_UNITS = ("N/um",) * 3 + ("N m/mrad",) * 3
 DEFLECTION_UNITS = ("um",) * 3 + ("urad",) * 3
@@ -46,7 +47,7 @@ def stiffness_tables(result: Stiffness) -> Iterator[Printed]:
 
 
 def _poses_table(result: Stiffness) -> Printed:
-    """Return stiffness and weakest part of each pose."""
+    """Return a table with the smallest stiffness and the weakest part at each pose."""
     rows = [
         (str(k + 1), _stiffness(1e-6 * force), _stiffness(1e-3 * moment), weakest)
         for k, (force, moment, weakest) in enumerate(
@@ -61,12 +62,12 @@ def _poses_table(result: Stiffness) -> Printed:
         ("moment [N m/mrad]", ".4g"),
         "weakest part",
         rows=rows[:MAX_POSES],
-        note=f"and {left} more poses" if left > 0 else "",
+        note=f"and {counted(left, 'more pose')}" if left > 0 else "",
     )
 
 
 def _directions_table(result: Stiffness, pose: int, name: str) -> Printed:
-    """Return stiffness and deflection in the axes of the base, and the softest direction."""
+    """Return a table of stiffness and deflection along the base axes and the softest direction."""
     rows: list[tuple[object, ...]] = []
     for k, direction in enumerate(DIRECTIONS):
         stiffness = _stiffness(STIFFNESS_FACTORS[k] * result.directional[pose, k])
@@ -85,7 +86,7 @@ def _directions_table(result: Stiffness, pose: int, name: str) -> Printed:
         "direction",
         ("stiffness", ".4g"),
         "unit",
-        (f"deflection\nby {loads}", ".4g"),
+        (f"deflection\nunder {loads}", ".4g"),
         "unit",
         rows=rows,
         note=f"direction of the softest force: {axis}",
@@ -93,7 +94,7 @@ def _directions_table(result: Stiffness, pose: int, name: str) -> Printed:
 
 
 def _parts_table(result: Stiffness, pose: int) -> Printed:
-    """Return the shares of all parts in the compliance, the weakest part first."""
+    """Return a table of the shares of all parts in the compliance, the largest first."""
     shares = np.column_stack([result.worst_shares[pose], result.shares[pose].T])
     order = np.argsort(-shares[:, 0], kind="stable")
     return table(
@@ -105,7 +106,7 @@ def _parts_table(result: Stiffness, pose: int) -> Printed:
 
 
 def _beams_table(result: Stiffness, pose: int) -> Printed:
-    """Return axial force, stress and safety of each beam."""
+    """Return a table of axial force, stress and safety factors of each beam."""
     rows = []
     for k, beam in enumerate(result.beams):
         stress = _finite(1e-6 * result.stress[pose, k])
@@ -120,7 +121,7 @@ def _beams_table(result: Stiffness, pose: int) -> Printed:
         ("safety: yield", ".4g"),
         ("buckling", ".4g"),
         rows=rows,
-        note="safety against buckling: of rods between ball joints in compression",
+        note="the safety against buckling is that of rods in compression between ball joints",
     )
 
 
@@ -132,7 +133,7 @@ def static_compliance_tables(result: StaticCompliance) -> Iterator[Printed]:
         (f"{100 * share:.0f} %", load, *row)
         for share, load, row in zip(FRACTIONS, result.load, 1e3 * result.distance.T, strict=True)
     ]
-    title = f"Displacement of the tool of {name} by forces (ISO 9283, static compliance)"
+    title = f"Displacement of the tool of {name} under forces (ISO 9283, static compliance)"
     yield table(title, "load", ("force [N]", ".4g"), *heads, rows=rows)
     yield table(
         "Static compliance at the rated load",
@@ -149,7 +150,7 @@ def static_compliance_tables(result: StaticCompliance) -> Iterator[Printed]:
 
 
 def thermal_tables(result: ThermalExpansion) -> Iterator[Printed]:
-    """Yield the motion of the tool by each part, and forces by heat, where the error is largest."""
+    """Yield the tool error due to each part and the thermal forces, where the error is largest."""
     name = result.model.mechanism.name
     pose = int(np.argmax(result.distance))
     if len(result.tool) > 1:
@@ -163,7 +164,7 @@ def thermal_tables(result: ThermalExpansion) -> Iterator[Printed]:
         errors = (*moved[:3, k], size[k], size[k] * abs(rises[k]))
         rows.append((result.parts[k], 1e6 * result.expansions[k], rises[k], *map(_finite, errors)))
     yield table(
-        f"Error of the tool of {name} by heat, largest first",
+        f"Error of the tool of {name} due to heat, largest first",
         "part",
         ("expansion\n[um/m/K]", ".3g"),
         ("rise\n[K]", ".3g"),
@@ -178,7 +179,7 @@ def thermal_tables(result: ThermalExpansion) -> Iterator[Printed]:
     strained = [k for k in range(len(result.beams)) if abs(result.axial[pose, k]) > MIN_HEAT_FORCE]
     if strained:
         yield table(
-            "Forces by heat",
+            "Forces due to heat",
             "beam",
             ("axial force [N]", ".4g"),
             ("moment [N m]", ".4g"),
@@ -200,7 +201,7 @@ def thermal_tables(result: ThermalExpansion) -> Iterator[Printed]:
 
 
 def vibration_tables(result: Vibration) -> Iterator[Printed]:
-    """Yield frequencies with their clusters and the parts that have most of the elastic energy."""
+    """Yield frequencies, clusters of close modes, and the parts with most of the elastic energy."""
     clusters = {mode: group for group in result.clusters for mode in group if len(group) > 1}
     count = result.frequency.shape[1]
     rows = []
@@ -229,10 +230,11 @@ def vibration_tables(result: Vibration) -> Iterator[Printed]:
         else "",
     )
     if len(result.frequency) > 1:
-        yield f"over {len(result.frequency)} poses; close modes and energy are those of the first"
+        poses = counted(len(result.frequency), "pose")
+        yield f"over {poses}; close modes and energies are those of the first pose"
     if result.free:
         motions = "motion is" if result.free == 1 else "motions are"
-        yield f"{result.free} {motions} free: the frequency is zero"
+        yield f"{result.free} {motions} free, with a frequency of zero"
     if result.responses is not None:
         pose = int(np.argmin(result.responses.least_dynamic_stiffness))
         least = 1e-6 * result.responses.least_dynamic_stiffness[pose]
@@ -246,7 +248,7 @@ def vibration_tables(result: Vibration) -> Iterator[Printed]:
 
 
 def _most_energy(result: Vibration, mode: int) -> str:
-    """Return the items with the largest parts of a mode's elastic energy at the first pose."""
+    """Return the items with the largest shares of a mode's elastic energy at the first pose."""
     shares = result.shares[0, mode]
     order = np.argsort(-shares, kind="stable")[:MAX_ITEMS]
     named = [k for k in order if shares[k] >= MIN_SHOWN_ENERGY]
@@ -256,21 +258,21 @@ def _most_energy(result: Vibration, mode: int) -> str:
 def _assumptions(
     masses: Sequence[ElementMass], rigid: Sequence[str], notes: Sequence[str]
 ) -> Iterator[str]:
-    """Yield masses that the file does not place, rigid parts, and notes."""
+    """Yield the differences between stated masses and sections, the rigid parts, and the notes."""
     for mass in masses:
         if not mass.is_placed:
             parts = mass.section + mass.fittings
-            yield f"{mass.element}: states {mass.mass:.4g} kg, its sections have {parts:.4g} kg"
+            yield f"{mass.element}: the file states {mass.mass:.4g} kg, the sections have {parts:.4g} kg"
     if rigid:
-        yield f"without elastic data, and rigid: {listing(rigid)}"
+        yield f"rigid, because they have no elastic data: {listing(rigid)}"
     yield from notes
 
 
 def _stiffness(value: float) -> float | str:
-    """Return a stiffness; "rigid" where it is infinite."""
+    """Return a stiffness, or "rigid" if it is infinite."""
     return float(value) if np.isfinite(value) else "rigid"
 
 
 def _finite(value: float) -> float | None:
-    """Return a number; None where it is not defined, or infinite."""
+    """Return a number, or None if it is undefined or infinite."""
     return float(value) if np.isfinite(value) else None

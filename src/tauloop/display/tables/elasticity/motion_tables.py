@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
 from tauloop.simulation.elastic.result import ElasticSimulation
@@ -27,14 +28,13 @@ def motion_tables(result: ElasticSimulation) -> Iterator[Printed]:
         ("value", ".4g"),
         "unit",
         rows=rows,
-        note=f"{result.time[-1]:.4g} s in {result.steps} steps, {result.poses} poses",
+        note=f"{result.time[-1]:.4g} s in {counted(result.steps, 'step')}, {counted(result.poses, 'pose')}",
     )
     if settled is None and result.options.settling_band is not None:
         yield "the tool has not settled by the end: simulate for longer"
-    of_beams = zip(result.beams, result.axial.T, strict=True)
-    loads = [(name, force.max(), force.min()) for name, force in of_beams]
-    of_drives = zip(result.drives, result.drive_force.T, strict=True)
-    loads += [(name, force.max(), force.min()) for name, force in of_drives]
+    forces = [*zip(result.beams, result.axial.T, strict=True)]
+    forces += zip(result.drives, result.drive_force.T, strict=True)
+    loads = [(name, force.max(), force.min()) for name, force in forces]
     if loads:
         yield table(
             "Forces of links (tension is positive) and drives",

@@ -8,21 +8,21 @@ import numpy as np
 
 from tauloop.calibration import Calibration, ParameterDirection, UnknownsComparison
 from tauloop.calibration.judging.identifiability import INDISTINGUISHABLE
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Paragraph, Printed, Table
 from tauloop.display.tables import doubts, status_line, table
 from tauloop.mechanism.description.units import in_usual_unit, usual_unit
 
-#: Intervals have a column of their own where there are fewer degrees of freedom: they are wider
-#: than two deviations.
+#: With fewer degrees of freedom, 95 % intervals are wider than two deviations and have a column.
 FEW_DEGREES = 30
-#: Terms of a base combination that are listed: those with the largest coefficients.
+#: Largest number of listed terms of a base combination; those with the largest coefficients.
 MAX_LISTED_TERMS = 4
 
 
 def corrections(calibration: Calibration) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Return names of tolerances, corrections and half-widths of 95 % intervals over them (n,).
+    """Return names with tolerances, and corrections and half-widths (n,) divided by the tolerances.
 
-    A half-width is zero where an estimate has no interval.
+    The half-widths are those of 95 % intervals; zero if an estimate has no interval.
     """
     estimates, names = calibration.estimates, []
     for estimate in estimates:
@@ -35,13 +35,13 @@ def corrections(calibration: Calibration) -> tuple[list[str], np.ndarray, np.nda
 
 
 def calibration_tables(calibration: Calibration) -> Iterator[Printed]:
-    """Yield summary, parameters with error bars, errors, outliers, advice, and further judgments."""
+    """Yield summary, parameters with error bars, errors, outliers, doubts, and further analyses."""
     yield from _summary(calibration)
     yield from _parameters(calibration)
     if calibration.base_combinations:
         yield _base_combinations(calibration)
     yield _errors(calibration)
-    yield from _untold(calibration)
+    yield from _undetermined(calibration)
     for a, b, r in calibration.strong_correlations[:6]:
         yield f"correlation {r:+.3f} of {a} and {b}"
     for outlier in calibration.outliers:
@@ -55,7 +55,7 @@ def calibration_tables(calibration: Calibration) -> Iterator[Printed]:
 
 
 def _base_combinations(calibration: Calibration) -> Table:
-    """Return the base combinations of stiffness, expansion and thermometers, in tolerances."""
+    """Return a table of base combinations of stiffness and expansion, relative to tolerances."""
     tolerances = {estimate.name: estimate.tolerance for estimate in calibration.estimates}
     rows = []
     for item in calibration.base_combinations:
@@ -66,21 +66,22 @@ def _base_combinations(calibration: Calibration) -> Table:
         more = " ..." if len(item.terms) > MAX_LISTED_TERMS else ""
         wide = "-" if item.half_width is None else f"{item.half_width:.3g}"
         rows.append((" ".join(terms) + more, item.value, wide))
-    heads = ("corrections over tolerances", ("estimate", ".3g"), "± (95 %)")
+    heads = ("corrections / tolerances", ("estimate", ".3g"), "± (95 %)")
     return table("Base combinations of stiffness and expansion", *heads, rows=rows)
 
 
 def _judged(calibration: Calibration) -> Iterator[Printed]:
-    """Yield the further judgments that were requested."""
+    """Yield the requested further analyses: swaps, leave-one-out, bootstrap, sets of unknowns."""
     units = {unit for series in calibration.problem.series for _, unit in series.instrument.errors}
     common = units.pop() if len(units) == 1 else "SI"
     exchanges, drawn = calibration.exchanges, calibration.bootstrap
     if exchanges is not None:
         if exchanges.tried < exchanges.of and exchanges.seconds > 0:
             seconds = f"{exchanges.seconds:g} s"
-            yield f"{exchanges.tried} of {exchanges.of} pairs of encoders were tried for exchange in {seconds}"
+            pairs = counted(exchanges.of, "pair of encoders")
+            yield f"tried for a swap in {seconds}: {exchanges.tried} of {pairs}"
         for a, b in exchanges.pairs:
-            yield f"a swap of the encoders of {a} and {b} cannot be seen in these data: check the wiring by hand"
+            yield f"these data cannot show whether the encoders of {a} and {b} are swapped: check the wiring by hand"
     if calibration.leave_one_out is not None:
         value, unit = in_usual_unit(calibration.leave_one_out.rms, common)
         yield f"leave-one-out: {value:.4g} {unit} RMS"
@@ -88,8 +89,9 @@ def _judged(calibration: Calibration) -> Iterator[Printed]:
         both = zip(drawn.standard_deviations, calibration.estimates, strict=True)
         ratios = [deviation / e.deviation for deviation, e in both if e.deviation]
         if ratios:
-            times = f"{min(ratios):.2f} to {max(ratios):.2f} times those above"
-            yield f"bootstrap of {len(drawn.corrections)}: standard deviations {times}"
+            times = f"{min(ratios):.2f} to {max(ratios):.2f} times the values above"
+            samples = counted(len(drawn.corrections), "sample")
+            yield f"bootstrap with {samples}: standard deviations {times}"
     if calibration.comparison is not None:
         yield from _comparison(calibration.comparison, common)
 
@@ -105,16 +107,17 @@ def _unit(calibration: Calibration, pose: int) -> str:
 def _summary(calibration: Calibration) -> Iterator[Printed]:
     identified = calibration.identifiability
     yield (
-        f"{len(calibration.estimates)} of {len(identified.unknowns)} unknowns estimated from {identified.equations} "
-        f"residuals of {calibration.problem.n_poses} poses; rank {identified.rank} at the nominal geometry, "
-        f"{identified.generic_rank} away from it; {len(identified.gauge)} gauge freedoms, {len(identified.weak)} "
-        "directions weaker than their tolerances"
+        f"{len(calibration.estimates)} of {counted(len(identified.unknowns), 'unknown')} estimated from "
+        f"{counted(identified.equations, 'residual')} of {counted(calibration.problem.n_poses, 'pose')}; "
+        f"rank {identified.rank} at the nominal geometry, {identified.generic_rank} away from it; "
+        f"{counted(len(identified.gauge), 'gauge freedom')}, "
+        f"{counted(len(identified.weak), 'direction')} weaker than the tolerances"
     )
     yield status_line(calibration)
 
 
 def _parameters(calibration: Calibration) -> Iterator[Table]:
-    """Yield parameters of the machine, and in a second table those of instruments and encoders."""
+    """Yield a table of the machine's parameters, and one of instruments and encoders."""
     headings = [
         ("nominal", ".4f"),
         ("calibrated", ".4f"),
@@ -124,7 +127,8 @@ def _parameters(calibration: Calibration) -> Iterator[Table]:
     has_wide_intervals = 0 < calibration.degrees_of_freedom < FEW_DEGREES
     if has_wide_intervals:
         headings.append(("± 95 %", ".2g"))
-    for title, is_nuisance in (("Parameters", False), ("Of instruments and encoders", True)):
+    titles = (("Parameters", False), ("Parameters of instruments and encoders", True))
+    for title, is_nuisance in titles:
         cells = []
         for estimate in (item for item in calibration.estimates if item.is_nuisance is is_nuisance):
             factor, unit = usual_unit(estimate.unit)
@@ -154,12 +158,12 @@ def _errors(calibration: Calibration) -> Table:
         values = (before.rms, after.rms, after.mean_absolute, after.largest)
         cells.append((after.series, after.quantity, *(factor * value for value in values), unit))
     return table(
-        "Errors, predicted less measured", "series", "quantity", *headings, "unit", rows=cells
+        "Errors, predicted minus measured", "series", "quantity", *headings, "unit", rows=cells
     )
 
 
 def _analyzed(calibration: Calibration) -> list[Printed]:
-    """Return trends and correlations of the residuals, and which of them are not due to chance."""
+    """Return a table of trends and correlations of the residuals, and remarks on them."""
     analysis = calibration.residual_analysis
     value_heads = (
         ("its\nshare", ".2f"),
@@ -182,7 +186,7 @@ def _analyzed(calibration: Calibration) -> list[Printed]:
 
 
 def in_words(calibration: Calibration, direction: ParameterDirection, most: int = 6) -> str:
-    """Return the largest terms of a combination of unknowns, in shown units."""
+    """Return a text with the largest terms of a combination of unknowns, in displayed units."""
     units = {unknown.name: unknown.unit for unknown in calibration.problem.unknowns}
     terms = []
     for name, change in direction.terms[:most]:
@@ -193,31 +197,28 @@ def in_words(calibration: Calibration, direction: ParameterDirection, most: int 
 
 
 def named(direction: ParameterDirection) -> str:
-    """Return the motion that a gauge freedom is, and its share."""
+    """Return the name of the motion that a gauge freedom describes, with the explained share."""
     if direction.name:
-        whole = direction.explained is None or direction.explained > 0.9999
+        is_complete = direction.explained is None or direction.explained > 0.9999
         return (
             direction.name
-            if whole
+            if is_complete
             else f"{direction.name} ({100 * (direction.explained or 0):.1f} % of it)"
         )
     if direction.explained is None:
         return "a motion without a name"
     share = f"{100 * direction.explained:.0f} %"
-    return (
-        f"several motions at once ({share} of it are turns and shifts of frames, scales or offsets)"
-    )
+    return f"several motions at once (rotations and shifts of frames, scales or offsets: {share} of it)"
 
 
-def _untold(calibration: Calibration) -> list[Printed]:
+def _undetermined(calibration: Calibration) -> list[Printed]:
+    """Return gauge freedoms, weakly determined directions, and parameters that were left out."""
     identified = calibration.identifiability
     parts: list[Printed] = []
     if identified.gauge:
         parts.append(
             Paragraph(
-                text=(
-                    "Gauge freedoms: changes of the unknowns that leave every measurement the same"
-                ),
+                text=("Gauge freedoms: changes of the unknowns that do not change any measurement"),
                 tone="strong",
             )
         )
@@ -247,16 +248,16 @@ def _untold(calibration: Calibration) -> list[Printed]:
 
 
 def _comparison(comparison: UnknownsComparison, unit: str) -> Iterator[Printed]:
-    """Yield sets of unknowns, compared by the errors at poses that were not used."""
+    """Yield a table of sets of unknowns with errors at unused poses, and the recommendation."""
     factor, name = usual_unit(unit)
-    headings = [(head, ".4g") for head in ("leave-one-out", "k folds: mean", "least", "largest")]
+    headings = [(head, ".4g") for head in ("leave-one-out", "k folds: mean", "smallest", "largest")]
     cells = []
     for model in comparison.models:
         folds = factor * model.fold_errors
         errors = (factor * model.leave_one_out.rms, folds.mean(), folds.min(), folds.max())
         cells.append((model.name, model.unknowns, *errors))
     yield table(
-        f"Judged by poses not seen (RMS, {name})", "set", ("unknowns", ""), *headings, rows=cells
+        f"Errors at unused poses (RMS, {name})", "set", ("unknowns", ""), *headings, rows=cells
     )
     yield Paragraph(text=f"recommended: {comparison.recommended}", tone="strong")
     yield comparison.reason

@@ -1,4 +1,4 @@
-"""Tables of essential parameters, and of the errors with them."""
+"""Tables of essential parameters, and of the errors of the fit with them."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Paragraph, Printed, Table
 from tauloop.display.tables import doubts, table
 from tauloop.identification.excitation import Excitation
@@ -16,10 +17,12 @@ def excitation_tables(excitation: Excitation) -> Iterator[Printed]:
     yield Paragraph(text=f"Excitation of {excitation.machine}", tone="strong")
     outputs = ", ".join(f"{name} [{unit}]" for name, unit in zip(names, units, strict=True))
     channels = ", ".join(excitation.channels)
-    yield f"{series.harmonics} harmonics, period {series.period:g} s, in {channels}; regressor rows: {outputs}"
+    harmonics = counted(series.harmonics, "harmonic")
+    yield f"{harmonics}, period {series.period:g} s, in {channels}; regressor rows: {outputs}"
     yield from _conditions(excitation)
     rows = ((parameter.short_name(70), parameter.unit) for parameter in excitation.base.base)
-    yield table(f"{excitation.base.rank} base parameters", "base parameter", "unit", rows=rows)
+    title = counted(excitation.base.rank, "base parameter")
+    yield table(title, "base parameter", "unit", rows=rows)
     uses = (
         (
             limit.name,
@@ -28,7 +31,7 @@ def excitation_tables(excitation: Excitation) -> Iterator[Printed]:
         )
         for limit in excitation.limits
     )
-    heads = ((head, ".5g") for head in ("least", "greatest", "lower", "upper"))
+    heads = ((head, ".5g") for head in ("smallest", "largest", "lower", "upper"))
     yield table("Limits", "quantity", *heads, "unit", rows=uses)
     if excitation.starts:
         yield _starts(excitation)
@@ -46,13 +49,13 @@ def _conditions(excitation: Excitation) -> Iterator[Printed]:
     heads = ((head, ".4g") for head in ("this motion", "best random", "median random"))
     yield table("Condition number", "columns", *heads, rows=rows)
     yield (
-        f"random: {random.kept} of {random.tried} series keep all limits (seed {excitation.options.seed}); "
+        f"random: {random.kept} of {random.tried} series are within all limits (seed {excitation.options.seed}); "
         f"log det / 2r = {conditions.log_determinant:.4g}"
     )
     if stated is not None:
         yield (
-            f"stated elsewhere: {stated:g}; comparable only for the same columns, units, output and "
-            "limits, because the condition number depends on all of them"
+            f"stated elsewhere: {stated:g}; comparable only if columns, units, outputs and limits are the "
+            "same"
         )
 
 

@@ -1,4 +1,4 @@
-"""Tables of a filter scan: errors of every filter, and how far parameters move."""
+"""Tables of a filter scan: errors of each filter, and the spread of the parameters."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tauloop.identification.preparation.choice.filter_scan import (
     FilterScan,
 )
 
-#: Characters for a combination's name; the whole of it is in the JSON file.
+#: Largest number of characters of a combination's name; the full name is in the JSON file.
 NAME_WIDTH = 34
-#: Filters that are printed, the best of them; all are in the JSON file.
+#: Number of printed filters, the best ones; all are in the JSON file.
 MAX_FILTERS = 24
 
 
@@ -26,9 +26,9 @@ def filter_scan_tables(scan: FilterScan) -> Iterator[Printed]:
     held_out = float(np.sqrt(np.mean(chosen.held_out_percent**2)))
     yield _trials(scan)
     yield Paragraph(
-        text=f"Chosen: order {chosen.order} at {chosen.cutoff:g} Hz, rest below "
-        f"{chosen.standstill:g} of the largest speed, for its least error on the validation part "
-        f"({chosen.validation_error:.2f} % over all outputs); held out it has {held_out:.2f} %",
+        text=f"Chosen: order {chosen.order} at {chosen.cutoff:g} Hz, standstill below "
+        f"{chosen.standstill:g} of the largest speed. It has the smallest error on the validation part "
+        f"({chosen.validation_error:.2f} % over all outputs; held-out part {held_out:.2f} %).",
         tone="strong",
     )
     yield from _reasons(scan)
@@ -37,7 +37,7 @@ def filter_scan_tables(scan: FilterScan) -> Iterator[Printed]:
 
 
 def _trials(scan: FilterScan) -> Table:
-    """Return the best filters by validation, in the order of the scan."""
+    """Return a table of the filters with the smallest validation errors, in scan order."""
     ranking = sorted(range(len(scan.trials)), key=lambda k: scan.trials[k].validation_error)
     shown = sorted(ranking[:MAX_FILTERS])
     best = f", the best {MAX_FILTERS} of {len(ranking)}" if len(shown) < len(ranking) else ""
@@ -60,13 +60,13 @@ def _trials(scan: FilterScan) -> Table:
 
 
 def _reasons(scan: FilterScan) -> list[str]:
-    """Return the least validation error of each value of every scanned option."""
+    """Return lines with the smallest validation error for each value of each scanned option."""
     lines = []
     for option, unit in zip(SCANNED_OPTIONS, ("", " Hz", ""), strict=True):
         errors = scan.least_errors(option)
         if len(errors) > 1:
             each = ", ".join(f"{value:g}{unit} {error:.2f}" for value, error in errors.items())
-            lines.append(f"  least validation error, %, by {option}: {each}")
+            lines.append(f"  smallest validation error, %, by {option}: {each}")
     return lines
 
 
@@ -83,7 +83,7 @@ def _movements(scan: FilterScan) -> Table:
         *(
             "base parameter",
             ("chosen", ".3g"),
-            ("least", ".3g"),
+            ("smallest", ".3g"),
             ("largest", ".3g"),
             ("spread", ""),
             "unit",

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Printed, PrintedPieces, Table
 from tauloop.display.tables import Column, doubts, status_line, table
 from tauloop.identification import Identification, OutputFit
 
-#: Characters for a combination's name; the whole of it is in the JSON file.
+#: Largest number of characters of a combination's name; the full name is in the JSON file.
 NAME_WIDTH = 44
 
 
@@ -21,8 +22,8 @@ def identification_table(
 
     Args:
         identification: result of `fit`.
-        reference: values (SI) of all unknowns, such as those of the machine file, regrouped for a
-            column next to the estimates.
+        reference: values (SI) of all unknowns, such as those of the machine file; they are
+            regrouped and listed next to the estimates.
     """
     return PrintedPieces(
         (
@@ -39,7 +40,7 @@ def _summary(identification: Identification) -> Iterator[Printed]:
     gap = "every column is independent" if base.gap is None else f"gap {base.gap:.2g}"
     inputs = identification.provenance.inputs
     yield (
-        f"{base.rank} base parameters of {len(base.parameters)} unknowns "
+        f"{counted(base.rank, 'base parameter')} of {counted(len(base.parameters), 'unknown')} "
         f"(tolerance {base.options.tolerance:.2g}, {gap}); "
         f"{len(base.alone)} alone, {len(base.combined)} in combinations, {len(base.no_effect)} without effect"
     )
@@ -87,7 +88,7 @@ def _parameters(
 
 
 def fit_table(identification: Identification) -> Table:
-    """Return the fit of every output, on training and held-out data."""
+    """Return a table of the fit of every output, on training and held-out data."""
     held_out: Sequence[OutputFit | None] = identification.held_out or [None] * len(
         identification.training
     )

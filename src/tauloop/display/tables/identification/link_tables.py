@@ -11,7 +11,7 @@ from tauloop.identification.links.link_parameters import LinkParameter
 
 
 def link_tables(links: LinkParameters) -> Iterator[Printed]:
-    """Yield every parameter with value or interval, families, known and unidentifiable parameters."""
+    """Yield known values, parameters with value or interval, families, unidentifiable ones."""
     known = ", ".join(
         f"{name} {v:.6g}" + (f" ± {d:.2g}" if d else "") for name, (v, d) in links.known.items()
     )
@@ -52,7 +52,7 @@ def link_tables(links: LinkParameters) -> Iterator[Printed]:
 
 
 def _interval(parameter: LinkParameter) -> str:
-    """Return the interval of a parameter that has no value."""
+    """Return the interval of a parameter as text; empty if the parameter has a value."""
     if parameter.value is not None:
         return ""
     if not parameter.kind:
@@ -69,7 +69,7 @@ def _family(family: LinkFamily) -> str:
     if family.changes is None:
         return text
     (stated,) = family.stated
-    moved = ", ".join(
+    changes = ", ".join(
         f"{name} by {size:.4g}" for name, size in family.changes.items() if name != stated and size
     )
-    return f"{text} (near the file's values an increase of {stated} by 1 changes {moved})"
+    return f"{text} (near the file's values, increasing {stated} by 1 changes {changes})"

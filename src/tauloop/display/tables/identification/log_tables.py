@@ -10,7 +10,7 @@ from tauloop.identification.log_description import LogDescription
 from tauloop.identification.preparation.two_runs import TwoRuns
 from tauloop.logs import channels, units
 
-#: Source of the unit of a column, by its basis.
+#: Text on the source of a column's unit.
 _BASES = {
     "option": "option",
     "header": "header",
@@ -53,15 +53,16 @@ def two_runs_tables(result: TwoRuns) -> Iterator[Printed]:
     )
     yield table("Structure's forces", "actuator", *heads, "unit", rows=rows)
     averaged = (
-        f"; averaged {result.periods[0]} and {result.periods[1]} periods" if result.noise else ""
+        f"; averaged periods: {result.periods[0]} and {result.periods[1]}" if result.noise else ""
     )
     yield f"the disconnected run is {1e3 * result.delay:.4g} ms late{averaged}"
     if velocities := channels(result.log, "velocity"):
         yield (
-            f"velocities of the connected run are kept: {', '.join(velocities)}; runs are aligned by positions"
+            f"velocities are those of the connected run: {', '.join(velocities)}; the runs are aligned by "
+            "their positions"
         )
     if result.dropped:
-        yield f"ignored columns, neither motion nor force: {', '.join(result.dropped)}"
+        yield f"ignored columns (neither motion nor force): {', '.join(result.dropped)}"
     if result.unmatched:
-        yield f"ignored columns, measured in one run only: {', '.join(result.unmatched)}"
+        yield f"ignored columns (measured in only one run): {', '.join(result.unmatched)}"
     yield from doubts(result)

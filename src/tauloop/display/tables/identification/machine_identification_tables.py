@@ -31,7 +31,7 @@ SAME_VALUE_RATIO = 0.01
 
 
 def machine_identification_tables(result: MachineIdentification) -> Iterator[Printed]:
-    """Yield the preparation of the logs, the fits, remarks, further requested results, and the findings."""
+    """Yield preparation of the logs, fits, remarks, further requested results, and findings."""
     if result.filter_scan is not None:
         yield from filter_scan_tables(result.filter_scan)
     if result.channels.choice is not None:
@@ -43,13 +43,13 @@ def machine_identification_tables(result: MachineIdentification) -> Iterator[Pri
     if result.whole_log is not None:
         count = len(result.logs)
         yield Paragraph(
-            text="Fitted to the whole log" if count == 1 else f"Fitted to all {count} logs",
+            text="Fitted to the complete log" if count == 1 else f"Fitted to all {count} logs",
             tone="strong",
         )
         yield fit_table(result.whole_log)
         each = "" if count == 1 else " of each log"
         yield Paragraph(
-            text=f"Fitted to the first {100 * (1 - result.hold_out):.0f} %{each}, judged on the rest",
+            text=f"Fitted to the first {100 * (1 - result.hold_out):.0f} %{each}, validated on the rest",
             tone="strong",
         )
     yield from identification_table(result.identification)
@@ -72,7 +72,7 @@ def machine_identification_tables(result: MachineIdentification) -> Iterator[Pri
 
 
 def channel_table(channels: Channels, choice: ChannelChoice) -> Table:
-    """Return the choice for each channel, and the validation errors of the choices that were tried."""
+    """Return a table of the choice for each channel, and the validation errors of tried choices."""
     cells = (
         (
             channel["channel"],
@@ -90,7 +90,7 @@ def channel_table(channels: Channels, choice: ChannelChoice) -> Table:
 
 
 def period_table(periods: Sequence[dict[str, Any]]) -> Table:
-    """Return the noise of every channel from the scatter of the periods about their mean."""
+    """Return a table of each channel's noise, from the scatter of the periods about their mean."""
     columns = (
         "log",
         "channel",
@@ -111,17 +111,20 @@ def period_table(periods: Sequence[dict[str, Any]]) -> Table:
         for row in periods
         for name, noise in row["noise"].items()
     )
-    return table("Averages over periods, and the noise that they show", *columns, rows=rows)
+    return table("Averages over periods, and noise from their scatter", *columns, rows=rows)
 
 
 def gains_table(gains: DriveGains) -> Table:
-    """Return the gains with their standard deviations."""
+    """Return a table of the gains with their standard deviations."""
     rows = zip(gains.outputs, gains.values, gains.standard_deviations, strict=True)
     return table("Gains", "drive", ("gain", ".5g"), ("std. dev.", ".2g"), rows=rows)
 
 
 def comparison_table(comparison: LogComparison) -> Table:
-    """Return parameters of every log, their mean, and its standard deviation with the model error."""
+    """Return a table of the parameters of each log, and their means with standard deviations.
+
+    The standard deviations include the model error.
+    """
     rows = zip(
         (parameter.short_name() for parameter in comparison.base.base),
         *comparison.values,
@@ -135,7 +138,7 @@ def comparison_table(comparison: LogComparison) -> Table:
     logs: list[Column] = [(log, ".4g") for log in comparison.logs]
     return table(
         "Separate fits of each log (SI); standard deviations include the model error, "
-        "listed as a fraction of the variance of one log",
+        "which is listed as a fraction of one log's variance",
         *("base parameter", *logs, ("mean", ".4g"), ("std. dev.", ".2g")),
         *(("model error", ""), ("moves by", ".2g"), ""),
         rows=rows,
@@ -143,7 +146,7 @@ def comparison_table(comparison: LogComparison) -> Table:
 
 
 def formula_table(formulas: Sequence[FormulaValue]) -> Table:
-    """Return base parameters as formulas, with the identified values."""
+    """Return a table of base parameters as formulas, with the identified values."""
     return table(
         "Base parameters as formulas in link parameters and lengths",
         *("formula", ("value", ".5g"), ("std. dev.", ".2g"), "unit", ("machine file", ".5g")),
@@ -170,14 +173,14 @@ def consistent_tables(physical: ConsistentIdentification) -> Iterator[Printed]:
     fits = ((judged.output, judged.rmse_percent, free.rmse_percent) for judged, free in pairs)
     yield table("", "output", ("held out %", ".2f"), ("unconstrained %", ".2f"), rows=fits)
     yield (
-        f"weight of the prior {physical.weight:.3g}, chosen by validation; {len(physical.prior_directions)} directions "
-        f"are determined only by the prior; {len(physical.at_bound)} coefficients are zero at their bound"
+        f"weight of the prior {physical.weight:.3g}, chosen by validation; directions determined only by the "
+        f"prior: {len(physical.prior_directions)}; coefficients at their bound of zero: {len(physical.at_bound)}"
     )
     yield from doubts(physical)
 
 
 def remarks(result: Identification) -> tuple[str, ...]:
-    """Return values that have no limit, but without which the tables are misread."""
+    """Return remarks on values without limits that are needed to interpret the tables."""
     values = {item.name: item.value for item in result.diagnostics}
     lines = []
     white = values.get(WHITENESS_DIAGNOSTIC)
@@ -188,11 +191,12 @@ def remarks(result: Identification) -> tuple[str, ...]:
         )
     if ratio is not None and abs(ratio - 1.0) > SAME_VALUE_RATIO:
         lines.append(
-            f"standard deviations that count their correlation are {ratio:.3g} times those given (median)"
+            f"standard deviations that allow for correlated residuals are {ratio:.3g} times those given (median)"
         )
     if isinstance(result.estimator, InstrumentalVariables):
         lines.append(
-            "RMSE is that of the measured motion, whose noise is in the regressor: the instrumental-variables "
-            "estimator does not minimize it, and a larger RMSE does not mean worse parameters"
+            "the RMSE is computed with the measured motion, whose noise is in the regressor; the "
+            "instrumental-variables estimator does not minimize it, so a larger RMSE does not mean worse "
+            "parameters"
         )
     return tuple(lines)

@@ -7,22 +7,25 @@ from collections.abc import Iterator
 import numpy as np
 
 from tauloop.calibration import PosePlan
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Printed, Table
 from tauloop.display.tables import doubts, table
 
-#: Parameters that are listed: those known least.
+#: Number of listed parameters, the least accurately known ones.
 MAX_LISTED_PARAMETERS = 8
 
 
 def planned(plan: PosePlan) -> str:
     """Return a short description of the plan."""
     (series,) = plan.problem.series
-    what = f"{len(plan.problem.free)} parameters, {series.instrument.kind} measured"
-    return f"{len(plan.selection.chosen)} poses of {plan.problem.mechanism.name} for {what}"
+    poses = counted(len(plan.selection.chosen), "pose")
+    parameters = counted(len(plan.problem.free), "parameter")
+    machine = plan.problem.mechanism.name
+    return f"{poses} of {machine} for {parameters}, {series.instrument.kind} measured"
 
 
 def poses_tables(plan: PosePlan) -> Iterator[Printed]:
-    """Yield candidates, criterion, rod distances, least known parameters, the curve, and advice."""
+    """Yield summary, rod distances, least accurately known parameters, the curve, and doubts."""
     yield _summary(plan)
     yield from _clearance(plan)
     units = [plan.problem.unknowns[i].unit for i in plan.problem.free]
@@ -36,7 +39,7 @@ def poses_tables(plan: PosePlan) -> Iterator[Printed]:
         )
     )
     worst = (
-        (parameter, deviation if np.isfinite(deviation) else "not shown", unit)
+        (parameter, deviation if np.isfinite(deviation) else "undetermined", unit)
         for _, parameter, deviation, unit in weak[::-1][:MAX_LISTED_PARAMETERS]
     )
     yield table(
@@ -48,11 +51,11 @@ def poses_tables(plan: PosePlan) -> Iterator[Printed]:
     )
     if plan.curve:
         yield _curve(plan)
-        goal = f"the error below {plan.options.goal:g} of the noise"
+        goal = f"an error below {plan.options.goal:g} times the noise"
         yield (
-            f"no number of poses here reaches {goal}"
+            f"none of these numbers of poses gives {goal}"
             if plan.enough is None
-            else f"{plan.enough} poses reach {goal}"
+            else f"{counted(plan.enough, 'pose')} give {goal}"
         )
     yield from doubts(plan)
 
@@ -62,16 +65,16 @@ def _summary(plan: PosePlan) -> Table:
     rows = [("candidates", f"{len(plan.candidates)} of {plan.candidates.tried} tried")]
     for reason, number in plan.candidates.excluded.items():
         rows.append((f"  left out: {reason}", str(number)))
-    values = f"{chosen.start_value:.4g} at first, {chosen.value:.4g} after"
+    values = f"{chosen.start_value:.4g} at the start, {chosen.value:.4g} at the end"
     if len(plan.available_loads):
         used = len(np.unique(plan.loads, axis=0))
         rows.append(("loads", f"{used} of {len(plan.available_loads)} available"))
     rows.append((f"{plan.criterion}-criterion, tolerances", values))
-    rows.append(("exchanges", f"{chosen.exchanges} in {chosen.rounds} rounds"))
+    rows.append(("exchanges", f"{chosen.exchanges} in {counted(chosen.rounds, 'round')}"))
     for index in ("O1", "O2", "O3", "O4", "O5"):
         rows.append((f"observability {index}", f"{getattr(chosen.indices, index):.4g}"))
-    rows.append(("directions that no candidate shows", str(chosen.n_unobservable)))
-    rows.append(("expected error over the noise", f"{plan.error:.3f}"))
+    rows.append(("directions that no candidate determines", str(chosen.n_unobservable)))
+    rows.append(("expected error / noise", f"{plan.error:.3f}"))
     return table(planned(plan), "quantity", "value", rows=rows)
 
 
@@ -83,8 +86,8 @@ def _clearance(plan: PosePlan) -> Iterator[str]:
         yield "interference of rods was not checked (--clearance 0)"
     elif plan.options.limits.clearance is None:
         yield (
-            f"rods have no thickness in machine files: center lines were kept {1e3 * apart:.3g} mm apart "
-            "(--clearance states another distance)"
+            f"rods have no thickness in machine files; their center lines are at least {1e3 * apart:.3g} mm "
+            "apart (--clearance sets another distance)"
         )
 
 
@@ -93,5 +96,5 @@ def _curve(plan: PosePlan) -> Table:
         (point.count, point.error, "-" if point.random_error is None else point.random_error)
         for point in plan.curve
     )
-    heads = (("poses", ""), ("expected error over noise", ".3f"), ("random poses", ".3f"))
-    return table("Number of poses that is enough", *heads, rows=rows)
+    heads = (("poses", ""), ("expected error / noise", ".3f"), ("random poses", ".3f"))
+    return table("Error by number of poses", *heads, rows=rows)

@@ -10,10 +10,10 @@ from tauloop.identification.online.parameter_tracking import NORMAL_95, Paramete
 
 
 def track_tables(result: ParameterTrack) -> Iterator[Printed]:
-    """Yield estimates at the end of the log with their intervals, and how old they are."""
+    """Yield estimates at the end of the log with their intervals, and the delay of the filters."""
     yield table(
         f"{result.model.mechanism.name}: tracked parameters at {result.time[-1]:.4g} s",
-        *("parameter", "unit", "estimate", "95 %\ninterval", "least", "largest", "frozen"),
+        *("parameter", "unit", "estimate", "95 %\ninterval", "smallest", "largest", "frozen"),
         rows=[
             (
                 name,
@@ -29,6 +29,6 @@ def track_tables(result: ParameterTrack) -> Iterator[Printed]:
     )
     yield (
         f"an update every {1e3 * result.filters.interval * result.filters.period:.3g} ms; "
-        f"the filters make estimates {1e3 * result.filters.delay:.3g} ms old"
+        f"the filters delay estimates by {1e3 * result.filters.delay:.3g} ms"
     )
     yield from doubts(result)

@@ -1,4 +1,4 @@
-"""Notes of a conversion: what differs from the mechanism."""
+"""Notes of a conversion: differences from the mechanism."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tauloop.display.tables import doubts
 
 
 def conversion_tables(conversion: Conversion) -> Iterator[Printed]:
-    """Yield a line for each note, and what makes the conversion doubtful."""
+    """Yield a line for each note, and the reasons for doubt."""
     for note in conversion.written.notes:
         yield f"- {note}"
     yield from doubts(conversion)

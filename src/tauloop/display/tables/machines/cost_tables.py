@@ -1,4 +1,4 @@
-"""Tables of operation counts, with those printed in papers."""
+"""Tables of operation counts, with the counts printed in papers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _listing(quantity: str, rows: list[Cost]) -> Table:
 
 
 def _matrix_listing(rows: list[Cost]) -> Table:
-    """Return parts by formulation, the formulations of one part below each other."""
+    """Return the counts of each part in each formulation; rows of the same part are adjacent."""
     title = f"Coriolis and centripetal terms V(x, x') as a matrix on the platform, {rows[0].frame}"
     parts = list(dict.fromkeys(row.part for row in rows))
     ordered = sorted(rows, key=lambda row: parts.index(row.part))

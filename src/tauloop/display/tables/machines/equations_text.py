@@ -1,4 +1,4 @@
-"""Written equations, in lines that are not broken."""
+"""Text of written equations, whose lines are not wrapped."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from tauloop.model import WrittenEquations
 
 
 def equations_lines(written: WrittenEquations) -> Iterator[Printed]:
-    """Yield the text, and what makes it doubtful."""
+    """Yield the text, and the reasons for doubt."""
     yield Paragraph(text=written.text.rstrip("\n"), tone="code")
     yield from written.advice

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Paragraph, Printed, Table
 from tauloop.display.tables import table
 from tauloop.equations.assembly.assembly import spread
@@ -37,7 +38,12 @@ def description_tables(described: Description) -> Iterator[Printed]:
 
 
 def check_tables(inspection: Inspection, *, doubtful: bool = False) -> Iterator[Printed]:
-    """Yield notes of an importer, the summary, and the verdict, with doubts from other sources."""
+    """Yield notes of an importer, the summary, the masses, and the verdict.
+
+    Args:
+        inspection: result of the check.
+        doubtful: whether there are other reasons for doubt, so that the verdict "ok" is left out.
+    """
     if import_notes(inspection.model.mechanism):
         yield from reflowed(inspection.model.mechanism.description).splitlines()
     yield _summary(inspection)
@@ -90,7 +96,7 @@ def _summary(inspection: Inspection) -> Table:
 
 
 def _masses(inspection: Inspection) -> Iterator[Table]:
-    """Yield the masses of links with sections, and those of the sections and fittings alone."""
+    """Yield a table of the masses of links with sections, and of their sections and fittings."""
     rows = inspection.mass_rows
     if rows is None:
         return
@@ -104,15 +110,16 @@ def _conditions(values: np.ndarray, count: int) -> str:
     at, median, worst = (
         "singular" if value is None else f"{value:.3g}" for value in spread(values).values()
     )
-    return f"{at} at the reference pose; {median} median, {worst} worst of {count} poses"
+    poses = counted(count, "pose")
+    return f"{at} at the reference pose; {median} median, {worst} worst of {poses}"
 
 
 def _by_element(names: list[str]) -> list[str]:
-    """Names of loop equations, those of one element together."""
+    """Return the names of loop equations grouped by element, such as "rod_1: x, y"."""
     grouped: dict[str, list[str]] = {}
     for name in names:
-        element, _, what = name.partition(": ")
-        grouped.setdefault(element, []).append(what)
+        element, _, condition = name.partition(": ")
+        grouped.setdefault(element, []).append(condition)
     return [f"{element}: {', '.join(conditions)}" for element, conditions in grouped.items()]
 
 

@@ -12,7 +12,7 @@ from tauloop.display.tables.machines.machine_tables import check_tables
 
 def new_machine_tables(made: NewMachine) -> Iterator[Printed]:
     """Yield the values that can be chosen, the result of `check`, and doubts."""
-    asked = [item for item in made.dimensions if item.bounds] or made.dimensions
+    choices = [item for item in made.dimensions if item.bounds] or made.dimensions
     yield table(
         f"Values, from {made.source}",
         "name",
@@ -21,7 +21,7 @@ def new_machine_tables(made: NewMachine) -> Iterator[Printed]:
         "description",
         rows=[
             (item.name, item.text, _origin(made, item.name), item.note)
-            for item in asked
+            for item in choices
             if item.value is not None
         ],
     )
@@ -31,7 +31,7 @@ def new_machine_tables(made: NewMachine) -> Iterator[Printed]:
 
 
 def _origin(made: NewMachine, name: str) -> str:
-    """Return whether a value is the user's, scaled with the user's lengths, or the template's."""
+    """Return the origin of a value: "own" (the user's), "scaled" with lengths, or "default"."""
     if name in made.changed:
         return "own"
     return "scaled" if name in made.scaled else "default"

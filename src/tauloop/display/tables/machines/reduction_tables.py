@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Paragraph, Printed, Table
 from tauloop.display.tables import doubts, table
 from tauloop.kinematics.reduction import Reduction
 from tauloop.model import Model
 
-#: Digits of a displacement in meters: nanometers are rounding.
+#: Decimals of a displacement in meters; smaller values are rounding errors.
 SHIFT_DIGITS = 9
 
 
 def reduction_tables(reduction: Reduction) -> Iterator[Printed]:
-    """Yield sizes before and after, what each step preserves, and the errors of the forces."""
+    """Yield sizes before and after, the steps with their effects, and the errors of the forces."""
     yield Paragraph(text=f"Reduction of {reduction.full.name}", tone="strong")
     yield _sizes(reduction)
     yield (
@@ -23,8 +24,8 @@ def reduction_tables(reduction: Reduction) -> Iterator[Printed]:
     yield _errors(reduction)
     for undone in reduction.undone:
         yield f"undone: {undone.name} of {', '.join(undone.elements)}: {undone.reason}"
-    for what in dict.fromkeys(what for step in reduction.steps for what in step.lost):
-        yield f"unknown now:  {what}"
+    for quantity in dict.fromkeys(lost for step in reduction.steps for lost in step.lost):
+        yield f"no longer known: {quantity}"
     yield from doubts(reduction)
     yield "exact" if reduction.is_exact else "approximate, as requested"
 
@@ -63,15 +64,14 @@ def _steps(reduction: Reduction) -> Table:
         )
         for step in reduction.steps
     )
-    return table(
-        "Steps", "step", "instead of", "stands", "preserved exactly", "approximated", rows=rows
-    )
+    return table("Steps", "step", "replaced", "by", "preserved exactly", "approximated", rows=rows)
 
 
 def _errors(reduction: Reduction) -> Table:
     units = dict(zip(*Model(reduction.full).output_ports("actuators"), strict=True))
     states = (
-        f"{reduction.comparison.states} random states (seed {reduction.provenance.options['seed']})"
+        f"{counted(reduction.comparison.states, 'random state')} "
+        f"(seed {reduction.provenance.options['seed']})"
     )
     return table(
         f"Errors of the actuator forces as fractions of the largest, over {states}",

@@ -1,4 +1,4 @@
-"""Tables of a written report: what its page shows, and its size."""
+"""Tables of a written report: contents and size of its page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tauloop.display.tables import table
 
 
 def report_tables(report: Any) -> Iterator[Printed]:
-    """Yield a row for each result, and the page's size."""
+    """Yield a table with a row for each result, and the size of the page."""
     shown = report.as_dict()
     rows = []
     for item in shown["results"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Paragraph, Printed
 from tauloop.display.tables import table
 from tauloop.mechanism.model import omission_diagnostics
@@ -11,7 +12,7 @@ from tauloop.verification.engines.verification import TOLERANCE, VerifiedMachine
 
 
 def verification_tables(verification: VerifiedMachine) -> Iterator[Printed]:
-    """Yield a row for each engine and quantity, and what could not be compared."""
+    """Yield a table of the comparisons by quantity and engine, and the omitted comparisons."""
     options = verification.options
     again = (
         ""
@@ -26,7 +27,8 @@ def verification_tables(verification: VerifiedMachine) -> Iterator[Printed]:
         for row in verification.comparisons
     )
     yield table(
-        f"{verification.machine} over {options.states} random states (seed {options.seed}){again}",
+        f"{verification.machine} over {counted(options.states, 'random state')} "
+        f"(seed {options.seed}){again}",
         *(
             "quantity",
             "engine",
@@ -37,8 +39,11 @@ def verification_tables(verification: VerifiedMachine) -> Iterator[Printed]:
         ),
         rows=rows,
     )
-    for reason in dict.fromkeys(reason for _, reason in verification.not_run):
-        yield f"not compared: {'; '.join(where for where, why in verification.not_run if why == reason)}: {reason}"
+    by_reason: dict[str, list[str]] = {}
+    for comparison, reason in verification.not_run:
+        by_reason.setdefault(reason, []).append(comparison)
+    for reason, comparisons in by_reason.items():
+        yield f"not compared: {'; '.join(comparisons)}: {reason}"
     versions = ", ".join(
         dict.fromkeys(f"{row.engine} {row.version}" for row in verification.comparisons)
     )

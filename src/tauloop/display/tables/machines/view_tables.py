@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
 
@@ -21,13 +22,13 @@ def view_tables(view: Any) -> Iterator[Printed]:
     ]
     rows = ((name, *(np.round(place, 5) + 0.0)) for name, place in places)
     heads = (("x [m]", ".5f"), ("y [m]", ".5f"), ("z [m]", ".5f"))
-    yield table(view.model.mechanism.name, "what", *heads, rows=rows)
+    yield table(view.model.mechanism.name, "position", *heads, rows=rows)
     yield from doubts(view)
 
 
 def stream_tables(stream: Any) -> Iterator[Printed]:
-    """Yield what was sent to a viewer, and doubts."""
-    yield f"{stream.states} states over {stream.duration:.4g} s, for {stream.viewer}"
+    """Yield the number of states sent to a viewer, their quantities, and doubts."""
+    yield f"{counted(stream.states, 'state')} over {stream.duration:.4g} s, for {stream.viewer}"
     rows = ((name, unit) for name, unit in stream.quantities.items())
     yield table("Quantities", "name", "unit", rows=rows)
     yield from doubts(stream)

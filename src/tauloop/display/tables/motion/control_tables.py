@@ -1,4 +1,4 @@
-"""Tables of controllers on a stroke."""
+"""Tables of controllers that follow a stroke."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tauloop.simulation.controllers.workflow import COUPLING_CHANGE
 
 
 def _peaks(values: np.ndarray, units: Sequence[str]) -> list[float]:
-    """Return the largest size among the columns (N, n) of each unit."""
+    """Return the largest absolute value in the columns (N, n) of each unit."""
     names = np.array(units)
     return [float(np.abs(values[:, names == unit]).max()) for unit in dict.fromkeys(units)]
 
@@ -45,9 +45,9 @@ def control_tables(comparison: ControlComparison) -> Iterator[Printed]:
                 for size in pair
             ),
         )
-        strays = (1e3 * run.peak_error, 1e3 * run.rms_error, *(1e3 * run.peak_turn for _ in turns))
+        errors = (1e3 * run.peak_error, 1e3 * run.rms_error, *(1e3 * run.peak_turn for _ in turns))
         cells.append(
-            (name, *strays, *peaks, comparison.saturated(name), "ended early" if run.end else "")
+            (name, *errors, *peaks, comparison.saturated(name), "ended early" if run.end else "")
         )
     yield table(
         f"{model.mechanism.name}: {comparison.duration:.4g} s, {comparison.space} space",
@@ -66,9 +66,12 @@ def control_tables(comparison: ControlComparison) -> Iterator[Printed]:
         if run.end:
             yield f"{name}: {run.end}"
         if len(run.step_time):
-            usual, late = 1e6 * np.quantile(run.step_time, [0.5, 0.999])
-            share = 1e-6 * late * comparison.sampling.frequency
-            yield f"{name}: {usual:.0f} us per step in Python, 99.9 % within {late:.0f} us ({share:.1%} of the period)"
+            median, upper = 1e6 * np.quantile(run.step_time, [0.5, 0.999])
+            share = 1e-6 * upper * comparison.sampling.frequency
+            yield (
+                f"{name}: {median:.0f} us per step in Python, 99.9 % within {upper:.0f} us "
+                f"({share:.1%} of the period)"
+            )
         yield from (f"{name}: {occurrence.words}" for occurrence in run.occurrences)
         if run.sensitivities is not None and len(run.time):
             yield sensitivity_table(f"{name}: derivatives", run.sensitivities)

@@ -1,4 +1,4 @@
-"""Tables of a cycle: its time and what sets it, its legs, loads of motors, and its trial."""
+"""Tables of a cycle: its time with the reason for it, legs, loads of motors, and the simulation."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tauloop.simulation.planned.fastest import CHANGE_LIMIT
 
 
 def cycle_tables(result: Cycle) -> Iterator[Printed]:
-    """Yield time, legs with their limits, motors, and the trial."""
+    """Yield the time, the legs with their limits, the motors, and the simulation."""
     by = f"{result.reason} of {result.motor}" if result.reason == "rated force" else result.reason
     yield f"Cycle of {result.time:.6g} s, {result.picks_per_minute:.4g} picks per minute; set by: {by}"
     yield f"limits alone allow {result.fastest:.6g} s"
     if result.reason == "rated force":
         yield f"with all legs slowed equally {result.evenly:.6g} s"
     if result.planned.items > 1:
-        yield f"{result.planned.items} items pass in a cycle: the platform meets one of them"
+        yield f"{result.planned.items} items pass during a cycle; the platform meets one of them"
     rows = []
     for leg in result.legs:
         nearest = max(leg.shares, key=lambda name: leg.shares[name])
@@ -31,7 +31,7 @@ def cycle_tables(result: Cycle) -> Iterator[Printed]:
         "leg",
         ("from [ms]", ".1f"),
         ("time [ms]", ".1f"),
-        ("least [ms]", ".1f"),
+        ("shortest [ms]", ".1f"),
         ("load [kg]", "g"),
     )
     yield table(
@@ -65,5 +65,5 @@ def cycle_tables(result: Cycle) -> Iterator[Printed]:
 
 
 def _speed_unit(force_unit: str) -> str:
-    """Return the unit of the speed of a motor by that of its force."""
+    """Return the unit of a motor's speed for the unit of its force."""
     return "rad/s" if force_unit == "N m" else "m/s"

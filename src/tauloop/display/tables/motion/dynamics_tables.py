@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Printed, Table
 from tauloop.display.tables import doubts, table
 from tauloop.dynamics import JointForces, LoadCase, LoadCases, MotionForces
@@ -20,7 +21,7 @@ NO_LOAD = (None, None)
 
 
 def dynamics_tables(motion: MotionForces) -> Iterator[Printed]:
-    """Yield forces of one pose, or of some samples with the largest; passive motion and tensions."""
+    """Yield forces of one pose, or of some samples and their maxima; passive motion; tensions."""
     forces, hybrid, model = motion.forces, motion.hybrid, motion.model
     force = np.atleast_2d(forces.force)
     if len(force) == 1:
@@ -33,25 +34,26 @@ def dynamics_tables(motion: MotionForces) -> Iterator[Printed]:
         some = np.unique(np.linspace(0, len(force) - 1, MAX_SAMPLES).astype(int))
         rows = [(motion.time[i], *force[i]) for i in some]
         rows.append(("largest", *np.abs(force).max(axis=0)))
-        title = f"Actuator forces, {len(force)} samples"
+        title = f"Actuator forces, {counted(len(force), 'sample')}"
         yield table(title, ("time [s]", ".4f"), *heads, rows=rows)
     yield from (str(error) for error in motion.difference_errors if error.is_good)
     yield f"worst condition number {motion.condition.max():.3g}"
     if forces.is_shared:
         rule = (
-            "the least sum of squares"
+            "the smallest sum of squares"
             if forces.tension is None
             else "tensions within bounds, nearest to the preload"
         )
         yield f"actuation is redundant: these forces have {rule}"
     springs = zip(model.topology.velocity_names, model.topology.freedoms, strict=True)
-    felt = [
+    rotary_springs = [
         name
         for name, freedom in springs
         if freedom.spring is not None and name in forces.state.turns.angles
     ]
-    if felt:
-        yield f"springs on {', '.join(felt)} use the rotation nearest to the {motion.nearest}"
+    if rotary_springs:
+        names = ", ".join(rotary_springs)
+        yield f"springs on {names} use the rotation nearest to the {motion.nearest}"
     if hybrid is not None:
         units = dict(
             zip(
@@ -87,7 +89,7 @@ def dynamics_tables(motion: MotionForces) -> Iterator[Printed]:
 def _listed(
     title: str, what: str, names: Sequence[str], values: np.ndarray, units: Sequence[str]
 ) -> Table:
-    """Return a value of each name, or its range over all samples (N, n)."""
+    """Return a table of a quantity by name: its value, or its range over all samples (N, n)."""
     shown = (
         column[0] if len(column) == 1 else f"{column.min():.5g} to {column.max():.5g}"
         for column in values.T
@@ -118,14 +120,14 @@ def _joint_tables(joints: JointForces) -> Iterator[Printed]:
         )
     if joints.undetermined:
         yield (
-            f"the rigid machine does not determine all components in {len(joints.undetermined)} of "
-            f"{len(joints.points)} joints, because redundant constraints carry them (nan): "
-            "joints with more degrees of freedom, such as a ball joint in place of a pin, determine them"
+            f"in {len(joints.undetermined)} of {counted(len(joints.points), 'joint')}, components are "
+            "undetermined (nan), because redundant constraints of a rigid machine share them: use joints "
+            "with more degrees of freedom, such as a ball joint in place of a pin"
         )
 
 
 def _load_tables(cases: LoadCases, names: Sequence[str]) -> Iterator[Table]:
-    """Yield the largest loads of every joint with their times: resultants, and those of axes."""
+    """Yield the largest loads of each joint with times: resultants, radial and axial forces."""
     rows = [(name, _largest_loads(cases.of(name))) for name in names]
     columns = (("force [N]", ".4g"), ("at [s]", ".4g"), ("moment [N m]", ".4g"), ("at [s]", ".4g"))
     resultants = [(name, *loads["force"], *loads["moment"]) for name, loads in rows]
@@ -141,7 +143,7 @@ def _load_tables(cases: LoadCases, names: Sequence[str]) -> Iterator[Table]:
 
 
 def _largest_loads(cases: Mapping[str, LoadCase]) -> dict[str, tuple[float | None, float | None]]:
-    """Return the largest force, radial force, axial force of either sign, and moment, with times."""
+    """Return the largest force, radial force, axial force and moment of a joint, with times."""
     axial = [cases.get("largest axial force"), cases.get("smallest axial force")]
     signed = [case for case in axial if case is not None and case.axial is not None]
     chosen = {

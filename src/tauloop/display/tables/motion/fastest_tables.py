@@ -1,4 +1,4 @@
-"""Tables of a fastest motion: gains over other laws, active limits, and its trial."""
+"""Tables of a fastest motion: gains over other laws, active limits, and the simulation."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tauloop.simulation.planned.fastest import FastestMotion
 
 
 def fastest_tables(result: FastestMotion) -> Iterator[Printed]:
-    """Yield duration, gains, active limits, trial and clearance from singularities."""
+    """Yield duration, gains, active limits, the simulation, and the worst condition number."""
     placed, limits = result.trajectory.stroke, result.limits
     total = (
         f" ({result.trajectory.total:.6g} s there and back)" if result.trajectory.returns else ""
     )
     yield f"Motion of {result.duration:.6g} s{total}"
     load = f", payload 0 to {limits.payload.mass:g} kg" if limits.payload else ""
-    price = (
+    without_reserve = (
         f"; with all of them {result.without_reserve:.6g} s"
         if result.without_reserve < result.duration
         else ""
     )
-    yield f"{limits.force:.0%} of the forces{load}{price}"
+    yield f"planned with {limits.force:.0%} of the forces{load}{without_reserve}"
     rows = ((name, duration, result.gains[name]) for name, duration in result.laws.items())
     if result.laws:
         yield table(
@@ -47,7 +47,7 @@ def fastest_tables(result: FastestMotion) -> Iterator[Printed]:
 
 
 def trial(result: FastestMotion | Cycle) -> Printed:
-    """Return the errors and forces of the motion in the simulator."""
+    """Return a table of the errors and forces of the simulated motion under the controller."""
     law, frequency = result.controller
     unknown = (
         ", which does not know the payload" if any(run.payload for run in result.tried) else ""

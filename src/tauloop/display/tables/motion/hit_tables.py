@@ -1,4 +1,4 @@
-"""Tables of a collision with a moving platform: thresholds, and delays of each observer."""
+"""Tables of collision detection on a moving platform: thresholds and delays of each observer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def hit_tables(result: CollisionDetection) -> Iterator[Printed]:
         observed = result.observers.values()
         levels = (f"{item.threshold[k]:.3g} ({item.noise[k]:.2g})" for item in observed)
         rows.append((name, unit, *levels))
-    title = "Smallest force that raises an alarm; in brackets the RMS noise from the encoders"
+    title = "Smallest force that raises an alarm; in parentheses the RMS noise due to the encoders"
     yield table(title, "degree of freedom", "unit", *result.observers, rows=rows)
-    yield f"varied from machine to machine: {', '.join(result.varied) or 'nothing, because no mass is a parameter'}"
+    varied = ", ".join(result.varied) or "nothing, because no mass is a parameter"
+    yield f"varied from machine to machine: {varied}"
     yield from doubts(result)

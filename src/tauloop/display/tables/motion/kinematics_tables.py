@@ -13,7 +13,7 @@ from tauloop.kinematics.named_kinematics import Jacobian, Poses
 
 
 def poses_tables(poses: Poses) -> Iterator[Printed]:
-    """Yield a table for each pose: actuators, platform, other coordinates, tool pose, and outputs."""
+    """Yield a table for each pose: actuators, platform, other coordinates, tool and outputs."""
     shown = {*poses.actuator_port.columns, *poses.platform_port.columns}
     others = [k for k, name in enumerate(poses.coordinates) if name not in shown]
     joints = Port(

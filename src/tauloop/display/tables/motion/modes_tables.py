@@ -1,4 +1,4 @@
-"""Table of assembly or working modes, and the checks that there are no others."""
+"""Table of assembly or working modes, and the checks that the list is complete."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import Column, doubts, table
 from tauloop.equations.ports import ACTUATORS
 from tauloop.kinematics.homotopy.blocks import BlockCount
 from tauloop.kinematics.modes.modes import Mode, Modes
 
-#: More unknown coordinates than these are listed below each other.
-MOST_COLUMNS = 7
-#: Marks behind the number of a mode.
+#: Up to this number of unknown coordinates, each has a column; otherwise they share a cell.
+MAX_COLUMNS = 7
+#: Marks after the number of a mode.
 MARKS = {
     "*": "reached from the reference pose without passing a singularity",
     "~": "singular or nearly singular: modes meet at this pose",
@@ -36,7 +37,7 @@ def modes_tables(modes: Modes) -> Iterator[Printed]:
         "deg" if modes.coordinate_units[i] == "rad" else modes.coordinate_units[i]
         for i in modes.unknown
     ]
-    in_columns = len(names) <= MOST_COLUMNS
+    in_columns = len(names) <= MAX_COLUMNS
     heads: list[Column] = ["pose"]
     if in_columns:
         heads = [(_head(name, unit), "") for name, unit in zip(names, units, strict=True)]
@@ -64,13 +65,13 @@ def modes_tables(modes: Modes) -> Iterator[Printed]:
     if not modes.modes:
         yield ("The loops do not close at this position.")
     elif "*" not in marks:
-        yield ("None is reached from the reference pose without passing a singularity.")
+        yield ("No mode is reached from the reference pose without passing a singularity.")
     for reason, count in modes.left_out.items():
-        yield (f"left out: {count} real solutions of which {reason}")
+        yield (f"left out: {counted(count, 'real solution')} of which {reason}")
     for block in modes.blocks:
         yield (
-            f"{len(block.equations)} equations ({block.equations[0]}, ...): "
-            f"{block.complex_solutions} complex solutions; "
+            f"{counted(len(block.equations), 'equation')} ({block.equations[0]}, ...): "
+            f"{counted(block.complex_solutions, 'complex solution')}; "
             f"{_diagnostics(block)}; ends: {block.real} real, "
             f"{block.complex} complex, {block.infinite} at infinity, {block.singular} multiple"
         )
@@ -78,12 +79,13 @@ def modes_tables(modes: Modes) -> Iterator[Printed]:
 
 
 def _diagnostics(block: BlockCount) -> str:
-    """Return the check that there are no other modes."""
+    """Return a text on the check that a block has no other solutions."""
     if block.trace is not None:
         return f"trace test {block.trace:.0e}"
     if block.lost_lines:
         return "the trace test could not be followed"
-    return f"{block.quiet_loops} loops and {block.probes} random starts lead to no other"
+    loops, starts = counted(block.quiet_loops, "loop"), counted(block.probes, "random start")
+    return f"no other solution from {loops} and {starts}"
 
 
 def _marks(mode: Mode) -> str:
@@ -95,7 +97,7 @@ def _marks(mode: Mode) -> str:
 
 
 def _head(name: str, unit: str) -> str:
-    """Return a column's head: joint, component and unit in lines, without the platform's name."""
+    """Return the head of a column: joint, component and unit in lines; "platform" is left out."""
     parts = [part for part in name.split(".") if part != "platform"]
     return "\n".join([*parts, "" if unit == "1" else unit])
 

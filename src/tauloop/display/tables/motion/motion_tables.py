@@ -1,4 +1,4 @@
-"""Tables of a planned motion: its duration, its peaks, and their fraction of the machine's limits."""
+"""Tables of a planned motion: duration, peaks, and fractions of the machine's limits."""
 
 from __future__ import annotations
 

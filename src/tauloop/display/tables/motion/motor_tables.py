@@ -15,7 +15,7 @@ MAX_CANDIDATES = 5
 
 
 def motor_tables(sizing: MotorSizing) -> Iterator[Printed]:
-    """Yield loads of all motors, and candidates for all rotary and all linear ones."""
+    """Yield the loads of all motors, and candidates for all rotary and for all linear actuators."""
     for turns in (True, False):
         loads = [load for load in sizing.loads if load.turns == turns]
         if loads:
@@ -24,13 +24,13 @@ def motor_tables(sizing: MotorSizing) -> Iterator[Printed]:
         for turns in (True, False):
             yield from _candidates(sizing, [load for load in sizing.loads if load.turns == turns])
         yield (
-            "shares of limits that the motion uses: peak torque, continuous torque (heat), speed, load of the "
-            "gear; inertia: that of the load over that of rotor and gear"
+            "torque, heat (continuous torque), speed and load (of the gear): fraction of the limit that the "
+            "motion uses; inertia: inertia of the load over inertia of rotor and gear"
         )
         if sizing.unweighed:
             yield (
-                f"without a mass in the catalogue: {listing(sizing.unweighed)}; these come after "
-                "motors and gears of known mass, by the use of their limits"
+                f"without a mass in the catalogue: {listing(sizing.unweighed)}; these are listed after "
+                "motors and gears with a known mass, ranked by the use of their limits"
             )
         yield f"source of the catalogue: {sizing.catalogue.source.strip()}"
     yield from doubts(sizing)
@@ -45,7 +45,7 @@ def _candidates(sizing: MotorSizing, loads: list[ActuatorLoad]) -> Iterator[Prin
     subject = loads[0].name if len(loads) == 1 else f"all {len(loads)} actuators"
     if suitable:
         yield table(
-            f"Motors for {subject} ({len(suitable)} of {len(candidates)} suit)",
+            f"Motors for {subject} ({len(suitable)} of {len(candidates)} suitable)",
             "motor",
             "gear",
             ("kg", ".3g"),
@@ -62,8 +62,8 @@ def _candidates(sizing: MotorSizing, loads: list[ActuatorLoad]) -> Iterator[Prin
     else:
         nearest = min(candidates, key=lambda c: c.use)
         yield (
-            f"no motor of the catalogue suits {subject}: {nearest.motor} with {nearest.gear} is nearest, with "
-            f"{nearest.use:.0%} of its limit of {nearest.limited_by}"
+            f"no motor of the catalogue suits {subject}: {nearest.motor} with {nearest.gear} comes closest, "
+            f"with {nearest.use:.0%} of its limit of {nearest.limited_by}"
         )
     for load in loads if len(loads) > 1 else []:
         if lightest := sizing.suitable(load.name)[:1]:
@@ -72,7 +72,7 @@ def _candidates(sizing: MotorSizing, loads: list[ActuatorLoad]) -> Iterator[Prin
 
 
 def _loads(unit: str, turns: bool, loads: list[ActuatorLoad]) -> Printed:
-    """Return the loads of rotary or of linear motors."""
+    """Return a table of the loads of rotary or of linear motors."""
     speed_unit, factor = ("rpm", RPM_PER_RAD_S) if turns else ("m/s", 1.0)
     return table(
         "Motor loads",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Paragraph, Printed
 from tauloop.display.tables import doubts, table
 from tauloop.integrate.sensitivity import sensitivity_rows
@@ -20,9 +21,9 @@ from tauloop.simulation.free_motion_comparison import (
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Digits of coordinates behind the point: what is less than picometers is rounding.
+#: Decimals of coordinates in m or rad; smaller values are rounding errors.
 DIGITS = 12
-#: Changes of cables that are shown; all of them are in JSON.
+#: Largest number of cable events that are shown; the JSON file contains all of them.
 MAX_EVENTS = 20
 
 
@@ -57,13 +58,14 @@ def _simulation(simulation: Simulation) -> Iterator[Printed]:
     if simulation.sensitivities is not None:
         yield sensitivity_table("Derivatives of the platform's motion", simulation.sensitivities)
     steps = simulation.steps
-    yield f"{len(steps)} steps, {steps.rejected} rejected, {steps.evaluations} evaluations"
+    evaluations = counted(steps.evaluations, "evaluation")
+    yield f"{counted(len(steps), 'step')}, {steps.rejected} rejected, {evaluations}"
     if simulation.problem is not None:
         yield Paragraph(text=str(simulation.problem), tone="doubtful")
 
 
 def sensitivity_table(title: str, sensitivities: xr.Dataset) -> Printed:
-    """Return derivatives of a motion where they are largest, and at the end."""
+    """Return a table of the derivatives of a motion: their largest values, and those at the end."""
     rows = [
         (
             row["of"],
@@ -105,7 +107,7 @@ def _free_motion(comparison: FreeMotionComparison) -> Iterator[Printed]:
     for name, result in comparison.routes.items():
         verdict = "reported"
         if name in DRIFT_FREE_ROUTES:
-            verdict = "keeps" if comparison.keeps(name) else "FAILS"
+            verdict = "passes" if comparison.keeps(name) else "FAILS"
         if result.problem is not None:
             verdict = f"{result.problem.where}: {result.ending.value}"
         errors = (result.relative_energy_error, result.residual.max())
@@ -114,7 +116,7 @@ def _free_motion(comparison: FreeMotionComparison) -> Iterator[Printed]:
         f"Free motion of {comparison.machine}, {comparison.duration:g} s",
         *(
             "route",
-            ("energy error,\nof largest kinetic", ".1e"),
+            ("energy error /\nlargest kinetic", ".1e"),
             ("largest loop\nresidual [m]", ".1e"),
         ),
         *(("steps", ""), ("evaluations", ""), ""),
@@ -133,7 +135,7 @@ def _cables(simulation: CableSimulation) -> Iterator[Printed]:
         (name, tension[0], tension.min(), tension.max(), tension[-1], "N")
         for name, tension in zip(simulation.cable_names, simulation.tension.T, strict=True)
     )
-    heads = ((head, ".6g") for head in ("start", "least", "largest", "end"))
+    heads = ((head, ".6g") for head in ("start", "smallest", "largest", "end"))
     yield table("Tensions of cables", "cable", *heads, "unit", rows=rows)
     for event in simulation.events[:MAX_EVENTS]:
         impact = f", at {event.speed:.4g} m/s with {event.impulse:.4g} N s" if event.impulse else ""

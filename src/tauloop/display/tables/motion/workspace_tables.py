@@ -1,4 +1,4 @@
-"""Tables of a workspace: poses by reason, and what excludes them."""
+"""Tables of a workspace: numbers of poses, and the elements that exclude poses."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tauloop.display.tables import doubts, table
 from tauloop.kinematics.singularities import DEFAULT_DISTANCE
 from tauloop.kinematics.workspaces.map import MapQuantity, Reason, Workspace
 
-#: Elements that are listed.
+#: Largest number of listed elements.
 MAX_ELEMENTS = 10
 
 
 def workspace_tables(workspace: Workspace) -> Iterator[Printed]:
-    """Yield numbers of usable and excluded poses, the elements that exclude them, and the size."""
+    """Yield numbers of usable and excluded poses, the elements that exclude poses, and the size."""
     sizes = " x ".join(f"{len(axis)} {name}" for name, axis in workspace.axes.items())
     title = f"Workspace of {workspace.provenance.inputs['machine']}: {sizes}"
     counts = {reason.text: int((workspace.reason == reason).sum()) for reason in Reason}
     rows = ((text, count, count / workspace.reason.size) for text, count in counts.items())
     yield table(title, "pose", ("number", ""), ("share", ".1%"), rows=rows)
     blamed = list(workspace.excluded_by().items())[:MAX_ELEMENTS]
-    yield table("What excludes poses", "element", ("poses", ""), rows=blamed)
+    yield table("Elements that exclude poses", "element", ("poses", ""), rows=blamed)
     if workspace.quantities:
         yield table(
             "Worst pose",
@@ -36,7 +36,7 @@ def workspace_tables(workspace: Workspace) -> Iterator[Printed]:
     least = workspace.limits.singularity or 0.0
     if least < DEFAULT_DISTANCE:
         yield (
-            f"singular: a distance from singularities below {least:.3g} "
+            f"poses count as singular at a distance from singularities below {least:.3g} "
             f"(--singularity, default {DEFAULT_DISTANCE:g})"
         )
     yield f"usable, within its border: {workspace.size_text}"
@@ -44,7 +44,7 @@ def workspace_tables(workspace: Workspace) -> Iterator[Printed]:
 
 
 def _worst_row(workspace: Workspace, quantity: MapQuantity) -> tuple[object, ...]:
-    """Return the worst value of a quantity, and its pose; angles in degrees."""
+    """Return the row of a quantity: its worst value, and the pose with angles in degrees."""
     texts = []
     for (name, value), unit in zip(quantity.worst_pose.items(), workspace.units, strict=True):
         shown = f"{np.degrees(value):.4g} deg" if unit == "rad" else f"{value:.4g} {unit}"
