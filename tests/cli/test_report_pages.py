@@ -355,7 +355,7 @@ def test_the_first_screen_answers_and_no_half_is_empty(
         if kind == "demo":
             cards = page.run("[...document.querySelectorAll('.card h3')].map(e => e.innerText)")
             assert len(cards) == 5
-            assert "five_bar: described once" in page.run("document.querySelector('h1').innerText")
+            assert "five_bar: a tour" in page.run("document.querySelector('h1').innerText")
             commands = page.run("[...document.querySelectorAll('.card pre')].map(e => e.innerText)")
             for text in commands:
                 for line in text.split("\n"):

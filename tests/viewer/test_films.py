@@ -48,7 +48,7 @@ def test_a_page_plays_in_a_browser_and_asks_for_nothing(swing, tmp_path: Path) -
         heading = f"{HOSTILE}: 0.5 s, 8 times slower"
         assert page.run("document.querySelector('h1').innerText") == heading
         assert page.run("document.title") == heading
-        assert "A recording: drag to turn it." in page.text()
+        assert "A recording: drag to rotate it." in page.text()
         page.wait(lambda: float(page.run(SHOWN_TIME) or 0.0) > 0.5, "it plays")
         page.wait(lambda: colored(page) > PIXELS, "the machine is drawn")
         # and no longer pale
@@ -89,7 +89,7 @@ def test_a_gif_has_the_pictures_of_four_seconds(swing, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "time", "words"),
     [
-        ("film.avi", None, "unknown ending"),
+        ("film.avi", None, "unknown file extension"),
         ("film.html", np.zeros(41), "increasing"),
         ("film.html", np.arange(3.0), "41"),
     ],
@@ -127,5 +127,5 @@ def test_an_mp4_without_ffmpeg_is_refused_with_another_way(
 
 
 def test_a_pose_is_no_film(tmp_path: Path) -> None:
-    with pytest.raises(tl.InputError, match="a film needs a motion"):
+    with pytest.raises(tl.InputError, match="an animation needs a motion"):
         tl.view(tl.load("five_bar")).save_film(tmp_path / "film.html")

@@ -160,8 +160,8 @@ def test_legends_say_the_largest_force_of_motors_of_each_unit() -> None:
     reach = np.linalg.norm(points.places, axis=1)
     turn, push = (np.abs(points.places[:, i]) / reach for i in (0, 1))
     assert points.values == pytest.approx(turn * (30 * reach + 1), rel=1e-6, abs=1e-9)
-    largest = float(points.legend.rpartition("others up to ")[2].removesuffix(" N"))
-    assert "largest motor force at rest, N m; others" in points.legend
+    largest = float(points.legend.rpartition("other motors up to ")[2].removesuffix(" N"))
+    assert "largest motor force at rest, N m; other motors" in points.legend
     assert largest == pytest.approx((30 * push).max(), rel=5e-3)
 
 
@@ -314,7 +314,7 @@ def test_limits_and_singular_poses_are_marked_where_they_are(five_bar: tl.Model)
         viewer.show(five_bar.platform.evaluate([reach[-1], 0.42]).q)
         assert "Near a singularity" in viewer.message.content
         assert viewer.server.scene.get_handle_by_name("/marks/singular").text.startswith(
-            "near singular (leg side"
+            "near singular (serial: platform blocked"
         )
         viewer.show(five_bar.assembly.q)
         assert viewer.server.scene.get_handle_by_name("/marks/limit/platform.x") is None

@@ -202,7 +202,7 @@ def test_a_film_moves(tmp_path: Path) -> None:
     assert np.abs(first - opposite).max() > 50.0
     with pytest.raises(tl.InputError, match="give 1 to 2"):
         save_modes(result, tmp_path / "modes.gif", mode=3)
-    with pytest.raises(tl.InputError, match="unknown ending"):
+    with pytest.raises(tl.InputError, match="unknown file extension"):
         save_modes(result, tmp_path / "modes.avi")
 
 

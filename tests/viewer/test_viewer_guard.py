@@ -167,7 +167,7 @@ def test_a_foreign_origin_is_refused_even_with_the_token(viewer: Viewer) -> None
     mixed = [("Host", here), ("Origin", f"http://{here}"), ("Origin", "https://evil.example")]
     assert both(viewer.port, path, mixed) == (403, 403)
     assert (
-        "Origin of this request is another page"
+        "this request comes from another page"
         in ask(viewer.port, path, [("Host", here), ("Origin", "null")])[1]
     )
 

@@ -1,4 +1,4 @@
-"""A machine in motion as a file: an HTML page that plays in any browser, a GIF, or an MP4."""
+"""Animations of a machine as files: an HTML page that plays in any browser, a GIF, or an MP4."""
 
 from __future__ import annotations
 
@@ -24,23 +24,25 @@ from tauloop.model import Model
 if TYPE_CHECKING:  # slow to import, and the viewer in the browser needs no figures
     from matplotlib.figure import Figure
 
-#: Shortest duration of a film, s: shorter motions are slowed down, and the heading gives it.
+#: Shortest duration of an animation, s. Shorter motions are slowed down, by a factor in the
+#: heading.
 MIN_FILM_DURATION = 4.0
 #: Frames per second, and the largest number of frames.
 FRAME_RATE, MAX_FRAMES = 25.0, 300
-FILM_ENDINGS = (".html", ".gif", ".mp4")
+#: File extensions of the formats.
+FILM_EXTENSIONS = (".html", ".gif", ".mp4")
 
 
 def film_problem(path: Path) -> Problem | None:
-    """Return why a file of this name cannot become a film: unknown ending, or no ffmpeg for MP4."""
-    ending = path.suffix.lower()
-    if ending not in FILM_ENDINGS:
+    """Return the problem of an unknown extension, or of an MP4 without ffmpeg; else None."""
+    extension = path.suffix.lower()
+    if extension not in FILM_EXTENSIONS:
         return Problem(
             where=str(path),
-            what=f"unknown ending {ending!r}",
-            remedy=f"choose one of {', '.join(FILM_ENDINGS)}",
+            what=f"unknown file extension {extension!r}",
+            remedy=f"choose one of {', '.join(FILM_EXTENSIONS)}",
         )
-    if ending == ".mp4":
+    if extension == ".mp4":
         if ffmpeg() is None:
             remedy = "pip install 'tauloop[film]', or write .html or .gif"
             return Problem(
@@ -50,7 +52,7 @@ def film_problem(path: Path) -> Problem | None:
 
 
 def ffmpeg() -> str | None:
-    """Return the path of ffmpeg, from the search path or the extra `film`; None without either."""
+    """Return the path of ffmpeg, from PATH or the extra `film`; None if it is not installed."""
     if on_path := shutil.which("ffmpeg"):
         return on_path
     try:
@@ -72,25 +74,25 @@ def save_film(
     title: str = "",
     progress: Progress | None = None,
 ) -> Path:
-    """Write a motion as a film.
+    """Write a motion as an animation.
 
-    An HTML page is one file that needs no network and no Python: the viewer can play, slow down,
+    An HTML page is one file that needs no network and no Python; its reader can play, slow down,
     rotate and zoom. GIF and MP4 show the machine from one side.
 
     Args:
         model: the machine.
-        q: its coordinates at N states (N, n_q).
+        q: coordinates at N states (N, n_q).
         time: times of the states (N,), s.
-        path: the file; its ending determines the format.
+        path: the file; its extension determines the format.
         title: heading; default: the machine's name.
-        progress: called with the completed and the total number of frames.
+        progress: function (completed frames, all frames).
 
     Returns:
         The path.
 
     Raises:
-        InputError: an unknown ending, an MP4 without ffmpeg, times that do not increase, or a
-            folder that cannot be written.
+        InputError: an unknown file extension, an MP4 without ffmpeg, times that do not increase, or
+            a folder that cannot be written.
         EngineError: viser or trimesh is not installed.
     """
     path = Path(path)
@@ -101,7 +103,13 @@ def save_film(
     states, duration, heading = _sampled(model, q, time, title)
     geometry = machine_geometry(model, q[states])
     draw = partial(
-        _pictures, model, geometry, heading, ending=path.suffix, lasts=duration, progress=progress
+        _write_pictures,
+        model,
+        geometry,
+        heading,
+        extension=path.suffix,
+        duration=duration,
+        progress=progress,
     )
     return write_file(path, draw)
 
@@ -114,7 +122,7 @@ def film_page(
     title: str = "",
     progress: Progress | None = None,
 ) -> str:
-    """Return the text of a film's page; see `save_film`."""
+    """Return the text of an animated HTML page; see `save_film`."""
     from tauloop.viewer.recording import page
 
     states, duration, heading = _sampled(model, q, time, title)
@@ -130,7 +138,7 @@ def film_page(
 def _sampled(
     model: Model, q: np.ndarray, time: np.ndarray, title: str
 ) -> tuple[np.ndarray, float, str]:
-    """Return the indices of the frames' states, the duration of the film, s, and the heading."""
+    """Return the indices of the frames' states, the duration of the animation, s, and a heading."""
     time = np.asarray(time, dtype=float)
     if time.shape != (len(q),) or len(time) < 2 or not (np.diff(time) > 0).all():
         message = f"must be {len(q)} increasing numbers, at least two"
@@ -150,29 +158,29 @@ def _sampled(
 
 
 def still(model: Model, q: np.ndarray) -> bytes:
-    """Return a picture (PNG) of a machine at coordinates (n_q,), in the style of films."""
+    """Return a picture (PNG) of a machine at coordinates (n_q,), in the style of animations."""
     figure, draw = _stage(model, machine_geometry(model, q[None]), "")
     draw(0)
     picture = BytesIO()
-    # Without versions of software, so that equal pictures are equal files.
+    # The file does not contain software versions, so that equal pictures give equal files.
     figure.savefig(picture, format="png", dpi=110, metadata={"Software": None})
     return picture.getvalue()
 
 
-def _pictures(
+def _write_pictures(
     model: Model,
     geometry: MachineGeometry,
     heading: str,
     path: Path,
     *,
-    ending: str,
-    lasts: float,
+    extension: str,
+    duration: float,
     progress: Progress | None,
 ) -> None:
-    """Write the frames by Matplotlib's writers."""
+    """Write the frames of a motion as GIF or MP4."""
     figure, draw = _stage(model, geometry, heading)
-    rate = len(geometry) / lasts
-    write_frames(figure, draw, len(geometry), rate, path, ending=ending, progress=progress)
+    rate = len(geometry) / duration
+    write_frames(figure, draw, len(geometry), rate, path, extension=extension, progress=progress)
 
 
 def write_frames(
@@ -182,45 +190,48 @@ def write_frames(
     rate: float,
     path: Path,
     *,
-    ending: str,
+    extension: str,
     progress: Progress | None,
 ) -> None:
     """Write the frames of a GIF or MP4.
 
     Args:
         figure: the figure into which frames are drawn.
-        draw: draws a frame by its index.
+        draw: function that draws the frame with an index.
         count: number of frames.
         rate: frames per second.
         path: the file.
-        ending: ending that chooses the format.
-        progress: called with the completed and the total number of frames.
+        extension: file extension that selects the format.
+        progress: function (completed frames, all frames).
     """
     from matplotlib import rc_context
     from matplotlib.animation import FFMpegWriter, PillowWriter
 
     writer = (
-        PillowWriter(fps=round(rate)) if ending.lower() == ".gif" else FFMpegWriter(fps=round(rate))
+        PillowWriter(fps=round(rate))
+        if extension.lower() == ".gif"
+        else FFMpegWriter(fps=round(rate))
     )
-    whole_path = path.with_suffix(ending)
+    # Matplotlib's writers need the extension, which a temporary file does not have.
+    written_path = path.with_suffix(extension)
     draw(0)
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # else the first frame is shifted by a pixel
+    figure.set_layout_engine("none")  # otherwise the first frame would be shifted by a pixel
     with (
         rc_context({"animation.ffmpeg_path": ffmpeg() or ""}),
-        writer.saving(figure, str(whole_path), dpi=80),
+        writer.saving(figure, str(written_path), dpi=80),
     ):
         for state in Stages(progress, count).over(range(count)):
             draw(state)
             writer.grab_frame()
-    if whole_path != path:
-        whole_path.replace(path)
+    if written_path != path:
+        written_path.replace(path)
 
 
 def _stage(
     model: Model, geometry: MachineGeometry, heading: str
 ) -> tuple[Figure, Callable[[int], None]]:
-    """Return an empty figure, and a function that draws a state into it."""
+    """Return an empty figure, and a function that draws the state with an index into it."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     low, high = geometry.extent
@@ -241,7 +252,7 @@ def _stage(
 
 
 def machine_view(plane: tuple[int, ...]) -> tuple[float, float] | None:
-    """Return elevation and azimuth (deg) of the view of a planar machine; None in space."""
+    """Return elevation and azimuth (deg) that look onto a plane; None for a machine in space."""
     views: dict[tuple[int, ...], tuple[float, float]]
     views = {(0, 1): (90.0, -90.0), (0, 2): (0.0, -90.0), (1, 2): (0.0, 0.0)}
     return views.get(plane)

@@ -1,4 +1,4 @@
-"""Access control of the viewer: a token in the path, and requests from its own page only."""
+"""Access control of the viewer: a token in the path, and only requests from its own page."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ from tauloop.common.records import dataclass
 TOKEN_BYTES = 16
 #: The module of viser that starts servers; its websocket handler identifies servers of viser.
 STARTER = "viser.infra._infra"
-#: Title of viser's pages, which is replaced by the machine's name.
+#: Title of viser's pages, which the machine's name replaces.
 TITLE = b"<title>Viser</title>"
-#: Additions to viser's pages. Viser's camera listens to the keys of the whole document; controls in
-#: the panel keep their keys. On a narrow screen the panel covers the scene; it gets the lower part.
-#: Viser's note on computers without a graphics card covers the machine; it is hidden. The numbers
-#: next to sliders need room for six digits, and the names of curves in plots for a legend.
+#: Additions to viser's pages:
+#: - Keys in a control of the panel do not move viser's camera, which listens to all keys.
+#: - On a narrow screen, the panel covers only the lower part of the scene.
+#: - Viser's note on computers without a graphics card, which covers the machine, is hidden.
+#: - Numbers next to sliders have room for six digits, and legends of plots for the curves' names.
 ADDED = b"""<script>document.body.addEventListener('keydown', event => {
 if (event.target.closest('[role=slider], [role=tab], button, summary')) event.stopPropagation(); });</script>
 <style>#webgl-software-rendering { display: none; }
@@ -53,12 +54,13 @@ _STARTING = threading.Lock()
 class Guard:
     """Conditions for serving a request.
 
-    The token is in the path and not in a cookie, because cookies of 127.0.0.1 go to every port of
-    this computer, and viser's page derives the address of its websocket from its own path.
+    The token is in the path and not in a cookie, because browsers send cookies of 127.0.0.1 to
+    every port of this computer. Viser's page derives the address of its websocket from its own
+    path.
 
     Attributes:
         host: name or address that the server listens on.
-        title: returns the title of the page; viser's own if None.
+        title: function that returns the title of the page; None for viser's title.
         token: first part of every path.
     """
 
@@ -73,27 +75,29 @@ class Guard:
     def refusal(
         self, path: str, hosts: Sequence[str], origins: Sequence[str], address: str, port: int
     ) -> str | None:
-        """Return why a request is rejected, as a sentence; None if it is accepted.
+        """Return the reason for rejecting a request, as a sentence; None if it is accepted.
 
-        A page of another site whose name has this computer's address (DNS rebinding) has that name
-        in `Host`; any other page of the browser has its own name in `Origin`.
+        A page of another site whose name resolves to this computer (DNS rebinding) sends that name
+        in `Host`; any other page of the browser sends its own name in `Origin`.
 
         Args:
             path: path of the request, with its query.
-            hosts: its `Host` headers.
-            origins: its `Origin` headers; browsers send one for every websocket.
-            address: local address of its connection.
-            port: local port of its connection.
+            hosts: `Host` headers of the request.
+            origins: `Origin` headers of the request; browsers send one for every websocket.
+            address: local address of the connection.
+            port: local port of the connection.
         """
         if len(hosts) != 1 or hosts[0].lower() not in self._served(address, port):
             return (
-                "Refused: the Host of this request is not the address served here. "
+                "Refused: the Host of this request is not the address of this server. "
                 "Open the address that was printed."
             )
         if len(origins) > 1 or any(
             origin.lower() != f"http://{hosts[0].lower()}" for origin in origins
         ):
-            return "Refused: the Origin of this request is another page. Open the address that was printed."
+            return (
+                "Refused: this request comes from another page. Open the address that was printed."
+            )
         first = path.partition("?")[0].removeprefix("/").partition("/")[0]
         if not secrets.compare_digest(
             first.encode("utf-8", "surrogateescape"), self.token.encode()
@@ -108,7 +112,7 @@ class Guard:
         return path.removeprefix(f"/{self.token}") or "/"
 
     def _served(self, address: str, port: int) -> set[str]:
-        """Return the valid values of `Host`: the local address, and names of this computer."""
+        """Return the valid values of `Host`: address and names of this computer, with the port."""
         names = {self.host, address}
         if _is(address, "is_loopback"):
             names.add("localhost")
@@ -121,29 +125,32 @@ class Guard:
 def start_guarded(guard: Guard, start: Callable[[], Any]) -> Any:
     """Start a viser server that checks pages and websockets with a guard.
 
-    viser passes its own function to `websockets.asyncio.server.serve` and accepts no other.
-    Therefore `serve` is replaced while the server starts; servers of other packages get the
-    original.
+    viser passes its own function to `websockets.asyncio.server.serve`, and users cannot pass
+    another one. Therefore `serve` is replaced while the server starts. Servers of other packages
+    still use the original function.
 
     Args:
         guard: guard of the server's pages and websockets.
-        start: creates the `viser.ViserServer`, which is returned.
+        start: function that creates the `viser.ViserServer`.
+
+    Returns:
+        The server.
 
     Raises:
-        EngineError: the server does not ask the guard; it is stopped.
+        EngineError: the server does not use the guard; it is stopped.
     """
     module: Any = importlib.import_module("websockets.asyncio.server")
-    asking = []
+    guarded = []
 
     def serve(handler: Any, *args: Any, **options: Any) -> Any:
         if (
             getattr(handler, "__module__", None) == STARTER
             and options.get("process_request") is not None
         ):
-            options["process_request"] = _asking(guard, options["process_request"])
+            options["process_request"] = _guarded(guard, options["process_request"])
             options["logger"] = logging.getLogger("websockets.server.tauloop")
             options["logger"].addFilter(_is_served)
-            asking.append(handler)
+            guarded.append(handler)
         return original(handler, *args, **options)
 
     with _STARTING:
@@ -152,7 +159,7 @@ def start_guarded(guard: Guard, start: Callable[[], Any]) -> Any:
             server = start()
         finally:
             module.serve = original
-    if not asking:
+    if not guarded:
         server.stop()
         version = getattr(importlib.import_module("viser"), "__version__", "unknown")
         raise EngineError.of(
@@ -163,8 +170,13 @@ def start_guarded(guard: Guard, start: Callable[[], Any]) -> Any:
     return server
 
 
-def _asking(guard: Guard, answer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a `process_request` that rejects with 403, or else returns viser's answer."""
+def _guarded(guard: Guard, answer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a `process_request` that rejects requests with 403 or returns viser's answer.
+
+    Args:
+        guard: the guard.
+        answer: the `process_request` of viser.
+    """
 
     def process_request(connection: Any, request: Any) -> Any:
         headers = request.headers
@@ -201,7 +213,7 @@ def _with_additions(response: Any, title: str) -> Any:
 
 
 def _is_served(record: logging.LogRecord) -> bool:
-    """True for log records of served connections; malformed requests of others are not errors."""
+    """Return whether to keep a log record; malformed requests of other programs are not errors."""
     return record.getMessage() != "opening handshake failed"
 
 
@@ -220,14 +232,14 @@ def viser_module() -> Any:
     """Return the viser package.
 
     Raises:
-        EngineError: it is not installed.
+        EngineError: viser is not installed.
     """
-    note = "a picture (--out FILE.png) needs nothing more"
+    note = "a picture (--out FILE.png) needs no extra package"
     return optional_module("viser", "viser", "view", note=note)
 
 
 @contextlib.contextmanager
 def silent() -> Any:
-    """Return a context in which viser prints no banner; only the command prints."""
+    """Return a context without output of viser, such as its banner; only the command prints."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield

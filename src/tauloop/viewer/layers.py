@@ -11,17 +11,18 @@ from tauloop.viewer.playback import Playback
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layers(ReprMixin):
-    """Layers of a viewer; the panel can switch on all except other machines and logs.
+    """Layers of a viewer. The panel can switch all of them on, except other machines and logs.
 
     Attributes:
         measured: a log, shown transparent at the time of the motion.
         comparison: another machine, shown transparent at the same actuator positions.
         next_to: further machines, shown to the right of the first, each with its own sliders.
         forces: whether forces are shown.
-        workspace: two or three platform positions whose slice or cloud is shown; empty for none.
+        workspace: two or three platform positions over which a slice or cloud of the workspace is
+            shown; empty for none.
         coloring: property that colors the points: "reach", "conditioning" or "force".
-        modes: entry whose position is held in a search for all modes at the start; None to wait for
-            a click.
+        modes: entry whose position is fixed in a search for all modes at the start: actuators
+            (assembly modes) or platform (working modes); None for no search.
     """
 
     measured: Playback | None = None

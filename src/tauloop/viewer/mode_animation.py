@@ -1,4 +1,4 @@
-"""Modes of an elastic machine in motion: a page in which the reader chooses the mode, GIF, or MP4."""
+"""Animations of the modes of an elastic machine: a page with a choice of the mode, GIF, or MP4."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import to_rgb
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError
 from tauloop.common.files import write_file, write_text
 from tauloop.common.progress import Progress
@@ -27,14 +28,14 @@ from tauloop.geometry import frames, machine_solids, parts
 from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.viewer.film import film_problem, machine_view, write_frames
 
-#: Largest displacement that is drawn, over the machine's largest dimension.
+#: Largest drawn displacement, as a fraction of the machine's largest dimension.
 AMPLITUDE = 0.05
-#: Frames of one period of a film, and frames per second.
+#: Number of frames of one period of an animation, and frames per second.
 PERIOD_FRAMES, FRAME_RATE = 30, 20.0
-#: Largest number of triangles of a rod along which it can bend, and longest piece of a triangle's
-#: edge, over the machine's largest dimension.
+#: Longest edge of a triangle, as a fraction of the machine's largest dimension. Longer triangles
+#: are divided, so that they can bend.
 LONGEST_EDGE = 0.06
-#: Largest whole number of 16 bits.
+#: Largest signed integer of 16 bits.
 FULL_SCALE = 32767
 
 
@@ -43,10 +44,11 @@ class ModeMesh:
     """All solids of a machine at one pose, and their displacements in the modes.
 
     Attributes:
-        vertices: (v, 3), m.
-        faces: (f, 3) indices of vertices.
-        colors: (f, 3) from 0 to 1.
-        displacement: (v, 3, m) complex, with the largest of each mode one.
+        vertices: positions of the vertices at rest (v, 3), m.
+        faces: indices of the vertices of each triangle (f, 3).
+        colors: color of each triangle (f, 3), from 0 to 1.
+        displacement: complex displacements of the vertices in each mode (v, 3, m); the largest
+            displacement of a mode is 1.
         size: largest dimension of the machine, m.
         view: elevation and azimuth of the view of a planar machine, deg; None in space.
     """
@@ -59,12 +61,12 @@ class ModeMesh:
     view: tuple[float, float] | None
 
     def at_phase(self, mode: int, phase: float, amplitude: float = 1.0) -> np.ndarray:
-        """Return the vertices (v, 3) at a phase (rad) of a mode by its index, m.
+        """Return the vertices (v, 3) at a phase of a mode, m.
 
         Args:
             mode: index of the mode.
-            phase: rad.
-            amplitude: factor of the amplitude that is drawn.
+            phase: phase, rad.
+            amplitude: factor on the drawn amplitude.
         """
         moved = (self.displacement[:, :, mode] * np.exp(1j * phase)).real
         return np.asarray(self.vertices + amplitude * AMPLITUDE * self.size * moved)
@@ -74,7 +76,7 @@ def mode_mesh(result: Vibration, pose: int = 0) -> ModeMesh:
     """Return the solids of a machine with their displacements.
 
     Args:
-        result: its modes.
+        result: modes of the machine.
         pose: index of the pose.
 
     Raises:
@@ -111,7 +113,7 @@ def mode_mesh(result: Vibration, pose: int = 0) -> ModeMesh:
 def _divided(
     vertices: np.ndarray, faces: np.ndarray, longest: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a mesh whose edges are not longer than a length: long triangles are halved."""
+    """Return vertices and faces of a mesh; triangles are halved until no edge exceeds `longest`."""
     while True:
         corners = vertices[faces]
         edges = np.linalg.norm(corners - np.roll(corners, -1, axis=1), axis=2)
@@ -135,23 +137,24 @@ def save_modes(
     pose: int = 0,
     progress: Progress | None = None,
 ) -> Path:
-    """Write the modes of a machine in motion, with an exaggerated amplitude.
+    """Write an animation of modes with an exaggerated amplitude.
 
-    An HTML page is one file that needs no network: the reader chooses the mode and the amplitude,
-    and turns the machine. GIF and MP4 show one mode.
+    An HTML page is one file that needs no network; its reader chooses the mode and the amplitude,
+    and can rotate the machine. GIF and MP4 show one mode.
 
     Args:
         result: the modes.
-        path: the file; its ending chooses the format.
-        mode: the first mode that is shown, counted from one.
+        path: the file; its extension determines the format.
+        mode: number of the mode that is shown first, counted from 1.
         pose: index of the pose.
-        progress: called with the completed and the total number of frames.
+        progress: function (completed frames, all frames).
 
     Returns:
         The path.
 
     Raises:
-        InputError: an unknown ending, an MP4 without ffmpeg, or a mode that was not calculated.
+        InputError: an unknown file extension, an MP4 without ffmpeg, or a mode that was not
+            calculated.
         EngineError: trimesh is not installed.
     """
     path = Path(path)
@@ -159,18 +162,19 @@ def save_modes(
         raise InputError(problem)
     count = result.frequency.shape[1]
     if not 1 <= mode <= count:
-        raise InputError.of("mode", f"is {mode}, of {count} modes", f"give 1 to {count}")
+        what = f"is {mode}, but there are {counted(count, 'mode')}"
+        raise InputError.of("mode", what, f"give 1 to {count}")
     mesh = mode_mesh(result, pose)
     if path.suffix.lower() == ".html":
         return write_text(path, mode_page(result, mesh, mode, pose))
     return write_file(
         path,
-        partial(_write_film, result, mesh, mode, pose, ending=path.suffix, progress=progress),
+        partial(_write_film, result, mesh, mode, pose, extension=path.suffix, progress=progress),
     )
 
 
 def mode_titles(result: Vibration, pose: int = 0) -> tuple[str, ...]:
-    """Return number, frequency and damping of each mode."""
+    """Return a title for each mode, with number, frequency and damping ratio."""
     titles = []
     for k, frequency in enumerate(result.frequency[pose], start=1):
         title = f"mode {k}: {frequency:.4g} Hz"
@@ -181,7 +185,7 @@ def mode_titles(result: Vibration, pose: int = 0) -> tuple[str, ...]:
 
 
 def mode_page(result: Vibration, mesh: ModeMesh, mode: int, pose: int) -> str:
-    """Return the text of a page that shows modes in motion; see `save_modes`."""
+    """Return the text of a page with animated modes; see `save_modes`."""
     shown = np.moveaxis(mesh.displacement, -1, 0)
     is_complex = bool(np.iscomplexobj(shown) and np.abs(shown.imag).max(initial=0.0) > 0.0)
     center = 0.5 * (mesh.vertices.min(axis=0) + mesh.vertices.max(axis=0))
@@ -204,13 +208,13 @@ def mode_page(result: Vibration, mesh: ModeMesh, mode: int, pose: int) -> str:
     folder = files("tauloop.viewer") / "pages"
     text = (folder / "modes.html").read_text(encoding="utf-8")
     name = html.escape(f"Modes of {result.model.mechanism.name}")
-    # A script ends at "</", which JSON may write as "<\/".
+    # "</" would end the script; JSON allows "<\/" for it.
     packed = json.dumps(data).replace("</", "<\\/")
     return text.replace("{{title}}", name).replace("{{data}}", packed)
 
 
 def _packed(values: np.ndarray, kind: type) -> str:
-    """Return numbers as little-endian bytes in base64."""
+    """Return numbers of a type as little-endian bytes in base64."""
     numbers = np.rint(values) if np.issubdtype(kind, np.integer) else values
     array = np.ascontiguousarray(numbers, dtype=np.dtype(kind).newbyteorder("<"))
     return base64.b64encode(array.tobytes()).decode("ascii")
@@ -223,10 +227,10 @@ def _write_film(
     pose: int,
     path: Path,
     *,
-    ending: str,
+    extension: str,
     progress: Progress | None,
 ) -> None:
-    """Write one period of a mode, which repeats."""
+    """Write one period of a mode as GIF or MP4."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
@@ -246,11 +250,13 @@ def _write_film(
         )
         frame(axes, (low + high) / 2, 0.56 * mesh.size, view=mesh.view)
 
-    write_frames(figure, draw, PERIOD_FRAMES, FRAME_RATE, path, ending=ending, progress=progress)
+    write_frames(
+        figure, draw, PERIOD_FRAMES, FRAME_RATE, path, extension=extension, progress=progress
+    )
 
 
 def lit(triangles: np.ndarray, colors: np.ndarray) -> np.ndarray:
-    """Return the colors (f, 3) of triangles (f, 3, 3) in the light."""
+    """Return the colors (f, 3) of triangles (f, 3, 3), shaded by the direction of the light."""
     normals = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
     bright = SHADE + (1.0 - SHADE) * np.clip(normals @ LIGHT, 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Pictures and films of the scene, which the browser saves."""
+"""Pictures and animations of the scene, which the browser saves."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tauloop.viewer.film import ffmpeg, save_film
 from tauloop.viewer.playback import Playback
 from tauloop.viewer.stage import Stage
 
-#: Longest time to wait for a picture of a page, s; and its width, pixels.
+#: Longest time to wait for a picture from a page, s, and width of the picture, pixels.
 PICTURE_TIMEOUT, PICTURE_WIDTH = 60.0, 1600
 
 
 class PicturePanel:
-    """A button for a picture of the scene, and one for each film format if there is a motion."""
+    """A button for a picture of the scene; with a motion also one for each animation format."""
 
     def __init__(self, viewer: Stage, playback: Playback | None) -> None:
         """Add the panel."""
@@ -30,7 +30,7 @@ class PicturePanel:
             self.film: Any = None
             if playback is not None:
                 kinds = ("HTML", "GIF", *(("MP4",) if ffmpeg() else ()))
-                self.film = gui.add_button_group("film", kinds)
+                self.film = gui.add_button_group("animation", kinds)
                 self.film.on_click(
                     lambda event: self.save_film(event.client, event.target.value.lower())
                 )
@@ -57,10 +57,10 @@ class PicturePanel:
         client.send_file_download(name, buffer.getvalue(), save_immediately=True)
 
     def save_film(self, client: Any, kind: str) -> None:
-        """Save the motion as a film (html, gif or mp4) in the browser of a page."""
+        """Save the motion as an animation (html, gif or mp4) in the browser of a page."""
         viewer, playback = self._viewer, self._playback
         assert playback is not None
-        self._message.content = "Making the film ..."
+        self._message.content = "Writing the animation ..."
         try:
             with temporary_folder() as folder:
                 path = save_film(viewer.model, playback.q, playback.time, folder / f"film.{kind}")

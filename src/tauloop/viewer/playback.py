@@ -1,4 +1,4 @@
-"""Motions to be played, from the files of planning, dynamics, simulation and control."""
+"""Motions to play, from the files of planning, dynamics, simulation and control."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Playback(ReprMixin):
-    """A machine's coordinates at times.
+    """The motion of a machine: its coordinates at N times.
 
     time: times, s (N,), from zero.
     q: coordinates (N, n_q).
     source: name of the file.
-    entry: entry whose positions the file has.
-    rates: velocities and accelerations of that entry (N, n) each, if the file has them.
+    entry: whether the file contains positions of the platform or of the actuators.
+    rates: velocities and accelerations of these coordinates (N, n) each, if the file has them.
     force: forces of the actuators (N, n_u), if the file has them.
     """
 
@@ -54,19 +54,21 @@ class Playback(ReprMixin):
 
 
 def read_playback(model: Model, path: str | Path) -> Playback:
-    """Read a log with time and position.NAME of the platform or the actuators, and follow it.
+    """Read a log with time and position.NAME of the platform or the actuators.
 
-    The file is a table, a ROS bag, or a YAML file that describes them
-    (`tauloop.logs.load_recording`). The platform's positions are preferred.
+    The machine is followed along these positions. The file is a table, a ROS bag, or a YAML file
+    that describes them (`tauloop.logs.load_recording`). If the log has both, the positions of the
+    platform are used.
 
     Returns:
         Times and coordinates of the log, with rates and forces if it has them.
 
     Raises:
         LogError: the file is damaged.
-        InputError: neither all positions of the platform nor those of the actuators are in the log,
-            in their units.
-        PoseError: a sample is out of reach: which loop, by how much.
+        InputError: the log contains neither all positions of the platform nor all positions of the
+            actuators, or their units are wrong.
+        PoseError: a sample is out of reach; the message states the loop that does not close, and by
+            how much.
         AssemblyError: the motion jumps.
     """
     log = read_recorded(path)
@@ -91,15 +93,15 @@ def read_playback(model: Model, path: str | Path) -> Playback:
                     log, Port(name="force", columns=names, units=model.output_ports("actuators")[1])
                 ),
             )
-    nearer = min(missing.values(), key=len)
+    fewest_problems = min(missing.values(), key=len)
     if not channels(log, "position"):
         remedy = "give a table such as from `tauloop plan stroke --out` or `tauloop simulate --out`"
-        nearer = [
+        fewest_problems = [
             Problem(
                 where="position", what="the log has no positions", remedy=remedy, file=str(path)
             )
         ]
-    raise InputError(nearer)
+    raise InputError(fewest_problems)
 
 
 def _columns(log: xr.Dataset, port: Port) -> np.ndarray | None:

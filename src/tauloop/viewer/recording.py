@@ -14,14 +14,13 @@ from tauloop.viewer.scene.machine_scene import MachineScene
 
 #: Typical size of the picture, pixels.
 PICTURE_SIZE = (620.0, 400.0)
-#: Heading of a page, and a note on its limits; over the picture, without catching the pointer.
-#: Viser's note on computers without a graphics card is hidden: it would cover the heading and the
-#: machine.
+#: Heading of a page over the picture, which lets mouse events pass to the picture. Viser's note on
+#: computers without a graphics card is hidden, because it would cover the heading and the machine.
 HEADING = (
     "<style>#webgl-software-rendering {{ display: none }}</style>"
     '<div style="position:fixed;left:1em;top:0.6em;font:13px system-ui,sans-serif;color:#30363d;'
     'pointer-events:none;z-index:9"><h1 style="margin:0;font:600 15px system-ui,sans-serif">{}</h1>'
-    "A recording: drag to turn it.</div>"
+    "A recording: drag to rotate it.</div>"
 )
 
 
@@ -39,7 +38,7 @@ def page(
         geometry: the machine at N states.
         times: times of the states (N,), s, from 0.
         heading: heading of the page, as text.
-        progress: called with the completed and the total number of states.
+        progress: function (completed states, all states).
 
     Raises:
         EngineError: viser or trimesh is not installed.

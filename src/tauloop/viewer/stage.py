@@ -1,4 +1,4 @@
-"""Interfaces of a viewer and a view, through which the panels work without knowing each other."""
+"""Protocols of the viewer and of a view, which make the panels independent of each other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Movable(Protocol):
 
 
 class Stage(Movable, Protocol):
-    """A viewer as its panels use it; see `Viewer`."""
+    """The part of a viewer that its panels use; see `Viewer`."""
 
     sample: int | None
     scene: MachineScene
@@ -40,13 +40,13 @@ class Stage(Movable, Protocol):
         """Return the current time, s; zero without a motion."""
 
     def fit(self, client: Any, away: np.ndarray | None = None) -> None:
-        """Move the camera of a page so that the whole machine is in its picture."""
+        """Move the camera of a page so that the page shows the whole machine."""
 
     def replace(self, view: ViewState) -> None:
         """Show another machine in place of this one."""
 
     def warn(self, text: str) -> None:
-        """Show what is wrong with the watched files."""
+        """Show errors in the watched files."""
 
 
 class ViewState(Protocol):
@@ -58,12 +58,12 @@ class ViewState(Protocol):
 
     @property
     def q(self) -> np.ndarray:
-        """Return its coordinates (n_q,)."""
+        """Return the coordinates of the machine (n_q,)."""
 
     @property
     def playback(self) -> Playback | None:
-        """Return its motion."""
+        """Return the motion of the machine, or None."""
 
     @property
     def layers(self) -> Layers:
-        """Return its additional layers."""
+        """Return the additional layers of the view."""

@@ -39,14 +39,15 @@ from tauloop.viewer.stage import ViewState
 
 #: Frames per second while a motion plays.
 VIEWER_FRAME_RATE = 30.0
-#: Time until a page knows its size and its camera, s.
+#: Time until a new page reports its final size and camera, s.
 SETTLING_TIME = 2.0
-#: Largest height of the canvas, CSS pixels. A higher one is a screen with several pixels for each.
+#: Largest height of the canvas, CSS pixels. If a page reports more, its screen has several device
+#: pixels per CSS pixel.
 MAX_PICTURE_HEIGHT = 1000.0
-#: Relative difference of the shapes of two pictures that is rounding.
-SAME_SHAPE = 0.01
+#: Relative differences of aspect ratios up to this value are rounding errors.
+ASPECT_TOLERANCE = 0.01
 #: Message of the panel without an error.
-WITHIN = "Within reach."
+WITHIN_REACH = "Within reach."
 
 
 class Viewer:
@@ -56,20 +57,20 @@ class Viewer:
         server: the `viser.ViserServer`.
         model: the machine.
         q: coordinates (n_q,) of the current pose.
-        lock: held while the pose changes.
+        lock: lock that is held while the pose changes.
         scene: the machine's nodes.
-        sliders: sliders by entry and index of their handle.
+        sliders: sliders by entry (platform or actuators) and index of their handle.
         gizmo: control that drags the tool; None for a machine that does not move.
-        warning: errors in the watched files; hidden without an error.
-        message: error of the last requested pose.
-        clock, plots: controls and plots of the motion; None without a motion.
-        sample: sample of the motion that is shown; None after the machine was moved by hand.
-        ghosts: transparent machines at the same place.
+        warning: text with errors in the watched files; hidden if there are none.
+        message: text with the error of the last requested pose.
+        clock, plots: controls and plots of the motion; None if there is no motion.
+        sample: index of the displayed sample of the motion; None after the user moved the machine.
+        ghosts: transparent machines at the same position.
         neighbors: machines next to the machine.
         forces, modes, workspace: panels; None for a machine that does not move.
         vibration: panel of natural modes; None for a machine without elastic data.
-        display: panel of views and of what the scene shows.
-        pictures: panel that saves pictures and films.
+        display: panel of views and layers of the scene.
+        pictures: panel that saves pictures and animations.
     """
 
     moment = old_attribute("moment", "time")
@@ -90,10 +91,11 @@ class Viewer:
             model: the machine.
             q: coordinates (n_q,) of the first pose; default: the first pose of the motion, or the
                 reference pose.
-            playback: a motion to play.
+            playback: motion to play.
             layers: additional layers.
-            host: address to listen on; 127.0.0.1 is visible on this computer only.
-            port: port to listen on; the next free one if it is in use, any free one if 0.
+            host: address to listen on; 127.0.0.1 is visible only on this computer.
+            port: port to listen on. If it is in use, the next free port is used; 0 is any free
+                port.
 
         Raises:
             EngineError: viser is not installed, or its server cannot be guarded.
@@ -109,7 +111,7 @@ class Viewer:
                     host=host, port=port, label=model.mechanism.name, verbose=False
                 ),
             )
-        # No link leads to an outside server.
+        # The page has no links to other servers.
         self.server.gui.configure_theme(show_logo=False, show_share_button=False)
         self.server.gui.main_panel.dock_right()  # next to the machine, never over it
         self.server.on_client_connect(lambda client: PageCamera(self, client))
@@ -130,25 +132,26 @@ class Viewer:
         """Show another machine from the same side, at the same platform position if possible.
 
         Args:
-            view: the machine; its own pose is shown if it cannot reach that position, or if it has
-                a motion.
+            view: view of the other machine; its own pose is shown if the machine cannot reach that
+                position, or if the view has a motion.
         """
         with self.lock:
             start = np.array(view.q)
             if view.playback is None:
                 start = _at_the_position_of(self.model, self.q, view.model, start)
-            # A mesh that cannot be read is rejected before the old scene is removed.
+            # This raises the error of an unreadable mesh before the old scene is removed.
             parts(machine_solids(view.model))
             self.server.scene.reset()
             self.server.gui.reset()
             self._build(view.model, start, view.playback, view.layers)
 
     def watch(self, files: Iterable[str | Path], load: Callable[[], ViewState]) -> None:
-        """Show the machine again whenever a file is saved; after an error the picture stays.
+        """Update the view whenever a file is saved; after an error the last view stays.
 
         Args:
             files: files to watch.
-            load: loads the view from the files, such as ``lambda: tl.view(tl.load("my.yaml"))``.
+            load: function that loads the view from the files, such as
+                ``lambda: tl.view(tl.load("my.yaml"))``.
         """
         self._watch = Watch(self, map(Path, files), load)
 
@@ -165,7 +168,7 @@ class Viewer:
         gui = self.server.gui
         gui.set_panel_label(model.mechanism.name)
         self.warning = gui.add_markdown("", visible=False)
-        self.message = gui.add_markdown(WITHIN)
+        self.message = gui.add_markdown(WITHIN_REACH)
         self.clock, self.plots = None, None
         if playback is not None:
             self.scene.draw_path(self._shape.at(playback.q).tool, path_colors(model, playback.q))
@@ -228,7 +231,7 @@ class Viewer:
         """Move one handle: the machine follows, or stays and the panel shows the reason.
 
         Args:
-            entry: entry of the handle.
+            entry: whether the handle belongs to the platform or to the actuators.
             number: index of the handle.
             value: value in the handle's unit.
         """
@@ -239,8 +242,8 @@ class Viewer:
 
         Args:
             q: coordinates (n_q,).
-            dragged: the slider that the user drags, if any; all others follow.
-            sample: index of the sample if the pose is one of the motion.
+            dragged: the slider that the user drags, or None; all other sliders follow.
+            sample: index of the sample if the pose belongs to the motion, else None.
         """
         with self.lock:
             if self.vibration is not None and self.vibration.mode is not None:
@@ -248,7 +251,7 @@ class Viewer:
             self.q, self.sample = np.array(q), sample
             geometry = self.geometry
             self.scene.show(geometry)
-            self.message.content = self._marks.follow(geometry) or WITHIN
+            self.message.content = self._marks.follow(geometry) or WITHIN_REACH
             self._sliders.follow(self.q, dragged)
             for ghost in self.ghosts:
                 ghost.follow(geometry)
@@ -263,24 +266,25 @@ class Viewer:
             self.scene.arrange_labels()
 
     def fit(self, client: Any, away: np.ndarray | None = None) -> None:
-        """Move the camera of a page so that the whole machine is in its picture.
+        """Move the camera of a page so that the page shows the whole machine.
 
         Args:
             client: the page.
-            away: direction from the machine to the camera (3,); default: that of the first view.
+            away: direction from the machine to the camera (3,); default: direction of the first
+                view.
         """
         camera = client.camera
         with self.lock:
             fitted = self.scene.fitted(typical_size(camera.aspect), away)
             camera.position = fitted.eye
-            camera.look_at = fitted.look_at  # setting the position has moved it too
+            camera.look_at = fitted.look_at  # setting the position has changed this point too
 
     def explain(self, error: TauloopError, heading: str = "The machine does not move:") -> None:
         """Show in the panel why the machine cannot move."""
         self.message.content = as_markdown(error, heading)
 
     def warn(self, text: str) -> None:
-        """Show above everything else what is wrong with the watched files; nothing if empty."""
+        """Show errors in the watched files at the top of the panel; an empty text hides them."""
         with self.lock:
             self.warning.content, self.warning.visible = text, bool(text)
 
@@ -288,7 +292,7 @@ class Viewer:
         """Advance the clock of a playing motion, and check the watched files.
 
         Args:
-            elapsed: time that has passed, s.
+            elapsed: time since the last call, s.
         """
         if self._watch is not None:
             self._watch.look()
@@ -318,21 +322,21 @@ class Viewer:
 
 
 class PageCamera:
-    """The camera of a page: it fits the machine, and labels are arranged for it."""
+    """The camera of a page: fits the machine into the page, and arranges the labels for it."""
 
     def __init__(self, viewer: Viewer, client: Any) -> None:
-        """Fit the machine into a page, which reports its size only when it has settled."""
+        """Fit the machine into a page; a new page reports its final size only after a while."""
         self._viewer, self._client = viewer, client
         self._opened, self._size = time.monotonic(), (1.0, 1.0)
         self._fitted = np.full(3, np.nan)
         client.camera.on_update(self.follow)
 
     def follow(self, camera: Any) -> None:
-        """Fit the machine into a new page or a page of another shape, and arrange the labels."""
+        """Fit the machine into a new page or a page with a new aspect ratio; arrange the labels."""
         size = picture_size(camera)
         shape, before = size[0] / size[1], self._size[0] / self._size[1]
-        # Under load the page draws fewer pixels, which does not change its shape.
-        if abs(shape / before - 1.0) > SAME_SHAPE:
+        # Under load the page draws fewer pixels, with the same aspect ratio.
+        if abs(shape / before - 1.0) > ASPECT_TOLERANCE:
             self._size = size
             is_new = time.monotonic() - self._opened < SETTLING_TIME
             away = None if is_new else camera.position - camera.look_at
@@ -346,7 +350,7 @@ class PageCamera:
 
 
 def typical_size(aspect: float) -> tuple[float, float]:
-    """Return width and height of a picture of this shape on a screen or a telephone, pixels."""
+    """Return typical width and height (pixels) of a page with an aspect ratio: screen or phone."""
     return (800.0 * aspect, 800.0) if aspect > 1.1 else (400.0, 400.0 / aspect)
 
 
@@ -362,7 +366,14 @@ def picture_size(camera: Any) -> tuple[float, float]:
 def _at_the_position_of(
     before: Model, q: np.ndarray, after: Model, otherwise: np.ndarray
 ) -> np.ndarray:
-    """Return coordinates (n_q,) at another machine's platform position, or a default."""
+    """Return coordinates (n_q,) of a machine at the platform position of another machine.
+
+    Args:
+        before: the other machine.
+        q: its coordinates.
+        after: the machine.
+        otherwise: coordinates that are returned if the machine cannot reach this position.
+    """
     try:
         old, new = before.platform.ports, after.platform
         if old.position.columns == new.ports.position.columns:

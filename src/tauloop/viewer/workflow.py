@@ -38,11 +38,11 @@ from tauloop.viewer.viewer import Viewer
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Frame of the viewer in a notebook.
+#: HTML frame with the viewer in a notebook.
 FRAME = '<iframe src="{}" style="width:100%;height:560px;border:0" allow="fullscreen"></iframe>'
 
 
-#: Layers that only the browser shows, with the option of each, and another way to draw it.
+#: Layers that only the browser shows, each with its option and an alternative for a picture.
 BROWSER_LAYERS = {
     "forces": ("forces", "draw forces with `tauloop dynamics --motion FILE --out forces.png`"),
     "workspace": ("workspace", "draw a map with `tauloop workspace --plane x,z --out map.png`"),
@@ -60,13 +60,13 @@ class ViewOptions(Options):
     Attributes:
         pose: position of the platform, such as 'x=0.1,z=-50cm' (SI, or with units); other
             coordinates are those of the reference pose.
-        actuators: positions of the actuators, such as 'motor_1=20deg,slide=5mm'; others are as in the
-            reference pose.
+        actuators: positions of the actuators, such as 'motor_1=20deg,slide=5mm'; others are as in
+            the reference pose.
         coordinates: coordinates in which the motion is given: platform or actuators.
-        motion: motion from a table with time and position.NAME of the platform or the actuators, to
-            be played; from Python also a `Playback`.
-        simulation: motion to play, from the output of `tauloop simulate --out` or `control --out`.
-        measured: show a log of the same format as the motion, transparent, next to the motion.
+        motion: motion from a table with time and position.NAME of the platform or the actuators; in
+            Python also a `Playback`.
+        simulation: motion from the output of `tauloop simulate --out` or `control follow --out`.
+        measured: show a log in the same format as the motion too, as a transparent machine.
         compare: compare with this machine (shipped or a file), such as the calibrated one; it is
             shown transparent at the same actuator positions.
         next_to: show these machines too (shipped or files), to the right of the first.
@@ -74,8 +74,8 @@ class ViewOptions(Options):
         workspace: show a slice or cloud of the workspace over two or three platform positions, such
             as 'x,z'.
         color: color by a property of the workspace.
-        modes: search all modes at the first pose: of its 'actuators' (assembly modes) or of the
-            'platform' (working modes).
+        modes: find all modes at the first pose: with the same positions of the 'actuators'
+            (assembly modes) or of the 'platform' (working modes).
 
     Examples:
         >>> import tauloop as tl
@@ -102,7 +102,7 @@ class ViewOptions(Options):
 
     @property
     def position_coordinates(self) -> Entry:
-        """The coordinates of the position: those of the actuators if their positions are given."""
+        """The coordinates of the given position: the actuators if their positions are given."""
         return self.coordinates if self.actuators is None else ACTUATORS
 
     @property
@@ -137,9 +137,9 @@ class View(Result):
 
     Attributes:
         model: the machine.
-        q: its coordinates (n_q,), at the start of a motion.
-        playback: the motion.
-        geometry: geometry of its bodies, at all samples of a motion.
+        q: coordinates of the machine (n_q,); with a motion, those at its start.
+        playback: the motion, or None.
+        geometry: geometry of the bodies at the pose, or at all samples of the motion.
         layers: additional layers of the viewer.
     """
 
@@ -153,7 +153,7 @@ class View(Result):
     layers: Layers = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """Yield all coordinates, over the time of a motion or of the pose."""
+        """Yield all coordinates, over time for a motion, or for the single pose."""
         topology, over = (
             self.model.topology,
             TIME_DIMENSIONS if self.playback is not None else ("pose",),
@@ -167,7 +167,7 @@ class View(Result):
 
     @property
     def status(self) -> Status:
-        """Return OK: the user judges a view by eye."""
+        """Return OK: a view has no diagnostics that could make it doubtful."""
         return Status.OK
 
     @property
@@ -179,12 +179,12 @@ class View(Result):
     @property
     @in_json()
     def bodies(self) -> dict[str, np.ndarray]:
-        """Return the origins (3,) of the bodies at the start by name, m."""
+        """Return the origins (3,) of the bodies at the start, by name, m."""
         origins = self.geometry.origins[0]
         return {body.name: origins[i] for i, body in enumerate(self.geometry.shape.bodies)}
 
     def picture(self) -> Figure:
-        """Return the drawing, with solids if trimesh is installed; see `machine_figure`.
+        """Return a drawing of the machine, with solids if trimesh is installed.
 
         Raises:
             InputError: the view has layers that only the browser shows.
@@ -198,11 +198,11 @@ class View(Result):
         )
 
     def save_film(self, path: str | Path, progress: Progress | None = None) -> Path:
-        """Write the motion as a film (HTML, GIF or MP4); see `tauloop.viewer.save_film`.
+        """Write the motion as an animation (HTML, GIF or MP4); see `tauloop.viewer.save_film`.
 
         Args:
-            path: the file; its ending determines the format.
-            progress: called with the completed and the total number of frames.
+            path: the file; its extension determines the format.
+            progress: function (completed frames, all frames).
 
         Returns:
             The path.
@@ -214,7 +214,7 @@ class View(Result):
         self._require_drawable()
         if self.playback is None:
             raise InputError.of(
-                "motion", "is missing: a film needs a motion", "name a table with one"
+                "motion", "is missing: an animation needs a motion", "give a table with a motion"
             )
         return save_film(self.model, self.playback.q, self.playback.time, path, progress=progress)
 
@@ -222,24 +222,24 @@ class View(Result):
         """Reject layers that only the browser shows.
 
         Raises:
-            InputError: which ones, and another way to draw them.
+            InputError: there are such layers; the message states how to draw them otherwise.
         """
         problems = Problems()
         for layer, (name, remedy) in BROWSER_LAYERS.items():
             if getattr(self.layers, layer):
-                what = "is shown in the browser, and not in a picture or film"
+                what = "is shown only in the browser, not in a picture or animation"
                 problems.add(name, what, f"leave it out, or {remedy}")
         InputError.raise_if_any(problems)
 
     @cached_property
     def inline(self) -> Viewer:
-        """Return the viewer of a notebook, on a free port; all cells with this view share it."""
+        """Return the viewer for a notebook, on a free port; all cells with this view share it."""
         viewer = self.viewer(port=0)
         Thread(target=viewer.run, daemon=True).start()
         return viewer
 
     def _repr_html_(self) -> str:
-        """Return the viewer as a frame in a notebook, or what is missing for it."""
+        """Return an HTML frame with the viewer, or the error if viser is missing."""
         try:
             return FRAME.format(html.escape(self.inline.url))
         except EngineError as error:
@@ -263,9 +263,10 @@ def view(machine: MachineSource, options: ViewOptions | None = None) -> View:
         options: pose or motion.
 
     Raises:
-        InputError: wrong names or units.
-        LogError: a damaged table.
-        PoseError: a pose is out of reach: which loop, by how much.
+        InputError: names or units are wrong.
+        LogError: the table of the motion is damaged.
+        PoseError: a pose is out of reach; the message states the loop that does not close, and by
+            how much.
 
     Examples:
         >>> import tauloop as tl
@@ -293,14 +294,18 @@ def view(machine: MachineSource, options: ViewOptions | None = None) -> View:
 
 
 def _layers(model: Model, options: ViewOptions) -> Layers:
-    """Return the additional layers."""
+    """Return the additional layers of a view.
+
+    Raises:
+        InputError: the workspace is not a slice or cloud over translations.
+    """
     measured, compared = options.measured, options.compare
     names = pose_axes(model).columns if options.workspace else ()
     plane = tuple(full_name(names, name, "workspace") for name in options.workspace)
     if plane and plane not in planes(model):
         choices = (
             "; ".join(",".join(choice) for choice in planes(model))
-            or "none: its platform does not move along axes"
+            or "none: the platform does not translate along axes"
         )
         raise InputError.of(
             "workspace", f"{','.join(plane)} is not a slice or cloud", f"choose one of {choices}"
@@ -319,7 +324,7 @@ def _layers(model: Model, options: ViewOptions) -> Layers:
 def _pose(model: Model, options: ViewOptions) -> np.ndarray:
     """Return the coordinates (n_q,) of the requested pose."""
     if options.stated_position is None:
-        return model.assembly.q  # a machine without motors has no entries
+        return model.assembly.q  # also for a machine without motors, which has no entries
     functions = model.motion(options.position_coordinates)
     ports = functions.ports
     name = "pose" if options.actuators is None else "actuators"

@@ -1,7 +1,7 @@
-"""A page of sections with pieces: one file without outside content, with all names escaped.
+"""HTML pages of sections with pieces: one file without outside content, with all names escaped.
 
-A tree of elements is built and written by the standard library, which escapes all text. Data of
-plots are in JSON scripts, which cannot end early.
+The standard library builds and writes a tree of elements, and escapes all text. Data of plots are
+in JSON scripts, in which no text can end the script early.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ from tauloop.display.pieces import (
 from tauloop.viewer.pages.plotly_renderer import figure
 from tauloop.viewer.pages.scenes import scene_page
 
-#: With this rule, browsers let a page and its frames fetch no content from outside.
+#: Content security policy: a page and its frames cannot fetch content from outside.
 CONTENT_POLICY = "default-src data: blob: 'unsafe-inline' 'unsafe-eval'"
-#: Cells with more characters make a table long: its rows are stacked on a narrow screen.
+#: Tables with a longer cell (characters) show their rows as blocks on a narrow screen.
 LONG_CELL = 48
-#: Characters that fit next to each other on a telephone, with a gap of two after each column.
+#: Number of characters in a line on a phone, with a gap of two after each column.
 NARROW_SCREEN = 40
-#: Headings of doubts, and of the provenance of a section.
-DOUBTS_HEADING = "What to be careful about"
+#: Headings of the reasons for doubt, and of the provenance of a section.
+DOUBTS_HEADING = "Reasons for doubt"
 PROVENANCE_HEADING = "Diagnostics, files, versions and options"
-#: What a reader has to do about a result without doubts.
-NOTHING_TO_DO = "All diagnostics are within their limits: nothing to correct."
+#: Text for a result without doubts.
+NO_DOUBTS = "All diagnostics are within their limits."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """A task, with the command for it.
+    """A task with its command.
 
     Attributes:
         title: the task.
-        text: what the command gives.
-        command: command line of the task.
+        text: description of the task.
+        command: command line for the task.
     """
 
     title: str
@@ -70,22 +70,24 @@ def write_page(
     cards: Iterable[Card] = (),
     progress: Progress | None = None,
 ) -> Path:
-    """Write a page, to a temporary file first, which is then renamed.
+    """Write a page. It is first written to a temporary file, which is then renamed.
 
     Args:
         path: the file.
-        title: heading; a page with one record has that record's heading only.
-        records: records, one section each: the machine next to its key numbers and doubts, then
-            plots, the rest in order, and folded diagnostics and provenance.
+        title: heading; a page with a single record and no introduction has only the record's
+            heading.
+        records: records, one per section: the machine next to its key numbers and doubts, then
+            plots, the other pieces in order, and folded diagnostics and provenance.
         introduction: paragraphs below the heading.
         cards: tasks, shown below the first machine.
-        progress: called with the completed and the total number of pieces.
+        progress: function (completed pieces, all pieces).
 
     Returns:
         The path.
 
     Raises:
-        EngineError: plotly or viser is not installed, and a plot or a machine in motion is shown.
+        EngineError: the page shows plots or a machine in motion, and plotly or viser is not
+            installed.
         InputError: the folder cannot be written.
     """
     html = ET.Element("html", lang="en")
@@ -129,7 +131,7 @@ def _section(
     title: str,
     cards: Iterable[Card],
 ) -> None:
-    """Write a record: first screen, plots over time, the rest, and what is folded."""
+    """Write a record: first screen, plots over time, other pieces, and the folded provenance."""
     section = add(body, "section", id=name)
     if title:
         heading = add(section, "h2", title)
@@ -160,7 +162,7 @@ def _is_doubt(piece: Piece) -> bool:
 
 
 def _write_doubts(parent: ET.Element, shown: PageRecord, doubts: Sequence[Piece]) -> None:
-    """Write what a reader has to do: about each doubt, or nothing."""
+    """Write the reasons for doubt, or that all diagnostics are within their limits."""
     texts = [piece.text for piece in doubts if isinstance(piece, Paragraph)]
     lines = [text for text in texts if not text.startswith("status: ")]
     if lines:
@@ -170,11 +172,11 @@ def _write_doubts(parent: ET.Element, shown: PageRecord, doubts: Sequence[Piece]
         for line in lines:
             add(items, "li", line.removeprefix("doubtful: "))
     elif shown.status == "ok" and _has_passed(shown):
-        add(parent, "p", NOTHING_TO_DO, class_="fine")
+        add(parent, "p", NO_DOUBTS, class_="fine")
 
 
 def _has_passed(shown: PageRecord) -> bool:
-    """Whether a diagnostic with limits is listed."""
+    """Return whether a listed diagnostic has limits and is within them."""
     tables = [piece for piece in shown.made if isinstance(piece, Table)]
     return any(row[-1] == "good" for table in tables if table.cells for row in table.cells)
 
@@ -190,7 +192,7 @@ def _write_cards(parent: ET.Element, cards: Iterable[Card]) -> None:
 
 
 def _put(parent: ET.Element, pieces: Iterable[Piece]) -> None:
-    """Put pieces one after the other; adjacent plots share a row where there is room."""
+    """Add pieces one after the other; adjacent plots share a row if there is room."""
     row: ET.Element | None = None
     for piece in pieces:
         if isinstance(piece, Plot) and parent.get("class") is None and parent.tag == "section":
@@ -203,7 +205,7 @@ def _put(parent: ET.Element, pieces: Iterable[Piece]) -> None:
 
 @singledispatch
 def _element(piece: Any, parent: ET.Element) -> None:
-    """Put a piece into an element."""
+    """Add a piece to an element."""
     raise TypeError(f"{type(piece).__name__} is not a piece of a page")
 
 
@@ -253,7 +255,7 @@ def _table(piece: Table, parent: ET.Element) -> None:
         line = add(rows, "tr")
         for text, kind, head in zip(cells, kinds, heads, strict=True):
             cell = add(line, "td", text, class_=kind, **{"data-head": head})
-            if "\n" in text:  # the value of the paper above the value of Tauloop
+            if "\n" in text:  # two values, such as a paper's value above Tauloop's
                 cell.text = ""
                 for i, value in enumerate(text.split("\n")):
                     add(cell, "span", value, class_="lower" if i else "upper")
@@ -267,7 +269,7 @@ def _width(column: Iterable[str]) -> int:
 
 
 def _in_one_line(head: str) -> str:
-    """Return a head without the line breaks that it has in a terminal."""
+    """Return a head of a table without the line breaks for the terminal."""
     return " ".join(head.replace("-\n", "").split())
 
 
@@ -312,13 +314,13 @@ def _picture(piece: Picture, parent: ET.Element) -> None:
 
 
 def _inside_script(data: Any) -> str:
-    """Return JSON that neither ends a script nor begins a comment in one."""
+    """Return data as JSON that can neither end a script nor start a comment in it."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _packed_plotly() -> str:
-    """Return the code of plotly.js, packed from 4.8 MB to 1.9 MB; browsers unpack it."""
+    """Return the code of plotly.js, compressed from 4.8 MB to 1.9 MB; browsers decompress it."""
     if find_spec("plotly") is None:
         raise EngineError.of("plotly", "is not installed", "pip install 'tauloop[report]'")
     code = files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
@@ -332,7 +334,7 @@ def _resource(name: str) -> str:
 def add(
     parent: ET.Element, tag: str, text: str = "", *, class_: str = "", **attributes: str
 ) -> ET.Element:
-    """Return a new element at the end of another, with a text."""
+    """Append a new element with a text to a parent element, and return it."""
     element = ET.SubElement(parent, tag, attributes | ({"class": class_} if class_ else {}))
     element.text = text
     return element

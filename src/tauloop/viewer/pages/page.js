@@ -1,13 +1,13 @@
 "use strict";
-/* Figures are drawn by plotly.js, which lies packed in the page; the machine's frame says what share of its motion it
-   shows, and a line in every figure over time stands there. Nothing is asked from outside. */
+/* Plotly.js, which the page contains in compressed form, draws the figures. The frame with the machine reports the
+   elapsed fraction of the motion, and a cursor in every figure over time shows it. Nothing is loaded from outside. */
 const unpacked = async (element) => {
   const bytes = Uint8Array.from(atob(element.textContent), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).text();
 };
 
-/* Buttons are named one by one: one of plotly's own would send the data to its makers. */
+/* Only these buttons of plotly are shown, because another one would send the data to its makers. */
 const SETTINGS = {
   responsive: true,
   displaylogo: false,
@@ -48,7 +48,7 @@ addEventListener("message", (event) => {
   }
 });
 
-/* One stretch of time in all figures of a section: what is magnified in one is so in all. */
+/* All figures over time in a section show the same range: zooming one figure zooms all of them. */
 const share_time = (drawing) => {
   let busy = false;
   drawing.on("plotly_relayout", async (change) => {
@@ -83,7 +83,7 @@ const draw = async () => {
   document.documentElement.dataset.drawn = "1";
 };
 
-/* Paper is narrower than a screen, and takes no notice of one that is resized. */
+/* Paper is narrower than a screen, and printing does not resize the figures by itself. */
 const fit = (width) => {
   for (const drawing of document.querySelectorAll(".js-plotly-plot")) Plotly.relayout(drawing, { width, autosize: !width });
 };

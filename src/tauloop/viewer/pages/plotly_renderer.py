@@ -1,4 +1,4 @@
-"""Plots as Plotly figures: plain data with escaped texts."""
+"""Plots as figures for Plotly: plain data with escaped texts."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tauloop.display.renderers.appearance import Appearance, appearances
 PIXELS = 4 / 3
 _MARKERS = {"plus": "cross-thin", "triangle-down": "triangle-down"}
 
-#: Height of a plot, and of one row of names at the side, pixels.
+#: Height of a plot, and of one row of names in a sideways plot, pixels.
 FIGURE_HEIGHT, ROW_HEIGHT = 290, 22
-#: Decades of a logarithmic axis from which not all digits have labels, and from which powers of ten
-#: alone have.
+#: Numbers of decades of a logarithmic axis: from the first on, only 1, 2 and 5 have labels; from
+#: the second on, only powers of ten.
 MIN_SPARSE_DECADES, FEW_DECADES = 0.7, 2.5
 
 
 def figure(plot: Plot) -> dict[str, Any]:
-    """Return data and layout of Plotly."""
+    """Return the data and the layout of a plot for Plotly."""
     data = [*_maps(plot)]
     for trace, look in zip(plot.traces, appearances(plot), strict=True):
         if trace.style == "band" and trace.deviation:
@@ -36,7 +36,7 @@ def figure(plot: Plot) -> dict[str, Any]:
 
 
 def _entries(plot: Plot) -> int:
-    """Return the number of entries of a legend."""
+    """Return the number of entries of a plot's legend."""
     spans = {span.name for span in plot.spans}
     return len(plot.traces) + len(plot.classes) + len(spans)
 
@@ -62,7 +62,7 @@ def _layout(plot: Plot) -> dict[str, Any]:
     if any(isinstance(value, str) for value in plot.grid_y):
         y |= {"autorange": "reversed", "type": "category"}
     if plot.log_y and _decades(plot) >= MIN_SPARSE_DECADES:
-        # labels of all digits would overlap; D2 labels 1, 2 and 5
+        # Labels of all digits would overlap; D2 labels only 1, 2 and 5.
         values = x if plot.sideways else y
         values["dtick"] = "D2" if _decades(plot) < FEW_DECADES else 1
     if plot.equal:
@@ -177,7 +177,7 @@ def _bars(trace: PlotTrace, look: Appearance, plot: Plot) -> dict[str, Any]:
 
 
 def _band(trace: PlotTrace, look: Appearance) -> dict[str, Any]:
-    """Return the range of a trace's deviations as an area."""
+    """Return the area between the values plus and minus their deviations."""
     points = [
         (x, y, half)
         for x, y, half in zip(trace.x, trace.y, trace.deviation, strict=True)
@@ -288,7 +288,7 @@ def _maps(plot: Plot) -> Iterator[dict[str, Any]]:
 
 
 def _class_entry(name: str, color: str) -> dict[str, Any]:
-    """Return a trace without points, for the legend."""
+    """Return a trace without points, which adds an entry to the legend."""
     return {
         "type": "scatter",
         "mode": "markers",
@@ -300,7 +300,7 @@ def _class_entry(name: str, color: str) -> dict[str, Any]:
 
 
 def _texts(values: Iterable[Any]) -> list[Any]:
-    """Return values with escaped texts."""
+    """Return numbers as they are, and texts escaped."""
     return [_text(value) if isinstance(value, str) else value for value in values]
 
 

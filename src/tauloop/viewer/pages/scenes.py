@@ -1,4 +1,4 @@
-"""A record's machine in motion: a page in a frame, which reports its time to the page around it."""
+"""The machine in motion of a record: a page in a frame that reports its time to the outer page."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tauloop.formats import loads
 from tauloop.model import Model
 from tauloop.viewer.film import film_page, still
 
-#: Script that reports the finished fraction of the film, from viser's slider, to the page around
-#: it.
+#: Script that reports the elapsed fraction of the animation, from viser's slider, to the outer
+#: page.
 REPORT_SCRIPT = """<script>
 (() => {
   let last = -1;
@@ -29,10 +29,10 @@ REPORT_SCRIPT = """<script>
 
 
 def scene_page(scene: MotionScene) -> tuple[str, bytes]:
-    """Return the text of the page in the frame, and a picture (PNG) of the first state for print.
+    """Return the text of the page in the frame, and a picture (PNG) of the first state to print.
 
     Raises:
-        TauloopError: the machine's description is damaged, or its states do not fit.
+        TauloopError: the machine's description is damaged, or the states do not match it.
         EngineError: viser or trimesh is not installed.
     """
     model = Model(loads(scene.machine))

@@ -23,15 +23,16 @@ from tauloop.model.model import MachineSource, modeled
 from tauloop.motion.planning import PlannedMotion, StrokeOptions, plan_stroke
 from tauloop.viewer.pages.document import Card, write_page
 
-#: Tried sizes of the tour, as fractions of the distance from the reference pose to the limits.
+#: Sizes of the tour that are tried, as fractions of the distance from the reference pose to the
+#: limits.
 TOUR_SHARES = (0.7, 0.4, 0.2, 0.1)
-#: Time of the tour of a machine without limits of force or speed in its file, s.
+#: Duration of the tour if the machine file has no limits of force or speed, s.
 DEFAULT_TOUR_TIME = 6.0
-#: Distance that a coordinate without limits moves, rad and m.
+#: Distance by which a coordinate without limits moves, rad and m.
 DEFAULT_DISTANCES = {"rad": 0.3, "m": 0.05}
 #: Corners of the tour, as fractions of the distance along up to three coordinates.
 CORNERS = np.array([[1, 0, 1], [0, 1, 0], [-1, 0, -1], [0, -1, 0]], dtype=float)
-#: What the page shows, and what Tauloop is for.
+#: Introduction of the page.
 INTRODUCTION = (
     "Tauloop models machines with closed loops: deltas, hexapods, cable robots, linkages. A short "
     "file states joints, lengths and masses; Tauloop closes the loops and computes the rest. Here "
@@ -58,27 +59,27 @@ class Demo(Result):
     def next_steps(self, called: str) -> tuple[str, ...]:
         """Return the next steps, one per line; `called` is the name or file of the machine."""
         return (
-            f"open {self.path} in a browser: it plays, turns and zooms without Python",
-            f"tauloop view {called}: move it by hand, as far as its loops close",
+            f"open {self.path} in a browser: play, rotate and zoom without Python",
+            f"tauloop view {called}: move the machine by hand, as far as its loops close",
             f"tauloop new mine --template {called}: the same machine with your own dimensions",
-            "tauloop check mine.yaml: do its loops close, is it driven, where is it weak?",
-            "tauloop dynamics mine.yaml: forces of its motors; tauloop -h for all other commands",
+            "tauloop check mine.yaml: do its loops close, is it driven, is it near a singularity?",
+            "tauloop dynamics mine.yaml: forces of its motors; tauloop -h lists all commands",
         )
 
 
 @keywords()
 def demo(machine: MachineSource, path: str | Path, *, progress: Progress | None = None) -> Demo:
-    """Write a page with a machine on a tour of its workspace: in 3D, with its motor forces.
+    """Write a page that shows a machine in 3D on a tour of its workspace, with its motor forces.
 
     The tour is as fast as the limits in the machine file allow.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         path: the page (HTML).
-        progress: called with the completed and the total number of stages.
+        progress: function (completed stages, all stages).
 
     Returns:
-        The path of the page, and the simulated tour.
+        The path of the page, and the planned tour.
 
     Raises:
         PoseError: the machine cannot leave its reference pose.
@@ -95,7 +96,7 @@ def demo(machine: MachineSource, path: str | Path, *, progress: Progress | None 
     stages.done()
     name = model.mechanism.name
     record = page_record(planned)
-    title = f"{name}: described once, everything else computed"
+    title = f"{name}: a tour of its workspace"
     written = write_page(
         path,
         title,
@@ -115,7 +116,7 @@ def demo(machine: MachineSource, path: str | Path, *, progress: Progress | None 
 
 
 def _cards(name: str) -> tuple[Card, ...]:
-    """Return the tasks of Tauloop, each with its command for this machine."""
+    """Return typical tasks, each with its command for this machine."""
     return (
         Card(
             title="Design",
@@ -171,7 +172,13 @@ def _tour(model: Model) -> PlannedMotion:
 
 
 def _corners(model: Model, entry: Entry, share: float) -> Iterator[dict[str, float]]:
-    """Yield the points of the tour by coordinate; none if the entry has orientations alone."""
+    """Yield the points of the tour by coordinate; nothing if there are only orientations.
+
+    Args:
+        model: the machine.
+        entry: coordinates of the points: platform or actuators.
+        share: size of the tour, as a fraction of the distance to the limits.
+    """
     motion, limits = model.motion(entry), model.limits
     port, home = motion.ports.position, motion.ports.at(model.assembly.q)
     ranges = {
@@ -194,7 +201,7 @@ def _corners(model: Model, entry: Entry, share: float) -> Iterator[dict[str, flo
         reach.append(np.nan_to_num(distances, neginf=-default, posinf=default))
     for corner in (*CORNERS, np.zeros(CORNERS.shape[1])):
         if len(chosen) == 1 and not corner[0] and corner[1]:
-            continue  # the same point as the last one
+            continue  # the same point as the previous one
         yield {
             port.columns[i]: float(home[i] + share * (high if step > 0 else -low) * step)
             for i, step, (low, high) in zip(chosen, corner, reach, strict=False)

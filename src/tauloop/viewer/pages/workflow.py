@@ -90,20 +90,21 @@ def write_report(
     *,
     progress: Progress | None = None,
 ) -> WrittenReport:
-    """Write results as one HTML page that plays, needs no network and can be printed.
+    """Write results as one HTML page, which can be played and printed without network access.
 
     Args:
         results: one or several results of workflows, their records, or JSON files that commands
             wrote with ``--out``.
         path: the page.
-        options: title and film.
-        progress: called with the completed and the total number of stages.
+        options: title, and whether machines in motion are shown.
+        progress: function (completed stages, all stages).
 
     Returns:
         The path of the page, and the results that it shows.
 
     Raises:
-        InputError: a file that is not a result, a damaged file, or no result; all errors at once.
+        InputError: there are no results, or files are damaged or are not results; all files are
+            reported at once.
         EngineError: plotly or viser is not installed.
 
     Examples:
@@ -117,10 +118,10 @@ def write_report(
     problems, records = Problems(), list[PageRecord]()
     for item in several:
         with problems.collecting(InputError):
-            made = read_record(item) if isinstance(item, str | Path) else item
-            records.append(made if isinstance(made, PageRecord) else page_record(made))
+            content = read_record(item) if isinstance(item, str | Path) else item
+            records.append(content if isinstance(content, PageRecord) else page_record(content))
     if not several:
-        problems.add("results", "there is none", "give at least one")
+        problems.add("results", "there are no results", "give at least one")
     InputError.raise_if_any(problems)
     if not options.animation:
         records = [_without_scenes(record) for record in records]

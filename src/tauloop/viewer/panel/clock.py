@@ -1,4 +1,4 @@
-"""The clock of a motion: play, scrub, loop, slow motion."""
+"""The controls of a motion: time slider, play, loop, slow motion."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PLAYBACK_SPEEDS = ("1/100", "1/10", "1/4", "1/2", "1", "2")
 
 
 class Clock:
-    """The panel of a motion: a slider for the time, play, loop and speed.
+    """The controls of a motion: a time slider, play, loop and speed.
 
     Attributes:
         slider: slider of the time, s.
@@ -38,7 +38,7 @@ class Clock:
         self._viewer.show(self._playback.q[sample], sample=sample)
 
     def advance(self, elapsed: float) -> None:
-        """Advance a playing motion by a time, s; at its end it starts again or stops."""
+        """Advance a playing motion by a time, s; at its end it restarts or stops."""
         if not self.play.value:
             return
         numerator, _, denominator = self.speed.value.partition("/")

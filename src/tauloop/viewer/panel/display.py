@@ -22,8 +22,8 @@ LAYER_KEYS = {
     "inertia ellipsoids": "I",
     "floor": "G",
 }
-#: Place of folders in the panel after all others.
-LAST = 1e6
+#: Order of folders at the end of the panel.
+LAST_ORDER = 1e6
 CAMERA_HELP = """
 | mouse and camera | |
 |---|---|
@@ -37,10 +37,10 @@ CAMERA_HELP = """
 
 
 class DisplayPanel:
-    """Buttons for poses and views, a box for each layer of the scene, and help on keys.
+    """Buttons for poses and views, a check box for each layer of the scene, and help on keys.
 
     Attributes:
-        views: buttons of poses and views.
+        views: buttons for poses and views.
         boxes: check boxes by the name of their layer.
     """
 
@@ -49,7 +49,7 @@ class DisplayPanel:
 
         Args:
             viewer: the viewer.
-            clock: clock of the motion, if there is one.
+            clock: controls of the motion, or None.
             first: coordinates (n_q,) of the pose at the start.
         """
         self._viewer, self._clock, self._first = viewer, clock, np.array(first)
@@ -64,11 +64,11 @@ class DisplayPanel:
         self.views.on_click(lambda event: actions[event.target.value](event.client))
         shown = ("labels", "tool axes", "floor")
         self.boxes: dict[str, Any] = {}
-        with gui.add_folder("Show", order=LAST, expand_by_default=False):
+        with gui.add_folder("Show", order=LAST_ORDER, expand_by_default=False):
             for name in LAYER_KEYS:
                 self.boxes[name] = gui.add_checkbox(name, name in shown)
-                self.boxes[name].on_update(self._shows(name))
-        with gui.add_folder("Keys and mouse", order=LAST + 1.0, expand_by_default=False):
+                self.boxes[name].on_update(self._layer_callback(name))
+        with gui.add_folder("Keys and mouse", order=LAST_ORDER + 1.0, expand_by_default=False):
             gui.add_markdown(self._help())
         self._add_keys(actions)
 
@@ -105,15 +105,15 @@ class DisplayPanel:
                 self._overlays.show(name, is_shown)
 
     def follow(self) -> None:
-        """Move what is inside the solids to the machine's pose."""
+        """Move frames, axes, mass centers and ellipsoids to the machine's pose."""
         self._overlays.follow()
 
-    def _shows(self, name: str) -> Callable[[Any], None]:
-        """Return the callback of a box."""
+    def _layer_callback(self, name: str) -> Callable[[Any], None]:
+        """Return the callback of a check box, which shows or hides its layer."""
         return lambda event: self.show_layer(name, bool(event.target.value))
 
-    def _toggles(self, box: Any) -> Callable[[Any], None]:
-        """Return the callback of a key that switches a box."""
+    def _toggle_callback(self, box: Any) -> Callable[[Any], None]:
+        """Return the callback of a key that toggles a check box."""
 
         def toggle(_: Any) -> None:
             box.value = not box.value
@@ -125,16 +125,16 @@ class DisplayPanel:
         keys = {"home pose": HOME_KEY, "start": RESET_KEY, "fit view": FIT_KEY}
         for name, key in keys.items():
             command = gui.add_command(f"Go to: {name}", hotkey=key)
-            command.on_trigger(self._acts(actions[name]))
+            command.on_trigger(self._key_callback(actions[name]))
         for name, key in LAYER_KEYS.items():
             command = gui.add_command(f"Show or hide: {name}", hotkey=key)
-            command.on_trigger(self._toggles(self.boxes[name]))
+            command.on_trigger(self._toggle_callback(self.boxes[name]))
         if self._clock is not None:
             command = gui.add_command("Play or pause", hotkey=PLAY_KEY)
-            command.on_trigger(self._toggles(self._clock.play))
+            command.on_trigger(self._toggle_callback(self._clock.play))
 
-    def _acts(self, action: Callable[[Any], None]) -> Callable[[Any], None]:
-        """Return the callback of a key that does what a button does."""
+    def _key_callback(self, action: Callable[[Any], None]) -> Callable[[Any], None]:
+        """Return the callback of a key that has the same action as a button."""
         return lambda event: action(event.client)
 
     def _help(self) -> str:

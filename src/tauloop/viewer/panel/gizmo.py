@@ -14,14 +14,14 @@ from tauloop.geometry.machine_geometry import MachineGeometry, MachineShape
 from tauloop.viewer.panel.handles import Handles
 from tauloop.viewer.stage import Stage
 
-#: Length of the gizmo's arrows over the machine's largest dimension.
+#: Length of the gizmo's arrows, as a fraction of the machine's largest dimension.
 ARROW_SIZE = 0.2
-#: Step of finite differences: fraction of the characteristic length (m), deg, pure numbers.
+#: Steps of finite differences: fraction of the characteristic length (m), deg, pure numbers.
 DIFFERENCE_STEPS = {"m": 1e-4, "deg": 1e-2, "1": 1e-4}
 #: Singular values below this fraction of the largest count as zero.
 TOOL_RANK_TOLERANCE = 1e-4
-#: Gauss-Newton steps of one drag, halvings of one step, and the least relative decrease of the
-#: distance to the target in a step.
+#: Largest number of Gauss-Newton steps of one drag, and of halvings of one step; smallest relative
+#: decrease of the distance to the target in a step.
 MAX_DRAG_STEPS, MAX_HALVINGS, MIN_DECREASE = 4, 6, 1e-3
 
 
@@ -30,9 +30,9 @@ class ToolFreedom:
     """Independent motions of the tool at a pose.
 
     Attributes:
-        axes: whether it translates along x, y and z: of its own frame if it rotates independently,
-            otherwise of the base frame.
-        turns: whether it rotates independently of its position.
+        axes: whether the tool translates along x, y and z. The axes are those of the tool's frame
+            if it rotates independently, otherwise those of the base frame.
+        turns: whether the tool rotates independently of its position.
     """
 
     axes: tuple[bool, bool, bool]
@@ -43,9 +43,8 @@ class Puller:
     """A solver for the assembled pose whose tool is nearest to a target.
 
     It minimizes |p - p*|^2 + L^2 |log(R* R^T)|^2 over the machine's handles by Gauss-Newton steps
-    from the current pose. Each step follows the closed loops, and is halved where they do not
-    close. L is the characteristic length, or zero for a machine whose tool does not rotate
-    independently.
+    from the current pose. Each step follows the closed loops; it is halved until they close. L is
+    the characteristic length, or zero for a machine whose tool does not rotate independently.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class Puller:
         Args:
             handles: handles of the machine.
             shape: shape of the machine with its tool.
-            limits: limits of its coordinates; the tool ends at stops too.
+            limits: limits of the coordinates; the tool also stops where a coordinate is at a stop.
             q: an assembled pose (n_q,) inside the workspace.
         """
         self._handles, self._shape, self._limits = handles, shape, limits
@@ -78,12 +77,15 @@ class Puller:
     def pulled(
         self, q: np.ndarray, place: np.ndarray, R: np.ndarray
     ) -> tuple[np.ndarray, TauloopError | None]:
-        """Return the nearest pose (n_q,) to a tool target, and the error at which it ends.
+        """Return the pose (n_q,) whose tool is nearest to a target, and the error that stopped it.
 
         Args:
             q: the current pose (n_q,).
             place: target position of the tool (3,), m.
             R: target rotation of the tool (3, 3).
+
+        Returns:
+            The pose; the error at the next step, or None if the solver was not stopped by an error.
         """
         obstacle: TauloopError | None = None
         gap = self._gap(q, place, R)
@@ -116,10 +118,10 @@ class Puller:
         margin, before = self._limits.margins(np.stack([tried, q]), ("stop",))
         if ((margin < 0.0) & (margin < before)).any():
             (worst, *_) = self._limits.beyond(tried[None])
-            raise PoseError.of(worst.coordinate, worst.amount, "move it in another direction")
+            raise PoseError.of(worst.coordinate, worst.amount, "move in another direction")
 
     def _gap(self, q: np.ndarray, place: np.ndarray, R: np.ndarray) -> np.ndarray:
-        """Return the vector from the tool to its target (6,), m."""
+        """Return the difference between target and tool (6,), m: position, weighted rotation."""
         return self._gaps(q[None], place, R)[0]
 
     def _gaps(self, q: np.ndarray, place: np.ndarray, R: np.ndarray) -> np.ndarray:
@@ -128,7 +130,10 @@ class Puller:
         return np.concatenate([place - geometry.tool, self._weight * turn], axis=1)
 
     def _jacobian(self, q: np.ndarray) -> np.ndarray:
-        """Return the tool's motion (6, h) per handle step, backwards at the workspace's end."""
+        """Return the tool's motion (6, h) per step of each handle, by finite differences.
+
+        At the border of the workspace, backward differences are used.
+        """
         values, geometry = self._handles.values(q), self._shape.at(q[None])
         columns = np.zeros((6, len(values)))
         for i, step in enumerate(np.diag(self._steps)):
@@ -149,7 +154,7 @@ class Gizmo:
     """Arrows and arcs at the tool, for the motions that the machine allows."""
 
     def __init__(self, viewer: Stage, puller: Puller, size: float) -> None:
-        """Put the gizmo at the tool.
+        """Place the gizmo at the tool.
 
         Args:
             viewer: viewer of the machine.
@@ -174,7 +179,7 @@ class Gizmo:
         self.node.on_update(self._dragged)
 
     def follow(self, geometry: MachineGeometry) -> None:
-        """Move to the tool, except while the user drags the gizmo ahead of it."""
+        """Move the gizmo to the tool, except while the user drags it."""
         if not self._held:
             self.node.position = geometry.tool[0]
             if self._puller.freedom.turns:
@@ -183,7 +188,7 @@ class Gizmo:
                 )
 
     def _dragged(self, event: Any) -> None:
-        """Move the machine to the newest target that has arrived while it moved."""
+        """Move the machine to the target; of several waiting targets, only the newest counts."""
         turn = Rotation.from_quat(event.target.wxyz, scalar_first=True).as_matrix()
         self._wanted = [(np.array(event.target.position), turn)]
         with self._viewer.lock:

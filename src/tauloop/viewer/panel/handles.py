@@ -12,15 +12,16 @@ from tauloop.model import Model, Motion
 
 #: Largest change of a handle from its first value: characteristic lengths, degrees, pure numbers.
 MAX_TRAVEL, MAX_ANGLE, MAX_NUMBER = 4.0, 180.0, 1.0
-#: Tested values over that range; those in reach without a gap make the range of the handle.
+#: Number of tested values over that range. The range of the handle is the part around the first
+#: value that is in reach without a gap.
 RANGE_SAMPLES = 81
-#: Halvings of the interval between the last value in reach and the next one.
+#: Number of bisections between the last value in reach and the next value.
 RANGE_HALVINGS = 8
-#: Margin around the range, as a fraction of it.
+#: Margin around the range, as a fraction of the range.
 RANGE_MARGIN = 0.05
-#: Ranges end at multiples of these values, which are short numbers.
+#: The ends of ranges are multiples of these steps, so that they are short numbers.
 RANGE_STEPS = {"m": 1e-3, "deg": 0.1, "1": 1e-2}
-#: Largest component of a rotation vector, deg: it repeats beyond.
+#: Largest component of a rotation vector, deg; beyond it rotations repeat.
 HALF_TURN = 180.0
 
 
@@ -29,10 +30,10 @@ class Handle:
     """A number that moves a machine.
 
     Attributes:
-        name: name of the position; the rotation of a free platform is ``.rx``, ``.ry``, ``.rz``:
-            angle times axis, in the base frame.
+        name: name of the position. The rotation of a free platform has the handles ``.rx``, ``.ry``
+            and ``.rz``, which form a rotation vector in the base frame.
         unit: "m", "deg" or "1".
-        lower, upper: range in reach of this handle alone, within the file's limits.
+        lower, upper: range in reach if only this handle moves, within the file's limits.
     """
 
     name: str
@@ -42,28 +43,29 @@ class Handle:
 
 
 class Handles:
-    """The handles of one entry of a machine."""
+    """The handles of the platform or of the actuators of a machine."""
 
     def __init__(self, model: Model, functions: Motion, q: np.ndarray) -> None:
         """Determine the handles and their ranges.
 
         Args:
             model: the machine.
-            functions: its entry: `model.platform` or `model.actuators`.
+            functions: `model.platform` or `model.actuators`, whose positions the handles move.
             q: assembled coordinates (n_q,) at the center of the ranges.
         """
         self._model, self._functions = model, functions
-        port, shape = functions.ports.position, model.topology
+        port, topology = functions.ports.position, model.topology
         self._scale = np.array([np.pi / 180 if unit == "rad" else 1.0 for unit in port.units])
-        names = [shape.coordinate_names[q0 : q0 + 4] for q0, _ in shape.quaternions]
-        self._turns = [
+        names = [topology.coordinate_names[q0 : q0 + 4] for q0, _ in topology.quaternions]
+        #: Columns of the first component of each quaternion in the position.
+        self._quaternions = [
             port.columns.index(four[0]) for four in names if set(four) <= set(port.columns)
         ]
-        self._in_turn = [i for first in self._turns for i in range(first, first + 4)]
-        self._single = [i for i in range(port.size) if i not in self._in_turn]
+        in_quaternion = [i for first in self._quaternions for i in range(first, first + 4)]
+        self._single = [i for i in range(port.size) if i not in in_quaternion]
         labels = [port.columns[i] for i in self._single]
         units = ["deg" if port.units[i] == "rad" else port.units[i] for i in self._single]
-        for first in self._turns:
+        for first in self._quaternions:
             labels += [
                 f"{port.columns[first].rpartition('.')[0]}.{name}" for name in ("rx", "ry", "rz")
             ]
@@ -80,57 +82,69 @@ class Handles:
         return tuple(handle.name for handle in self.handles)
 
     def values(self, q: np.ndarray) -> np.ndarray:
-        """Return the handles (..., h), in their units, at coordinates (..., n_q)."""
+        """Return the values of the handles (..., h), in their units, at coordinates (..., n_q)."""
         position = self._functions.ports.at(q)
         values = [(position / self._scale)[..., self._single]]
-        for first in self._turns:
+        for first in self._quaternions:
             quaternion = position[..., first : first + 4]
-            turn = Rotation.from_quat(quaternion, scalar_first=True).as_rotvec(degrees=True)
-            values.append(turn)
+            rotation = Rotation.from_quat(quaternion, scalar_first=True)
+            values.append(rotation.as_rotvec(degrees=True))
         return np.concatenate(values, axis=-1)
 
     def moved(self, q: np.ndarray, number: int, value: float) -> np.ndarray:
-        """Return coordinates (n_q,) after moving one handle, followed from q; the others stay.
+        """Return coordinates (n_q,) after moving one handle; the other handles stay.
+
+        Args:
+            q: coordinates (n_q,) from which the machine is followed.
+            number: index of the handle.
+            value: new value in the handle's unit.
 
         Raises:
-            PoseError: out of reach or singular: which loop, by how much.
-            AssemblyError: q is not on the branch that this entry follows.
+            PoseError: the pose is out of reach or singular; the message states the loop.
+            AssemblyError: q is not on the solution branch that these handles follow.
         """
         values = self.values(q)
         values[number] = value
         return self.at(q, values)
 
     def at(self, q: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return coordinates (n_q,) at values (h,) of all handles, in their units, followed from q.
+        """Return coordinates (n_q,) at values of all handles.
+
+        Args:
+            q: coordinates (n_q,) from which the machine is followed.
+            values: values of the handles (h,), in their units.
 
         Raises:
-            PoseError: out of reach or singular: which loop, by how much.
-            AssemblyError: q is not on the branch that this entry follows.
+            PoseError: the pose is out of reach or singular; the message states the loop.
+            AssemblyError: q is not on the solution branch that these handles follow.
         """
         try:
             return np.asarray(self._functions.follow(self._position(values), start=q).q)
-        except InputError as error:  # the start of a later step on the path is not finite
+        except InputError as error:  # a step diverged, so the start of the next one is not finite
             changed = np.flatnonzero(np.abs(values - self.values(q)) > 0.0)
             target = ", ".join(
                 f"{self.handles[i].name} = {values[i]:.5g} {self.handles[i].unit}" for i in changed
             )
             message = f"the path to {target} cannot be followed: the iteration diverges"
-            remedy = "move it in smaller steps, or stay in the workspace"
+            remedy = "move in smaller steps, or stay inside the workspace"
             raise PoseError.of("pose", message, remedy) from error
 
     def _position(self, values: np.ndarray) -> np.ndarray:
-        """Return the entry's positions (..., n) at handles (..., h)."""
+        """Return the positions (..., n) of platform or actuators at handles (..., h)."""
         position = np.zeros((*values.shape[:-1], self._functions.ports.position.size))
         count = len(self._single)
         position[..., self._single] = values[..., :count] * self._scale[self._single]
-        for k, first in enumerate(self._turns):
-            turn = values[..., count + 3 * k : count + 3 * k + 3]
-            quaternion = Rotation.from_rotvec(turn, degrees=True).as_quat(scalar_first=True)
+        for k, first in enumerate(self._quaternions):
+            vector = values[..., count + 3 * k : count + 3 * k + 3]
+            quaternion = Rotation.from_rotvec(vector, degrees=True).as_quat(scalar_first=True)
             position[..., first : first + 4] = quaternion
         return position
 
     def _ranges(self, units: list[str], q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ranges (h,): each handle's reach from q, the others at rest, within limits."""
+        """Return lower and upper ends of the ranges (h,), within the file's limits.
+
+        The range of a handle is what it can reach from q while the other handles stay.
+        """
         center = self.values(q)
         travel = {"m": MAX_TRAVEL * self._model.assembly.loops.length, "deg": MAX_ANGLE}
         largest = np.array([travel.get(unit, MAX_NUMBER) for unit in units])
@@ -158,7 +172,10 @@ class Handles:
         return np.minimum(lower, center), np.maximum(upper, center)
 
     def _reached(self, values: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """True for handles (..., h) with a regular pose that keeps all limits that q (n_q,) keeps."""
+        """Return which handle values (..., h) give a regular pose within the limits (...).
+
+        Limits that are already exceeded at q (n_q,) do not count.
+        """
         flat = self._position(values.reshape(-1, values.shape[-1]))
         states = self._functions.evaluate(flat, start=np.tile(q, (len(flat), 1)))
         limits = self._model.limits
@@ -169,7 +186,15 @@ class Handles:
     def _limits(
         self, count: int, low: np.ndarray, high: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the limits (h,) of handles of a single coordinate; other handles have none."""
+        """Return lower and upper limits (h,) of the handles.
+
+        A handle that moves a single coordinate has the limits of this coordinate. Components of
+        rotation vectors are limited to ±180 deg. Other handles have no limits.
+
+        Args:
+            count: number of handles.
+            low, high: limits of the coordinates (n_q,).
+        """
         entry = self._functions.ports
         lower, upper = np.full(count, -np.inf), np.full(count, np.inf)
         lower[len(self._single) :], upper[len(self._single) :] = -HALF_TURN, HALF_TURN

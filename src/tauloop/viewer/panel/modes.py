@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import TauloopError
 from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry
 from tauloop.kinematics.modes.modes import Modes, assembly_modes, working_modes
@@ -13,16 +14,16 @@ from tauloop.viewer.stage import Stage
 
 #: Largest number of buttons; more would fill the panel.
 MAX_MODE_BUTTONS = 40
-#: Kind of modes, by the entry whose position is held.
+#: Kind of modes, by the entry whose position is fixed.
 MODE_KINDS: dict[Entry, str] = {ACTUATORS: "assembly modes", PLATFORM: "working modes"}
 
 
 class ModeButtons:
-    """A button that searches modes at the current position of actuators or platform.
+    """Buttons that search for modes at the current position of actuators or platform.
 
     Attributes:
-        modes: modes of the last search; None at first.
-        buttons: one button for each mode; None at first.
+        modes: modes of the last search; None before the first search.
+        buttons: one button for each mode; None before the first search.
     """
 
     def __init__(self, viewer: Stage) -> None:
@@ -33,22 +34,22 @@ class ModeButtons:
         gui = viewer.server.gui
         self._folder = gui.add_folder("Modes", expand_by_default=False)
         with self._folder:
-            self.kind = gui.add_button_group("look for", tuple(MODE_KINDS.values()))
+            self.kind = gui.add_button_group("find", tuple(MODE_KINDS.values()))
             self._message = gui.add_markdown(
-                "All modes of assembly at these motor positions, or all working modes of this pose."
+                "All assembly modes at these motor positions, or all working modes at this pose."
             )
         entries = {kind: entry for entry, kind in MODE_KINDS.items()}
         self.kind.on_click(lambda event: self.look(entries[event.target.value]))
 
     def look(self, entry: Entry) -> None:
-        """Search all modes at the current position.
+        """Find all modes at the current position.
 
         Args:
-            entry: entry whose position is held: actuators (assembly modes) or platform (working
+            entry: entry whose position is fixed: actuators (assembly modes) or platform (working
                 modes).
         """
         viewer, kind = self._viewer, MODE_KINDS[entry]
-        self._message.content = f"Searching {kind} ..."
+        self._message.content = f"Searching for {kind} ..."
         find = assembly_modes if entry is ACTUATORS else working_modes
         try:
             self.modes = find(viewer.model, viewer.model.motion(entry).ports.at(viewer.q))
@@ -60,7 +61,8 @@ class ModeButtons:
         count = len(self.modes.modes)
         limited = f"; the first {MAX_MODE_BUTTONS} have buttons" if count > MAX_MODE_BUTTONS else ""
         self._message.content = (
-            f"{count} {kind}{limited}. Modes in brackets are beyond a stop or singular."
+            f"{counted(count, kind.removesuffix('s'))}{limited}. Modes in parentheses are beyond a stop "
+            "or singular."
         )
         if self.buttons is not None:
             self.buttons.remove()
@@ -75,7 +77,7 @@ class ModeButtons:
         self._viewer.show(np.array(mode.q))
         condition = "singular" if mode.is_singular else f"condition {mode.condition:.3g}"
         stops = "; ".join(map(str, mode.beyond)) or "within its stops"
-        reference = ", the one of the reference pose" if mode.is_reference else ""
+        reference = ", the mode of the reference pose" if mode.is_reference else ""
         self._message.content = (
             f"Mode {number + 1} of {len(self.modes.modes)}{reference}: {condition}, {stops}."
         )

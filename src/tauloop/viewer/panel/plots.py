@@ -16,7 +16,7 @@ from tauloop.viewer.playback import Playback
 from tauloop.viewer.scene.forces import motion_forces
 from tauloop.viewer.stage import Stage
 
-#: Number of intervals whose extremes a plot shows, about one for each pixel.
+#: Number of intervals whose extremes a plot shows, about one per pixel.
 PLOT_INTERVALS = 300
 #: Height of a plot, pixels.
 PLOT_HEIGHT = 150
@@ -30,7 +30,7 @@ class Curves:
         title: title with the unit.
         names: names of the curves.
         values: values (N, n), in that unit.
-        limits: largest amount of each curve (n,); infinite without a limit.
+        limits: limit of the absolute value of each curve (n,); infinite if it has none.
     """
 
     title: str
@@ -42,8 +42,8 @@ class Curves:
 def motion_curves(model: Model, playback: Playback) -> tuple[Curves, ...]:
     """Return the plots of a motion: positions, forces and power of actuators, one plot per unit.
 
-    Forces are those of the table, or else the forces that the motion needs. A table without
-    accelerations gives no needed forces.
+    Forces come from the table, or else from inverse dynamics. Inverse dynamics and power need a
+    table with velocities and accelerations.
     """
     actuators, units = model.mechanism.actuators, model.output_ports("actuators")[1]
     names = tuple(actuator.name for actuator in actuators)
@@ -52,7 +52,7 @@ def motion_curves(model: Model, playback: Playback) -> tuple[Curves, ...]:
     curves = _by_unit("position", names, model.actuator_position(playback.q), units, free, shown)
     force, power = playback.force, None
     if playback.rates is not None:
-        with contextlib.suppress(TauloopError):  # not determined
+        with contextlib.suppress(TauloopError):  # the forces are not determined
             needed = motion_forces(model, playback)
             force = np.atleast_2d(needed.force) if force is None else force
             speed = np.asarray(needed.state.v) @ model.assembly.loops.transmission.T
@@ -71,7 +71,16 @@ def _by_unit(
     limits: np.ndarray,
     shown: dict[str, tuple[float, str]],
 ) -> tuple[Curves, ...]:
-    """Return the curves (N, n) of one quantity, in one plot for each unit."""
+    """Return the curves of a quantity, in one plot for each unit.
+
+    Args:
+        quantity: name of the quantity.
+        names: names of the curves (n,).
+        values: values (N, n).
+        units: units of the curves (n,).
+        limits: limits of their absolute values (n,).
+        shown: factor and displayed unit for a unit.
+    """
     plots = []
     for unit in dict.fromkeys(units):
         columns = [i for i, other in enumerate(units) if other == unit]

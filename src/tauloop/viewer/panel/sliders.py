@@ -17,23 +17,23 @@ from tauloop.viewer.stage import Movable
 SLIDER_STEPS = {"m": 1e-4, "deg": 1e-2, "1": 1e-4}
 
 
-#: Largest difference of two handles of one quantity, in their unit: rounding of closed loops.
-SAME_VALUE = 1e-6
+#: Handles whose values differ by less than this, in their unit, are the same quantity.
+EQUALITY_TOLERANCE = 1e-6
 
 
 class Sliders:
     """Sliders of the platform and the actuators, which follow every motion of the machine.
 
-    A handle of the actuators that is the same quantity as one of the platform, such as a direct-drive
-    motor on a joint that is also a platform coordinate, has no second slider.
+    If a handle of the actuators is the same quantity as a handle of the platform, it has no slider.
+    An example is a direct-drive motor on a joint that is also a platform coordinate.
 
     Attributes:
-        handles: handles that they move, by entry.
+        handles: handles by entry (platform or actuators).
         sliders: sliders by entry and index of their handle.
     """
 
     def __init__(self, viewer: Movable, model: Model) -> None:
-        """Add a folder for each entry, or the reason if it does not determine the machine."""
+        """Add a folder for platform and actuators each, or the reason why they cannot be moved."""
         self._viewer, self._model, self._syncing = viewer, model, False
         self.handles: dict[Entry, Handles] = {}
         self.sliders: dict[Entry, dict[int, Any]] = {}
@@ -64,11 +64,11 @@ class Sliders:
                     step=step,
                     initial_value=_initial_value(handle, values[number]),
                 )
-                slider.on_update(self._moves(entry, number))
+                slider.on_update(self._slider_callback(entry, number))
                 self.sliders[entry][number] = slider
 
     def _repeated(self, handles: Handles) -> set[int]:
-        """Return the indices of handles that equal one with a slider at all known states."""
+        """Return the indices of handles that equal a handle with a slider, at all tested states."""
         states = self._model.assembly.states
         values, repeated = handles.values(states), set[int]()
         for entry, others in self.handles.items():
@@ -76,7 +76,7 @@ class Sliders:
             for i, handle in enumerate(handles.handles):
                 for k in self.sliders[entry]:
                     is_same_unit = handle.unit == others.handles[k].unit
-                    is_same = np.abs(values[:, i] - earlier[:, k]).max() < SAME_VALUE
+                    is_same = np.abs(values[:, i] - earlier[:, k]).max() < EQUALITY_TOLERANCE
                     if is_same_unit and is_same:
                         repeated.add(i)
         return repeated
@@ -89,8 +89,8 @@ class Sliders:
             except TauloopError as error:
                 self._viewer.explain(error)
 
-    def _moves(self, entry: Entry, number: int) -> Callable[[Any], None]:
-        """Return the callback of a slider, which ignores changes that follow the machine."""
+    def _slider_callback(self, entry: Entry, number: int) -> Callable[[Any], None]:
+        """Return the callback of a slider; it ignores changes that the machine's motion causes."""
 
         def moved(event: Any) -> None:
             with self._viewer.lock:
@@ -118,15 +118,21 @@ def rounded(value: float, step: float) -> float:
 
 
 def _slider_end(limit: float, step: float, towards: Callable[[float], Any]) -> float:
-    """Return the end of a slider within a limit: a multiple of its step, and so a short number."""
+    """Return the end of a slider: a limit, rounded to a multiple of the slider's step.
+
+    Args:
+        limit: the limit.
+        step: step of the slider.
+        towards: `numpy.ceil` or `numpy.floor`, which rounds into the range.
+    """
     steps = limit / step
     nearest = round(steps)
-    whole = nearest if abs(steps - nearest) < 1e-6 else int(towards(steps))
-    return rounded(whole * step, step)
+    count = nearest if abs(steps - nearest) < 1e-6 else int(towards(steps))
+    return rounded(count * step, step)
 
 
 def _initial_value(handle: Handle, value: float) -> float:
-    """Return a slider's first value within its range."""
+    """Return the first value of a slider, clipped to its range."""
     step = SLIDER_STEPS[handle.unit]
     low, high = (
         _slider_end(handle.lower, step, np.ceil),

@@ -1,4 +1,4 @@
-"""Natural modes of an elastic machine in the panel: the machine moves in the chosen mode."""
+"""Natural modes of an elastic machine in the panel: the machine vibrates in the chosen mode."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tauloop.viewer.stage import Stage
 if TYPE_CHECKING:
     from tauloop.viewer.mode_animation import ModeMesh
 
-#: Periods that are shown per second.
+#: Number of animated periods per second.
 SHOWN_FREQUENCY = 0.7
-#: Name of the choice without motion.
+#: Name of the choice without vibration.
 AT_REST = "at rest"
 
 
 class VibrationPanel:
-    """A button that calculates the modes at the current pose, and a choice of the mode that moves.
+    """A button that calculates the modes at the current pose, and a choice of the animated mode.
 
     Attributes:
-        mesh: solids and their displacements; None before a calculation.
-        mode: index of the moving mode; None at rest.
-        nodes: meshes of the moving machine, with the indices of their vertices.
+        mesh: solids and their displacements; None before the first calculation.
+        mode: index of the animated mode; None at rest.
+        nodes: meshes of the vibrating machine, with the indices of their vertices.
     """
 
     def __init__(self, viewer: Stage) -> None:
@@ -44,7 +44,7 @@ class VibrationPanel:
         self.choice.on_update(lambda _: self.show(self.choice.value))
 
     def calculate(self) -> None:
-        """Calculate the modes at the pose that is shown, and move in the first."""
+        """Calculate the modes at the current pose, and animate the first mode."""
         from tauloop.elasticity.vibrations.vibration import vibration
         from tauloop.viewer.mode_animation import mode_mesh, mode_titles
 
@@ -66,7 +66,7 @@ class VibrationPanel:
         self.show(titles[0])
 
     def show(self, title: str) -> None:
-        """Move in the mode with this title, or rest."""
+        """Animate the mode with this title; stop for any other title."""
         titles = tuple(self.choice.options)
         if self.mesh is None or title not in titles[1:]:
             self.stop()
@@ -87,7 +87,7 @@ class VibrationPanel:
             self._viewer.scene.set_visible(True)
 
     def advance(self, elapsed: float) -> None:
-        """Move on by a time, s."""
+        """Advance the animation by a time, s."""
         if self.mode is None or self.mesh is None:
             return
         with self._viewer.lock:
@@ -102,11 +102,11 @@ class VibrationPanel:
         colors, groups = np.unique(mesh.colors, axis=0, return_inverse=True)
         for k, color in enumerate(colors):
             faces = mesh.faces[groups.ravel() == k]
-            chosen, own = np.unique(faces, return_inverse=True)
+            chosen, local_indices = np.unique(faces, return_inverse=True)
             node = self._viewer.server.scene.add_mesh_simple(
                 f"/mode/{k}",
                 vertices=mesh.vertices[chosen].astype(np.float32),
-                faces=own.reshape(-1, 3).astype(np.uint32),
+                faces=local_indices.reshape(-1, 3).astype(np.uint32),
                 color=tuple(round(255.0 * float(part)) for part in color),
                 flat_shading=True,
             )

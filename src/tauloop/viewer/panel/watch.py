@@ -1,4 +1,4 @@
-"""The editing loop: the viewer shows a machine, or its errors, when one of its files is saved."""
+"""Live editing: the viewer shows a machine, or its errors, whenever one of its files is saved."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from tauloop.viewer.panel.sliders import as_markdown
 from tauloop.viewer.stage import Stage, ViewState
 
 #: Time between two checks, s. A change is read when two checks agree, because an editor may still
-#: be
-#: writing.
+#: be writing.
 WATCH_INTERVAL = 0.25
 
 
 class Watch:
-    """A watch on files; while they have errors, the last good picture stays.
+    """A watch on files; while they have errors, the last valid view stays.
 
     Attributes:
-        problem: errors in the current files; "" without an error.
+        problem: text on the errors in the files; "" if there are none.
     """
 
     def __init__(self, viewer: Stage, files: Iterable[Path], load: Callable[[], ViewState]) -> None:
-        """Take the current view for the present content of the files.
+        """Start the watch; the current view must show the current content of the files.
 
         Args:
             viewer: viewer of the machine.
-            files: files of the machine; meshes that it names are watched too.
-            load: reads the files.
+            files: files of the machine; mesh files of the machine are watched too.
+            load: function that reads the files.
         """
         self._viewer, self._files, self._load = viewer, tuple(files), load
         self._shown = self._seen = self._state()
@@ -46,7 +45,7 @@ class Watch:
                 view = self._load()
                 self.problem = ""
                 self._viewer.replace(view)
-                self._shown = self._seen = self._state()  # with its meshes
+                self._shown = self._seen = self._state()  # includes the new machine's meshes
             except TauloopError as error:
                 self.problem = as_markdown(
                     error, "The file has errors; the view shows the machine before the change:"
@@ -55,7 +54,7 @@ class Watch:
         self._next = time.monotonic() + WATCH_INTERVAL
 
     def _state(self) -> tuple[tuple[int, int] | None, ...]:
-        """Return time and size of every file; None for a missing file."""
+        """Return modification time and size of every file; None for a missing file."""
         meshes = [
             solid.mesh
             for solid in self._viewer.model.mechanism.solids

@@ -1,4 +1,4 @@
-"""Cameras that fit a machine into a picture, and where its points are in that picture."""
+"""Cameras that fit a machine into a picture, and the projection of points into the picture."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from tauloop.common.records import dataclass
 
 #: The first view: direction from the machine to the camera, and its field of view, rad.
 CAMERA_DIRECTION, FIELD_OF_VIEW = (0.42, -0.89, 0.18), 0.8
-#: Margins of a fitted view for labels, pixels, and their largest fraction of the picture.
+#: Margins of a fitted view for labels, pixels, and their limit as a fraction of the picture.
 MARGIN_PIXELS, MAX_MARGIN = np.array([80.0, 48.0]), 0.18
-#: Size of a picture whose page is not known yet, pixels.
+#: Size of the picture before a page has reported its own, pixels.
 DEFAULT_SIZE = (960.0, 800.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Camera:
-    """A pinhole camera, with z upwards in its picture.
+    """A pinhole camera, with z upwards in the picture.
 
     Attributes:
-        eye: its position (3,), m.
-        look_at: the point in the middle of its picture (3,), m.
-        size: width and height of its picture, pixels.
+        eye: position of the camera (3,), m.
+        look_at: point in the middle of the picture (3,), m.
+        size: width and height of the picture, pixels.
         fov: vertical field of view, rad.
     """
 
@@ -32,16 +32,16 @@ class Camera:
 
     @property
     def axes(self) -> np.ndarray:
-        """Directions to the right, upwards and forwards (3, 3), one per row."""
+        """Directions to the right, upwards and forwards in the picture (3, 3), one per row."""
         return view_axes(self.look_at - self.eye)
 
     @property
     def focal_length(self) -> float:
-        """Distance of the picture's plane, pixels."""
+        """Distance of the picture plane from the camera, pixels."""
         return 0.5 * self.size[1] / float(np.tan(0.5 * self.fov))
 
     def pixels(self, points: np.ndarray) -> np.ndarray:
-        """Return where points (N, 3) are (N, 2): pixels right of and above the picture's middle."""
+        """Return the projections (N, 2) of points (N, 3): pixels right and up from the middle."""
         seen = (points - self.eye) @ self.axes.T
         depth = np.maximum(seen[:, 2:], 1e-9)
         return np.asarray(self.focal_length * seen[:, :2] / depth)
@@ -54,7 +54,7 @@ class Camera:
 
 
 def view_axes(forwards: np.ndarray) -> np.ndarray:
-    """Return right, up and forwards (3, 3) of a camera that looks in a direction (3,)."""
+    """Return the directions right, up and forwards (3, 3) of a camera that looks forwards (3,)."""
     forwards = forwards / np.linalg.norm(forwards)
     right = np.cross(forwards, [0.0, 0.0, 1.0])
     if np.linalg.norm(right) < 1e-6:  # it looks along z: x is to the right
@@ -71,9 +71,10 @@ def fitted_camera(
 ) -> Camera:
     """Return the nearest camera in a direction that sees all points, with margins for labels.
 
-    A point with the coordinates (x, z) to the right and forwards is inside the picture if
-    |x - c| <= t (z + d), with the tangent t of half the angle of view. The largest values of
-    x - t z and -x - t z give the position c and the distance d; in the same way upwards.
+    A point with coordinates x to the right and z forwards is inside the picture if
+    |x - c| <= t (z + d), where t is the tangent of half the angle of view. The largest values of
+    x - t z and -x - t z give the position c and the distance d. The vertical direction is treated
+    in the same way.
 
     Args:
         points: points of the machine (N, 3), m.

@@ -23,13 +23,13 @@ from tauloop.viewer.stage import Stage
 COLORINGS = ("reach", "conditioning", "force")
 #: Number of points along the longest axis of a slice, and of a cloud.
 SLICE_POINTS, CLOUD_POINTS = 60, 18
-#: Largest distance of the points from the tool, over the machine's largest dimension; telescopic
-#: legs have no limit of their own.
+#: Largest distance of the points from the tool, as a fraction of the machine's largest dimension;
+#: it bounds the map of machines whose telescopic legs have no limits.
 MAX_DISTANCE = 0.7
-#: Quantile of the values at the end of the color scale, because forces grow without bound towards
+#: Quantile of the values at the end of the color scale; forces grow without bound near
 #: singularities.
 SCALE_QUANTILE = 0.95
-#: Colors of reasons, also different in lightness; poses out of reach are not shown.
+#: Colors of reasons, with different lightness; poses out of reach are not shown.
 REASONS: Mapping[Reason, str] = {
     Reason.USABLE: "#9fd0f0",
     Reason.JOINT_LIMIT: "#e69f00",
@@ -47,8 +47,8 @@ class Cloud:
     Attributes:
         workspace: the map.
         places: tool positions (N, 3), m.
-        values: values that determine the colors (N,): numbers of reasons, least distance to a
-            singularity, or force.
+        values: values that determine the colors (N,): codes of reasons, smallest distances to a
+            singularity, or forces.
         colors: colors (N, 3), 0 to 255.
         legend: meaning of the colors, in Markdown.
     """
@@ -61,7 +61,7 @@ class Cloud:
 
 
 def planes(model: Model) -> tuple[tuple[str, ...], ...]:
-    """Return a machine's slices and clouds: pairs and triples of positions that are lengths."""
+    """Return the possible slices and clouds of a machine: pairs and a triple of translations."""
     axes = pose_axes(model)
     lengths = [name for name, unit in zip(axes.columns, axes.units, strict=True) if unit == "m"]
     pairs = [(a, b) for i, a in enumerate(lengths) for b in lengths[i + 1 :]]
@@ -76,16 +76,16 @@ def cloud(
     Args:
         model: the machine.
         plane: two platform positions, or three.
-        coloring: one of `COLORINGS`: "reach" (reason that excludes a pose), "conditioning" (least
-            distance to a singularity, 0 to 1), or "force" (largest actuator force at rest of usable
-            poses; with cables the margin of their tensions).
+        coloring: one of `COLORINGS`: "reach" (reason that excludes a pose), "conditioning"
+            (smallest distance to a singularity, 0 to 1), or "force" (largest actuator force at
+            rest, at usable poses; with cables the margin of their tensions).
         q: coordinates (n_q,) that fix the other positions; default: the reference pose.
 
     Returns:
         Points with their values and colors.
 
     Raises:
-        InputError: an unknown property, or positions that are not lengths.
+        InputError: the property is unknown, or the positions are not lengths.
         PoseError: the machine does not close at this pose.
     """
     if coloring not in COLORINGS:
@@ -97,7 +97,6 @@ def cloud(
         zip(axes.columns, _values(model, axes, model.assembly.q if q is None else q), strict=True)
     )
     fixed = {name: float(value) for name, value in held.items() if name not in plane}
-    reach, size = section_axes(model, plane, None), machine_geometry(model, model.assembly.q).size
     reach, size = section_axes(model, plane, None), machine_geometry(model, model.assembly.q).size
     ranges = {
         name: (
@@ -144,7 +143,7 @@ def cloud(
 
 
 def _values(model: Model, axes: PoseAxes, q: np.ndarray) -> np.ndarray:
-    """Return the values (n,) of a map's axes at coordinates (n_q,)."""
+    """Return the values (n,) of the axes of a map at coordinates (n_q,)."""
     position = model.platform.ports.at(q)
     if axes.place is None:
         return np.asarray(position)
@@ -158,7 +157,16 @@ def _values(model: Model, axes: PoseAxes, q: np.ndarray) -> np.ndarray:
 
 
 def _forces(model: Model, q: np.ndarray, tension: np.ndarray) -> tuple[np.ndarray, str]:
-    """Return the margin of cables, or the largest actuator force at rest, with its description."""
+    """Return the color values of poses for "force", and a text for the legend.
+
+    Args:
+        model: the machine.
+        q: coordinates of the poses (N, n_q).
+        tension: margin of the cables' tensions (N,), N; NaN without cables.
+
+    Returns:
+        The margins of a machine with cables, otherwise the largest actuator forces at rest (N,).
+    """
     if np.isfinite(tension).any():
         return tension, "margin of the cables' tensions, N"
     units = np.array(model.output_ports("actuators")[1])
@@ -166,7 +174,7 @@ def _forces(model: Model, q: np.ndarray, tension: np.ndarray) -> tuple[np.ndarra
     largest = {unit: forces[:, units == unit].max(axis=1) for unit in dict.fromkeys(units.tolist())}
     (first, values), *others = largest.items()
     further = "".join(
-        f"; others up to {np.nanmax(more, initial=0.0):.3g} {unit}" for unit, more in others
+        f"; other motors up to {np.nanmax(more, initial=0.0):.3g} {unit}" for unit, more in others
     )
     return values, f"largest motor force at rest, {first}{further}"
 
@@ -182,7 +190,7 @@ def _holding(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def _scale(values: np.ndarray, quantity: str) -> tuple[np.ndarray, str]:
-    """Return colors (N, 3) whose lightness increases with a value, and their legend."""
+    """Return colors (N, 3) whose lightness increases with the value, and their legend."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
@@ -198,10 +206,10 @@ def _scale(values: np.ndarray, quantity: str) -> tuple[np.ndarray, str]:
 
 
 class CloudPanel:
-    """The panel that chooses a slice or cloud with its colors, and draws it.
+    """The panel for choosing and drawing a slice or cloud of the workspace.
 
     Attributes:
-        cloud: what is drawn; None at first.
+        cloud: the drawn slice or cloud; None before the first.
     """
 
     def __init__(self, viewer: Stage) -> None:
@@ -223,7 +231,7 @@ class CloudPanel:
         self.clear.on_click(lambda _: self.remove())
 
     def show(self, plane: tuple[str, ...], coloring: str) -> None:
-        """Draw a slice or a cloud through the current pose; the panel shows an error."""
+        """Draw a slice or a cloud through the current pose; errors are shown in the panel."""
         viewer = self._viewer
         self._legend.content = "Mapping ..."
         try:

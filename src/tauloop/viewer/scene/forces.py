@@ -15,18 +15,21 @@ from tauloop.viewer.playback import Playback
 from tauloop.viewer.scene.machine_scene import rgb
 from tauloop.viewer.stage import Stage
 
-#: Colors of rods in compression, in tension and without force, different in hue and lightness.
+#: Colors of rods in compression, in tension and without force; they differ in hue and lightness.
 COMPRESSION_COLOR, TENSION_COLOR, ZERO_COLOR = "#b35806", "#053061", "#e8e4da"
 #: Color of motor forces.
 MOTOR_COLOR = "#b0301c"
 #: Color of forces in joints.
 JOINT_COLOR = "#1b7837"
-#: Length of the longest arrow, and radius of its shaft, over the machine's largest dimension.
+#: Length of the longest arrow and radius of its shaft, as fractions of the machine's largest
+#: dimension.
 ARROW_LENGTH, SHAFT_RADIUS = 0.22, 0.008
 
 
 def motion_forces(model: Model, playback: Playback) -> Forces:
-    """Return inverse dynamics of a played motion; at rest in every sample without accelerations.
+    """Return the inverse dynamics of a motion.
+
+    For a motion without velocities and accelerations, the machine is at rest in every sample.
 
     Raises:
         TauloopError: the forces are not determined.
@@ -41,9 +44,10 @@ def motion_forces(model: Model, playback: Playback) -> Forces:
 
 
 def rod_forces(model: Model, forces: Forces) -> dict[str, np.ndarray]:
-    """Return the forces of rods by name (N,), N; positive in compression.
+    """Return the forces of rods (N,) by name, N; positive in compression.
 
-    The multiplier of a rod's equation (d.d - L^2) / (2 L) = 0 pushes its ends apart.
+    The force is the multiplier of the rod's equation (d.d - L^2) / (2 L) = 0, which pushes the ends
+    apart.
     """
     rows = {name.partition(":")[0]: i for i, name in enumerate(forces.closure_names)}
     multipliers = np.atleast_2d(forces.closure_force)
@@ -65,11 +69,11 @@ def force_color(share: float) -> str:
 
 
 class ForceLayer:
-    """A layer with the forces of the motion while it is shown, otherwise of the machine at rest.
+    """A layer with forces: in motion while the motion is shown, otherwise at rest.
 
     Attributes:
         box: check box that shows the layer.
-        joints_box: check box that adds forces in joints to it.
+        joints_box: check box that adds the forces in joints.
     """
 
     def __init__(self, viewer: Stage, playback: Playback | None, *, is_on: bool) -> None:
@@ -82,14 +86,19 @@ class ForceLayer:
         with gui.add_folder("Forces", expand_by_default=is_on):
             self.box = gui.add_checkbox("show", is_on)
             self.joints_box = gui.add_checkbox(
-                "in joints", False, hint="Forces on the child body of every joint."
+                "in joints", False, hint="Forces on the child body of each joint."
             )
             self._legend = gui.add_markdown("Arrows and colors.")
         for box in (self.box, self.joints_box):
             box.on_update(lambda _: viewer.show(viewer.q, sample=viewer.sample))
 
     def follow(self, geometry: MachineGeometry, sample: int | None) -> None:
-        """Show the forces at the current pose, which is a sample of the motion or None."""
+        """Show the forces at the current pose.
+
+        Args:
+            geometry: the machine at this pose.
+            sample: index of the sample of the motion; None if the pose does not belong to it.
+        """
         scene = self._viewer.scene
         if not self.box.value:
             if self._node is not None:
@@ -144,7 +153,7 @@ class ForceLayer:
             self._legend.content += f"  \n{square} joints up to {sizes.max(initial=0.0):.3g} N"
 
     def _in_joints(self, forces: Forces, sample: int | None) -> JointForces:
-        """Return the forces in all joints, those of a motion computed once."""
+        """Return the forces in all joints; those of a motion are computed only once."""
         model = self._viewer.model
         if sample is None:
             return joint_forces(model, np.zeros(1), forces)
@@ -167,7 +176,7 @@ class ForceLayer:
         units: dict[str, str],
         joints: tuple[JointForces, int] | None,
     ) -> None:
-        """Draw arrows: of motors along their axes, of rods at the platform, and in joints."""
+        """Draw arrows: motor forces along their axes, rod forces at the platform, joint forces."""
         size = ARROW_LENGTH * self._viewer.scene.size
         lines, colors = [], []
         largest_by_unit = _largest(motors, units)
@@ -216,12 +225,12 @@ class ForceLayer:
 
 
 def _known_forces(joints: JointForces) -> np.ndarray:
-    """Return the forces (N, k, 3) in joints in base axes; zero for undetermined components."""
+    """Return the forces in k joints (N, k, 3), base frame; zero for undetermined components."""
     return np.nan_to_num(joints.wrench_in_base[..., :3])
 
 
 def _largest(motors: dict[str, float], units: dict[str, str]) -> dict[str, float]:
-    """Return the largest motor force of each unit."""
+    """Return the largest absolute motor force of each unit."""
     largest = dict.fromkeys(units.values(), 0.0)
     for name, value in motors.items():
         unit = units[name]

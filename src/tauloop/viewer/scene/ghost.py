@@ -14,22 +14,23 @@ from tauloop.viewer.stage import Stage
 
 
 class Ghost:
-    """A transparent machine that follows a log in time, or the actuator positions shown.
+    """A transparent machine that follows a log in time, or the actuators of the main machine.
 
     Attributes:
-        q: its coordinates (n_q,).
+        q: coordinates of the transparent machine (n_q,).
+        words: text in the panel with the distance between the two tools.
     """
 
     def __init__(
         self, viewer: Stage, name: str, model: Model, measured: Playback | None = None
     ) -> None:
-        """Build its scene.
+        """Build the scene of the transparent machine.
 
         Args:
-            viewer: the viewer of the machine.
-            name: name of its node in the scene, and in the panel.
-            model: another machine, or the same.
-            measured: motion that it follows in time; default: the actuators of the machine shown.
+            viewer: the viewer of the main machine.
+            name: name of the node in the scene, and in the panel.
+            model: the transparent machine, which may be the same as the main machine.
+            measured: motion to follow in time; default: follow the actuators of the main machine.
         """
         self._viewer, self._name, self._model, self._measured = viewer, name, model, measured
         self.q = np.array(model.assembly.q if measured is None else measured.q[0])
@@ -45,7 +46,7 @@ class Ghost:
         self.words = viewer.server.gui.add_markdown("")
 
     def follow(self, geometry: MachineGeometry) -> None:
-        """Move to the log's or the actuators' pose, and show the distance between the two tools."""
+        """Move to the pose of the log or of the actuators, and show the distance of the tools."""
         try:
             self.q = self._next()
         except TauloopError as error:

@@ -1,4 +1,4 @@
-"""Labels in the scene: next to what they name, on no motor and on no other label."""
+"""Labels in the scene, placed next to the named points and off motors and other labels."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from tauloop.viewer.scene.camera import Camera
 
 #: Width of a letter and height of a label in the page, with its margin, pixels.
 LETTER_WIDTH, LABEL_HEIGHT, LABEL_MARGIN = 7.0, 17.0, 5.0
-#: Distances of a label from what it names, pixels.
+#: Candidate distances of a label from its point, pixels.
 DISTANCES = (4.0, 12.0, 22.0, 34.0, 48.0, 66.0, 90.0)
-#: Directions from what is named to its label, in the picture: sideways before above and below.
+#: Candidate directions from the point to its label in the picture, in order of preference.
 LABEL_DIRECTIONS = np.array([(1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1)])
-#: Costs: a pixel of distance from what is named, a pixel from the present place, a pixel by which
-#: something else with a label is nearer, a covered point of a solid, a pixel outside the picture, a
-#: covered pixel of another label, and a covered point of a motor.
+#: Costs of a position: per pixel of distance from the named point, per pixel of movement, per pixel
+#: by which another named point is nearer, and per covered point of a solid.
 DISTANCE_COST, JUMP_COST, CONFUSION_COST, POINT_COST = 0.2, 0.03, 2.0, 1.0
+#: Costs of a position: per pixel outside the picture, per covered pixel of another label, and per
+#: covered point of a motor.
+#: Costs of a position: per pixel outside the picture, per covered pixel of another label, and per
+#: covered point of a motor.
 OUTSIDE_COST, LABEL_COST, MOTOR_COST = 10.0, 3.0, 50.0
 
 
@@ -26,14 +29,14 @@ class Label:
 
     Attributes:
         text: text of the label.
-        point: the point that it names (3,), m.
-        center: middle of the label in the picture (2,), pixels from that point; None before it has
-            a place.
-        node: its node in the scene.
+        point: the named point (3,), m.
+        center: middle of the label in the picture (2,), pixels from the point; None before the
+            label is placed.
+        node: node of the label in the scene.
     """
 
     def __init__(self, node: Any, text: str, point: np.ndarray) -> None:
-        """Start at the point itself."""
+        """Create a label that is not placed yet."""
         self.node, self.text, self.point = node, text, point
         self.center: Any = None
 
@@ -46,10 +49,10 @@ class Label:
 
 
 class SceneLabels:
-    """The labels of a scene, arranged for the camera that has moved last.
+    """The labels of a scene, arranged for the camera that moved last.
 
     Attributes:
-        camera: that camera.
+        camera: camera that moved last.
         labels: labels by the path of their node.
     """
 
@@ -67,7 +70,7 @@ class SceneLabels:
         self._solids: dict[str, np.ndarray] = {}
 
     def put(self, path: str, text: str, point: np.ndarray) -> None:
-        """Show a label; `arrange` moves it to its place."""
+        """Add or change a label; `arrange` places it."""
         if path not in self.labels:
             node = self._scene.add_label(
                 path, text, position=tuple(point), anchor="center-center", visible=self._is_visible
@@ -96,12 +99,12 @@ class SceneLabels:
         self.arrange(is_new_view=True)
 
     def avoid(self, machine: str, motors: np.ndarray, solids: np.ndarray) -> None:
-        """Note where a machine is.
+        """Set the points of a machine that labels should not cover.
 
         Args:
-            machine: name of its node.
-            motors: points on the surfaces of its motors (N, 3), which no label covers.
-            solids: points on its solids (N, 3), which labels leave free if they can.
+            machine: name of the machine's node.
+            motors: points on the surfaces of motors (N, 3); labels never cover them if possible.
+            solids: points on all solids (N, 3); labels cover few of them.
         """
         self._motors[machine], self._solids[machine] = motors, solids
 
@@ -126,7 +129,7 @@ class SceneLabels:
     def _hard_cost(
         self, label: Label, anchor: np.ndarray, avoided: np.ndarray, placed: np.ndarray
     ) -> float:
-        """Return the cost of covered motors and labels at a label's present place."""
+        """Return the cost of covered motors and labels at the current position of a label."""
         centers = (anchor + label.center)[None]
         return float(self._fixed_costs(centers, label.half_size, avoided, placed)[0])
 
@@ -139,7 +142,16 @@ class SceneLabels:
         seen: np.ndarray,
         placed: np.ndarray,
     ) -> np.ndarray:
-        """Return the cheapest center (2,), pixels from the anchor."""
+        """Return the center of a label with the lowest cost (2,), pixels from its point.
+
+        Args:
+            label: the label.
+            anchor: its point in the picture (2,), pixels.
+            others: points of the other labels (k, 2).
+            avoided: points of motors (N, 2).
+            seen: points of solids (N, 2).
+            placed: centers and half sizes of the labels that are already placed (k, 4).
+        """
         half = label.half_size
         steps = np.array([d for d in DISTANCES for _ in LABEL_DIRECTIONS])
         directions = np.tile(LABEL_DIRECTIONS, (len(DISTANCES), 1))
@@ -170,16 +182,23 @@ class SceneLabels:
 def _confusion(
     centers: np.ndarray, half: np.ndarray, anchor: np.ndarray, others: np.ndarray
 ) -> np.ndarray:
-    """Return by how much a box (N,) is nearer to another labelled point than to its own, pixels.
+    """Return by how many pixels each box (N,) is nearer to another named point than to its own.
 
-    Points that nearly coincide in the picture cannot be distinguished by the place of a label.
+    Points that nearly coincide in the picture are ignored, because no position of a label can
+    distinguish them.
+
+    Args:
+        centers: centers of the boxes (N, 2).
+        half: half size of the boxes (2,).
+        anchor: the named point of the label (2,).
+        others: points of other labels (k, 2).
     """
-    apart = others[np.linalg.norm(others - anchor, axis=1) > LABEL_HEIGHT]
-    if not len(apart):
+    separate = others[np.linalg.norm(others - anchor, axis=1) > LABEL_HEIGHT]
+    if not len(separate):
         return np.zeros(len(centers))
     distances = [
         np.linalg.norm(np.clip(np.abs(centers - point) - half, 0.0, None), axis=1)
-        for point in (anchor, *apart)
+        for point in (anchor, *separate)
     ]
     return np.clip(distances[0] + LABEL_MARGIN - np.min(distances[1:], axis=0), 0.0, None)
 
@@ -191,12 +210,12 @@ def _covered(centers: np.ndarray, half: np.ndarray, points: np.ndarray) -> np.nd
 
 
 def surface_points(vertices: np.ndarray, faces: np.ndarray, spacing: float) -> np.ndarray:
-    """Return points on the edges of triangles (N, 3), at most a distance apart, m.
+    """Return points (N, 3) on the edges of triangles, m.
 
     Args:
-        vertices: corners (n, 3).
-        faces: triangles (f, 3).
-        spacing: that distance; points nearer than it to another may be left out.
+        vertices: vertices (n, 3), m.
+        faces: indices of the vertices of triangles (f, 3).
+        spacing: largest distance between points, m; points closer to each other may be merged.
     """
     edges = np.unique(np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1), axis=0)
     starts, ends = vertices[edges[:, 0]], vertices[edges[:, 1]]

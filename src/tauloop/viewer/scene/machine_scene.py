@@ -24,20 +24,21 @@ from tauloop.viewer.scene.camera import (
 )
 from tauloop.viewer.scene.labels import SceneLabels, surface_points
 
-#: Length of the tool's axes, and thickness of its path, over the machine's largest dimension.
+#: Length of the tool's axes and thickness of its path, as fractions of the machine's largest
+#: dimension.
 TOOL_AXES, PATH_THICKNESS = 0.07, 0.003
-#: Distances between the points of motors, and of other solids, that labels leave free, over the
+#: Distances between the points on motors and on other solids that labels avoid, as fractions of the
 #: machine's largest dimension.
 MOTOR_SPACING, SOLID_SPACING = 0.015, 0.04
-#: Height of a heading in a recording over the machine's largest dimension.
+#: Height of the heading of a recording, as a fraction of the machine's largest dimension.
 HEADING_SHARE = 0.18
 #: Color and opacity of a second, transparent machine.
 GHOST_COLOR, GHOST_OPACITY = "#7a4f9a", 0.38
-#: Opacity of solids while what is inside them is shown.
+#: Opacity of solids while objects inside them are shown.
 TRANSPARENT_OPACITY = 0.35
-#: Strength of the ambient light, and light reflected by the floor (of 255). An environment map is
-#: not used: viser needs half a minute to unpack it without a graphics card, and until then the
-#: machine is almost white.
+#: Intensity of the ambient light, and gray level (of 255) of the light reflected by the floor.
+#: There is no environment map: without a graphics card, viser needs half a minute to unpack it, and
+#: until then the machine is almost white.
 LIGHT_INTENSITY, FLOOR_LIGHT = 3.0, 140
 
 
@@ -65,11 +66,11 @@ class MachineScene:
         Args:
             server: a `viser.ViserServer`.
             model: the machine.
-            geometry: the machine at its first state; all states if it moves.
-            name: name of its node.
-            has_names: whether it has labels, tool axes, a floor and the camera, as the first
-                machine of a scene has.
-            is_ghost: whether it is transparent.
+            geometry: the machine at its first state, or at all states of a motion.
+            name: name of the machine's node.
+            has_names: whether to add labels, tool axes, a floor and the camera, as for the first
+                machine of a scene.
+            is_ghost: whether the machine is transparent.
 
         Raises:
             EngineError: trimesh is not installed.
@@ -138,7 +139,7 @@ class MachineScene:
 
     @staticmethod
     def _start_from(server: Any, camera: Camera) -> None:
-        """Make a camera the first one of every page."""
+        """Set the initial camera of every page."""
         first = server.initial_camera
         first.fov, first.look_at, first.position = (
             FIELD_OF_VIEW,
@@ -147,7 +148,7 @@ class MachineScene:
         )
 
     def frame_below_heading(self, server: Any, size: tuple[float, float]) -> None:
-        """Fit the first view into pictures of a size (pixels) whose top has a heading."""
+        """Fit the first view into pictures of a size (pixels), below a heading."""
         assert self.labels is not None
         low, high = self.points.min(axis=0), self.points.max(axis=0)
         middle, top = 0.5 * (low + high), high[2] + HEADING_SHARE * self.size
@@ -166,7 +167,7 @@ class MachineScene:
         return np.concatenate([*corners, geometry.tool, arrows.reshape(-1, 3)])
 
     def widen(self, points: np.ndarray) -> None:
-        """Include further points (N, 3) in the views that fit, and in the floor."""
+        """Extend fitted views and the floor to further points (N, 3)."""
         self.points = np.concatenate([self.points, points])
         self._put_floor()
 
@@ -181,7 +182,13 @@ class MachineScene:
     def fitted(
         self, size: tuple[float, float] = DEFAULT_SIZE, away: np.ndarray | None = None
     ) -> Camera:
-        """Return the camera that sees the whole machine, from the first side by default."""
+        """Return a camera that sees the whole machine.
+
+        Args:
+            size: width and height of the picture, pixels.
+            away: direction from the machine to the camera (3,); default: direction of the first
+                view.
+        """
         return fitted_camera(self.points, self.away if away is None else away, size)
 
     def look_from(
@@ -194,11 +201,16 @@ class MachineScene:
 
     @property
     def frames(self) -> dict[str, FramePose]:
-        """Poses of bodies and rods in the geometry that is shown, by name."""
+        """Poses of bodies and rods in the displayed geometry, by name."""
         return self._frames
 
     def moved(self, points: Mapping[str, np.ndarray], state: int = 0) -> np.ndarray:
-        """Return points (k, 3) of bodies and rods in the base frame (N, 3), m."""
+        """Return points of bodies and rods in the base frame (N, 3), m.
+
+        Args:
+            points: points (k, 3) in the frame of each body or rod, by name.
+            state: index of the state.
+        """
         placed = [np.zeros((0, 3))]
         for name, local in points.items():
             pose = self._frames[name].at(state)
@@ -234,13 +246,13 @@ class MachineScene:
             node.visible = is_visible
 
     def arrange_labels(self, state: int = 0) -> None:
-        """Move the labels of the state that is shown off motors and off each other."""
+        """Move labels so that they do not cover motors or each other, for a displayed state."""
         if self.labels is not None:
             self.labels.avoid("machine", *self.obstacles(state))
             self.labels.arrange()
 
     def obstacles(self, state: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Return points on motors and on all solids (N, 3) at the state that is shown, m."""
+        """Return points on motors and points on all solids (N, 3) at a displayed state, m."""
         return self.moved(self._motors, state), self.moved(self._surfaces, state)
 
     def draw_path(self, points: np.ndarray, colors: Sequence[str] | None = None) -> None:
@@ -259,14 +271,14 @@ class MachineScene:
             )
 
     def color_rods(self, colors: Mapping[str, str]) -> None:
-        """Color rods by name; the others keep their own color."""
+        """Color rods by name; other rods keep their own color."""
         for (name, own_color), node in self._drawn.items():
             rod = name.removesuffix(".lower").removesuffix(".upper")
             is_colored = rod in colors and own_color != ROLE_COLORS["joint"]
             node.color = rgb(colors[rod] if is_colored else own_color)
 
     def name_drives(self, texts: Mapping[str, str]) -> None:
-        """Change the labels of actuators by name; the others show their names."""
+        """Change the labels of actuators by name; other actuators show their names."""
         self._texts = dict(texts)
         if self.labels is not None:
             for axis in self.shape.drives:
@@ -283,7 +295,7 @@ class MachineScene:
         self.labels.put(f"/names/{node}", name, top)
 
     def show_inside(self, is_shown: bool) -> None:
-        """Make solids transparent, so that what is inside them is visible, or opaque again."""
+        """Make solids transparent, so that objects inside them are visible, or opaque again."""
         for node in self._drawn.values():
             node.opacity = TRANSPARENT_OPACITY if is_shown else None
 
@@ -293,7 +305,7 @@ class MachineScene:
 
 
 def _by_body(points: Mapping[tuple[str, str], np.ndarray]) -> dict[str, np.ndarray]:
-    """Return points of bodies and colors by body alone."""
+    """Return points grouped by body and color as points grouped by body."""
     bodies: dict[str, list[np.ndarray]] = {}
     for (body, _), places in points.items():
         bodies.setdefault(body, []).append(places)
@@ -301,7 +313,7 @@ def _by_body(points: Mapping[tuple[str, str], np.ndarray]) -> dict[str, np.ndarr
 
 
 def _surfaces(meshes: Mapping[tuple[str, str], Mesh], spacing: float) -> dict[str, np.ndarray]:
-    """Return points on the surfaces of meshes by body, at most a distance apart, m."""
+    """Return points on the surfaces of meshes by body, with a spacing, m."""
     return _by_body(
         {key: surface_points(mesh.vertices, mesh.faces, spacing) for key, mesh in meshes.items()}
     )

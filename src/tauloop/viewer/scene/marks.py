@@ -12,14 +12,13 @@ from tauloop.mechanism.poses import placement_pose
 from tauloop.model import Model
 from tauloop.viewer.stage import Stage
 
-#: Effect of a singularity, by `SINGULARITY_KINDS`.
+#: Effect of each kind of singularity (`SINGULARITY_KINDS`).
 EFFECTS = {
-    "serial": "leg side: the platform cannot leave",
-    "parallel": "platform side: motors lose hold",
-    "constraint": "loops: a degree of freedom is gained",
+    "serial": "serial: platform blocked in a direction",
+    "parallel": "parallel: motors cannot hold the platform",
+    "constraint": "constraint: platform gains a freedom",
 }
-#: Colors of a path within limits, beyond limits, and near a singularity; also different in
-#: lightness.
+#: Colors of a path within limits, beyond limits, and near a singularity, with different lightness.
 WITHIN_COLOR, BEYOND_COLOR, SINGULAR_COLOR = RESIDUAL, "#e69f00", "#1f2328"
 
 
@@ -83,7 +82,7 @@ class Marks:
 
 
 def _position(model: Model, coordinate: str, geometry: MachineGeometry) -> np.ndarray:
-    """Return a coordinate's position in the scene (3,), m: its joint, its rod, else the tool."""
+    """Return the position of a coordinate's mark (3,), m: at its joint or rod, else at the tool."""
     for segment, endpoints in zip(geometry.shape.segments, geometry.segments[0], strict=True):
         if segment.kind == "rod" and segment.name == coordinate:
             return np.asarray(endpoints.mean(axis=0))

@@ -14,22 +14,22 @@ from tauloop.viewer.scene.camera import view_axes
 from tauloop.viewer.scene.machine_scene import MachineScene
 from tauloop.viewer.stage import Stage
 
-#: Distance between machines, over the width of the wider one.
+#: Gap between machines, as a fraction of the width or size of the new machine.
 GAP = 0.25
 
 
 class Neighbor:
-    """A machine that stands to the right of the others, and that its own sliders move.
+    """A machine to the right of the others, with its own sliders.
 
     Attributes:
         model: the machine.
-        q: its coordinates (n_q,).
+        q: coordinates of the machine (n_q,).
         offset: displacement of its base in the scene (3,), m.
-        message: reason why it does not move.
+        message: text with the reason why the machine cannot move.
     """
 
     def __init__(self, viewer: Stage, number: int, model: Model) -> None:
-        """Build its scene to the right of what is there, on the same floor, and its folder.
+        """Build the scene to the right of other machines on the same floor, and the panel's folder.
 
         Args:
             viewer: the viewer of the first machine.
@@ -63,7 +63,7 @@ class Neighbor:
         return self._sliders
 
     def _free_place(self, first: MachineScene) -> np.ndarray:
-        """Return the displacement to the right in the first view, with the same lowest height."""
+        """Return the displacement (3,), m: to the right in the first view, on the same floor."""
         right = view_axes(-first.away)[0]
         across, occupied = self._scene.points @ right, first.points @ right
         gap = GAP * max(float(np.ptp(across)), self._scene.size)
@@ -72,7 +72,7 @@ class Neighbor:
         return np.asarray(offset)
 
     def show(self, q: np.ndarray, dragged: Any = None, *, sample: int | None = None) -> None:
-        """Show it at assembled coordinates (n_q,); it has no motion, and so no samples."""
+        """Show the machine at assembled coordinates (n_q,); `sample` is ignored."""
         with self.lock:
             self.q = np.array(q)
             self._scene.show(self._shape.at(self.q[None]))
@@ -82,10 +82,10 @@ class Neighbor:
             self.message.visible = False
 
     def _free_labels(self) -> None:
-        """Keep labels off its motors."""
+        """Keep labels off the motors of this machine."""
         motors, solids = self._scene.obstacles()
         self._labels.avoid(self._name, motors + self.offset, solids + self.offset)
 
     def explain(self, error: TauloopError, heading: str = "The machine does not move:") -> None:
-        """Show in its folder why it cannot move."""
+        """Show in the folder why the machine cannot move."""
         self.message.content, self.message.visible = as_markdown(error, heading), True

@@ -12,10 +12,10 @@ from tauloop.geometry.machine_geometry import joint_axes
 from tauloop.mechanism.model import BASE, Inertia, Mechanism, SlenderPart
 from tauloop.viewer.scene.machine_scene import MachineScene, node_path, rgb
 
-#: Length of the axes of frames and joints, and radius of the ball at a mass center, over the
-#: machine's largest dimension.
+#: Lengths of the axes of frames and joints, and radius of the ball at a mass center, as fractions
+#: of the machine's largest dimension.
 FRAME_AXES, JOINT_AXES, CENTER_RADIUS = 0.06, 0.16, 0.011
-#: Smallest half axis of an ellipsoid over its largest, so that it stays visible.
+#: Smallest half axis of an ellipsoid as a fraction of its largest, so that it is visible.
 MIN_HALF_AXIS = 0.02
 #: Colors of joint axes, mass centers and ellipsoids, and opacity of ellipsoids.
 AXIS_COLOR, CENTER_COLOR, ELLIPSOID_COLOR, ELLIPSOID_OPACITY = "#1b7837", "#b0301c", "#8a6fb0", 0.55
@@ -23,15 +23,15 @@ AXIS_COLOR, CENTER_COLOR, ELLIPSOID_COLOR, ELLIPSOID_OPACITY = "#1b7837", "#b030
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MassProperties:
-    """Mass and inertia of a body or of a part of a rod, in its own frame.
+    """Mass and inertia of a body, a rod or a part of a telescopic rod, in its own frame.
 
     Attributes:
-        name: name of the body, of the rod, or of the part of a telescopic rod.
+        name: name of the body, rod or part.
         mass: mass, kg.
         center: mass center (3,), m.
         half_axes: half axes (3,) of the ellipsoid of uniform density with the same mass and
             inertia, m; zero for a point mass.
-        rotation: directions of these axes (3, 3), in columns.
+        rotation: directions of the half axes (3, 3), in columns.
     """
 
     name: str
@@ -59,7 +59,7 @@ def mass_properties(mechanism: Mechanism) -> tuple[MassProperties, ...]:
 
 
 def _of_inertia(mechanism: Mechanism, name: str, inertia: Inertia) -> MassProperties:
-    """Return the ellipsoid of ten inertial parameters about a frame's origin.
+    """Return mass properties and ellipsoid for ten inertial parameters about a frame's origin.
 
     An ellipsoid with the half axes a, b, c has I_1 = m (b^2 + c^2) / 5 about its first axis, so
     a^2 = 5 (I_2 + I_3 - I_1) / (2 m).

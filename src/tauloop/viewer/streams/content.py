@@ -86,7 +86,12 @@ class StreamSink(ABC):
 
     @abstractmethod
     def describe(self, machine: StreamedMachine, units: Mapping[str, str]) -> None:
-        """Send the shapes of the machine, and the units of quantities by name."""
+        """Send the shapes of the machine, and the units of the quantities.
+
+        Args:
+            machine: name and shapes of the machine.
+            units: unit of each quantity by name.
+        """
 
     @abstractmethod
     def show(
@@ -101,10 +106,10 @@ class StreamSink(ABC):
         Args:
             time: time of the motion, s.
             frames: poses of all frames.
-            state: index of the state in them.
+            state: index of the state in `frames`.
             quantities: values by name, SI.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Write what is buffered, and close the file or connection."""
+        """Write buffered data, and close the file or connection."""

@@ -20,7 +20,7 @@ from tauloop.viewer.streams.content import (
     StreamSink,
 )
 
-#: Topics of shapes, frames, quantities (fields by name) and their units.
+#: Topics of shapes, frames, quantities (a field for each name) and their units.
 SHAPES_TOPIC, FRAMES_TOPIC, QUANTITIES_TOPIC, UNITS_TOPIC = (
     "/machine",
     "/tf",
@@ -29,7 +29,7 @@ SHAPES_TOPIC, FRAMES_TOPIC, QUANTITIES_TOPIC, UNITS_TOPIC = (
 )
 #: Interval in which a server sends the shapes again, for viewers that connect later, s.
 REPEATED_AFTER = 1.0
-#: Number of ports that are tried, and the last port.
+#: Largest number of ports that are tried, and the largest port number.
 PORTS_TRIED, LAST_PORT = 20, 65535
 #: Nanoseconds in a second.
 NANOSECONDS = 1_000_000_000
@@ -74,7 +74,7 @@ class FoxgloveSink(StreamSink):
         self._sent = -math.inf
 
     def describe(self, machine: StreamedMachine, units: Mapping[str, str]) -> None:
-        """Store shapes and units, which are sent with the first state, at its time."""
+        """Store shapes and units; they are sent with the first state and its time."""
         messages = self._messages
         entities = []
         for number, shape in enumerate(machine.shapes):
@@ -145,7 +145,7 @@ class FoxgloveSink(StreamSink):
 def _json_channel(
     foxglove: Any, context: Any, topic: str, name: str, kinds: Mapping[str, str]
 ) -> Any:
-    """Return a channel of JSON messages with a schema, by which Foxglove offers their fields.
+    """Return a channel of JSON messages with a schema, from which Foxglove lists their fields.
 
     Args:
         foxglove: the package.
@@ -161,7 +161,7 @@ def _json_channel(
 
 
 def _started(foxglove: Any, name: str, host: str, port: int, context: Any) -> Any:
-    """Return a server on a port, or on the next one that is free.
+    """Return a server on a port, or on the next free port.
 
     Raises:
         InputError: no port is free.

@@ -54,9 +54,9 @@ class RerunSink(StreamSink):
         self._arrange(units)
 
     def _arrange(self, names: Iterable[str]) -> None:
-        """Send an arrangement: the machine at the left, and a plot for each quantity at the right.
+        """Send a layout: the machine at the left, and a plot for each quantity at the right.
 
-        The viewer itself would make a plot of each channel, and leave some out.
+        By default, Rerun would create a plot for each channel, and leave some out.
         """
         views = importlib.import_module("rerun.blueprint")
         machine = views.Spatial3DView(origin="machine", name="machine")
@@ -87,7 +87,7 @@ class RerunSink(StreamSink):
             stream.log(_plot_path(name), rerun.Scalars(value))
 
     def close(self) -> None:
-        """Write what is buffered."""
+        """Write buffered data, and close the stream."""
         self._stream.flush()
         self._stream.disconnect()
 
@@ -97,5 +97,5 @@ def _frame_path(name: str) -> str:
 
 
 def _plot_path(name: str) -> str:
-    """Return the path of a quantity: channels of one quantity are in one group."""
+    """Return the path of a channel; channels of the same quantity are in one group."""
     return f"plots/{name.replace('/', '_').replace('.', '/', 1)}"

@@ -31,10 +31,10 @@ from tauloop.viewer.streams.content import StreamedMachine, StreamSink
 
 #: Names of the viewers.
 VIEWERS = ("rerun", "foxglove")
-#: Number of bytes that are written to find out why a file cannot be written.
+#: Number of bytes that are written as a test to get the reason why a file cannot be written.
 PROBE_SIZE = 65536
-#: Endings of files by viewer.
-ENDINGS = {".rrd": "rerun", ".mcap": "foxglove"}
+#: Viewer for each file extension.
+VIEWER_BY_EXTENSION = {".rrd": "rerun", ".mcap": "foxglove"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +42,14 @@ class StreamOptions(Options):
     """Options of a stream.
 
     Attributes:
-        motion: motion from a table with time and position.NAME of the platform or the actuators, such
-            as a log or the output of `tauloop simulate --out`; from Python also a `Playback`.
+        motion: motion from a table with time and position.NAME of the platform or the actuators,
+            such as a log or the output of `tauloop simulate --out`; in Python also a `Playback`.
         shm: name of shared memory of a running plant, whose measurements are shown.
         viewer: viewer that receives the stream; for a file, its extension selects the viewer.
         playback_speed: speed of the motion in a viewer, relative to real time.
         rate: samples per second that a viewer receives, such as '30 Hz'.
         duration: duration of a stream from a plant; by default until the plant ends.
-        url: address of a running viewer of Rerun; default: its own.
+        url: address of a running Rerun viewer; default: Rerun's default address.
         host: address to listen on; 0.0.0.0 allows other computers.
         port: port; the next free port if it is in use.
 
@@ -70,7 +70,7 @@ class StreamOptions(Options):
     port: int = option(8765, least=0, most=65535)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Report a motion next to a plant."""
+        """Report a motion that is given together with a plant."""
         if self.motion is not None and self.shm is not None:
             problems.add("motion", "is given together with a plant", "give either a motion or shm")
 
@@ -80,7 +80,7 @@ class StreamedMotion(Result):
     """Summary of a completed stream.
 
     Attributes:
-        viewer: viewer that received it.
+        viewer: viewer that received the stream.
         states: number of states that were sent.
         duration: duration of the motion, s.
         quantities: units of quantities by name.
@@ -95,7 +95,7 @@ class StreamedMotion(Result):
     time: np.ndarray = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """Return the times of the states."""
+        """Yield the times and the indices of the states."""
         yield Variable(name="time", values=self.time, over=("time",), unit="s")
         yield Variable(name="state", values=np.arange(len(self.time)), over=("time",))
 
@@ -111,24 +111,24 @@ def run_stream(
 ) -> StreamedMotion:
     """Stream a machine in motion to Rerun or Foxglove, or write a file for one of them.
 
-    The stream has the shapes of bodies and rods, their poses in the fixed frame, and the quantities
-    of the log as plots. A file has all samples; a viewer gets `rate` states per second, at the speed
-    of the motion.
+    The stream contains the shapes of bodies and rods, their poses in the fixed frame, and the
+    quantities of the log for plots. A file contains all samples. A viewer receives `rate` states
+    per second, at the speed of the motion.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        out: file to write: .rrd for Rerun, .mcap for Foxglove; without it, the stream goes to a
+        out: file to write: .rrd for Rerun, .mcap for Foxglove; without it, the stream is sent to a
             viewer.
         options: the motion or plant, and the viewer.
-        progress: called with the completed and the total number of states.
-        announce: called with the address of the server that Foxglove connects to.
+        progress: function (completed states, all states).
+        announce: function that receives the address of the server that Foxglove connects to.
 
     Returns:
-        What was sent. The result is doubtful if states of a plant could not be shown.
+        A summary of the stream. It is doubtful if states of a plant could not be shown.
 
     Raises:
         EngineError: the viewer's package or trimesh is not installed, or there is no plant.
-        InputError: neither a motion nor a plant is given, or the ending of the file is unknown.
+        InputError: neither a motion nor a plant is given, or the file extension is unknown.
         PoseError: a sample is out of reach.
         LogError: the file of the motion is damaged.
 
@@ -177,7 +177,7 @@ def run_stream(
 
 
 def _with_reasons(send: Callable[[Path], object], file: Path) -> None:
-    """Fill a file; a viewer's package reports a full disk by an exception of its own.
+    """Write a file; errors of a viewer's package, such as for a full disk, become OSError.
 
     Raises:
         OSError: the file cannot be written.
@@ -187,22 +187,22 @@ def _with_reasons(send: Callable[[Path], object], file: Path) -> None:
     except TauloopError:
         raise
     except RuntimeError as error:
-        # The system reports the reason again to a further attempt.
+        # Writing once more makes the system raise an OSError with the reason.
         with file.open("ab") as stream:
             stream.write(bytes(PROBE_SIZE))
         raise OSError(errno.EIO, str(error)) from error
 
 
 def viewer_of(path: Path) -> str:
-    """Return the viewer of a file.
+    """Return the viewer that the extension of a file selects.
 
     Raises:
-        InputError: its ending is unknown.
+        InputError: the extension is unknown.
     """
-    viewer = ENDINGS.get(path.suffix.lower())
+    viewer = VIEWER_BY_EXTENSION.get(path.suffix.lower())
     if viewer is None:
         what = f"{path.name} does not have the extension of a recording"
-        raise InputError.of("out", what, f"use {' or '.join(ENDINGS)}")
+        raise InputError.of("out", what, f"use {' or '.join(VIEWER_BY_EXTENSION)}")
     return viewer
 
 
@@ -212,7 +212,7 @@ def _sink(
     path: Path | None,
     announce: Callable[[str], object] | None,
 ) -> StreamSink:
-    """Return the sink of the options."""
+    """Return the sink that the options select; announce the address of a Foxglove server."""
     if options.viewer == "rerun":
         from tauloop.viewer.streams.rerun_sink import RerunSink
 
@@ -228,7 +228,7 @@ def _sink(
 def _motion(
     model: Model, options: StreamOptions
 ) -> tuple[Playback, dict[str, np.ndarray], dict[str, str]]:
-    """Return a motion, its quantities (N,) by name, and their units."""
+    """Return the motion, its quantities (N,) by name, and the units of the quantities by name."""
     if isinstance(options.motion, Playback):
         force = options.motion.force
         if force is None:
@@ -247,7 +247,7 @@ def _motion(
 
 
 def _rows(times: np.ndarray, options: StreamOptions, *, is_file: bool) -> np.ndarray:
-    """Return the samples that are sent: all of a file, some per second for a viewer."""
+    """Return the indices of the samples to send: all for a file, `rate` per second for a viewer."""
     if is_file or len(times) < 2:
         return np.arange(len(times))
     step = options.playback_speed / options.rate
@@ -339,7 +339,7 @@ def _result(
                 "states out of reach",
                 missed,
                 at_most=0.0,
-                advice="the plant simulates another machine: give the machine file that it was started with",
+                advice="the plant simulates another machine: give the machine file with which it was started",
             ),
         ),
         provenance=provenance(options={"viewer": options.viewer}, packages=("numpy",)),
