@@ -217,7 +217,8 @@ def test_a_table_has_the_quantities_over_one_dimension():
     assert table.attrs["units"] == {"speed.x": "m/s", "speed.turn": "rad/s"}
     assert list(Mixed().to_pandas("search").columns) == ["cost"]
     with pytest.raises(
-        tl.InputError, match=r"(?s)no quantity has the dimension .speed..*parameter, time, run, search"
+        tl.InputError,
+        match=r"(?s)no quantity has the dimension .speed..*parameter, time, run, search",
     ):
         Mixed().to_pandas("speed")
 

@@ -214,7 +214,7 @@ def test_everything_wrong_in_a_file_is_told_with_lines(tmp_path):
         "did you mean noise",
         "is an angle (rad) where a length (m) is needed",
         "series[2].center",
-        "the file has 3 columns, but there are 2 names",
+        "the file has 3 columns for 2 names",
         "'5' has no unit where a length (m) is needed",
     ):
         assert part in text, part

@@ -396,7 +396,7 @@ def test_joints_that_follow_or_are_measured_are_passive(tmp_path: Path) -> None:
         (GEARED.replace("50", "fifty"), "is not a finite number"),
         (
             GEARED.replace("Simple", "Differential"),
-            "a DifferentialTransmission has 1 joints and 1 actuators",
+            "a DifferentialTransmission has 1 joint and 1 actuator",
         ),
         (
             ROS1.format(kind="DifferentialTransmission").replace("joint2", "joint1"),

@@ -295,7 +295,7 @@ def test_a_file_name_with_quotes_and_a_line_break_stays_text(tmp_path: Path) -> 
             "p.h",
             MARLIN.replace("{ 0.5, -0.25, 0.0 }", "{ 0.5 }"),
             "DELTA_TOWER_ANGLE_TRIM",
-            "has 1 numbers",
+            "has 1 number",
         ),
         ("p.g", "G28\n", "M665", "no line of M665"),
         ("p.g", REPRAP.replace("R140.5", ""), "M665", "has no R (radius)"),

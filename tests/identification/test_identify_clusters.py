@@ -242,4 +242,4 @@ def test_a_log_given_twice_is_refused_and_problems_of_one_of_several_name_it(
         paths[0], str(tmp_path / "copy.csv")
     )
     assert "is identical to" in refused(*paths, validation=paths[0])
-    assert "short.csv: log: 1 samples are too few" in refused(paths[0], str(tmp_path / "short.csv"))
+    assert "short.csv: log: 1 sample is too few" in refused(paths[0], str(tmp_path / "short.csv"))

@@ -159,7 +159,7 @@ def test_channels_and_units_of_a_law_are_checked():
         ("{polynomial: [one N]}", "follows without an operator"),
         ("{polynomial: [inf N]}", "inf N is not a finite number"),
         ("{polynomial: 3 N}", "this is the text '3 N'"),
-        ("{table: {position: [0 m, 1 m], force: [0 N]}}", "has 2 positions, but 1 forces"),
+        ("{table: {position: [0 m, 1 m], force: [0 N]}}", "has 2 positions, but 1 force"),
         ("{table: {position: [1 m, 0 m], force: [0 N, 1 N]}}", "do not increase"),
         ("{table: {position: [0 m, 1 m]}}", "is missing"),
         ("{polynom: [1 N]}", "unknown key"),

@@ -87,7 +87,7 @@ def test_missing_rows_are_put_in_with_their_times(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("missing", "what"),
     [
-        ({0: "nan"}, "1 samples are missing at the beginning"),
+        ({0: "nan"}, "1 sample is missing at the beginning"),
         ({48: "nan", 49: "nan"}, "2 samples are missing at the end"),
         ({5: "n/a"}, "'n/a' is not a number"),
     ],

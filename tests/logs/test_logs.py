@@ -262,7 +262,7 @@ def test_every_bad_cell_is_named_by_line_and_column(tmp_path):
         ("row", "the row has 3 cells, but the header has 2", 6),
         ("column 'F'", "'1,5' is not a number", 8),
         ("column 'q'", "'n/a' is not a number", 8),
-        ("row", "the row has 1 cells, but the header has 2", 9),
+        ("row", "the row has 1 cell, but the header has 2", 9),
         ("column 'q'", "'1_0' is not a number", 10),
     ]
 
@@ -595,7 +595,7 @@ def test_uneven_sampling_is_refused_but_a_coarse_clock_is_not():
     changing = np.concatenate([np.arange(500) * 1.0e-3, 0.5 + np.arange(500) * 1.4e-3])
     with pytest.raises(InputError, match="not evenly sampled"):
         sample_period(log_of(changing, a=np.zeros(1000)))
-    with pytest.raises(InputError, match="1 samples do not define a sampling rate"):
+    with pytest.raises(InputError, match="1 sample does not define a sampling rate"):
         sample_period(log_of(np.zeros(1), a=np.zeros(1)))
 
 

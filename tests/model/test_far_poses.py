@@ -105,7 +105,7 @@ def test_one_parameter_that_stays_free_is_named_as_it_is():
     ("change", "what"),
     [
         (lambda q: q[:-1], "has shape"),
-        (lambda q: q[None], "has 1 rows"),
+        (lambda q: q[None], "has 1 row"),
         (lambda q: np.nan * q, "is not finite"),
         (lambda q: "here", "is not an array of numbers"),
     ],

@@ -129,7 +129,7 @@ def test_all_faults_of_a_motion_are_told_at_once() -> None:
     assert "did you mean platform.x or" in text
     assert "v['platform.wy'] missing" in text
     assert "leg2: must be in all" in text
-    assert "1 values are not finite" in text
+    assert "1 value is not finite" in text
     assert "(3,), (4,)" in text
 
 

@@ -19,6 +19,7 @@ from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.problem.unknowns import Corrected
 from tauloop.calibration.solving.exchanges import Exchanges
 from tauloop.calibration.solving.solver import Solution
+from tauloop.common.counts import counted
 from tauloop.common.datasets import Variable, columns, rows
 from tauloop.common.errors import Problem
 from tauloop.common.plain import OMITTED, in_json, json_keys
@@ -167,7 +168,9 @@ class Calibration(Result):
         """
         nominal, values = self.problem.mechanism, self.values
         deviations = {member: e.deviation for e in self.estimates for member in e.members}
-        poses = ", ".join(f"{len(s)} poses of {s.instrument.name}" for s in self.problem.series)
+        poses = ", ".join(
+            f"{counted(len(s), 'pose')} of {s.instrument.name}" for s in self.problem.series
+        )
 
         def calibrated(parameter: Parameter) -> Parameter:
             if parameter.name not in values:

@@ -24,6 +24,7 @@ from textwrap import dedent
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Protocol, Union, get_args, get_origin, get_type_hints
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problem, Problems, TauloopError
 from tauloop.common.names import deprecated
 from tauloop.common.names.suggestions import suggestion
@@ -527,7 +528,7 @@ def _members_of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Proble
     elif outer is tuple:
         hints = inner[:1] * len(value) if inner[-1] is ... else inner
         if len(hints) != len(value):
-            yield Problem(where, f"has {len(value)} values", f"give {len(hints)}")
+            yield Problem(where, f"has {counted(len(value), 'value')}", f"give {len(hints)}")
         for k, (member, member_hint) in enumerate(zip(value, hints, strict=False)):
             yield from _of_wrong_type(f"{where}[{k}]", member, member_hint)
 

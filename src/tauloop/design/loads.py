@@ -11,6 +11,7 @@ import itertools
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -59,7 +60,10 @@ def load_limits(problem: PoseProblem, claims: ProofClaims) -> LoadLimits | None:
         return None
     n_u, m = len(problem.drives), len(problem.axes)
     if claims.limits and n_u != m:
-        what = f"{n_u} actuators drive {m} freedoms: errors of single actuators strain the machine"
+        what = (
+            f"{counted(n_u, 'actuator', 'drive')} {counted(m, 'degree of freedom')}: errors of single "
+            "actuators strain the machine"
+        )
         raise InputError.of("limits", what, "leave them out for redundant machines")
     names = [actuator.name for actuator in problem.model.mechanism.actuators]
     rows = _force_rows(problem) if claims.forces else []

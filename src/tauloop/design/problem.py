@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import casadi as ca
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -313,7 +314,8 @@ def _require_covered(model: Model, tolerances: Mapping[str, float]) -> None:
         what = f"the machine has passive freedoms ({names}), which a box of poses does not fix"
         raise InputError.of("machine", what, "lock them, or certify another machine")
     if len(model.mechanism.actuators) < mobility:
-        what = f"{len(model.mechanism.actuators)} actuators drive {mobility} freedoms"
+        actuators = counted(len(model.mechanism.actuators), "actuator", "drive")
+        what = f"{actuators} {counted(mobility, 'degree of freedom')}"
         raise InputError.of("machine", what, "add actuators")
     if any(rod.drum is not None for rod in model.mechanism.rods):
         what = "lines on drums have loop equations that proofs do not cover"
@@ -321,7 +323,7 @@ def _require_covered(model: Model, tolerances: Mapping[str, float]) -> None:
     if tolerances and assembly.dropped:
         names = ", ".join(assembly.loops.names[i] for i in assembly.dropped[:3])
         what = (
-            f"{len(assembly.dropped)} loop equations are redundant at exact dimensions ({names} ...); "
+            f"{counted(len(assembly.dropped), 'loop equation', 'are')} redundant at exact dimensions ({names} ...); "
             "deviations of parameters can break them"
         )
         raise InputError.of("deviations", what, "leave the deviations out for this machine")

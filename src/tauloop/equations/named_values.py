@@ -8,6 +8,7 @@ from typing import TypeGuard, TypeVar
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.options import by_label, pairs
 from tauloop.equations.ports import Port, checked
@@ -125,7 +126,7 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
     values = by_label(values)
     if has_texts(values):
         if len(values) != port.size:
-            what = f"has {len(values)} values, needs {port.size}"
+            what = f"has {counted(len(values), 'value')}, needs {port.size}"
             raise InputError.of(
                 where, what, f"give one value for each of {', '.join(port.columns)}"
             )
@@ -135,7 +136,7 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
     arrays, single = checked({where: port}, {where: values})
     if not single:
         what, remedy = (
-            f"has {len(arrays[where])} rows",
+            f"has {counted(len(arrays[where]), 'row')}",
             f"give one position: {', '.join(port.columns)}",
         )
         raise InputError.of(where, what, remedy)

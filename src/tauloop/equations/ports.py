@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import AssemblyError, InputError, Problem, Problems
 from tauloop.common.options import by_label
 from tauloop.common.records import dataclass
@@ -110,7 +111,8 @@ def checked(
     single = True
     for name, port in ports.items():
         if name not in arguments:
-            problems.add(name, "is missing", f"give {port.size} numbers: {', '.join(port.columns)}")
+            needed = counted(port.size, "number")
+            problems.add(name, "is missing", f"give {needed}: {', '.join(port.columns)}")
             continue
         array = _as_array(port, arguments[name], problems)
         if array is not None:
@@ -500,7 +502,7 @@ def _undetermined(assembly: Assembly, driven: list[int]) -> Problem:
     """Return the problem that actuator positions do not determine the driven coordinates."""
     names = [assembly.mechanism.actuators[i].name for i in assembly.leading]
     coordinates = [assembly.topology.velocity_names[i] for i in driven]
-    drive = "1 actuator drives" if len(names) == 1 else f"{len(names)} actuators drive"
+    drive = counted(len(names), "actuator", "drive")
     what = (
         f"{drive} {len(coordinates)} coordinates ({listing(coordinates)}) that are coupled by "
         f"loops, so the positions of {listing(names)} alone do not determine them"

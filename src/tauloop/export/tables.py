@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Paragraph, Printed
 from tauloop.display.tables import table
 from tauloop.export.c import CompensationExport, Export
@@ -73,7 +74,7 @@ def _accuracy(exported: Export) -> Iterator[Printed]:
     accuracy = exported.accuracy
     assert accuracy is not None
     rows = [_accuracy_row(item) for item in accuracy.outputs]
-    title = f"Single precision at {accuracy.states} states; "
+    title = f"Single precision at {counted(accuracy.states, 'state')}; "
     title += f"the diagnostics in single precision reject {accuracy.refused} of them"
     heads = ((head, "") for head in ("largest", "error", "fused", "relative", "limit"))
     yield table(title, "output", *heads, rows=rows)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.datasets import Tabular, Variable, rows
 from tauloop.common.errors import PoseError, Problem, Problems, TauloopError, solving
 from tauloop.common.keywords import keywords
@@ -386,8 +387,8 @@ def _other_modes(assembly: Assembly) -> tuple[int, Problem | None]:
     note = Problem(
         where="reference pose",
         what="the assembly mode is a guess: the start values of the file are open, closing moves "
-        f"{loops.topology.velocity_names[farthest]} farthest, and ten quick starts find at least {len(others)} other "
-        f"mode{'s' if len(others) > 1 else ''}, the nearest at {nearest / away:.2g} times its distance from the start "
+        f"{loops.topology.velocity_names[farthest]} farthest, and ten quick starts find at least "
+        f"{counted(len(others), 'other mode')}, the nearest at {nearest / away:.2g} times its distance from the start "
         "values; it has " + named_pose(loops, assembly.q, way),
         remedy="give joint angles of the mode that you want (`reference:`); `tauloop modes --working` lists all",
         file=loops.mechanism.file,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.options import NamedFields
 from tauloop.common.records import dataclass
@@ -77,7 +78,7 @@ def measure(
         Problem(
             where=name,
             what=f"has shape {actual}",
-            remedy=f"give {needed}: {len(time)} samples of {n} actuators",
+            remedy=f"give {needed}: {counted(len(time), 'sample')} of {counted(n, 'actuator')}",
         )
         for name, (actual, needed) in shapes.items()
         if actual != needed

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
@@ -235,7 +236,7 @@ def _require_length(count: int, preparation: Preparation) -> None:
     needed = max(2 * preparation.trim + left, LEAST_FOR_DIFFERENCES)
     if count < needed:
         what = (
-            f"{count} samples are too few: trimming {preparation.trim} at each end and decimating by "
-            f"{preparation.decimation} needs {needed}"
+            f"{counted(count, 'sample', 'are')} too few: trimming {preparation.trim} at each end and "
+            f"decimating by {preparation.decimation} needs {needed}"
         )
         raise InputError.of("log", what, "record longer, or trim and decimate less")

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError
 from tauloop.logs.signals import (
     HIGHEST_CUTOFF,
@@ -77,7 +78,7 @@ def smooth_rates(
     for cutoff in cutoffs:
         require_cutoff(rate, cutoff)
     if len(x) < LEAST_FOR_DIFFERENCES:
-        what = f"{len(x)} samples are too few to differentiate"
+        what = f"{counted(len(x), 'sample', 'are')} too few to differentiate"
         raise InputError.of("x", what, f"give at least {LEAST_FOR_DIFFERENCES}")
     results = tuple(np.empty(len(x)) for _ in cutoffs)
     for part, kept in _pieces(len(x), rate / min(cutoffs), order):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError
 from tauloop.logs.log import Log, as_signals
 
@@ -35,7 +36,9 @@ def sample_period(log: Log) -> float:
     time = as_signals(log).time
     if len(time) < 2:
         raise InputError.of(
-            "log", f"{len(time)} samples do not define a sampling rate", "record longer"
+            "log",
+            f"{counted(len(time), 'sample', 'do')} not define a sampling rate",
+            "record longer",
         )
     period = (time[-1] - time[0]) / (len(time) - 1)
     off = np.abs(time - time[0] - period * np.arange(len(time)))
@@ -97,7 +100,8 @@ def require_filter(count: int, rate: float, cutoff: float, order: int) -> None:
     require_cutoff(rate, cutoff)
     needed = 3 * (order + 1) + 1
     if count < needed:
-        what = f"{count} samples are too few for a filter of order {order}, which needs {needed}"
+        samples = counted(count, "sample", "are")
+        what = f"{samples} too few for a filter of order {order}, which needs {needed}"
         raise InputError.of("log", what, "record longer")
 
 
@@ -157,7 +161,7 @@ def central_differences(x: np.ndarray, period: float) -> np.ndarray:
         InputError: there are fewer than three samples.
     """
     if len(x) < LEAST_FOR_DIFFERENCES:
-        what = f"{len(x)} samples are too few for central differences"
+        what = f"{counted(len(x), 'sample', 'are')} too few for central differences"
         raise InputError.of("x", what, f"give at least {LEAST_FOR_DIFFERENCES}")
     return np.asarray(np.gradient(x, period, axis=0, edge_order=2))
 
@@ -284,7 +288,10 @@ def _require_taps(n: int, factor: int) -> None:
             "give 1 for no decimation",
         )
     if factor > 1 and n < taps(factor):
-        what = f"{n} samples are too few for decimation by {factor}: the filter has {taps(factor)} taps"
+        what = (
+            f"{counted(n, 'sample', 'are')} too few for decimation by {factor}: the filter has "
+            f"{taps(factor)} taps"
+        )
         raise InputError.of("x", what, "record longer or decimate less")
 
 

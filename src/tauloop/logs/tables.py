@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import LogError
 from tauloop.logs.checks.findings import LISTED_PER_KIND, Findings
 from tauloop.logs.files.csv_text import (
@@ -158,7 +159,8 @@ class CsvTable(LogTable):
         self.first_row = tuple(cells)
         self.has_names = not all(is_number(cell) or has_decimal_comma(cell) for cell in cells)
         if names and len(cells) != len(names):
-            what = f"the file has {len(cells)} columns, but there are {len(names)} names"
+            columns = counted(len(cells), "column")
+            what = f"the file has {columns} for {counted(len(names), 'name')}"
             raise _refused(str(path), what, "name every column", where="header")
         if names or not self.has_names:
             self._skipped -= 1
@@ -215,7 +217,8 @@ class CsvTable(LogTable):
         try:
             for line, cells in self._rows():
                 if len(cells) != len(self.names):
-                    what = f"the row has {len(cells)} cells, but the header has {len(self.names)}"
+                    count = counted(len(cells), "cell")
+                    what = f"the row has {count}, but the header has {len(self.names)}"
                     remedy = (
                         "the recorder stopped or a delimiter is missing; repair or remove the row"
                     )

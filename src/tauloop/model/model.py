@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import AssemblyError, InputError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.names.deprecated import old_attribute
@@ -175,7 +176,8 @@ class Model(ReprMixin):
         other = Model.__new__(Model)
         poses, single = assembled_poses(q, self.topology)
         if not single:
-            raise InputError.of("q", f"has {len(poses)} rows", "give the coordinates of one pose")
+            what = f"has {counted(len(poses), 'row')}"
+            raise InputError.of("q", what, "give the coordinates of one pose")
         assembly = assembled_at(self.assembly, self.platform.runner.pose(poses[0]))
         formulation, evaluator = self.formulation, self.given_evaluator
         other._set_fields(self.mechanism, assembly, self.free, formulation, evaluator)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, PoseError
 from tauloop.common.records import dataclass
 from tauloop.compiler.functions.terms import platform_matrices_program
@@ -124,8 +125,11 @@ class VirtualPlatforms:
         )
         singular = np.flatnonzero(outputs["cos_theta"][:, 0] < MIN_COSINE)
         if len(singular):
-            samples_in_words = f"{len(singular)} of {len(outputs['q'])} samples (the first is sample {singular[0]})"
-            what = f"theta is +-90 degrees, where Euler angles are singular, in {samples_in_words}"
+            samples = counted(len(outputs["q"]), "sample")
+            what = (
+                "theta is +-90 degrees, where Euler angles are singular, in "
+                f"{len(singular)} of {samples} (the first is sample {singular[0]})"
+            )
             raise PoseError.of("platform motion", what, "use the base frame (in_euler=False)")
         m = len(self._names)
         samples = () if single else (len(outputs["q"]),)

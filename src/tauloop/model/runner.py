@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import AssemblyError, InputError, PoseError
 from tauloop.common.names.lazy import late_functions
 from tauloop.compiler.c.calling.compiled import CompiledFunction
@@ -343,7 +344,9 @@ class Runner:
         arrays, single = checked({"start": self.known_ports["start"]}, {"start": q})
         if not single:
             raise InputError.of(
-                "start", f"has {len(arrays['start'])} rows", "give the coordinates of one pose"
+                "start",
+                f"has {counted(len(arrays['start']), 'row')}",
+                "give the coordinates of one pose",
             )
         return arrays["start"][0]
 

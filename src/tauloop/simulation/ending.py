@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import Problem
 from tauloop.compiler.state import CONVERGED, SolveDiagnostics, solve_diagnostics
 from tauloop.equations.assembly.singular_kinds import singular_kind
@@ -68,7 +69,7 @@ def why_ended(
 
 def _too_many_steps(system: System, steps: Steps, v: np.ndarray) -> Problem:
     """Return the problem of a simulation that reached its largest number of steps."""
-    what = f"{len(steps)} steps reach only {steps.time[-1]:.6g} s"
+    what = f"{counted(len(steps), 'step', 'reach')} only {steps.time[-1]:.6g} s"
     remedy = (
         "allow more steps or larger errors, or use an implicit integrator if the machine is stiff"
     )

@@ -7,6 +7,7 @@ from dataclasses import field
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.records import dataclass
@@ -181,7 +182,7 @@ def _checked(
     n_u, problems = len(simulator.model.mechanism.actuators), []
     forces = np.zeros(n_u) if force is None else numbers(force, "force")
     if forces.shape not in ((n_u,), (len(q), n_u)) or not np.isfinite(forces).all():
-        what = f"needs {n_u} finite numbers, or one row of them for each of the {len(q)} starts"
+        what = f"needs {counted(n_u, 'finite number')}, or a row of them for each start ({len(q)})"
         remedy = "give one number per actuator"
         problems.append(Problem(where="force", what=what, remedy=remedy))
     if not 0 < duration < np.inf:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
 from tauloop.common.errors import DescriptionError, InputError, Problem
 from tauloop.common.plain import OMITTED, in_json, json_keys
@@ -554,7 +555,7 @@ class _AppliedForces(Laws):
 def _numbers(where: str, values: object, size: int) -> np.ndarray:
     array = numbers(values, where)
     if array.shape != (size,) or not np.isfinite(array).all():
-        problem = f"needs {size} finite numbers, got an array of shape {array.shape}"
+        problem = f"needs {counted(size, 'finite number')}, got an array of shape {array.shape}"
         raise InputError.of(where, problem, "give one number per actuator; six for a wrench")
     return array
 

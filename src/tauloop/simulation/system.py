@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import AssemblyError, InputError, Problem
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.evaluator import BatchRuns, interpreted_run, reads_start
@@ -244,7 +245,8 @@ class System:
             ("v", v, shape.velocity_names),
         ):
             if rows.shape != (len(q), len(names)) or not np.isfinite(rows).all():
-                problem = f"needs {len(names)} finite numbers, got an array of shape {rows.shape}"
+                needed = counted(len(names), "finite number")
+                problem = f"needs {needed}, got an array of shape {rows.shape}"
                 remedy = f"give {', '.join(names)}"
                 problems.append(Problem(where=name, what=problem, remedy=remedy))
         InputError.raise_if_any(problems)

@@ -10,6 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, TauloopError
 from tauloop.common.names.deprecated import JSON_KEYS, old_keywords, warn
 from tauloop.common.options import pairs_reader
@@ -329,7 +330,7 @@ def _contents(item: Any) -> str:
     if isinstance(item, dict):
         return ", ".join(item)
     if isinstance(item, list):
-        return f"{len(item)} items"
+        return counted(len(item), "item")
     return "a value"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import table
 from tauloop.study import FoldedLogs, ScalarSummary, StudyResult
@@ -22,7 +23,7 @@ def study_tables(result: StudyResult) -> Iterator[Printed]:
     heads = [(name, "") for name in names]
     rows = [_scalar_row(item) for item in result.scalars]
     yield table(
-        f"{result.machine}: {result.calculation} of {result.samples} samples",
+        f"{result.machine}: {result.calculation} of {counted(result.samples, 'sample')}",
         "scalar",
         *heads,
         rows=rows,
@@ -56,7 +57,7 @@ def study_tables(result: StudyResult) -> Iterator[Printed]:
     for problem, count in sorted(result.problems.items(), key=lambda entry: -entry[1])[
         :MAX_LISTED_PROBLEMS
     ]:
-        yield f"{count} samples: {problem}"
+        yield f"{counted(count, 'sample')}: {problem}"
     for first, last in result.set_aside:
         yield f"set aside: samples {first} to {last - 1}, which killed their workers"
     for line in result.advice:
@@ -81,7 +82,8 @@ def _worst(item: ScalarSummary) -> str:
 def fold_tables(result: FoldedLogs) -> Iterator[Printed]:
     """Yield parameters with deviations, residuals, and rejected or faulty logs."""
     data = result.as_dict()
-    title = f"{result.machine}: base parameters of {result.logs} logs, {result.samples} samples"
+    logs, samples = counted(result.logs, "log"), counted(result.samples, "sample")
+    title = f"{result.machine}: base parameters of {logs}, {samples}"
     parameters = (
         (item["name"], item["unit"], f"{item['value']:.6g}", f"{item['standard_deviation']:.2g}")
         for item in data["base_parameters"]

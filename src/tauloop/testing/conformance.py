@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import Problems, TauloopError
 
 
@@ -27,7 +28,9 @@ def compare(
         return
     not_finite = np.count_nonzero(~np.isfinite(a))
     if not_finite:
-        problems.add(where, f"{not_finite} of {a.size} values are not finite", remedy)
+        verb = "is" if not_finite == 1 else "are"
+        what = f"{not_finite} of {counted(a.size, 'value')} {verb} not finite"
+        problems.add(where, what, remedy)
         return
     size = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0), np.finfo(float).tiny)
     error = np.abs(a - b).max(initial=0.0) / size

@@ -5,6 +5,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import Problems
 from tauloop.equations.values import unit_vector
 from tauloop.mechanism.description.sections.joints import SCALARS
@@ -34,8 +35,8 @@ def check_joint(kind: JointKind, *, seeds: int = 5) -> None:
     n = len(kind.coordinates)
     if kind.coordinates != kind.velocities or len(kind.angular) != n or not n:
         what = (
-            f"there are {n} coordinates, {len(kind.velocities)} velocities and {len(kind.angular)} "
-            "flags `angular`"
+            f"the kind has {counted(n, 'coordinate')}, {counted(len(kind.velocities), 'velocity')} and "
+            f"{counted(len(kind.angular), 'flag')} `angular`"
         )
         remedy = "give scalar coordinates, velocities of the same names, and a flag for each"
         problems.add("coordinates", what, remedy)
@@ -104,5 +105,5 @@ def _check_placement(problems: Problems, kind: JointKind, axes: str, seeds: int)
         )
         sizes = np.linalg.svd(slopes, compute_uv=False)
         if not sizes[-1] > DEPENDENCE_RATIO * sizes[0]:
-            what = f"the {n} coordinates move the child in fewer than {n} directions"
+            what = f"{counted(n, 'coordinate', 'move')} the child in fewer than {counted(n, 'direction')}"
             problems.add(where, what, "remove or change a coordinate")

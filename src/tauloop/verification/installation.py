@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import EngineError
 from tauloop.common.execution.processes import cores
 from tauloop.common.files import temporary_files_reported
@@ -182,7 +183,7 @@ def _embedded_compiler(compiler: EmbeddedCompiler | None) -> CheckedPart:
 def _cache() -> tuple[CheckedPart, ...]:
     """Return the size and the folder of the cache of compiled functions."""
     cache = compiled_cache(CacheOptions())
-    state = f"{len(cache.libraries)} libraries, {cache.size / 1e6:.1f} MB"
+    state = f"{counted(len(cache.libraries), 'library')}, {cache.size / 1e6:.1f} MB"
     return (CheckedPart(name="cache", state=state, use=str(cache.folder)),)
 
 

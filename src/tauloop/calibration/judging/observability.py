@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError, InputError
 from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
@@ -102,7 +103,7 @@ def require_jacobians(jacobians: np.ndarray) -> np.ndarray:
     bad = ~np.isfinite(J).all(axis=(1, 2))
     if bad.any():
         what = (
-            f"{int(bad.sum())} of {len(J)} poses have numbers that are not finite, first pose "
+            f"numbers are not finite in {int(bad.sum())} of {counted(len(J), 'pose')}, first in pose "
             f"{int(bad.argmax()) + 1}"
         )
         raise InputError.of("jacobians", what, "leave unreachable and singular poses out")

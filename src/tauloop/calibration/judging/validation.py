@@ -13,6 +13,7 @@ from scipy.optimize import lsq_linear
 
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution, limits, solve_calibration
+from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError, InputError, solving
 from tauloop.common.execution.processes import SharedWork
 from tauloop.common.plain import OMITTED, in_json, json_keys
@@ -168,7 +169,9 @@ def folds(n_poses: int, count: int, rng: np.random.Generator) -> list[np.ndarray
     """
     if not 2 <= count <= n_poses:
         raise InputError.of(
-            "folds", f"{count} folds of {n_poses} poses", f"give a number from 2 to {n_poses}"
+            "folds",
+            f"{counted(count, 'fold')} of {counted(n_poses, 'pose')}",
+            f"give a number from 2 to {n_poses}",
         )
     return [np.sort(part) for part in np.array_split(rng.permutation(n_poses), count)]
 
@@ -271,7 +274,7 @@ def compare_unknowns(
     order = sorted(problems, key=lambda name: len(problems[name].free))
     sizes = {problem.n_poses for problem in problems.values()}
     if len(order) < 2 or len(sizes) > 1:
-        what = f"{len(order)} sets of unknowns on {sorted(sizes)} poses"
+        what = f"{counted(len(order), 'set')} of unknowns on {sorted(sizes)} poses"
         raise InputError.of("compare", what, "give two or more sets on the same measurements")
     n = sizes.pop()
     splits = [folds(n, count, rng) for _ in range(draws)]
@@ -409,7 +412,7 @@ def bootstrap(
         raise InputError.of("replicates", f"is {replicates}", "give at least 2; 1000 is usual")
     distinct = 0.63 * n_rows + float((solution.prior > 0).sum())
     if distinct < n:
-        what = f"a draw has about {distinct:.0f} different residuals for {n} unknowns"
+        what = f"a draw has about {distinct:.0f} different residuals for {counted(n, 'unknown')}"
         raise IdentificationError.of(
             "bootstrap", what, "measure more poses, or rely on the covariance"
         )

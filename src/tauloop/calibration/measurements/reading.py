@@ -45,6 +45,7 @@ from tauloop.calibration.measurements.measurement_set import MeasurementSet
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.measurements.surfaces import SURFACES, Plane
 from tauloop.calibration.problem.unknowns import DIMENSIONS, Bounds, Tolerances, bounds_of
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, LogError, Problems
 from tauloop.logs.checks.findings import Findings
 from tauloop.logs.checks.scales import find_scale
@@ -323,7 +324,8 @@ def _rows_together(
     if marks is None:
         size = count if is_any_number else instrument.poses
         if size < 2 or count % size:
-            what = f"has {count} rows, and each reading belongs to {max(size, 2)} poses"
+            rows = counted(count, "row")
+            what = f"has {rows}, and each reading belongs to {max(size, 2)} poses"
             remedy = (
                 "give consecutive rows for the poses of each reading, or number the readings in a "
                 f"column {READING_NUMBER_COLUMN!r}"

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.calibration.measurements.instruments import Instrument
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -65,7 +66,8 @@ class Series(ReprMixin):
 
         count, rest = divmod(len(encoders), poses)
         if rest:
-            what = f"have {len(encoders)} rows, and each reading belongs to {poses} poses"
+            rows = counted(len(encoders), "row")
+            what = f"have {rows}, and each reading belongs to {poses} poses"
             remedy = f"give {poses} consecutive rows for each reading"
             refuse("encoders", what, remedy)
         expected = (count, len(self.instrument.columns))
@@ -95,7 +97,7 @@ class Series(ReprMixin):
         if self.labels and len(self.labels) != count:
             refuse(
                 "labels",
-                f"has {len(self.labels)} entries for {count} readings",
+                f"has {counted(len(self.labels), 'entry')} for {counted(count, 'reading')}",
                 "give one for each reading, or none",
             )
         InputError.raise_if_any(problems)

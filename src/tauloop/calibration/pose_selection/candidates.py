@@ -166,8 +166,8 @@ def candidate_poses(
     if accepted < count:
         reasons = ", ".join(f"{reason} {number}" for reason, number in (+excluded).most_common())
         what = (
-            f"only {accepted} of {tried} poses tried satisfy the limits, and {count} are requested; "
-            f"left out: {reasons}"
+            f"poses within the limits: {accepted} of {tried} tried; requested: {count}; left out: "
+            f"{reasons}"
         )
         remedy = (
             "widen the limits, narrow the ranges to the work volume, or request fewer candidates"

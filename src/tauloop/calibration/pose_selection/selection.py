@@ -33,6 +33,7 @@ from tauloop.calibration.judging.observability import (
     observable_directions,
     require_jacobians,
 )
+from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError, InputError
 from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.progress import Progress, Stages
@@ -204,8 +205,14 @@ def select_poses(
             "parameters", what, "name geometry of the loops or of the tool"
         )
     if count * r + int((weights > 0).sum()) < m:
-        what = f"{count} poses with {r} residuals each cannot determine {m} directions"
-        remedy = f"choose at least {-(-m // r)} poses, estimate fewer parameters, or use tolerance priors"
+        what = (
+            f"{counted(count, 'pose')} with {counted(r, 'residual')} each cannot determine "
+            f"{counted(m, 'direction')}"
+        )
+        remedy = (
+            f"choose at least {counted(-(-m // r), 'pose')}, estimate fewer parameters, or use "
+            "tolerance priors"
+        )
         raise IdentificationError.of("count", what, remedy)
     J = J @ basis
     P = basis.T @ (weights[:, None] * basis)
@@ -239,7 +246,7 @@ def select_poses(
 def _require_count(count: int, n_candidates: int, repeated: bool) -> None:
     """Reject a number of poses below one or above that of the candidates."""
     if count < 1 or (count > n_candidates and not repeated):
-        what = f"{count} of {n_candidates} candidates"
+        what = f"{count} of {counted(n_candidates, 'candidate')}"
         remedy = "choose at least one pose and no more than there are, or give more candidates"
         raise InputError.of("count", what, remedy)
 

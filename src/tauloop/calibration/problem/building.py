@@ -22,6 +22,7 @@ from tauloop.calibration.problem.pose_equations import (
     measured_pose_functions,
 )
 from tauloop.calibration.problem.residuals import ForwardKinematics, ResidualKind
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, PoseError, Problem, Problems
 from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.ports import MAX_LISTED
@@ -103,7 +104,8 @@ def build_measured_pose(
     _require_finite(measured_pose, rates)
     tolerance = UNKNOWN_RANK_TOLERANCE * np.abs(rates[0]).max()
     if len(hard) > n_v or np.linalg.matrix_rank(rates[0, hard], tol=tolerance) < len(hard):
-        problem = f"{len(hard)} equations must determine {n_v} coordinates, but are not independent"
+        equations, coordinates = counted(len(hard), "equation"), counted(n_v, "coordinate")
+        problem = f"{equations} must determine {coordinates}, but they are not independent"
         remedy = "use ForwardKinematics() residuals, which need only actuators and loops"
         raise InputError.of(series.instrument.name, problem, remedy)
     open_count = n_v - len(hard)
@@ -237,7 +239,7 @@ def _require_reached(
         )
     if len(unreached) > MAX_LISTED_POSES:
         unlisted = len(unreached) - MAX_LISTED_POSES
-        problems.add(where, f"and {unlisted} more readings of {len(series)}")
+        problems.add(where, f"and {counted(unlisted, 'more reading')} of {len(series)}")
     problems += _reached_when_swapped(measured_pose, x, assembly)
     raise PoseError(problems)
 
@@ -360,7 +362,8 @@ def _close_coordinates(
         if not is_determined.all():
             undetermined = int((~is_determined).sum(axis=1).max())
             label = series.label(int((~is_determined).any(axis=1).argmax()))
-            problem = f"leaves {undetermined} of {open_count} coordinates undetermined at {label}"
+            coordinates = counted(open_count, "coordinate")
+            problem = f"leaves {undetermined} of {coordinates} undetermined at {label}"
             remedy = (
                 "lock the passive degree of freedom, measure more components, or use `--equilibrium` "
                 "if the machine hangs freely"

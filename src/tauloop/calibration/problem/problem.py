@@ -49,6 +49,7 @@ from tauloop.calibration.problem.unknowns import (
     bounded,
     select_unknowns,
 )
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, PoseError, Problem, solving
 from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
@@ -505,7 +506,7 @@ def _require_encoders(series: tuple[Series, ...], mechanism: Mechanism) -> None:
     InputError.raise_if_any(
         Problem(
             where=f"{item.instrument.name}.encoders",
-            what=f"have {item.encoders.shape[1]} columns for {expected} actuators",
+            what=f"have {counted(item.encoders.shape[1], 'column')} for {counted(expected, 'actuator')}",
             remedy=f"give one column for each of {names}",
         )
         for item in series

@@ -18,6 +18,7 @@ from tauloop.calibration.problem.problem import (
 )
 from tauloop.calibration.problem.unknowns import Tolerances, Unknown, select_unknowns
 from tauloop.calibration.solving.registration import kabsch
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problems
 from tauloop.mechanism.model import Mechanism
 
@@ -173,7 +174,8 @@ def _align_frames(
     n_orientations = sum(len(series) for series, _ in oriented)
     if (n_points or n_orientations) < MIN_POSES:
         series = members[0][0]
-        what = f"{len(series)} poses of {len(series.instrument.columns)} numbers do not determine a frame"
+        numbers = counted(len(series.instrument.columns), "number")
+        what = f"{counted(len(series), 'pose')} with {numbers} each cannot determine a frame"
         remedy = "measure all of x, y, z at three poses or more, or state the frame"
         raise InputError.of(series.instrument.name, what, remedy)
     if readings:

@@ -17,6 +17,7 @@ from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
 from tauloop.calibration.solving.exchanges import DEFAULT_SEARCH_TIME, similar_pairs
 from tauloop.calibration.solving.registration import kabsch, rms_distance
 from tauloop.calibration.solving.row_order import MIN_FIT_RATIO, MIN_RELATIVE_ERROR, wrong_rows
+from tauloop.common.counts import counted
 from tauloop.common.errors import Problem, Problems
 from tauloop.equations.assembly.limits import limits_of
 
@@ -70,7 +71,10 @@ def measurement_problems(
     rows = len(problem.pose_of_row)
     priors = sum(unknown.has_prior for unknown in problem.estimated)
     if rows + priors < n:
-        what = f"{rows} residuals of {problem.n_poses} poses cannot give {n} unknowns"
+        what = (
+            f"{counted(rows, 'residual')} of {counted(problem.n_poses, 'pose')} cannot give "
+            f"{counted(n, 'unknown')}"
+        )
         remedy = "measure more poses, estimate fewer parameters, or give priors from tolerances"
         problems.add("measurements", what, remedy)
     forward = problem.predicting()
@@ -250,8 +254,8 @@ def _confused_units(series: Series, measured: np.ndarray, predicted: np.ndarray)
         names = ", ".join(series.label(int(i)) for i in far[:MAX_LISTED_POSES])
         times = distance[far].min() / usual
         what = (
-            f"{len(far)} of {len(series)} positions are {times:.0f} times as far away as the others ({names}): "
-            "two units in one table?"
+            f"{len(far)} of {len(series)} positions {'is' if len(far) == 1 else 'are'} {times:.0f} times as far "
+            f"away as the others ({names}): two units in one table?"
         )
         return [Problem(where=where, what=what, remedy="bring all rows to one unit")]
     return []
@@ -339,7 +343,7 @@ def _gross_errors(
     for pose in gross[np.argsort(-size[gross])][:MAX_LISTED_POSES]:
         what = (
             f"{1e3 * size[pose]:.3g} mm off with the nominal geometry, where the median is {1e3 * median:.3g} mm; "
-            f"{len(gross)} of {len(series)} poses have such errors"
+            f"poses with such errors: {len(gross)} of {len(series)}"
         )
         change = _fitting_unit(problem, measured_pose.take(np.array([pose])), float(size[pose]))
         remedy = "measure this pose again or leave it out, or use a robust loss"

@@ -13,6 +13,7 @@ from scipy.spatial.distance import cdist
 
 from tauloop.calibration.problem.measured_poses import MeasuredPose
 from tauloop.calibration.solving.registration import kabsch
+from tauloop.common.counts import counted
 from tauloop.common.errors import Problem
 
 #: Another explanation of the readings is reported if it fits this many times better,
@@ -182,7 +183,7 @@ def _shuffled(
     unlisted = len(misplaced) - len(listed)
     more = f" and {unlisted} more" if unlisted else ""
     what = (
-        f"the rows look shuffled: {len(misplaced)} of {count} readings fit other poses ({pairs}{more}), "
+        f"the rows look shuffled: {len(misplaced)} of {counted(count, 'reading')} fit other poses ({pairs}{more}), "
         f"{1e3 * matched_rms:.3g} mm RMS from the nominal positions when moved, "
         f"{1e3 * as_is:.3g} mm as they are"
     )

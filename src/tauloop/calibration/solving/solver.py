@@ -7,6 +7,7 @@ from scipy.optimize import least_squares
 
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, Linearized
 from tauloop.calibration.solving.losses import Loss, Squares
+from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError, PoseError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -180,7 +181,10 @@ def solve_calibration(
     s = np.zeros(n) if start is None else np.asarray(start, dtype=float) / residuals.scale
     first = residuals.residual(s)
     if len(first) < n:
-        what = f"{len(first)} residuals of {problem.n_poses} poses cannot give {n} unknowns"
+        what = (
+            f"{counted(len(first), 'residual')} of {counted(problem.n_poses, 'pose')} cannot give "
+            f"{counted(n, 'unknown')}"
+        )
         remedy = "measure more poses, estimate fewer parameters, or give priors from tolerances"
         raise IdentificationError.of("measurements", what, remedy)
     if residuals.last is None or not residuals.last.is_reached:

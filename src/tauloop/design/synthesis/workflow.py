@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import InputError
 from tauloop.common.execution.processes import cores
@@ -303,7 +304,7 @@ def _structure(
     if expensive.wanted and len(front):
         names = ", ".join(name.replace("_", " ") for name in expensive.wanted)
         note = (
-            f"{names}: worst of {len(expensive.poses)} poses of the box; computed without gradients, "
+            f"{names}: worst of {counted(len(expensive.poses), 'pose')} of the box; computed without gradients, "
             "so that the designs are those of the search"
         )
     return SynthesizedStructure(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.datasets import TIME_DIMENSIONS, Tabular, Variable, time_axis
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.records import dataclass
@@ -387,7 +388,7 @@ def record_axis(
         axis, parameters or {}, step, start, duration, load, load_time
     )
     if len(p) != 1 or samples < 2:
-        what = f"{len(p)} parameter sets and {samples} samples"
+        what = f"{counted(len(p), 'parameter set')} and {counted(samples, 'sample')}"
         raise InputError.of("record", what, "give one parameter set and at least two samples")
     times = np.linspace(0.0, duration, samples)
     report, (y, s, z), happened = axis.run(p, fixed, integrator or LINE_INTEGRATOR, times)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.datasets import Variable, columns, time_axis
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.records import dataclass
@@ -280,7 +281,8 @@ class PathRun:
         system, model = machine.system, machine.model
         actuators = len(model.mechanism.actuators)
         if actuators != model.platform.ports.velocity.size:
-            what = f"has {actuators} actuators for {model.platform.ports.velocity.size} degrees of freedom"
+            freedoms = counted(model.platform.ports.velocity.size, "degree of freedom")
+            what = f"has {counted(actuators, 'actuator')} for {freedoms}"
             raise InputError.of(
                 model.mechanism.name,
                 what,

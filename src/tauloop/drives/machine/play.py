@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 import xarray as xr
 
+from tauloop.common.counts import counted
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, PoseError, Problem, solving
 from tauloop.common.plain import OMITTED, in_json
@@ -114,7 +115,9 @@ class ToolSensitivity:
         """
         actuators, freedoms = len(model.mechanism.actuators), model.platform.ports.velocity.size
         if actuators != freedoms or actuators > MOST_ACTUATORS:
-            what = f"has {actuators} actuators and {freedoms} degrees of freedom"
+            what = (
+                f"has {counted(actuators, 'actuator')} and {counted(freedoms, 'degree of freedom')}"
+            )
             raise InputError.of(
                 model.mechanism.name,
                 what,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option, pairs_reader
@@ -100,7 +101,7 @@ class BallbarOptions(Options):
         if len(self.plane) != 2:
             problems.add(
                 "plane",
-                f"{', '.join(self.plane)} names {len(self.plane)} positions",
+                f"{', '.join(self.plane)} names {counted(len(self.plane), 'position')}",
                 "name two positions, such as x,y",
             )
 
@@ -283,6 +284,8 @@ def _plane(port: Port, volume: Mapping[str, np.ndarray], options: BacklashOption
     names = [full_name(port.columns, name, "plane") for name in options.plane] or list(volume)[:2]
     missing = [name for name in names if name not in volume]
     if len(names) != 2 or missing:
-        what = f"no range of {', '.join(missing)}" if missing else f"names {len(names)} positions"
+        what = f"names {counted(len(names), 'position')}"
+        if missing:
+            what = f"no range of {', '.join(missing)}"
         raise InputError.of("plane", what, "name two positions that have a range (`ranges`)")
     return names

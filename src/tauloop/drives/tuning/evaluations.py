@@ -8,6 +8,7 @@ from typing import TypeAlias, final
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError
 from tauloop.common.execution.interrupts import interruptible
 from tauloop.common.options import Options, option
@@ -145,7 +146,7 @@ class Evaluations:
         if costs.shape != (len(points),):
             raise InputError.of(
                 "cost",
-                f"returned an array of shape {costs.shape} for {len(points)} points",
+                f"returned an array of shape {costs.shape} for {counted(len(points), 'point')}",
                 f"return one cost for each row, shape ({len(points)},); wrap a cost of one point in "
                 "Pointwise",
             )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -74,7 +75,7 @@ def dense_grid(
     """
     if len(counts) != len(bounds) or min(counts, default=0) < 2:
         what, remedy = (
-            f"are {counts} for {len(bounds)} parameters",
+            f"are {counts} for {counted(len(bounds), 'parameter')}",
             "give two or more for each parameter",
         )
         raise InputError.of("counts", what, remedy)

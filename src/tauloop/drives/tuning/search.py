@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, Problem, Problems, solving
 from tauloop.common.execution.interrupts import interruptible
@@ -263,7 +264,8 @@ def box_problems(
         if not (np.isfinite([low, high]).all() and low < high)
     )
     if start.shape != (len(bounds),):
-        what = f"has shape {start.shape}, but there are bounds of {len(bounds)} parameters"
+        parameters = counted(len(bounds), "parameter")
+        what = f"has shape {start.shape}, but there are bounds of {parameters}"
         problems.add(where, what, f"give one number for each of {', '.join(bounds)}")
     elif not problems:
         problems += [

@@ -8,6 +8,7 @@ from typing import final
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.equations.assembly.freedoms.locks import DEFAULT_LOCKS, Locks
@@ -199,8 +200,9 @@ def _require_as_many_motors(model: Model, names: tuple[str, ...]) -> None:
     motors = [actuator.name for actuator in model.mechanism.actuators]
     if len(motors) == len(names) and not model.assembly.passive:
         return
-    what = f"{len(motors)} motors ({', '.join(motors) or 'none'}) move {len(names)} joints "
-    what += f"({', '.join(names)})"
+    move = "moves" if len(motors) == 1 else "move"
+    what = f"{counted(len(motors), 'motor')} ({', '.join(motors) or 'none'}) {move} "
+    what += f"{counted(len(names), 'joint')} ({', '.join(names)})"
     remedy = "name as many joints as motors that move them; a map both ways needs equal numbers"
     if len(motors) == len(names):
         what += f", and do not move {', '.join(model.assembly.passive_names)}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import PoseError, Problem
 from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.names.lazy import late_functions
@@ -91,7 +92,7 @@ class LimitViolation(PlainData):
             return text
         place = f"sample {self.sample}" if self.time is None else f"{self.time:.4g} s"
         first = "" if self.count == 1 else f", first at {self._first()}"
-        return f"{text} ({place}{first}; {self.count} of {self.samples} samples)"
+        return f"{text} ({place}{first}; {self.count} of {counted(self.samples, 'sample')})"
 
     def _first(self) -> str:
         return f"sample {self.first}" if self.first_time is None else f"{self.first_time:.4g} s"

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import EngineError, PoseError, Problems
 from tauloop.common.keywords import keywords
 from tauloop.common.names.deprecated import old_attribute
@@ -80,7 +81,7 @@ class ExportOptions(Options):
         functions: names of the functions, separated by commas.
         coordinates: coordinates in which the motion is given: platform or actuators.
         outputs: outputs to export, such as 'force'; all outputs if empty.
-        name: first part of all generated names; default: the machine's name.
+        name: prefix of all generated names; default: the machine's name.
         seed: seed of the random states in the test program, and of the states at which single
             precision is compared with double.
         precision: double or single; single is for a microcontroller: all numbers are floats, and
@@ -531,7 +532,7 @@ def _case(
         if failed.any():
             problems.add(
                 model.mechanism.name,
-                f"{spec.name}: {failed.sum()} of {failed.size} states of the test program {fault}",
+                f"{spec.name}: {failed.sum()} of {counted(failed.size, 'state')} of the test program {fault}",
                 "choose a reference pose farther from singularities and limits",
             )
     PoseError.raise_if_any(problems)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import casadi as ca
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.compiler.catalogue import EMBEDDING, INVERSE_DYNAMICS, KINEMATICS, MEASURED_MOTION
@@ -158,9 +159,8 @@ class _EquationBuilder:
         problems += passive_problems(model.assembly)
         name, actuators = model.mechanism.name, len(self.actuators)
         if options.controller == "drive" and model.assembly.is_redundant:
-            message = (
-                f"has {actuators} actuators for {self.platform.velocity.size} degrees of freedom; "
-            )
+            freedoms = counted(self.platform.velocity.size, "degree of freedom")
+            message = f"has {counted(actuators, 'actuator')} for {freedoms}; "
             message += "with the law 'drive' they would work against each other"
             problems.add(name, message, "choose a law that distributes the forces")
         elif options.controller == "drive" and not all(a.drive for a in self.actuators):
@@ -168,7 +168,8 @@ class _EquationBuilder:
                 "law", f"not every actuator of {name} has a drive line", "choose another law"
             )
         if len(options.deceleration) not in (1, actuators):
-            message = f"{len(options.deceleration)} numbers for {actuators} actuators"
+            numbers = counted(len(options.deceleration), "number")
+            message = f"{numbers} for {counted(actuators, 'actuator')}"
             problems.add("deceleration", message, "give one number for all, or one per actuator")
         return list(problems)
 
@@ -333,7 +334,7 @@ class _EquationBuilder:
             machine_limit = [actuator.force for actuator in self.actuators]
         problems, limit = Problems(), self.options.limit or (np.inf,)
         if len(limit) not in (1, forces.size):
-            message = f"{len(limit)} numbers for {forces.size} forces"
+            message = f"{counted(len(limit), 'number')} for {counted(forces.size, 'force')}"
             problems.add("limit", message, "give one number for all, or one per force")
             InputError.raise_if_any(problems)
         lower = np.minimum(machine_limit, np.broadcast_to(np.asarray(limit), (forces.size,)))

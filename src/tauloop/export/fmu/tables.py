@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from tauloop.common.counts import counted
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import table
 from tauloop.export.fmu import FmuExport
@@ -28,8 +29,9 @@ def fmu_tables(exported: FmuExport) -> Iterator[Printed]:
         else "no library: importers compile the sources"
     )
     yield (
-        f"FMI {exported.version}.0, model exchange and co-simulation: {len(variables.states)} states, "
-        f"{len(variables.modes)} event indicators; {binary}"
+        f"FMI {exported.version}.0, model exchange and co-simulation: "
+        f"{counted(len(variables.states), 'state')}, "
+        f"{counted(len(variables.modes), 'event indicator')}; {binary}"
     )
     for path in exported.written:
         yield f"check and run it: fmpy validate {path}; fmpy simulate {path} --show-plot"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -243,7 +244,8 @@ def _note_unfit_actuators(model: Model, problems: Problems) -> None:
     """Report actuators that cannot be joints of LinuxCNC."""
     assembly, count = model.assembly, len(model.mechanism.actuators)
     if assembly.is_redundant:
-        message = f"{count} actuators share {len(assembly.leading)} degrees of freedom"
+        freedoms = counted(len(assembly.leading), "degree of freedom")
+        message = f"{counted(count, 'actuator', 'share')} {freedoms}"
         problems.add("actuators", message, "export a machine without the redundant actuators")
     if assembly.passive:
         names = ", ".join(assembly.passive_names)

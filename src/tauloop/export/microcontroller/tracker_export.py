@@ -10,6 +10,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError
 from tauloop.compiler.c.calling.evaluator import reads_start
 from tauloop.compiler.c.calling.signature import CPort
@@ -95,7 +96,8 @@ def export_tracker(
     start = tracker_start(model, fit, options)
     stem = c_name(model.mechanism.name if name is None else name)
     if len(filters.standstill) != len(start.noise):
-        message = f"has {len(filters.standstill)} standstill speeds for {len(start.noise)} motors"
+        speeds = counted(len(filters.standstill), "standstill speed")
+        message = f"has {speeds} for {counted(len(start.noise), 'motor')}"
         raise InputError.of("filters", message, "give one speed for each motor")
     case, has_start = _rows_case(model, start, stem)
     notes = HeaderNotes(

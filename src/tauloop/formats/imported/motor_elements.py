@@ -41,6 +41,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from tauloop.common.counts import counted
 from tauloop.formats.urdf.parts import (
     MotorElements,
     MotorStatement,
@@ -230,7 +231,8 @@ class _TransmissionReader(_JointNames):
             self._by_role(node, where, "actuator"),
         )
         if len(joints) != _COUNTS[kind] or len(actuators) != _COUNTS[kind]:
-            what = f"a {kind} has {len(joints)} joints and {len(actuators)} actuators"
+            motors = counted(len(actuators), "actuator")
+            what = f"a {kind} has {counted(len(joints), 'joint')} and {motors}"
             self.problem(node, where, what, f"it needs {_COUNTS[kind]} of each")
             return []
         names = [self.joint(joint, where) for joint in joints]

@@ -8,6 +8,7 @@ from dataclasses import field, replace
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.records import dataclass
 from tauloop.formats.imported.leaves import Leaves
 from tauloop.formats.mjcf.settings import ACTUATORS, SERVOS, MjcfReader
@@ -203,7 +204,7 @@ class ConstraintReader:
             reader.problem(
                 node,
                 name,
-                f"relpose has {len(numbers)} numbers, not 7",
+                f"relpose has {counted(len(numbers), 'number')}, not 7",
                 "write position and quaternion",
             )
             return None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import Problems
 from tauloop.formats.mjcf.inertia import SIZE_COUNTS, geom_shape
 from tauloop.formats.mjcf.settings import MjcfReader
@@ -193,6 +194,6 @@ class GeomReader:
             reader.problem(
                 asset,
                 name,
-                f"{len(numbers)} numbers of corners and {len(faces)} of faces are not a mesh",
+                f"{counted(len(numbers), 'number')} of corners and {len(faces)} of faces are not a mesh",
             )
             return None

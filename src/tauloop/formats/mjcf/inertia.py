@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.formats.imported.shape_inertia import (
     is_closed,
     legacy_mesh_volume,
@@ -218,7 +219,8 @@ def geom_shape(
     ends = reader.numbers(node, body, "fromto")
     if ends and kind != "sphere":
         if len(ends) != 6:
-            reader.problem(node, body, f"fromto has {len(ends)} numbers, not 6", "write two points")
+            what = f"fromto has {counted(len(ends), 'number')}, not 6"
+            reader.problem(node, body, what, "write two points")
             return None, frame
         a, b = np.array(ends[:3]), np.array(ends[3:])
         length = float(np.linalg.norm(b - a))

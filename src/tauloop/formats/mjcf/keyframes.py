@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tauloop.common.counts import counted
 from tauloop.formats.mjcf.settings import MjcfReader
 from tauloop.formats.xml.nodes import XmlNode
 from tauloop.mechanism.model import JOINT_KINDS, Joint
@@ -50,7 +51,11 @@ def started_at(
     values = reader.numbers(key, name, "qpos")
     counts = [len(JOINT_KINDS[kind].coordinates) for kind in kinds.values()]
     if len(values) != sum(counts):
-        what = f"qpos has {len(values)} numbers, but the joints have {sum(counts)} coordinates"
+        numbers, coordinates = (
+            counted(len(values), "number"),
+            counted(sum(counts), "coordinate"),
+        )
+        what = f"qpos has {numbers}, but the joints have {coordinates}"
         reader.problem(key, name, what, "let MuJoCo save the compiled model: mj_saveLastXML")
         return tuple(joints)
     starts: dict[str, tuple[float, ...]] = {}

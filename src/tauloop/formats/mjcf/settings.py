@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.records import dataclass
 from tauloop.formats.xml.nodes import XmlNode, XmlReader
 from tauloop.mechanism.poses import (
@@ -283,7 +284,7 @@ class MjcfReader(XmlReader):
         if word == "false" or not (is_wanted or (ends and self.compiler.has_autolimits)):
             return None
         if len(ends) != 2:
-            what = f"{attribute} has {len(ends)} numbers, not 2"
+            what = f"{attribute} has {counted(len(ends), 'number')}, not 2"
             self.problem(node, where, what, "write a lower and upper end")
             return None
         if ends[0] >= ends[1]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import DescriptionError, Problems
 from tauloop.formats.printers.geometry import TOWER_ANGLES, LinearDelta, Printer, Winches
 from tauloop.mechanism.description.yaml_nodes import read_text
@@ -71,7 +72,10 @@ def read_marlin(path: Path) -> Printer:
         values = defines.get(name, (0.0, 0.0, 0.0))
         if len(values) != 3:
             problems.add(
-                name, f"has {len(values)} numbers, not 3", "give one for each tower", file=str(path)
+                name,
+                f"has {counted(len(values), 'number')}, not 3",
+                "give one for each tower",
+                file=str(path),
             )
             return (0.0, 0.0, 0.0)
         return values
@@ -245,7 +249,7 @@ def _hangprinter(words: Mapping[str, tuple[float, ...]], problems: Problems, pat
         if len(values) == 1:  # the last anchor may be only a height above the center
             values = (0.0, 0.0, values[0])
         if len(values) != 3:
-            what = f"anchor {letter} has {len(values)} numbers, not 3"
+            what = f"anchor {letter} has {counted(len(values), 'number')}, not 3"
             problems.add("M669", what, f"write {letter}x:y:z", file=str(path))
             continue
         names.append(letter.lower())

@@ -31,6 +31,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tauloop.common.counts import counted
 from tauloop.common.records import dataclass
 from tauloop.formats.urdf.cut_elements import CONSTRAINT_TAG, read_cut
 from tauloop.formats.urdf.parts import (
@@ -178,7 +179,7 @@ def _loop_joint(reader: UrdfReader, node: XmlNode, links: Mapping[str, XmlNode])
         )
     ends = [child for child in node.children if child.tag in _LOOP_JOINT_ENDS]
     if len(ends) != 2:
-        what = f"has {len(ends)} elements <link1> or <link2>"
+        what = f"has {counted(len(ends), 'element')} <link1> or <link2>"
         reader.problem(
             node,
             name,

@@ -25,6 +25,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import PoseError
 from tauloop.common.options import Options
 from tauloop.common.records import dataclass
@@ -219,8 +220,8 @@ def generic_solutions(
         search.report_progress(report)
         if len(search.known) > options.max_solutions:
             what = (
-                f"{len(search.known)} complex solutions after {search.loops} loops, and the number "
-                "still grows"
+                f"{counted(len(search.known), 'complex solution')} after "
+                f"{counted(search.loops, 'loop')}, and the number still grows"
             )
             remedy = "allow more solutions in MonodromyOptions, or reduce the machine first"
             raise PoseError.of("assembly modes", what, remedy)

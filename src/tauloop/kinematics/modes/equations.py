@@ -10,6 +10,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import AssemblyError, Problem
 from tauloop.common.records import dataclass
 from tauloop.compiler.builder import blocks
@@ -262,8 +263,9 @@ def position_problem(
         raise AssemblyError.of(
             mechanism.name,
             (
-                f"{len(unknown)} coordinates are unknown but only {len(equations.names)} equations are "
-                "independent, so the given positions do not determine the pose"
+                f"{counted(len(unknown), 'coordinate', 'are')} unknown but only "
+                f"{counted(len(equations.names), 'equation', 'are')} independent, so the given "
+                "positions do not determine the pose"
             ),
             "drive as many coordinates as the machine has degrees of freedom, or lock the passive ones",
             file=mechanism.file,

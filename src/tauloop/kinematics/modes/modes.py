@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import AssemblyError, PoseError, TauloopError, solving
 from tauloop.common.keywords import keywords
@@ -195,7 +196,7 @@ class Modes(Result):
         if not kept and self.modes:
             what = (
                 "; ".join(map(str, self.modes[0].beyond))
-                + f"; {len(self.modes)} modes, and none is within the stops"
+                + f"; {counted(len(self.modes), 'mode')}, and none is within the stops"
             )
             remedy = (
                 "give another position, or correct the machine file: "

@@ -13,6 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
 from tauloop.logs.checks.gaps import runs
@@ -541,7 +542,8 @@ def _frozen(
     ]
     more = f" and {len(texts) - MAX_LISTED_TIMES} more" if len(texts) > MAX_LISTED_TIMES else ""
     subject = "its motor moves" if quantity == "force" else "the machine moves"
-    what = f"does not change while {subject}: {', '.join(texts[:MAX_LISTED_TIMES])}{more} ({at.sum()} samples)"
+    times = ", ".join(texts[:MAX_LISTED_TIMES])
+    what = f"does not change while {subject}: {times}{more} ({counted(at.sum(), 'sample')})"
     left = (
         "these samples are ignored"
         if quantity == "force"

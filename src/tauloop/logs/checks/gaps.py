@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.logs.checks.findings import Findings
@@ -64,13 +65,13 @@ def filled(
     complete = values.copy()
     for first, after in runs(missing):
         if first == 0 or after == len(values):
-            what = (
-                f"{after - first} samples are missing at the {'beginning' if first == 0 else 'end'}"
-            )
+            end = "beginning" if first == 0 else "end"
+            what = f"{counted(after - first, 'sample', 'are')} missing at the {end}"
             remedy = "cut the log there; interpolation needs samples on both sides"
             findings.add("gaps at an end", where, what, remedy, file)
         elif after - first > gaps.longest:
-            what = f"{after - first} consecutive samples are missing from row {first + 1} on, "
+            missing = counted(after - first, "consecutive sample", "are")
+            what = f"{missing} missing from row {first + 1} on, "
             what += f"but at most {gaps.longest} are interpolated"
             remedy = "use the log before or after the gap, or permit longer gaps"
             findings.add("gaps that are too long", where, what, remedy, file)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, LogError, Problems
 from tauloop.common.records import dataclass
 from tauloop.logs.log import Log, Signals, as_signals, by_channel, units
@@ -39,7 +40,7 @@ class ForceTable:
         p = np.asarray(self.position, dtype=float)
         what = ""
         if len(p) < 2 or len(p) != len(self.force):
-            what = f"has {len(p)} positions, but {len(self.force)} forces"
+            what = f"has {counted(len(p), 'position')}, but {counted(len(self.force), 'force')}"
         elif not (
             np.isfinite(p).all() and np.isfinite(self.force).all() and (np.diff(p) > 0.0).all()
         ):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import LogError, Problem, Problems
 from tauloop.logs.checks.gaps import FillGaps
 from tauloop.logs.checks.stamps import StampJitter, sample_numbers, stamp_jitter
@@ -71,7 +72,9 @@ def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
     raw = as_signals(log)
     if len(raw.time) < 4:
         raise LogError.of(
-            "log", f"{len(raw.time)} samples are too few for a spline", "record longer"
+            "log",
+            f"{counted(len(raw.time), 'sample', 'are')} too few for a spline",
+            "record longer",
         )
     numbers, steps = sample_numbers(raw.time), np.diff(raw.time)
     _require_short_gaps(raw.time, np.diff(numbers) - 1, gaps)
@@ -125,8 +128,8 @@ def _require_short_gaps(time: np.ndarray, missing: np.ndarray, gaps: FillGaps | 
         )
     for k in np.flatnonzero(missing > longest)[:1]:
         what = (
-            f"{missing[k]} samples are missing after t = {time[k]:.10g} s, but at most {longest} "
-            "consecutive ones may be interpolated"
+            f"{counted(missing[k], 'sample', 'are')} missing after t = {time[k]:.10g} s, but at most "
+            f"{longest} consecutive ones may be interpolated"
         )
         problems.add(
             "time", what, f"cut the log there, or fill longer gaps (--fill-gaps {missing[k]})"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import LogError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -340,9 +341,8 @@ def _check_channels(parts: list[_Part], findings: Findings) -> None:
 def _check_counts(parts: list[_Part], findings: Findings) -> None:
     for part in parts[1:]:
         if part.count != parts[0].count:
-            what = (
-                f"the file has {part.count} samples, but {parts[0].table.file} has {parts[0].count}"
-            )
+            samples = counted(part.count, "sample")
+            what = f"the file has {samples}, but {parts[0].table.file} has {parts[0].count}"
             remedy = "the files belong to different recordings, or one was cut: cut both to the same samples"
             findings.add("counts that differ", "rows", what, remedy, part.table.file)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, LogError, Problem, Problems
 from tauloop.common.files import write_file, write_folder
 from tauloop.logs.files.bag_writing import (
@@ -114,7 +115,7 @@ def _check(path: Path, log: xr.Dataset) -> None:
             )
         bad = int(np.sum(~np.isfinite(variable.to_numpy())))
         if bad:
-            what = f"{bad} of {variable.size} samples are not finite"
+            what = f"{bad} of {counted(variable.size, 'sample')} {'is' if bad == 1 else 'are'} not finite"
             problems.append(Problem(where=str(name), what=what, remedy="remove these samples"))
     LogError.raise_if_any(problems)
 

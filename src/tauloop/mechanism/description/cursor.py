@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import DescriptionError, Problem, TauloopError
 from tauloop.common.names.deprecated import MACHINE_KEYS, warn_old_key
 from tauloop.common.records import dataclass
@@ -244,7 +245,7 @@ class Collector:
             ),
         )
         if len(problems) > MAX_PROBLEMS:
-            more = f"and {len(problems) - MAX_PROBLEMS} more problems"
+            more = f"and {counted(len(problems) - MAX_PROBLEMS, 'more problem')}"
             rest = Problem(where="", what=more, remedy="correct those above first", file=self.file)
             problems = [*problems[:MAX_PROBLEMS], rest]
         raise error(problems)

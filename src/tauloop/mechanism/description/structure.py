@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tauloop.common.names.deprecated import MACHINE_KEYS
+from tauloop.common.counts import counted
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description.cursor import (
     Choice,
@@ -317,9 +318,10 @@ def scopes(machine: Cursor) -> list[Scope]:
         for _, values in leg.entries_of("each"):
             count, remedy = len(values.items()), "write one value for each leg, or change repeat"
             if count > MAX_REPEAT:
-                raise values.refused(f"{count} values for {number} legs", remedy)
+                raise values.refused(f"{count} values for {counted(number, 'leg')}", remedy)
             if count and count != number:
-                values.problem(f"{count} value{'s' * (count != 1)} for {number} legs", remedy)
+                what = f"{counted(count, 'value')} for {counted(number, 'leg')}"
+                values.problem(what, remedy)
         if len(listed) + number > MAX_LEGS:
             raise leg.refused(
                 f"there are more than {MAX_LEGS} legs, counting each repetition", "reduce repeat"

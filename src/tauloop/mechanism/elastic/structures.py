@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tauloop.common.counts import counted
 from tauloop.common.records import dataclass
 from tauloop.mechanism.placement import Vector
 
@@ -46,7 +47,7 @@ class NumericMatrix:
         return hash((self.array.shape, self.array.tobytes()))
 
     def __repr__(self) -> str:
-        return f"NumericMatrix of {len(self.array)} rows"
+        return f"NumericMatrix of {counted(len(self.array), 'row')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +159,8 @@ def checked_matrix(name: str, array: NDArray[np.float64], nodes: int) -> Numeric
     rows = len(array)
     if not NODE_ROWS * nodes <= rows <= MAX_ROWS:
         raise MatrixError(
-            f"{name} has {rows} rows; {nodes} nodes need at least {NODE_ROWS * nodes}, and at most "
-            f"{MAX_ROWS} are permitted",
+            f"{name} has {counted(rows, 'row')}; {counted(nodes, 'node', 'need')} at least "
+            f"{NODE_ROWS * nodes}, and at most {MAX_ROWS} are permitted",
             "list all interface nodes in the order of the matrix, with 6 rows each",
         )
     matrix = array.astype(np.float64)

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import Problem, Problems
 from tauloop.mechanism.expression import steps_from
 from tauloop.mechanism.links.graph import far_end, far_side, joints_of, rods_of, side
@@ -68,11 +69,12 @@ def group_parallel_links(
     """
     partners = parallel_joints(mechanism, kept, removed, motion)
     own = joints_of(mechanism, removed)
+    correspond = "corresponds" if len(partners) == 1 else "correspond"
     problems = Problems()
     if len(partners) != len(own) or len(own) < 2 or removed == mechanism.platform.body:
         problems.add(
             f"bodies.{removed}",
-            f"{len(partners)} of its {len(own)} joints correspond to a parallel joint of {kept}",
+            f"{len(partners)} of its {counted(len(own), 'joint')} {correspond} to a parallel joint of {kept}",
             "name a link that moves parallel to the other, connects the same bodies at a constant "
             "distance, and has no loads on its joints",
         )

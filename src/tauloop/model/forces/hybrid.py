@@ -6,6 +6,7 @@ from typing import final
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError
 from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
@@ -127,8 +128,8 @@ class HybridFunctions:
         if not assembly.is_redundant:
             count = len(assembly.leading)
             what = (
-                f"{count} actuators drive {count} degrees of freedom, so no internal preload is "
-                "possible"
+                f"{counted(count, 'actuator', 'drive')} {counted(count, 'degree of freedom')}, so no "
+                "internal preload is possible"
             )
             raise InputError.of(
                 "actuators",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError
 from tauloop.compiler.catalogue import MOMENTUM, MOMENTUM_FORCES
 from tauloop.compiler.state import Forces
@@ -51,7 +52,7 @@ def forces_from_momenta(
         smallest = steps.min() if len(steps) else float("nan")
         what = (
             f"needs at least {MIN_SAMPLES} finite, increasing times, one per sample; got shape {t.shape} for "
-            f"{len(position)} samples, smallest step {smallest:.4g} s"
+            f"{counted(len(position), 'sample')}, smallest step {smallest:.4g} s"
         )
         remedy = "give the times of the samples in seconds, in order and without repetitions"
         raise InputError.of("time", what, remedy)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.names.deprecated import old_attribute, renew_overrides
 from tauloop.common.options import NamedFields
@@ -91,7 +92,7 @@ def point(value: object, where: str, problems: Problems, size: int | None = None
     elif size is not None and len(array) != size:
         problems.add(
             where,
-            f"has {len(array)} numbers, the first point {size}",
+            f"has {counted(len(array), 'number')}, the first point {size}",
             "give one number per coordinate",
         )
     return array

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, PoseError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -340,6 +341,6 @@ def _check_columns(functions: Motion, path: Path, columns: tuple[str, ...]) -> N
             "columns", f"a name occurs twice: {', '.join(columns)}", "name each column once"
         )
     if len(columns) != path.size:
-        what = f"{len(columns)} for a path in {path.size} coordinates"
+        what = f"{len(columns)} for a path in {counted(path.size, 'coordinate')}"
         problems.add("columns", what, "name one column for each coordinate of the path")
     InputError.raise_if_any(problems)

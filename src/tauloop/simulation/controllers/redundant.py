@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import Problem
 from tauloop.equations.assembly.assembly import Assembly
 from tauloop.model import Model
@@ -20,8 +21,8 @@ def passive_problems(assembly: Assembly) -> list[Problem]:
     if not assembly.passive:
         return []
     names, actuators = ", ".join(assembly.passive_names), len(assembly.mechanism.actuators)
-    noun = "actuator" if actuators == 1 else "actuators"
-    what = f"no actuator moves {names} ({actuators} {noun}, {assembly.mobility} degrees of freedom)"
+    freedoms = counted(assembly.mobility, "degree of freedom")
+    what = f"no actuator moves {names} ({counted(actuators, 'actuator')}, {freedoms})"
     remedy = "add actuators, or lock these degrees of freedom: controllers need actuators"
     return [
         Problem(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
 from tauloop.common.errors import (
     AssemblyError,
@@ -366,7 +367,8 @@ def _check(
         )
     if np.ndim(sampling.resolution) and np.shape(sampling.resolution) != (actuators,):
         what = (
-            f"has shape {np.shape(sampling.resolution)}, but the machine has {actuators} actuators"
+            f"has shape {np.shape(sampling.resolution)}, but the machine has "
+            f"{counted(actuators, 'actuator')}"
         )
         problems.add("resolution", what, "give one number, or one per actuator")
     if substeps < 1:

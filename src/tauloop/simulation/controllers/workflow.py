@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.datasets import TIME_DIMENSIONS, Variable
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
@@ -294,7 +295,8 @@ def _resolution(model: Model, resolution: str | float | tuple[float, ...]) -> np
     if len(steps) == 1:
         steps *= len(position_units)
     if len(steps) != len(position_units):
-        problem = f"{len(steps)} steps for {len(position_units)} actuators"
+        actuators = counted(len(position_units), "actuator")
+        problem = f"{counted(len(steps), 'step')} for {actuators}"
         raise InputError.of("quantization", problem, "give one step for all, or one per actuator")
     dimensions = {"rad": units.ANGLE, "m": units.LENGTH}
     return np.array(

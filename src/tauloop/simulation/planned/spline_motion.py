@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.equations.ports import numbers
 from tauloop.model import Model
@@ -96,7 +97,7 @@ def _problems(
     problems = Problems()
     if len(time) <= SPLINE_DEGREE:
         remedy = f"give more than {SPLINE_DEGREE} samples"
-        problems.add("motion", f"has only {len(time)} samples", remedy)
+        problems.add("motion", f"has only {counted(len(time), 'sample')}", remedy)
     if not (np.diff(time) > 0).all() or (len(time) and time[0] != 0.0):
         problems.add(
             "motion", "the times do not increase from zero", "sort the samples, and start at 0 s"

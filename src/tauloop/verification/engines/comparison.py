@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import EngineError, InputError, Problem, Problems, TauloopError
 from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
@@ -215,7 +216,7 @@ def _checked(mechanism: Mechanism, motion: NamedMotion, forces: Array) -> Array:
     if not np.all(np.isfinite(forces)):
         raise InputError.of(
             "forces",
-            f"{np.sum(~np.isfinite(forces))} numbers are not finite",
+            f"{counted(np.sum(~np.isfinite(forces)), 'number', 'are')} not finite",
             "correct or remove these samples",
         )
     return forces

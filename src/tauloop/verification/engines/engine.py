@@ -14,6 +14,7 @@ from typing import Any, TypeVar, final
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import EngineError, InputError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -299,7 +300,7 @@ class Engine(ReprMixin, ABC):
         if forces.shape != wanted or not np.all(np.isfinite(forces)):
             what = f"has shape {forces.shape}"
             if forces.shape == wanted:
-                what = f"{np.sum(~np.isfinite(forces))} values are not finite"
+                what = f"{counted(np.sum(~np.isfinite(forces)), 'value', 'are')} not finite"
             raise InputError.of(
                 "forces", what, f"give finite numbers (samples, actuators) = {wanted}"
             )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -70,7 +71,7 @@ def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
     for part, entries in arrays.items():
         for name, x in entries.items():
             if not np.all(np.isfinite(x)):
-                what = f"{np.sum(~np.isfinite(x))} values are not finite"
+                what = f"{counted(np.sum(~np.isfinite(x)), 'value', 'are')} not finite"
                 problems.add(f"{part}[{name!r}]", what, "correct or remove these samples")
     InputError.raise_if_any(problems)
     for joint in joints:

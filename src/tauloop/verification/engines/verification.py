@@ -7,6 +7,7 @@ from dataclasses import field
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.datasets import item_rows
 from tauloop.common.errors import Problems
 from tauloop.common.keywords import keywords
@@ -69,7 +70,9 @@ class VerifyOptions(Options):
         """Add a problem if the wrench does not have six components."""
         if self.wrench is not None and len(self.wrench) != len(TOOL_PORT.columns):
             problems.add(
-                "wrench", f"has {len(self.wrench)} numbers", f"give {', '.join(TOOL_PORT.columns)}"
+                "wrench",
+                f"has {counted(len(self.wrench), 'number')}",
+                f"give {', '.join(TOOL_PORT.columns)}",
             )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import AssemblyError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.equations.assembly.loops import Loops
@@ -199,7 +200,7 @@ def completed(
     )
     names = loops.topology.velocity_names
     beginning = (
-        f"names {len(wanted)} coordinates ({', '.join(names[i] for i in wanted)})"
+        f"names {counted(len(wanted), 'coordinate')} ({', '.join(names[i] for i in wanted)})"
         if wanted
         else "names none"
     )
@@ -207,7 +208,7 @@ def completed(
     notes.add(
         "platform.independent",
         f"{beginning} but the mobility is {mobility}; chosen by their conditioning: {added}",
-        f"name {mobility} coordinates if you prefer others",
+        f"name {counted(mobility, 'coordinate')} if you prefer others",
         file=loops.mechanism.file,
     )
     return chosen
@@ -252,7 +253,8 @@ def platform_conditions(
         verb = "is" if len(constant) == 1 else "are"
         what = f"{', '.join(constant)} {verb} constant in every motion of the machine"
     else:
-        what = f"names {len(independent)} coordinates ({listed}) but the mobility is {mobility}"
+        coordinates = counted(len(independent), "coordinate")
+        what = f"names {coordinates} ({listed}) but the mobility is {mobility}"
     findings.add(
         "platform.independent",
         what,
@@ -273,7 +275,7 @@ def _suggested(loops: Loops, motions: np.ndarray, wanted: tuple[int, ...]) -> st
         np.where(_scalar(loops), 1.0, ROTATION_PREFERENCE),
     )
     if not mobility or len(chosen) < mobility:
-        return f"name {mobility} coordinates, or check the joints"
+        return f"name {counted(mobility, 'coordinate')}, or check the joints"
     listed = ", ".join(names[i] for i in chosen)
     return f"name coordinates that determine it: {listed}; or check the joints"
 

@@ -7,6 +7,7 @@ from math import comb
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import Problem
 from tauloop.equations.assembly.assembly import Assembly, null_space
 from tauloop.equations.assembly.freedoms.coordinates import SINGULAR, conditions, independent_rows
@@ -61,7 +62,7 @@ def _conditions(rows: np.ndarray, rank: int) -> np.ndarray:
 def unstated_motors(assembly: Assembly) -> Problem:
     """Return the problem that the file does not specify the motors; the remedy lists candidates."""
     joints, mobility = assembly.mechanism.unstated_motors, assembly.mobility
-    freedoms = "1 degree of freedom" if mobility == 1 else f"{mobility} degrees of freedom"
+    freedoms = counted(mobility, "degree of freedom")
     what = (
         f"the file does not specify which joints have motors: there are {len(joints)} candidates "
         f"({listing(joints)}), and the machine has {freedoms}"

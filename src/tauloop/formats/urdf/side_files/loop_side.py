@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
+from tauloop.common.counts import counted
 from tauloop.formats.urdf.parts import LinkFrame, UrdfJoint, UrdfLoop, UrdfTree, identifier
 from tauloop.formats.writing.side_grammar import LOOP_SIDE
 from tauloop.mechanism.description import yaml_nodes
@@ -63,10 +64,11 @@ def read_closures(root: Cursor, tree: UrdfTree) -> tuple[UrdfLoop, ...]:
     pairs = place.items()
     if types is None:
         remedy = "add `type: [6d, ...]`: 3d if only origins coincide, 6d if axes coincide too"
-        root.problem(f"is missing, but there are {len(pairs)} loops", remedy, "type")
+        root.problem(f"is missing for {counted(len(pairs), 'loop')}", remedy, "type")
         return ()
     if len(pairs) != len(types.items()):
-        what = f"has {len(types.items())} items for {len(pairs)} pairs of frames"
+        items = counted(len(types.items()), "item")
+        what = f"has {items} for {counted(len(pairs), 'pair of frames')}"
         types.problem(what, "write one type for each pair")
     loops: list[UrdfLoop] = []
     for pair, kind_place in zip(pairs, types.items(), strict=False):
@@ -92,7 +94,8 @@ def with_joint_types(root: Cursor, tree: UrdfTree) -> UrdfTree:
     """Return the tree with joints of other kinds from ``joint_name`` and ``joint_type``."""
     names, types = _items(root, "joint_name"), _items(root, "joint_type")
     if len(names) != len(types):
-        what = f"there are {len(names)} joint names, but {len(types)} joint types"
+        joint_names = counted(len(names), "joint name")
+        what = f"the numbers differ: {joint_names}, {counted(len(types), 'joint type')}"
         key = "joint_type" if root.has("joint_type") else "joint_name"
         root.problem(what, "write one type for each joint", key)
         return tree

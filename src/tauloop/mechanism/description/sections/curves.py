@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tauloop.common.counts import counted
 from tauloop.mechanism.curves import Curve, CurvePolynomial, CurveTable
 from tauloop.mechanism.description.cursor import Cursor
 from tauloop.mechanism.description.grammar import MAX_ORDER, MAX_POINTS
@@ -87,7 +88,8 @@ def _table(cursor: Cursor, values: ValueReader, is_angular: bool, turns: bool) -
     place = cursor.get("table") or cursor
     if not MIN_POINTS <= len(rows) <= MAX_POINTS:
         place.problem(
-            f"the table has {len(rows)} points", f"give {MIN_POINTS} to {MAX_POINTS} of them"
+            f"the table has {counted(len(rows), 'point')}",
+            f"give {MIN_POINTS} to {MAX_POINTS} of them",
         )
         return None
     points = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from tauloop.common.counts import counted
 from tauloop.mechanism.description.cursor import Cursor
 from tauloop.mechanism.description.sections.elastic import read_point
 from tauloop.mechanism.description.structure import Names
@@ -88,7 +89,7 @@ def _matrices(
         mass = None if M is None else checked_matrix("M", M, nodes)
         if mass is not None and mass.array.shape != stiffness.array.shape:
             raise MatrixError(
-                f"M has {len(mass.array)} rows, but K has {len(stiffness.array)}",
+                f"M has {counted(len(mass.array), 'row')}, but K has {len(stiffness.array)}",
                 "export both matrices of the same model",
             )
     except MatrixError as error:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import EngineError, Problems
 from tauloop.mechanism.poses import Array
 from tauloop.verification.engines.engine import OTHER_ROWS
@@ -182,7 +183,7 @@ def _proximal_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[A
         )
         if not np.all(np.isfinite(a)):
             failed = np.sum(~np.isfinite(a).all(axis=1))
-            what = f"its solver returns values that are not finite in {failed} of {len(a)} samples"
+            what = f"its solver returns values that are not finite in {failed} of {counted(len(a), 'sample')}"
             raise EngineError.of(engine.tree.name, what, "avoid poses near singularities")
         # velocities and forces are mapped between the two sets of axes by orthogonal blocks, so
         # that the same map applies to accelerations
