@@ -180,7 +180,7 @@ def test_a_prior_that_says_nothing():
     with pytest.raises(IdentificationError, match=r"mass_share: is 0"):
         Regularization(mass_share=0.0)
     with pytest.raises(
-        IdentificationError, match="without a prior the data do not bound some masses"
+        IdentificationError, match="without a prior, some masses can become arbitrarily large"
     ):
         PhysicallyConsistent(weights=(0.0,))
 

@@ -341,7 +341,7 @@ def test_too_few_samples():
     regressor = np.zeros((3, 2, 4))
     regressor[:, 0, :3], regressor[:, 1, 3] = np.eye(3), 1.0
     refused(
-        "leave an output without redundant",
+        "an output has no redundant equations",
         plain_data(regressor, rng.standard_normal((3, 2))),
         None,
         OrdinaryLeastSquares(),
@@ -507,7 +507,7 @@ def test_ties_of_another_regressor():
 
 @pytest.mark.parametrize("share", [0.0, 1.0, 1e-9, -3.0, float("nan")])
 def test_splits_that_leave_nothing(share):
-    with pytest.raises(IdentificationError, match="leaves one part without samples"):
+    with pytest.raises(IdentificationError, match="one part has no samples"):
         split_data(arm_data(100), share)
 
 

@@ -200,18 +200,18 @@ def test_a_log_that_comes_later_is_folded_into_a_saved_triangle(tmp_path: Path):
 def test_what_is_no_triangle_or_does_not_belong_is_refused(tmp_path: Path):
     with pytest.raises(IdentificationError, match="the correlations of their errors differ"):
         merge_triangles(fold_log(LOGS[0]), fold_log(LOGS[1], correlation=CORRELATION))
-    with pytest.raises(IdentificationError, match="there are none"):
+    with pytest.raises(IdentificationError, match="there are no condensed logs"):
         fold_all([])
     for content in (b"", b"PK\x03\x04 and so on", b"\x93NUMPY"):
         (tmp_path / "bad.npz").write_bytes(content)
         with pytest.raises(IdentificationError):
             read_triangle(tmp_path / "bad.npz")
     np.savez(tmp_path / "other.npz", format=np.array(["tauloop-triangle/1"]))
-    with pytest.raises(IdentificationError, match="is not a file of folded logs"):
+    with pytest.raises(IdentificationError, match="is not a file of condensed logs"):
         read_triangle(tmp_path / "other.npz")
     pickled = tmp_path / "pickled.npz"
     np.savez(pickled, format=np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(IdentificationError, match="is not a file of folded logs"):
+    with pytest.raises(IdentificationError, match="is not a file of condensed logs"):
         read_triangle(pickled)
 
 
@@ -222,7 +222,7 @@ def test_a_damaged_head_of_an_array_is_refused(head, tmp_path: Path):
         archive.writestr(
             "format.npy", b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head
         )
-    with pytest.raises(IdentificationError, match="is not a file of folded logs"):
+    with pytest.raises(IdentificationError, match="is not a file of condensed logs"):
         read_triangle(tmp_path / "t.npz")
 
 
@@ -231,5 +231,5 @@ def test_an_archive_that_cannot_be_unpacked_is_refused(tmp_path: Path):
     content = bytearray(path.read_bytes())
     content[content.rindex(b"PK\x01\x02") + 10] = 99  # method of packing of the last array
     path.write_bytes(content)
-    with pytest.raises(IdentificationError, match="is not a file of folded logs"):
+    with pytest.raises(IdentificationError, match="is not a file of condensed logs"):
         read_triangle(path)

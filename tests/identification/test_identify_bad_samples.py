@@ -227,7 +227,7 @@ def test_an_output_ten_times_worse_than_its_twins_is_a_finding() -> None:
     comparable = (output("a", 1.0), output("b", 1.3), output("c", 14.0))
     (problem,) = worse_than_comparable(comparable, ())
     assert problem.where == "force.c"
-    assert "is 14 % of it, but 1.15 % of the others" in problem.what
+    assert "is 14 % of this force, but 1.15 % of the others" in problem.what
     assert worse_than_comparable(comparable, (output("c", 3.0),)) == ()
     assert worse_than_comparable((output("a", 1.0), output("c", 14.0, scale=0.5)), ()) == ()
     assert worse_than_comparable((output("a", 1.0), output("c", 14.0, unit="N")), ()) == ()

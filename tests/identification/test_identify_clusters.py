@@ -217,7 +217,7 @@ def test_logs_are_compared(tmp_path: Path) -> None:
     )
     assert "Separate fits of each log" in tables_of(result)
     assert identify(loads(MACHINE), paths[:2], options).status.value == "ok"
-    with pytest.raises(InputError, match="a single log, which cannot be compared"):
+    with pytest.raises(InputError, match="only one log, so there is nothing to compare"):
         identified(loads(MACHINE), paths[0], cutoff=30.0, compare_logs=True)
 
 

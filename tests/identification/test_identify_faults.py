@@ -124,7 +124,7 @@ FAULTS = {
     "torques exchanged": (
         lambda log: exchanged(log, "force"),
         "force.motor_1",
-        "is exchanged with force.motor_2",
+        "is swapped with force.motor_2",
     ),
 }
 
@@ -408,6 +408,6 @@ def test_logs_with_other_torques_are_merged(model: Model) -> None:
     tip = rows_of(document)["tip_mass" if "tip_mass" in rows_of(document) else "link_mass"]
     assert tip[1] < 0.05 * abs(tip[0])
     other = recorded(model, 13).drop_vars("force.motor_2")
-    message = "does not have all forces that the fitted logs have: motor_2"
+    message = "lacks forces that the fitted logs contain: motor_2"
     with pytest.raises(InputError, match=message):
         identified(model, *logs, **OPTIONS, unknowns="file", validation=other)

@@ -207,7 +207,7 @@ def test_logs_with_other_forces_and_faults_are_named(model: Model, tmp_path: Pat
         identified(load("five_bar"), first, validation=second, unknowns="file")
     (problem,) = caught.value.problems
     assert problem.where == "second.csv"
-    assert problem.what == "does not have all forces that the fitted logs have: motor_2"
+    assert problem.what == "lacks forces that the fitted logs contain: motor_2"
     sound = log["force.motor_1"].values
     # more at the limit than not
     log["force.motor_1"].values = np.maximum(sound, np.quantile(sound, 0.7))

@@ -73,7 +73,7 @@ def test_connected_and_disconnected_logs_give_the_structures_parameters(
 def test_runs_that_do_not_go_together_are_refused(files: dict[str, Path]) -> None:
     machine = tl.load(files["machine"])
     options = tl.IdentificationOptions(disconnected=(files["disconnected"],), preparation=FILTER)
-    with pytest.raises(InputError, match="1 times for 2 logs"):
+    with pytest.raises(InputError, match="1 recording for 2 logs"):
         tl.identify(machine, [files["connected"], files["structure"]], options)
     with pytest.raises(InputError, match="no meaning together with validation"):
         tl.IdentificationOptions(

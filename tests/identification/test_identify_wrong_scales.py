@@ -109,7 +109,7 @@ def test_a_wrong_gear_ratio(model: Model, name: str, factor: float) -> None:
     ) == pytest.approx(factor, rel=0.03)
     both = changed({f"position.{name}": (factor, 0.0), f"force.{name}": (1.0 / factor, 0.0)})
     text = findings(model, both)[f"position.{name}"]
-    assert "belongs to another gear ratio" in text
+    assert "is based on a wrong gear ratio" in text
     assert number("it is # \\+-", text) == pytest.approx(factor, rel=0.03)
 
 

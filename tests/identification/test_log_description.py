@@ -149,7 +149,7 @@ def test_units_that_nothing_determines_are_not_guessed(
     assert described.unknown_units == {"position": ("rad", "deg"), "force": ("N m",)}
     assert described.currents == ("current1", "current2")
     (doubt,) = [item for item in described.diagnostics if item.name == "quantities without a unit"]
-    assert "current1 is a current: state the actuator's force per ampere" in doubt.advice
+    assert "current1 is a current: give the actuator's force per ampere" in doubt.advice
     assert "--units position='rad'" in doubt.advice
     assert "# No column was found for time." in described.text
     stated = tl.describe_log(

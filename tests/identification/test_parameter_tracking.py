@@ -166,7 +166,7 @@ def test_redundant_actuators_are_refused(saved):
 
 
 def test_nothing_to_track_is_refused():
-    with pytest.raises(InputError, match="payload and friction are both 0"):
+    with pytest.raises(InputError, match="max_payload and friction_change are both 0"):
         TrackOptions(max_payload=0.0, friction_change=0.0)
 
 

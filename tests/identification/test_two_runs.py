@@ -192,7 +192,7 @@ def test_logs_that_do_not_belong_together_are_refused() -> None:
     with pytest.raises(LogError, match="no channel has position and force in both runs"):
         subtract_actuator_forces(connected, disconnected.drop_vars(["force.a", "force.b"]))
     stretched = disconnected.assign_coords({TIME: disconnected[TIME] * 1.1})
-    with pytest.raises(InputError, match="record both runs at one rate"):
+    with pytest.raises(InputError, match="record both runs at the same rate"):
         subtract_actuator_forces(connected, stretched)
     disconnected["force.a"].attrs["units"] = disconnected["position.b"].attrs["units"] = "lb"
     with pytest.raises(LogError) as caught:

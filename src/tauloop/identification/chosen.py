@@ -1,4 +1,4 @@
-"""Choice of the estimator and the error model that the options state."""
+"""The estimator and the error model that the options of an identification select."""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ def chosen_estimator(
     instruments: Sequence[np.ndarray] = (),
     noise: np.ndarray | None = None,
 ) -> Estimator:
-    """Return the estimator of the options.
+    """Return the estimator that the options select.
 
     Args:
         options: options of the identification.
-        instruments: instruments of each log; without them, "iv" is weighted least squares.
+        instruments: instruments of each log. Without them, the estimator "iv" is replaced by
+            weighted least squares.
         noise: standard deviation of the outputs' forces, if it is known. It then provides the
             weights.
     """
@@ -92,9 +93,11 @@ def chosen_errors(options: IdentificationOptions, logs: Sequence[MeasuredLog]) -
         passed = " and ".join(
             f"{factor} (low-pass at {cutoff:.3g} of the rate)" for factor, cutoff in filters
         )
-        what = f"logs are decimated by {passed}, so that their errors correlate differently"
+        what = f"logs are decimated by {passed}, so their errors have different correlations"
         raise InputError.of(
-            "errors", what, "give one decimation and one cut-off, or use autocorrelated"
+            "errors",
+            what,
+            "use the same decimation and cut-off for all logs, or autocorrelated errors",
         )
     return FilteredErrors(
         correlation=decimation_correlation(*filters[0]) if filters else np.ones(1)

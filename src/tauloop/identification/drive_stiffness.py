@@ -1,4 +1,4 @@
-"""Stiffness and damping of drives, from logs of both sides: motor and load."""
+"""Stiffness and damping of drives, identified from logs of the motor's and the load's positions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ from tauloop.model.model import MachineSource, modeled
 
 #: Half the width of a 95 % interval, in standard deviations.
 INTERVAL = 1.96
-#: Largest share of encoder noise in the variance of the deflection, by which the stiffness is biased.
+#: Largest fraction of encoder noise in the variance of the deflection. The stiffness is biased by
+#: about this fraction.
 MAX_NOISE_SHARE = 0.01
 #: Largest error of predicted motor forces on held-out data, relative to the forces.
 MAX_HELD_OUT_ERROR = 0.1
@@ -42,7 +43,7 @@ MAX_HELD_OUT_ERROR = 0.1
 MAX_INTERVAL = 0.2
 #: Sum of squares of the weights 1, -4, 6, -4, 1 of a fourth difference.
 FOURTH_DIFFERENCE = 70.0
-#: Channels that a log needs.
+#: Remedy for a log with missing channels.
 _CHANNELS = (
     "give position.ACTUATOR and force.ACTUATOR of the motor, and position.COORDINATE of all "
     "coordinates that it drives, or all of the platform"
@@ -53,13 +54,14 @@ TERMS = ("stiffness", "damping", "inertia", "viscous", "coulomb", "offset")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveStiffnessOptions(Options):
-    """Preparation of logs of both sides of drives.
+    """Preparation of logs with the positions of motor and load.
 
     Attributes:
-        drives: actuators whose drives are identified; default: all with both sides in the logs.
-        cutoff: cut-off frequency of a zero-phase low-pass of positions and forces; default: that of the
-            noise.
-        hold_out: share at the end of each log that is used for the evaluation and not fitted.
+        drives: actuators whose drives are identified; default: all whose motor and load positions
+            are in the logs.
+        cutoff: cut-off frequency of a zero-phase low-pass of positions and forces; default: that of
+            the noise.
+        hold_out: fraction at the end of each log that is used for validation and not fitted.
 
     Examples:
         >>> import tauloop as tl
@@ -77,14 +79,15 @@ class DriveEstimate:
     """The drive of one actuator; intervals contain the true value with 95 % probability.
 
     Attributes:
-        actuator: its name.
-        stiffness, stiffness_interval: N/m or N m/rad, at the actuator's position.
-        damping, damping_interval: N s/m or N m s/rad.
-        inertia, inertia_interval: on the motor side, kg or kg m^2.
+        actuator: name of the actuator.
+        stiffness, stiffness_interval: stiffness with respect to the actuator's position, N/m or
+            N m/rad.
+        damping, damping_interval: damping, N s/m or N m s/rad.
+        inertia, inertia_interval: inertia on the motor side, kg or kg m^2.
         stated: stiffness in the machine file; None for a rigid drive.
-        deflection: largest difference of both sides from their mean difference, m or rad.
-        noise_share: share of encoder noise in the variance of the deflection.
-        identification: the fit, with friction of the motor and the offset of its force.
+        deflection: half the range of the deflection over a log, m or rad; the largest of all logs.
+        noise_share: fraction of encoder noise in the variance of the deflection.
+        identification: the fit, which includes the motor's friction and the offset of its force.
     """
 
     actuator: str
@@ -213,12 +216,12 @@ def _signals(log: LogSource) -> Signals:
 
 
 def _load_name(actuator: str) -> str:
-    """Return the name of the channel with the position of an actuator by that of its load."""
+    """Return the name of the channel with an actuator's position as computed from its load."""
     return f"{actuator}.load"
 
 
 def _with_driven_coordinates(model: Model, log: Signals) -> Signals:
-    """Return a log with the positions of all actuators that follow from those of their load.
+    """Return a log with the actuator positions that follow from the positions of the loads.
 
     Other positions are left out, so that their noise does not choose the filter.
     """
@@ -255,11 +258,11 @@ def _with_driven_coordinates(model: Model, log: Signals) -> Signals:
 def _actuators(
     model: Model, logs: Sequence[Signals], names: tuple[str, ...]
 ) -> tuple[Actuator, ...]:
-    """Return the actuators of which all logs have both sides and the force.
+    """Return the actuators for which all logs contain motor position, load position and force.
 
     Raises:
         InputError: an actuator is not in the machine.
-        LogError: a requested actuator, or every one, lacks channels.
+        LogError: a requested actuator lacks channels, or all actuators do.
     """
     by_name = {actuator.name: actuator for actuator in model.mechanism.actuators}
     problems = Problems()
@@ -277,7 +280,8 @@ def _actuators(
         if has_all:
             complete.append(by_name[name])
         elif names:
-            problems.add(name, "the logs lack a side of this drive, or its force", _CHANNELS)
+            what = "the logs lack the position of its motor or load, or its force"
+            problems.add(name, what, _CHANNELS)
     if not complete and not problems:
         problems.add(
             "logs", "no drive has the positions of motor and load, and the force", _CHANNELS
@@ -314,7 +318,7 @@ def _drive(
         name = f"{actuator.name}.{term}"
         index = position.get(name)
         if index is None:
-            what = "the motion does not determine it alone"
+            what = "the motion does not determine this parameter separately"
             problems.add(name, what, "excite the drive at several frequencies")
             continue
         value, deviation = float(fit.values[index]), float(fit.standard_deviations[index])
@@ -340,14 +344,14 @@ def _drive(
 def _drive_data(
     model: Model, name: str, log: Signals, options: DriveStiffnessOptions
 ) -> tuple[RegressionData, np.ndarray, float]:
-    """Return the regression data of one drive in a log, its deflection, and the share of noise."""
+    """Return the regression data of one drive, its deflection (N,), and the noise fraction."""
     wanted = {name, _load_name(name)}
-    own = tuple(
+    drive_channels = tuple(
         item
         for item in log.channels
         if item.channel in wanted or (item.quantity == "force" and item.channel == name)
     )
-    raw = replace(log, channels=own)
+    raw = replace(log, channels=drive_channels)
     preparation = Preparation(cutoff=options.cutoff)
     signals = prepared_signals(raw, preparation)
     cutoff = common_cutoff(raw, preparation)
@@ -387,19 +391,24 @@ def _drive_data(
 
 
 def _noise_share(raw: np.ndarray, filtered: np.ndarray, cutoff: float | None) -> float:
-    """Return the part of the variance of a filtered signal that white noise has.
+    """Return the fraction of a filtered signal's variance that is white noise.
 
-    Fourth differences contain the noise alone; a filter leaves twice its cut-off, in parts of the
-    sampling rate, of the variance.
+    Fourth differences of the raw signal contain almost only noise and give its variance. The filter
+    leaves the fraction 2 cutoff of this variance, with the cut-off relative to the sampling rate.
+
+    Args:
+        raw: signal (N,) before the filter.
+        filtered: signal (N,) after the filter.
+        cutoff: cut-off frequency as a fraction of the sampling rate; None without a filter.
     """
     noise = float(np.mean(np.diff(raw, 4) ** 2)) / FOURTH_DIFFERENCE
-    kept = 1.0 if cutoff is None else min(1.0, 2.0 * cutoff)
+    passed = 1.0 if cutoff is None else min(1.0, 2.0 * cutoff)
     variance = float(np.var(filtered))
-    return min(1.0, noise * kept / variance) if variance > 0.0 else 1.0
+    return min(1.0, noise * passed / variance) if variance > 0.0 else 1.0
 
 
 def _diagnostics(drive: DriveEstimate) -> Iterator[Diagnostic]:
-    """Yield numbers that measure whether the estimate of a drive holds."""
+    """Yield the diagnostics of the estimate of a drive."""
     name = drive.actuator
     low, high = drive.stiffness_interval
     yield diagnostic(
@@ -407,18 +416,19 @@ def _diagnostics(drive: DriveEstimate) -> Iterator[Diagnostic]:
         drive.stiffness / ((high - low) / (2.0 * INTERVAL)) if high > low else None,
         at_least=2.0 * INTERVAL / MAX_INTERVAL,
         advice="check the signs and units of the force and of both positions; then measure a longer "
-        "motion, with larger accelerations and channels of the same times",
+        "motion, with larger accelerations and with all channels sampled at the same times",
     )
     yield diagnostic(
         f"{name}: share of encoder noise in the deflection",
         drive.noise_share,
         at_most=MAX_NOISE_SHARE,
-        advice="the stiffness is biased by about this share: give a lower `cutoff`, or larger forces",
+        advice="the stiffness is biased by about this fraction: use a lower `cutoff`, or larger forces",
     )
     held_out = drive.identification.held_out
     yield diagnostic(
         f"{name}: error of the force on held-out data, relative to the force",
         max(item.relative_error_percent for item in held_out) / 100.0,
         at_most=MAX_HELD_OUT_ERROR,
-        advice="check the sides of the drive, the sign of the force and delays of the channels",
+        advice="check that motor and load positions are not swapped, the sign of the force, and delays "
+        "between the channels",
     )

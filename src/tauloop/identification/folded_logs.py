@@ -1,4 +1,4 @@
-"""Identification from many logs one by one: the triangle of each log, and its error correlation."""
+"""Identification from many logs one by one: QR factor and error correlation of each log."""
 
 from __future__ import annotations
 
@@ -113,21 +113,21 @@ def require_foldable(options: IdentificationOptions) -> None:
 def fold_file(
     machine: MachineSource, log: LogSource, options: IdentificationOptions | None = None
 ) -> FoldedLog:
-    """Return the triangle of one log, which is all that an identification needs of it.
+    """Return the QR factor of one log, which contains all that an identification needs.
 
-    The log is prepared and checked for faults as by `identify` with this log alone: also for those
-    that its own fit shows, such as a late force. Delays and bending that it does not show are
-    stored, to be counted with those of all logs.
+    The log is prepared and checked for faults as if `identify` were called with this log only. This
+    includes faults that require a fit, such as a late force. Delays and bending that the residuals
+    do not show are stored too, so that their effect on the covariance can be added over all logs.
 
     Args:
-        machine: its description, or its `identification_model`.
+        machine: description of the machine, or its `identification_model`.
         log: a file, or data.
         options: options of the identification. If the log has measured velocities, the source of
             velocity must be given.
 
     Raises:
         InputError: options need all logs at once, or a source of velocity would be chosen for this
-            log alone.
+            log separately.
         LogError, PoseError, IdentificationError: as for `identify`.
 
     Examples:
@@ -167,9 +167,9 @@ def fold_file(
 def _origin(machine: Mechanism, options: IdentificationOptions) -> dict[str, str]:
     """Return the properties that logs must have in common, as texts by name.
 
-    These are the machine, its independent parameters, and the options that change a triangle.
-    Masses and friction are left out if all of them are unknowns, because their values may have
-    been updated by an identification in the meantime.
+    These are the machine, its independent parameters, and the options that affect the QR factor.
+    Masses and friction are left out if all of them are unknown, because an earlier identification
+    may have updated their values in the machine file.
     """
     are_unknown = options.unknowns == "standard" and not options.terms.known
     origin = {"machine": machine.name}
@@ -189,11 +189,12 @@ class ScoreOptions(Options):
 
     Attributes:
         identification: options with which the log was folded.
-        directions: arrays of `ScoreDirections`, by name; flat.
-        kernel: kernel of the errors' correlation. Without it, the sums for its choice are returned.
-        lags: number of lags of the residuals' products, which are summed in addition.
-        correlation: correlation of the residuals, in addition to the kernel; empty if they have not
-            passed a filter of known length.
+        directions: flattened arrays of `ScoreDirections`, by name.
+        kernel: kernel of the errors' correlation. If it is empty, the sums that determine the
+            kernel are returned.
+        lags: number of lags for which products of residuals are also summed.
+        correlation: correlation of the residuals, used in addition to the kernel; empty if the
+            forces have not passed a filter of known length.
     """
 
     identification: IdentificationOptions = field(default_factory=IdentificationOptions)
@@ -242,13 +243,15 @@ def _known_errors(prepared: PreparedLogs) -> ErrorModel:
     if prepared.channels.choice is not None:
         what = "has measured velocities, whose use would be chosen for each log separately"
         raise InputError.of(
-            prepared.names[0], what, "state it for all logs: velocity positions, measured or fused"
+            prepared.names[0],
+            what,
+            "choose one for all logs: velocity positions, measured or fused",
         )
     if isinstance(prepared.errors, AutocorrelatedErrors) and prepared.errors.lags is not None:
         raise InputError.of(
             "errors",
-            "lags cannot be stated for logs that are folded",
-            "leave out the lags, so that they are chosen",
+            "the number of lags cannot be given for logs that are folded",
+            "omit it; the lags are then chosen from the data",
         )
     return prepared.errors
 
@@ -256,7 +259,7 @@ def _known_errors(prepared: PreparedLogs) -> ErrorModel:
 def _result(
     data: RegressionData, findings: tuple[Problem, ...], arrays: Mapping[str, np.ndarray]
 ) -> FoldedLog:
-    """Return the result of a log."""
+    """Return the `FoldedLog` of a log."""
     return FoldedLog(
         samples=len(data),
         findings=findings,

@@ -27,9 +27,9 @@ def simulated_instruments(
 ) -> Simulation:
     """Return the instruments of `InstrumentalVariables` from a simulated closed loop.
 
-    The simulated machine has the current estimates of the parameters. Its motion depends on the
-    base parameters alone. Single parameters that represent a combination need therefore not be
-    those of real bodies.
+    The simulated machine has the current estimates of the parameters. Its motion depends only on
+    the base parameters, so a parameter that represents a combination may have the value of the
+    whole combination.
 
     Args:
         model: the machine, as for `regression_data`.
@@ -41,7 +41,7 @@ def simulated_instruments(
     """
 
     def instruments(parameters: np.ndarray) -> np.ndarray:
-        """Return the regressor of the motion that is simulated with parameters."""
+        """Return the regressor of the motion that is simulated with the parameters."""
         simulated = closed_loop(identified_mechanism(model, parameters, source="estimated so far"))
         return motion_regressor(model, simulated, preparation, output=output)
 

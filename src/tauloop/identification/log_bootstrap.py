@@ -1,6 +1,6 @@
 """Bootstrap of an identification: blocks of a log are drawn with replacement.
 
-Only the triangles of the blocks are used.
+Only the QR factors of the blocks are used.
 
 Source: Künsch 1989, The jackknife and the bootstrap for general stationary observations (blocks);
 Efron and Tibshirani 1993, An Introduction to the Bootstrap.
@@ -54,7 +54,7 @@ class BootstrapDraw(Result):
 
     Attributes:
         values: values of the base parameters, by the name of the representing parameter, SI.
-        deviations: their standard deviations for the whole log, from the errors' known
+        deviations: standard deviations of the values for the whole log, from the errors' known
             correlation, SI.
         drawn: number of times that each block was drawn.
     """
@@ -74,8 +74,8 @@ class BootstrapDraw(Result):
         yield Variable(name="drawn", values=self.drawn, over=("block",))
 
 
-#: The triangle of the last log, by a key of all that determines it. Draws of the same log usually
-#: follow each other. Machine and log are stored with it, so that their ids remain unique.
+#: Cache of the QR factor of the last log, because consecutive draws usually use the same log. The
+#: key contains the ids of machine and log; both are stored so that their ids remain unique.
 _LAST_TRIANGLE: dict[str, tuple[LogTriangle, MachineSource, LogSource]] = {}
 
 
@@ -85,12 +85,11 @@ def bootstrap_log(
     """Return the base parameters of one draw of a log's blocks.
 
     The base parameters, and all options that validation chooses, are those of the whole log, as in
-    `identify`. For each draw, only the values are estimated again from the triangles of the blocks,
-    which takes milliseconds. `tauloop study` with the
-    result `bootstrap` makes many draws.
+    `identify`. For each draw, only the values are estimated again from the QR factors of the
+    blocks, which takes milliseconds. `tauloop study` with the result `bootstrap` makes many draws.
 
     Args:
-        machine: its description, or its `identification_model`.
+        machine: description of the machine, or its `identification_model`.
         log: a file, or data.
         options: options of the draw.
 

@@ -1,4 +1,4 @@
-"""Description of a log of another program: its columns by quantity and actuator, and their units.
+"""Description of a log from another program: its columns by quantity and actuator, and their units.
 
 Columns are recognized by their names. Units follow from the headers, from the machine (positions
 that it can reach) and from the data (a velocity is the derivative of its position). A unit that
@@ -49,16 +49,16 @@ QUANTITY_WORDS: Mapping[str, frozenset[str]] = {
     "acceleration": frozenset("acceleration acc accel qdd ddq qddot".split()),
     "force": frozenset("force torque tau effort trq tq moment current cur curr load".split()),
 }
-#: Words of columns that are currents, whose unit is a force per ampere.
+#: Words in the names of columns with motor currents. Their unit is declared as a force per ampere.
 CURRENT_WORDS = frozenset("current cur curr".split())
 TIME_WORDS = frozenset("time t stamp timestamp clock".split())
-#: Words of columns that are not measured.
+#: Words in the names of columns with commanded values.
 COMMAND_WORDS = frozenset(
     "des desired d cmd command commanded ref reference target setpoint set goal nominal".split()
 )
-#: Words of columns that are measured.
+#: Words in the names of columns with measured values.
 MEASURED_WORDS = frozenset("act actual meas measured measurement fb feedback".split())
-#: Words of columns with other quantities.
+#: Words in the names of columns with other quantities.
 OTHER_WORDS = frozenset("err error temp temperature voltage volt status state flag valid".split())
 #: Units in other spellings.
 _SPELLINGS = {
@@ -79,16 +79,17 @@ _SPELLINGS = {
     "usec": "us",
     "µs": "us",
 }
-#: Sample rates of plausible logs, Hz.
+#: Lowest and highest plausible sample rate of a log, Hz.
 _LEAST_RATE, _LARGEST_RATE = 5.0, 20_000.0
 _TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _POSITION_UNITS = {True: ("rad", "deg"), False: ("m", "mm")}
 _VELOCITY_UNITS = {True: ("rad/s", "deg/s", "rpm"), False: ("m/s", "mm/s", "mm/min")}
 #: Number of columns that a message lists.
 _LISTED = 12
-#: Number of samples whose poses are tried.
+#: Number of samples at which it is tested whether the machine can reach the positions.
 _TRIED_SAMPLES = 40
-#: Fraction of poses within reach from which a unit is possible, and up to which it is excluded.
+#: A unit is possible if at least the first fraction of the poses is in reach with it. It is
+#: excluded if at most the second fraction is in reach.
 _POSSIBLE, _EXCLUDED = 0.9, 0.1
 #: Largest relative deviation of a velocity from the derivative of its position.
 _DERIVATIVE_DEVIATION = 0.1
@@ -102,14 +103,14 @@ class LogDescriptionOptions(Options):
     """Options of the description of a log.
 
     Attributes:
-        columns: columns of the file by quantity and actuator, where their names do not show it, such
+        columns: columns of the file by quantity and actuator, if their names do not show it, such
             as position.motor_1=Joint_1.
-        units: units by quantity or column, where nothing shows them, such as force='N m',time=ms; a
-            unit may contain a factor: current='0.0523 N m'.
-        time: column of the time.
+        units: units by quantity or column, if nothing else shows them, such as force='N m',time=ms;
+            a unit may contain a factor: current='0.0523 N m'.
+        time: column with the time.
         sample_rate: sample rate of a log without a time column.
-        folder: folder of the description, from which it refers to the log; by default that of the
-            log.
+        folder: folder in which the description will be saved. Paths of the log are relative to it;
+            by default it is the folder of the log.
 
     Examples:
         >>> import tauloop as tl
@@ -133,7 +134,7 @@ class DescribedColumn(ReprMixin):
     """The meaning of a column.
 
     Attributes:
-        column: name in the file.
+        column: name of the column in the file.
         quantity: position, velocity, acceleration, force or time.
         channel: name of the actuator; "" for the time.
         unit: unit; "" if nothing determines it.
@@ -149,16 +150,16 @@ class DescribedColumn(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDescription(Result):
-    """The description of a log as a YAML file, and the basis of each column.
+    """The description of a log as a YAML file, and how the unit of each column was determined.
 
     Attributes:
-        columns: columns that the description names.
-        unused: columns of the files that it does not name.
-        unknown_units: quantities whose unit nothing determines, each with the units that it may have.
-        currents: columns of forces that are currents by their names; their unit is the force per
-            ampere, which nothing but the user can know.
-        problems: problems that remain when the description is read.
-        text: the YAML file.
+        columns: columns that the description uses.
+        unused: columns of the files that it does not use.
+        unknown_units: possible units of each quantity whose unit nothing determines.
+        currents: columns of forces whose names indicate currents. Their unit is the force per
+            ampere, which only the user can know.
+        problems: problems that occur when the log is read with the description.
+        text: content of the YAML file.
     """
 
     needs_forces = False
@@ -176,13 +177,13 @@ def describe_log(
     logs: str | Path | Sequence[str | Path],
     options: LogDescriptionOptions | None = None,
 ) -> LogDescription:
-    """Return the description of a log of another program, as a file for `identify` and others.
+    """Describe a log from another program, as a YAML file that `identify` and other functions read.
 
     Quantities and actuators are recognized by the columns' names: position, pos, q, angle, torque,
     tau, effort, ..., and the names or numbers of the machine's actuators. Measured columns are
-    preferred to commanded ones. A unit is that of the options, of the header (``q1 [deg]``,
-    ``q1_deg``), of positions that the machine can reach, or of the derivative of the positions. A
-    unit that none of them determines is unknown, and the result is doubtful.
+    preferred to commanded ones. A unit follows from the options, from the header (``q1 [deg]``,
+    ``q1_deg``), from the positions that the machine can reach, or from the derivative of the
+    positions. If none of these determines a unit, it is unknown and the result is doubtful.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -190,7 +191,7 @@ def describe_log(
         options: columns and units that the files do not show.
 
     Returns:
-        The description, and what remains to be given.
+        The description, with diagnostics of missing columns and units.
 
     Raises:
         InputError: options name columns or quantities that do not exist.
@@ -209,14 +210,14 @@ def describe_log(
     model = modeled(machine)
     paths = [Path(logs)] if isinstance(logs, str | Path) else [Path(item) for item in logs]
     if not paths:
-        raise InputError.of("logs", "no file was given", "give the file of a log")
+        raise InputError.of("logs", "no file was given", "give at least one file of a log")
     tables = [open_table(path) for path in paths]
     return _Describer(model, paths, tables, options).result()
 
 
 @dataclass(frozen=True, slots=True)
 class _LogColumn:
-    """A column of one of the files, with its words."""
+    """A column of one of the files, with the words of its name."""
 
     file: int
     index: int
@@ -234,12 +235,12 @@ class _LogColumn:
 
 
 def words_of(name: str) -> tuple[str, ...]:
-    """Return the words and numbers of a column's name, in lower case."""
+    """Return the words and numbers in a column's name, in lower case."""
     return tuple(word.lower() for word in _NAME_WORD.findall(name))
 
 
 class _Describer:
-    """The recognition of columns and units."""
+    """Recognizes columns and units, and writes the description."""
 
     def __init__(
         self,
@@ -252,7 +253,7 @@ class _Describer:
         self._paths = paths
         self._tables = tables
         self._options = options
-        #: Whether each actuator turns, by name.
+        #: Whether each actuator is rotational, by name.
         self._turns = {
             item.name: unit == "rad"
             for item, unit in zip(model.mechanism.actuators, model.actuator_units, strict=True)
@@ -319,7 +320,7 @@ class _Describer:
         for key, column in self._options.columns.items():
             match = _NAMED_COLUMN.fullmatch(key)
             if match is None or match["quantity"] not in QUANTITY_WORDS:
-                what = f"{key!r} is not a quantity and an actuator"
+                what = f"{key!r} is not of the form QUANTITY.ACTUATOR"
                 problems.add(
                     "columns", what, f"write it as position.{next(iter(self._turns), 'motor')}"
                 )
@@ -336,7 +337,7 @@ class _Describer:
                 what = f"{key!r} is neither a quantity nor a column"
                 problems.add("units", what, _listing([*QUANTITY_WORDS, "time", *names]))
             if not _spelled(unit):
-                problems.add("units", f"{unit!r} is not a unit", "give one such as 'N m' or deg")
+                problems.add("units", f"{unit!r} is not a unit", "give a unit such as 'N m' or deg")
         InputError.raise_if_any(problems)
 
     def _choose_stated(self) -> None:
@@ -349,7 +350,7 @@ class _Describer:
             self._chosen["time", ""] = by_name[self._options.time]
 
     def _choose_time(self) -> None:
-        """Choose the first column whose name is that of a time and whose values increase."""
+        """Choose the first column whose name contains a word for time and whose values increase."""
         if ("time", "") in self._chosen or self._options.sample_rate is not None:
             return
         for column in self._columns:
@@ -361,7 +362,11 @@ class _Describer:
                 return
 
     def _choose(self, quantity: str) -> None:
-        """Choose the columns of a quantity: those of all actuators that are alike in their names."""
+        """Choose the columns of a quantity.
+
+        Columns with similar names form groups. The group for most actuators is chosen; groups of
+        measured columns are preferred.
+        """
         wanted = [name for name in self._turns if (quantity, name) not in self._chosen]
         used = set(self._chosen.values())
         candidates = [
@@ -389,16 +394,17 @@ class _Describer:
     def _has_quantity(self, column: _LogColumn, quantity: str) -> bool:
         """Return whether a column's name, or that of its file, contains a word of a quantity."""
         words = set(column.words) - set(_flattened(self._actuator_words().values()))
-        own = {name for name, known in QUANTITY_WORDS.items() if words & known}
-        if own:
-            return own == {quantity} or (
-                quantity in own and self._first_quantity(column) == quantity
+        named_quantities = {name for name, known in QUANTITY_WORDS.items() if words & known}
+        if named_quantities:
+            return named_quantities == {quantity} or (
+                quantity in named_quantities and self._first_quantity(column) == quantity
             )
         stem = Path(self._tables[column.file].file).name.partition(".")[0]
         of_file = {name for name, known in QUANTITY_WORDS.items() if set(words_of(stem)) & known}
         return of_file == {quantity} and not set(column.words) & TIME_WORDS
 
     def _first_quantity(self, column: _LogColumn) -> str:
+        """Return the quantity of the first word of a column's name that belongs to a quantity."""
         for word in column.words:
             for name, known in QUANTITY_WORDS.items():
                 if word in known:
@@ -410,7 +416,10 @@ class _Describer:
         return {name: words_of(name) for name in self._turns}
 
     def _stem(self, column: _LogColumn) -> tuple[str, ...]:
-        """Return the words that columns of one kind share: no numbers, actuators and units."""
+        """Return the file and the words of a column's name without numbers, actuators and units.
+
+        Columns with the same result belong to one group.
+        """
         left_out = set(_flattened(self._actuator_words().values()))
         words = [
             word
@@ -422,7 +431,10 @@ class _Describer:
     def _by_actuator(
         self, group: Sequence[_LogColumn], wanted: Sequence[str]
     ) -> dict[str, _LogColumn]:
-        """Return the columns of a group by actuator: by its name, by numbers, or in their order."""
+        """Return the columns of a group by actuator.
+
+        Actuators are assigned by their names, by numbers in the columns' names, or in order.
+        """
         named: dict[str, _LogColumn] = {}
         words = self._actuator_words()
         for name in wanted:
@@ -448,7 +460,7 @@ class _Describer:
         return named
 
     def _read(self, column: _LogColumn) -> np.ndarray | None:
-        """Return the numbers of a column (N,); None if it has texts or gaps."""
+        """Return the values of a column (N,); None if it contains text or gaps."""
         key = column.file, column.index
         if key not in self._values:
             findings = Findings()
@@ -508,7 +520,7 @@ class _Describer:
         return way
 
     def _written_unit(self, quantity: str, channel: str, column: _LogColumn) -> tuple[str, str]:
-        """Return the unit of the options, of the header, or at the end of the column's name."""
+        """Return the unit from the options, the header or the column's name, and its source."""
         stated = self._options.units
         for key in (column.name, quantity):
             if key in stated:
@@ -542,7 +554,7 @@ class _Describer:
         return (plausible[0], "rate") if len(plausible) == 1 and not is_count else ("", "unknown")
 
     def _unit_by_reach(self, units: Mapping[tuple[str, str], tuple[str, str]]) -> dict[str, str]:
-        """Return the units of positions, if the machine reaches them in these units only."""
+        """Return units of positions by actuator if the machine reaches them only in these units."""
         names = [name for name in self._turns if ("position", name) in self._chosen]
         columns = [self._read(self._chosen["position", name]) for name in names]
         entry = self._model.actuators.ports.position.columns
@@ -620,7 +632,7 @@ class _Describer:
     # The description
 
     def _currents(self) -> list[str]:
-        """Return the columns of forces whose names are those of currents."""
+        """Return the columns of forces whose names indicate currents."""
         return [
             column.name
             for (quantity, _), column in self._chosen.items()
@@ -628,7 +640,7 @@ class _Describer:
         ]
 
     def _missing(self) -> list[str]:
-        """Return what a log needs and nothing provides."""
+        """Return the names of required channels for which there is no column."""
         missing = [
             f"{quantity}.{name}"
             for quantity in ("position", "force")
@@ -690,7 +702,7 @@ class _Describer:
     def _problems_of_reading(
         self, units: Mapping[tuple[str, str], tuple[str, str]]
     ) -> tuple[str, ...]:
-        """Return the problems of reading the log with this description."""
+        """Return the problems that occur when the log is read with this description."""
         try:
             read_log(*self._files(units), sample_rate=self._options.sample_rate)
         except LogError as error:
@@ -703,12 +715,12 @@ class _Describer:
         missing = self._missing()
         names = ", ".join(missing)
         options = [f"--units {name}='{units[0]}'" for name, units in unknown.items()]
-        advice = f"state them, such as {' '.join(options)}"
+        advice = f"give the units, for example {' '.join(options)}"
         currents = self._currents()
         if currents and "force" in unknown:
             unit = unknown["force"][0]
             advice = (
-                f"{currents[0]} is a current: state the actuator's force per ampere, such as "
+                f"{currents[0]} is a current: give the actuator's force per ampere, such as "
                 f"--units force='0.05 {unit}' for 0.05 {unit}/A"
             )
             others = [option for option in options if not option.startswith("--units force=")]
@@ -723,7 +735,7 @@ class _Describer:
                 "quantities without a column",
                 len(missing),
                 at_most=0.0,
-                advice=f"state the columns of {names} by --columns, --time or --sample-rate",
+                advice=f"specify the columns of {names} with --columns, --time or --sample-rate",
             ),
             diagnostic(
                 "quantities without a unit",
@@ -735,20 +747,20 @@ class _Describer:
                 "columns of commands",
                 len(commanded),
                 at_most=0.0,
-                advice="give the measured columns, or state that the machine follows its commands: "
+                advice="give the measured columns or, to use the commanded values as measurements, pass "
                 f"--columns {','.join(commanded)}",
             ),
             diagnostic(
                 "problems of the log",
                 len(problems),
                 at_most=0.0,
-                advice="follow the remedy of each problem, by options of the command that reads the log",
+                advice="follow the remedy of each problem, with options of the command that reads the log",
             ),
         )
 
 
 def _grouped(units: Mapping[str, str], columns: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Return units by quantity where all its columns agree, else by column."""
+    """Return the unit of each quantity if all its columns have the same, else of each column."""
     grouped = dict(units)
     for quantity, group in columns.items():
         own = {units.get(name, "") for name in group.values()}
@@ -760,7 +772,7 @@ def _grouped(units: Mapping[str, str], columns: Mapping[str, Mapping[str, str]])
 
 
 def _unit_text(text: str) -> str:
-    """Return a unit in the spelling of Tauloop; "" if it is not a unit, or a number alone."""
+    """Return a unit in Tauloop's spelling; "" if the text is not a unit or only a number."""
     if not re.search(r"[^\W\d]|°", text):
         return ""
     spelled = _SPELLINGS.get(text.strip().lower(), text.strip())
@@ -772,7 +784,7 @@ def _unit_text(text: str) -> str:
 
 
 def _spelled(unit: str) -> str:
-    """Return a unit, which may have a factor, in the spelling of Tauloop; "" if it is not one."""
+    """Return a unit, with its factor if there is one, in Tauloop's spelling; "" if it is none."""
     unit = unit.strip()
     match = _LEADING_NUMBER.match(unit)
     factor = match[0] if match is not None else ""
@@ -781,7 +793,7 @@ def _spelled(unit: str) -> str:
 
 
 def _scale(unit: str) -> float:
-    """Return the SI value of one of a unit, which may have a factor."""
+    """Return the size of a unit, which may have a factor, in SI units."""
     match = _LEADING_NUMBER.match(unit)
     if match is None:
         return parse_unit(unit).scale
@@ -797,11 +809,12 @@ def _quantity_words() -> frozenset[str]:
 
 
 def _is_marked_measured(column: _LogColumn) -> bool:
+    """Return whether a column's name contains a word for measured values."""
     return bool(set(column.words) & MEASURED_WORDS)
 
 
 def _contains(words: Sequence[str], part: Sequence[str]) -> bool:
-    """Return whether words contain others in their order, side by side."""
+    """Return whether `words` contain `part` as consecutive words in the same order."""
     size = len(part)
     return size > 0 and any(
         tuple(words[i : i + size]) == tuple(part) for i in range(len(words) - size + 1)

@@ -42,12 +42,12 @@ class MachineIdentification(Result):
     Attributes:
         model: the identified machine.
         logs: names of the fitted logs.
-        hold_out: share at the end of each log that was held out.
+        hold_out: fraction at the end of each log that was held out.
         identification: the fit, evaluated on held-out data.
         whole_log: the fit to all samples; None if another log is used for validation.
-        data_findings: problems of the data, of the machine file, or of both.
+        data_findings: problems of the data or of the machine file.
         repairs: notes on the repairs of the logs.
-        machine_file: the estimates, compared with the values of the machine file.
+        machine_file: the estimates, compared with the values in the machine file.
         log_comparison: comparison of separate fits of several logs.
         filter_scan: scan of the filters.
         presliding, presliding_notes: lengths over which friction reverses, and notes on them.
@@ -59,11 +59,11 @@ class MachineIdentification(Result):
         formulas: the base parameters as formulas, from the fit to all samples if there is one.
         consistent: all standard parameters, within physical limits.
         training, held_out: the fitted and the held-out data.
-        not_shown: descriptions of zeros of encoders and factors of forces that these logs do not
-            determine; they must be checked by other means.
-        friction_laws: laws of friction that the findings report as missing and options can add.
+        not_shown: descriptions of encoder zeros and force factors that these logs do not determine
+            and that must be checked by other means.
+        friction_laws: friction laws that the findings report as missing and that options can add.
         force_delays: delays of forces that the findings report, s, by output.
-        late_outputs: outputs whose force is late for another cause than friction.
+        late_outputs: outputs whose force is late for a reason other than friction.
         terms: known and additional terms, as given or as chosen by validation.
         motion: times (N,), s, and actuator positions (N, n) of the first log, SI.
     """
@@ -119,7 +119,7 @@ class MachineIdentification(Result):
     @property
     @in_json()
     def findings(self) -> tuple[Problem, ...]:
-        """Problems of the data, of the machine file, or of both, and implausible masses."""
+        """Problems of the data or of the machine file, and implausible masses."""
         implausible = runaway_masses(self.consistent) if self.consistent is not None else ()
         return (*self.data_findings, *implausible)
 
@@ -136,24 +136,25 @@ class MachineIdentification(Result):
     def mechanism(self) -> Mechanism:
         """Return the identified machine.
 
-        It has the physically consistent parameters. Without these, if the unknowns were parameters
-        of the machine file, it has the estimates that are nearest to the file's values.
+        It has the physically consistent parameters if these were requested. Otherwise, if the
+        unknowns are parameters of the machine file, it has the estimates that are nearest to the
+        file's values.
 
         Raises:
-            InputError: consistent parameters were not requested, and the unknowns were not those of
-                the file.
+            InputError: consistent parameters were not requested, and the unknowns are not
+                parameters of the file.
         """
         source = f"identified from {', '.join(self.logs)}"
         fit = self.whole_log or self.identification
-        own = set(self.model.mechanism.parameters.names)
-        if self.consistent is None and own.issuperset(fit.base.parameters):
+        file_parameters = set(self.model.mechanism.parameters.names)
+        if self.consistent is None and file_parameters.issuperset(fit.base.parameters):
             return mechanism_with_estimates(
                 self.model.mechanism, fit.base, fit.values, source=source
             )
         if self.consistent is None:
             what = (
-                "a machine needs all its parameters, but base parameters are only combinations of "
-                "them"
+                "a machine needs values of all parameters, but base parameters are only combinations "
+                "of them"
             )
             remedy = 'request consistent parameters, or identify parameters of the file (unknowns="file")'
             raise InputError.of("consistent", what, remedy)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 else:
 
     class _LogType(type):
-        """A type that recognizes logs by the names of their classes: xarray is slow to import."""
+        """A type that recognizes logs by class names, because xarray is slow to import."""
 
         def __instancecheck__(cls, value: object) -> bool:
             """Return whether a value is a path or an object of one of the classes."""
@@ -42,20 +42,21 @@ else:
             return isinstance(value, str | PathLike) or not names.isdisjoint(cls.CLASS_NAMES)
 
     class LogSource(metaclass=_LogType):
-        """A log, as it is checked when a function is called."""
+        """The type of a log at run time, with which arguments of functions are checked."""
 
         CLASS_NAMES = ("Dataset", "Signals", "MeasuredLog")
         in_words = "a path, an xarray.Dataset, Signals or a MeasuredLog"
 
 
-#: Names of estimators. The module `chosen` creates them: some need other options, or the logs.
+#: Names of estimators. The module `chosen` creates them, because some need other options or the
+#: logs.
 ESTIMATORS = Registry(
     "tauloop.estimators", Estimator, dict.fromkeys(("ols", "wls", "irls", "tls", "iv"))
 )
 PARAMETERS = ("standard", "file")
 ERRORS = ("independent", "autocorrelated", "decimated", "blocks", "logs")
-#: Fields of `PreparationOptions` that replace those of the same name in the preparation that a log
-#: states.
+#: Fields of `PreparationOptions` that override the fields of the same name in a log's own
+#: preparation.
 OVERRIDING_FIELDS = ("cutoff", "order", "standstill", "trim", "decimation")
 
 
@@ -68,7 +69,7 @@ def _values_by_name(
         where, example: name of the field, and an example for messages.
         metavar: placeholder of the value in the command's help.
         bare: whether a name without a value is allowed.
-        flag: option of the command line, if its name differs from the field's.
+        flag: option of the command line, if its name differs from that of the field.
     """
     read = pairs_reader(where, example, bare=bare)
     return option(factory=dict, read=read, repeated=True, metavar=metavar, flag=flag)
@@ -77,18 +78,18 @@ def _values_by_name(
 def refuse_combinations(
     problems: Problems, options: Mapping[str, Any], others: Mapping[str, Any]
 ) -> None:
-    """Add a problem for each of some options that is given together with one of the others.
+    """Add a problem for each option that is given together with an option that rules it out.
 
     Args:
         problems: the problems, which are extended.
         options: values of options, by name; false if an option is not given.
-        others: values of options that give the first ones no meaning.
+        others: values of options, by name, with which `options` have no meaning.
     """
     for where, value in options.items():
         for other, is_given in others.items():
             if value and is_given:
                 problems.add(
-                    where, f"has no meaning together with {other}", f"leave out {where} or {other}"
+                    where, f"has no meaning together with {other}", f"omit {where} or {other}"
                 )
 
 
@@ -99,29 +100,30 @@ class PreparationOptions(Options):
     Options that are None are taken from the recordings.
 
     Attributes:
-        velocity_source: velocities from positions, measured, or fused of both; chosen by validation unless
-            given here or in the recording.
+        velocity_source: source of velocities: derived from positions, measured, or fused from both.
+            By default validation chooses it unless the recording specifies it.
         cutoff: cut-off frequency of a zero-phase low-pass of positions and measured velocities,
             such as 40Hz. If neither this option nor the recording specifies it, validation chooses
-            cut-off, order, standstill, decimation and laws of friction.
+            cut-off, order, standstill, decimation and friction laws.
         order: order of the Butterworth low-pass.
         standstill: fraction of an actuator's largest speed below which it counts as at rest.
-        trim: number of samples cut off at each end.
+        trim: number of samples removed at each end.
         decimation: keep every n-th sample after a zero-phase filter.
         scan_cutoffs: cut-offs to try, Hz, such as 20,50,100. The result shows the errors of each,
-            the spread of the parameters, and the choice, for all channels and then for each alone.
-        scan_orders: orders to try with them.
-        scan_standstills: values of the standstill to try with them, such as 1e-6,1e-3.
-        period: period of the motion, such as 10s. Logs are averaged over its periods, forces are
-            weighted by their noise, and Fourier series replace the filter; needs the highest
-            frequency.
-        max_frequency: highest frequency of the motion, Hz, with a period.
-        hold: channels or axes that stand still, such as 'motor_4=30 deg', and are not in the logs;
-            without a value, they have the position of the reference pose.
-        fill_gaps: largest number of missing samples in a row that are interpolated; they are
-            counted.
-        resample: take samples at even times where they were stamped at uneven times; the positions
-            show whether the stamps are correct or late.
+            the spread of the parameters, and the choice, first for all channels together and then
+            for each channel.
+        scan_orders: orders to try with these cut-offs.
+        scan_standstills: standstill fractions to try with these cut-offs, such as 1e-6,1e-3.
+        period: period of the motion, such as 10s. Logs are averaged over the periods, forces are
+            weighted by their noise, and Fourier series replace the filter; max_frequency must be
+            given too.
+        max_frequency: highest frequency of a periodic motion, Hz.
+        hold: channels or axes that are held and not in the logs, such as 'motor_4=30 deg'; without
+            a value, they have their position in the reference pose.
+        fill_gaps: largest number of missing samples in a row that are interpolated; the result
+            reports their number.
+        resample: resample logs with uneven time stamps at even times; the positions show whether
+            the stamps are correct or late.
 
     Examples:
         >>> import tauloop as tl
@@ -147,24 +149,22 @@ class PreparationOptions(Options):
     def _note_mismatches(self, problems: Problems) -> None:
         """Add problems of options that have no meaning together with a period."""
         if self.scan_standstills and not self.scan_cutoffs:
-            problems.add("scan_standstills", "is given alone", "add scan_cutoffs")
+            problems.add("scan_standstills", "is given without scan_cutoffs", "add scan_cutoffs")
         if (self.period is None) != (self.max_frequency is None):
-            problems.add(
-                "period", "one of period and max_frequency is given without the other", "give both"
-            )
+            problems.add("period", "only one of period and max_frequency is given", "give both")
         filter_options = [name for name in self.stated if name not in ("trim", "standstill")]
         if self.scan_cutoffs:
             filter_options.append("scan_cutoffs")
         if filter_options and (self.period, self.max_frequency) != (None, None):
             what = (
-                "whole periods are averaged and cut off at the highest frequency without a filter, "
-                f"and their samples are few: {', '.join(filter_options)} has no meaning"
+                f"{', '.join(filter_options)} cannot be combined with a period: averaged periods are "
+                "not filtered, but represented by Fourier series up to max_frequency"
             )
-            problems.add("period", what, "leave it out, or filter without a period")
+            problems.add("period", what, "omit these options, or filter without a period")
 
     @property
     def stated(self) -> dict[str, Any]:
-        """Fields of a `Preparation` that override those of the logs."""
+        """Fields of a `Preparation` that override the preparation of the logs."""
         values = {name: getattr(self, name) for name in OVERRIDING_FIELDS}
         values["velocity"] = self.velocity_source
         return {name: value for name, value in values.items() if value is not None}
@@ -175,16 +175,17 @@ class TermOptions(Options):
     """Known terms of the forces, and terms in addition to those of the machine file.
 
     Attributes:
-        known: parameters that are known, such as 'tip_mass=0.3 kg', SI without a unit; the rest
-            length of a spring as 'slide.rest=0.1 m'.
-        payload_body: LOG=BODY: in this log the body carries an unknown payload (payload.m, payload.mcx
-            ...).
-        asymmetric: friction of this joint, rod or motor is different in the two directions.
+        known: parameters that are known, such as 'tip_mass=0.3 kg', in SI units if no unit is
+            given; the rest length of a spring as 'slide.rest=0.1 m'.
+        payload_body: LOG=BODY: in this log the body carries an unknown payload (payload.m,
+            payload.mcx ...).
+        asymmetric: joint, rod or motor whose friction is different in the two directions.
         stribeck: NAME=SPEED: friction of this joint, rod or motor is larger below this speed, such
             as 'tip=0.2 rad/s'.
-        presliding: friction of this joint, rod or motor reverses over some length after a reversal:
-            NAME, whose length is chosen by validation, or NAME=LENGTH, such as 'elbow=0.01 rad'.
-        gains: estimate one gain of the measured force for each drive; known parameters set the scale.
+        presliding: NAME or NAME=LENGTH: after a reversal of the motion, friction of this joint, rod
+            or motor reverses over this length, such as 'elbow=0.01 rad'. If it is not given,
+            validation chooses it.
+        gains: estimate a gain of the measured force for each drive; known parameters set the scale.
 
     Examples:
         >>> import tauloop as tl
@@ -206,14 +207,14 @@ class TermOptions(Options):
     gains: bool = False
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Add problems of names that are given twice, and of payloads on several bodies."""
+        """Add problems of repeated names, and of payloads on several bodies."""
         for name in sorted(set(self.asymmetric)):
             if self.asymmetric.count(name) > 1:
                 problems.add("asymmetric", f"{name!r} is given twice", "give it once")
         bodies = sorted(set(self.payload_body.values()))
         if len(bodies) > 1:
             problems.add(
-                "payload_body", f"is on several bodies: {', '.join(bodies)}", "give one body"
+                "payload_body", f"names several bodies: {', '.join(bodies)}", "give one body"
             )
 
 
@@ -222,31 +223,32 @@ class IdentificationOptions(Options):
     """Options of the identification of a machine.
 
     Attributes:
-        data: folder of the data files that YAML files name; by default that of the YAML file.
+        data: folder of the data files that YAML files refer to; by default that of the YAML file.
         validation: another recording for validation, instead of the end of each log.
-        hold_out: share at the end of each log that is used for the evaluation and not fitted.
-        unknowns: the unknowns: the ten standard parameters of each body, or the named
+        hold_out: fraction at the end of each log that is used for validation and not fitted.
+        unknowns: unknown parameters: the ten standard parameters of each body, or the named
             independent parameters of the machine file.
         output: forces that are measured: of the actuators, or of the joints (after the
             transmission).
-        estimator: least squares (ols), weighted per actuator from the residuals (wls), robust
-            against outliers (Huber, irls), for errors of the regressor (tls, see the column error),
-            or with instruments of the commanded motion (iv).
+        estimator: least squares (ols), least squares weighted for each actuator by its residuals
+            (wls), robust against outliers (Huber, irls), for errors of the regressor (tls, see
+            column_error), or with the commanded motion as instruments (iv).
         column_error: relative error of the regressor's columns for tls.
-        commanded: recording of the commanded positions for iv, with the samples of the log; one for
-            each log.
-        disconnected: run of the same motion without the structure for the two-run method, one for
-            each log. Its forces, which are those of the actuators alone, are subtracted. The fit
-            then assumes carts of 0 kg and drives without friction.
+        commanded: recording of the commanded positions for iv, with the same samples as the log;
+            one for each log.
+        disconnected: run of the same motion with the structure disconnected, for the two-run
+            method; one for each log. Its forces, which are only those of the actuators, are
+            subtracted. The fit then assumes carts of 0 kg and drives without friction.
         errors: error model of the standard deviations: independent errors, autocorrelated errors
-            (as the residuals show), decimated errors (white before the decimation), or errors with
-            any correlation within blocks of each log or within logs; these two include model
-            errors.
-        compare_logs: also fit each of several logs separately; reports the parameters that differ
-            by more than their error bars, and error bars that include this error of the model.
-        essential: leave out base parameters one by one until all are known to this fraction of
-            their size, such as 0.3.
-        regroup: also state the base parameters as formulas in link parameters and lengths, as
+            (as estimated from the residuals), decimated errors (white before the decimation), or
+            errors with any correlation within blocks of each log or within whole logs. The last two
+            include model errors.
+        compare_logs: also fit each of several logs separately, and report the parameters that
+            differ by more than their standard deviations, and standard deviations that include this
+            model error.
+        essential: remove base parameters one by one until the standard deviation of each remaining
+            one is at most this fraction of its value, such as 0.3.
+        regroup: also report the base parameters as formulas in link parameters and lengths, as
             `model base-parameters` does.
         consistent: also fit all standard parameters within physical limits, close to those of the
             machine file.
@@ -280,17 +282,17 @@ class IdentificationOptions(Options):
 
     @property
     def share(self) -> float:
-        """Share of each fitted log that is fitted: all of it if there is a validation log."""
+        """Fraction of each log that is fitted; 1 if there is a validation log."""
         return 1.0 - self.hold_out if self.validation is None else 1.0
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Add problems of options that have no meaning together."""
         terms = self.terms
         if self.hold_out == 0.0 and self.validation is None:
-            what = "no data are left to evaluate the model, since all of them are fitted"
+            what = "all data are fitted, so none remain for validation"
             problems.add("hold_out", what, "hold out a fraction, such as 0.3")
         if (self.estimator == "iv") != bool(self.commanded):
-            what = "instruments need the commanded motion: one is given without the other"
+            what = "estimator iv and the commanded motion must be given together; one is missing"
             problems.add(
                 "commanded", what, "give both estimator iv and the commanded motion of each log"
             )
@@ -317,7 +319,7 @@ class IdentificationOptions(Options):
 
 
 def texts_of(options: Any) -> dict[str, Any]:
-    """Return the options that differ from their defaults, as the file of a study has them, by field.
+    """Return the options that differ from their defaults, by field, in the form of a study file.
 
     Raises:
         InputError: a value is a Python object that cannot be expressed as text.
@@ -340,8 +342,8 @@ def texts_of(options: Any) -> dict[str, Any]:
                 texts[item.name] = plain(value)
             except ValueError:
                 what = (
-                    f"an object of type {type(value).__name__} cannot be written as text, "
-                    "from which worker processes and folded logs read options"
+                    f"an object of type {type(value).__name__} cannot be written as text, but worker "
+                    "processes and folded logs read options from text"
                 )
                 remedy = "give a name, a number or a path"
                 raise InputError.of(item.name, what, remedy) from None

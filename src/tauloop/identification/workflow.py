@@ -13,6 +13,7 @@ from tauloop.common.errors import IdentificationError, InputError, Problem, Prob
 from tauloop.common.keywords import keywords
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
+from tauloop.common.wording import counted
 from tauloop.compiler.c.calling.evaluator import default_evaluator
 from tauloop.formats.library import mechanism_of
 from tauloop.identification.chosen import chosen_estimator
@@ -89,12 +90,12 @@ from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource
 
-#: Largest number of samples of the motion that a result stores for display.
+#: Largest number of samples of the motion that are stored in a result for display.
 MAX_DISPLAYED_SAMPLES = 4_000
-#: Largest number of samples of each log for the choice of friction laws, and for the fit of a
-#: single log, from its beginning.
+#: Largest number of samples, from the beginning of each log, for the choice of friction laws and
+#: for the fit of a single log.
 MAX_FRICTION_SAMPLES = 32_000
-#: Number of simulated measurements that show the effect of errors of the motion on lengths.
+#: Number of simulated measurements that show the effect of motion errors on presliding lengths.
 SIMULATED_MEASUREMENTS = 3
 #: Number of stages of the fits and of their evaluation (`_fit_and_evaluate`).
 FIT_STAGES = 4
@@ -108,8 +109,8 @@ def identification_model(
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: options with the known parameters.
-        threads: number of threads for batches, if a new model is created; results do not depend on
-            it.
+        threads: number of threads for batches if a new model is created; it does not affect
+            results.
 
     Raises:
         InputError: a known value has another unit than its parameter.
@@ -136,7 +137,7 @@ def identify(
 
     Logs are repaired, prepared (filters, velocities, averages of periods) and checked for faults.
     They are then fitted together as f = Y(q, v, a) p + e, where f are the measured forces. The last
-    part of each log is held out. A log without a given preparation is prepared as the first log.
+    part of each log is held out. A log without a given preparation is prepared like the first log.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -148,7 +149,7 @@ def identify(
 
     Returns:
         The identification: base parameters with standard deviations, errors on held-out data,
-        findings about the logs, and the requested further fits.
+        findings about the logs, and the requested additional fits.
 
     Raises:
         InputError: options have no meaning for these logs or this machine.
@@ -213,7 +214,7 @@ def identify(
         prepared, options = _with_chosen_friction(model, prepared, options, ties, log_repairs)
         friction = stated_friction(model, options.terms)
         data = _identification_data(model, prepared, options, ties, friction, log_repairs, stages)
-    # The samples of the logs are no longer needed, and their memory is released.
+    # Release the memory of the samples, which are no longer needed.
     prepared = replace(prepared, logs=())
     return _fit_and_evaluate(model, prepared, data, options, regrouping, stages)
 
@@ -232,7 +233,7 @@ def log_data(
         log: a file, or data.
         options: options of the identification.
         may_choose: whether validation may choose options that are not given, as in `identify`.
-            Logs that must all be treated alike need the same options, so that nothing is chosen.
+            It may not if several logs must be treated in the same way.
 
     Raises:
         InputError, LogError, PoseError, IdentificationError: as for `identify`.
@@ -244,10 +245,10 @@ def log_data(
 def fitted_log_data(
     model: Model, log: LogSource, options: IdentificationOptions
 ) -> tuple[RegressionData, PreparedLogs, tuple[Problem, ...], Identification | None]:
-    """Return the data, preparation and problems of one log, and the fit of its beginning by itself.
+    """Return the data, preparation and problems of one log, and a fit to the beginning of this log.
 
-    The problems contain the faults that the fit shows. The fit is None for a log with faults of its
-    own, or one that does not determine the parameters.
+    The problems include the faults that the fit shows. The fit is None if the log has faults
+    without it, or does not determine the parameters.
 
     Args:
         model, log, options: as for `log_data`.
@@ -297,9 +298,9 @@ def _data_of_prepared_log(
 def _fit_of_log(
     model: Model, prepared: PreparedLogs, data: _IdentificationData, options: IdentificationOptions
 ) -> tuple[Identification | None, tuple[Problem, ...]]:
-    """Return the fit of a single log and its faults; no fit if the log does not support it.
+    """Return the fit of a single log and its faults; the fit is None if it is not possible.
 
-    If errors are clustered by log, those of a single log are autocorrelated.
+    For a single log, the error model "logs" is replaced by autocorrelated errors.
     """
     if prepared.errors == ClusteredErrors(by="log"):
         prepared = replace(prepared, errors=AutocorrelatedErrors())
@@ -315,7 +316,7 @@ def _fit_of_log(
 
 
 def _ties(model: Model, options: IdentificationOptions) -> Ties | None:
-    """Return the relations of the columns if parameters of the machine file are the unknowns."""
+    """Return the ties of the columns if the unknowns are parameters of the file; None otherwise."""
     if options.unknowns != "file":
         return None
     known = known_leaves(model.mechanism, options.terms.known)
@@ -341,9 +342,9 @@ def _with_chosen_friction(
 ) -> tuple[PreparedLogs, IdentificationOptions]:
     """Return the logs, and the options with the friction laws that validation chose.
 
-    Options of the preparation that are better with the laws, or with known delays of the forces,
-    are changed as well. Nothing is chosen if nothing of the preparation was, or if the options
-    state friction laws.
+    Options of the preparation are changed too if others are better with the laws, or with known
+    delays of the forces. Nothing is chosen if validation chose no option of the preparation, or if
+    the options state friction laws.
     """
     if not (prepared.is_chosen and _may_choose_friction(model, options)):
         return prepared, options
@@ -365,12 +366,12 @@ def _with_chosen_friction(
 
 
 class _FrictionTrials:
-    """Identifications and fits of a part of the logs with laws of friction, for their choice.
+    """Identifications and fits of a part of the logs with friction laws, to choose among the laws.
 
-    Presliding lengths are those that predict forces best along the measured motion. Their
-    correction for errors of the motion takes most of the time of a search and hardly changes the
-    errors that trials compare, so that only the final fit corrects them. Trials of the same logs
-    and terms are calculated once.
+    Presliding lengths are those that predict forces best along the measured motion. Only the final
+    fit corrects them for errors of the motion: the correction takes most of the time of a search
+    and hardly changes the errors that trials compare. Trials of the same logs and terms are
+    computed once.
     """
 
     def __init__(
@@ -419,10 +420,10 @@ class _FrictionTrials:
             return None
 
     def fit_with(self, logs: PreparedLogs, terms: TermOptions) -> TermsFit | None:
-        """Return the fit alone, without a search for faults; None if the data do not support it.
+        """Return the fit without a search for faults; None if the data do not support it.
 
-        It is judged in the band that all cut-offs pass. Noise of the motion at higher frequencies
-        is in the regressor, and would favor the lowest cut-off.
+        Its error is evaluated at frequencies that all cut-offs pass. At higher frequencies the
+        regressor contains noise of the motion, which would favor the lowest cut-off.
         """
         for known_logs, known_terms, known_fit in self._fitted:
             if known_terms == terms and known_logs.is_prepared_as(logs):
@@ -453,7 +454,7 @@ class _FrictionTrials:
         return TermsFit(error=overall(percent), lengths=lengths)
 
     def _lengths(self, logs: PreparedLogs, terms: TermOptions) -> dict[str, float]:
-        """Return the presliding lengths of logs, searched unless they are known from a trial."""
+        """Return the presliding lengths of logs, searched unless a trial has determined them."""
         for known_logs, known_terms, lengths in self._searched:
             if known_terms == terms and known_logs.is_prepared_as(logs):
                 return lengths
@@ -493,11 +494,11 @@ class _IdentificationData:
     Attributes:
         parts: regression data of the fitted logs, followed by those of the validation log if there
             is one, with all columns.
-        machine: the same with the columns of the machine alone.
+        machine: the same data with only the columns of the machine.
         faults: problems of the logs.
-        laws: laws of friction that explain faults of the logs.
+        laws: friction laws that explain faults of the logs.
         delays: delays of forces that explain faults of the logs, s, by output.
-        motions: motions of the logs; none of averaged periods.
+        motions: motions of the logs; empty for averaged periods.
         presliding: the chosen presliding lengths.
         gains: gains of the drives, if they are estimated.
         instruments: instruments of each fitted log, from the commanded motion.
@@ -524,13 +525,13 @@ def _require_suitable(options: IdentificationOptions, count: int) -> None:
     """Reject options that need another number of logs."""
     problems = Problems()
     if options.compare_logs and count < 2:
-        what = "is given with a single log, which cannot be compared"
+        what = "there is only one log, so there is nothing to compare"
         problems.add("compare_logs", what, "give several logs")
     recordings = {"commanded": options.commanded, "disconnected": options.disconnected}
     for name, entries in recordings.items():
         if entries and len(entries) != count:
-            what = f"is given {len(entries)} times for {count} logs"
-            problems.add(name, what, "give one for each log, in their order")
+            what = f"{counted(len(entries), 'recording')} for {counted(count, 'log')}"
+            problems.add(name, what, "give one for each log, in the order of the logs")
     InputError.raise_if_any(problems)
 
 
@@ -622,9 +623,9 @@ def _identification_data(
     lengths = held_lengths(model, known) if has_file_unknowns else ()
     if lengths:
         notes += (
-            f"{', '.join(lengths)}: taken from the machine file and not estimated, because forces "
-            "depend on their products with unknown masses; give the masses (--known NAME=VALUE) to "
-            "estimate a distance",
+            f"{', '.join(lengths)}: value from the machine file, not estimated, because forces "
+            "depend on products with unknown masses; give the masses (--known NAME=VALUE) to "
+            "estimate distances",
         )
     notes += tuple(f"{log.name}: {log.runs}" for log in logs if log.runs is not None)
     return _IdentificationData(
@@ -800,7 +801,7 @@ def _fit(
     instruments: Sequence[np.ndarray],
     bending: Bending | None,
 ) -> Identification:
-    """Return the fit of the logs; faults of the logs are reported before those of the fit."""
+    """Return the fit of the logs; an error of the fit lists the faults of the logs first."""
     with faults_first((*logs.bad_samples, *data.faults)):
         estimator = chosen_estimator(options, instruments, data.noise)
         return fit_regression(fitted, held_out, estimator, errors=logs.errors, bending=bending)
@@ -813,10 +814,10 @@ def _faults_of_fit(
     result: Identification,
     training: RegressionData,
 ) -> FitFaults:
-    """Return the faults of the logs, or those that the fit shows if the logs have none.
+    """Return the faults of the logs or, if the logs have none, the faults that the fit shows.
 
-    A wrong zero or gear ratio can look like friction to a search that changes single channels by
-    shifts only, so that a friction law is reported only if no such size explains the log.
+    A friction law that explains faults of a log is only reported if no wrong zero or gear ratio
+    explains the log: in a search that only shifts single channels, both can look like friction.
     """
     if data.laws:
         scales = wrong_scales(model, data.motions, data.parts, output=options.output)
@@ -842,7 +843,7 @@ def _unexcited(
     options: IdentificationOptions,
     training: RegressionData,
 ) -> tuple[Problem, ...]:
-    """Return the parameters of the machine that the fitted motion does not excite."""
+    """Return problems of the machine's parameters that the fitted motion does not excite."""
     has_more_columns = training.parameters != data.machine[0].parameters
     machine_data = merge_data(data.machine[: logs.fitted]) if has_more_columns else training
     return unexcited_directions(
@@ -853,7 +854,7 @@ def _unexcited(
 def _bending(
     model: Model, data: _IdentificationData, options: IdentificationOptions
 ) -> Bending | None:
-    """Return the effect of compliant transmissions; None if it cannot be calculated.
+    """Return the effect of compliant transmissions; None if it cannot be computed.
 
     The outputs must be the forces of the actuators whose motions are known. Forces of unknown scale
     and of payloads are excluded, because the model does not describe them.
@@ -876,8 +877,7 @@ def _compare_logs(
 ) -> LogComparison:
     """Return the comparison of separate fits of the logs.
 
-    If errors are clustered by log, the error bars of a single log are those of autocorrelated
-    errors.
+    In the fit of a single log, the error model "logs" is replaced by autocorrelated errors.
     """
     errors = AutocorrelatedErrors() if logs.errors == ClusteredErrors(by="log") else logs.errors
     estimator = chosen_estimator(options, (), data.noise)

@@ -1,4 +1,4 @@
-"""The regression that an estimator solves: base columns of the regressor, in full and condensed."""
+"""The regression that an estimator solves: base columns of all samples, and their QR factors."""
 
 from __future__ import annotations
 

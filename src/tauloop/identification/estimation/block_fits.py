@@ -19,12 +19,11 @@ MAX_SAMPLES_PER_LOG = 12_000
 LOSS_TOLERANCE = 0.01
 #: ... or by this fraction of the improvement.
 LOSS_PER_GAIN = 0.15
-#: Directions of unit-norm columns with a smaller singular value, as a fraction of the largest,
-#: count as zero. It applies to products of columns, hence it is the square of the share for
-#: columns.
+#: Singular values of products of unit-norm columns below this fraction of the largest count as
+#: zero. For products of columns, this is the square of the corresponding tolerance for columns.
 GRAM_RANK_TOLERANCE = 1e-12
-#: Products whose Cholesky factors have no smaller squared pivot (unit-norm columns) are well
-#: conditioned, and are solved without a decomposition into singular values.
+#: If no squared pivot of a Cholesky factor is below this value (unit-norm columns), the products
+#: are well conditioned and are solved without a singular value decomposition.
 MIN_SQUARED_PIVOT = 1e-8
 #: A column is not identifiable if less than this fraction of its squared norm is independent of the
 #: other columns.
@@ -42,12 +41,12 @@ class BlockFits:
     statistical predictions).
 
     Attributes:
-        rows: X of every log, (n_kept, r + 1, N), each output divided by its RMS residual.
-        used: (n_kept, N) for every log, 1 for samples that are used and 0 for others.
-        blocks: first and last sample index (exclusive) of every block, (BLOCKS_PER_LOG, 2) for
-            every log.
-        products: X^T X (BLOCKS_PER_LOG, n_kept, r + 1, r + 1).
-        counts: number of used samples (BLOCKS_PER_LOG, n_kept).
+        rows: for every log, X (n_kept, r + 1, N), with each output divided by its RMS residual.
+        used: for every log, (n_kept, N), 1 for samples that are used and 0 for others.
+        blocks: for every log, first sample index and end index (exclusive) of every block
+            (BLOCKS_PER_LOG, 2).
+        products: X^T X of every block and output (BLOCKS_PER_LOG, n_kept, r + 1, r + 1).
+        counts: number of used samples of every block and output (BLOCKS_PER_LOG, n_kept).
         kept: indices of the measured outputs.
         deviations: RMS residual (n_kept,) of the fit, SI, by which the outputs are divided.
     """
@@ -112,7 +111,7 @@ class BlockFits:
             columns: additional columns (N, n_out, n) of every log, decimated as the regressor.
 
         Returns:
-            (BLOCKS_PER_LOG, n_kept), SI.
+            Errors of every block and output (BLOCKS_PER_LOG, n_kept), SI.
         """
         return self._errors(self._grams(columns))
 
@@ -170,20 +169,21 @@ class BlockFits:
         return np.asarray(misfits * self.deviations)
 
     def explained(self, columns: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the residual power that each column alone would explain.
+        """Return the residual power that each column would explain if it were added alone.
 
         Args:
             columns: additional columns, see `errors`.
 
         Returns:
-            (n,), relative to the residual power of the output with the smallest.
+            Explained power of each column (n,), as a fraction of the residual power of the output
+            that has the smallest.
         """
         grams = self._grams(columns).sum(axis=0)
         gram, count = grams.sum(axis=0), columns[0].shape[-1]
         size = len(gram) - 1 - count
         scale = 1.0 / _norms(gram)
         unit = gram * np.outer(scale, scale)
-        products = unit[:size, size:]  # with the additional columns, and with the force
+        products = unit[:size, size:]  # products with the additional columns and the force
         values = np.linalg.lstsq(unit[:size, :size], products, rcond=GRAM_RANK_TOLERANCE)[0]
         remainder = unit[size:, size:] - products.T @ values
         squares = np.diag(remainder)[:count]
@@ -204,7 +204,7 @@ class BlockFits:
         """Return the predicted force (N,) in an element, for every log.
 
         Args:
-            acting: (N, n_out, 1) for every log, the outputs' forces for a unit force in the
+            acting: for every log, the outputs' forces (N, n_out, 1) for a unit force in the
                 element.
         """
         values, carried = self.values(), []
@@ -216,7 +216,7 @@ class BlockFits:
         return carried
 
     def _grams(self, columns: Sequence[np.ndarray] | None) -> np.ndarray:
-        """Return the products of all columns, with the force last."""
+        """Return the products of all columns of every block and output; the force is the last."""
         if columns is None:
             return self.products
         size, count = self.products.shape[-1] - 1, columns[0].shape[-1]
@@ -247,7 +247,7 @@ class Gain:
 
     Attributes:
         output: index, among the measured outputs, of the output that improves most.
-        share: reduction of its error over all blocks, as a share.
+        share: relative reduction of its error over all blocks.
         alike: number of blocks in which its error decreases.
         is_fair: whether no output's error grows by more than `LOSS_TOLERANCE`, or by more than
             `LOSS_PER_GAIN` of the improvement.
@@ -273,12 +273,21 @@ def gained(errors: np.ndarray, before: np.ndarray) -> Gain:
 
 
 def _products(left: np.ndarray, right: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-    """Return the products (BLOCKS_PER_LOG, n_kept, a, b) of (n_kept, a, N) and (n_kept, b, N)."""
+    """Return the products of two sets of rows in every block.
+
+    Args:
+        left: (n_kept, a, N).
+        right: (n_kept, b, N).
+        blocks: (BLOCKS_PER_LOG, 2) first index and end index (exclusive) of every block.
+
+    Returns:
+        Products (BLOCKS_PER_LOG, n_kept, a, b).
+    """
     return np.stack([left[:, :, a:b] @ right[:, :, a:b].transpose(0, 2, 1) for a, b in blocks])
 
 
 def _counts(is_used: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-    """Return the number of used samples (BLOCKS_PER_LOG, n_kept), from (n_kept, N)."""
+    """Return the number of used samples (BLOCKS_PER_LOG, n_kept) from a mask (n_kept, N)."""
     return np.stack([is_used[:, first:last].sum(axis=1) for first, last in blocks])
 
 

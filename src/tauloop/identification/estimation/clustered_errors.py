@@ -14,6 +14,7 @@ import scipy.special
 from tauloop.common.errors import IdentificationError
 from tauloop.common.options import option
 from tauloop.common.records import dataclass
+from tauloop.common.wording import counted
 from tauloop.identification.estimation.error_models import ErrorModel, EstimatingEquations
 
 #: Choices of clusters.
@@ -25,19 +26,19 @@ COVERAGE_QUANTILE = 0.975
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteredErrors(ErrorModel):
-    """Errors of any kind within a cluster and independent between clusters (cluster jackknife).
+    """Errors that are arbitrary within a cluster and independent between clusters (jackknife).
 
     The covariance is C = (G - 1) / G times the sum of d_g d_g^T over the G clusters. Here d_g is
-    the step of the parameters (A - A_g)^-1 s_g when cluster g is left out, less the mean over all
-    clusters, with A_g = Z_g^T Y_g and s_g = Z_g^T e_g of its samples (CR3 in Bell and McCaffrey
+    the step of the parameters (A - A_g)^-1 s_g when cluster g is left out, minus the mean step of
+    all clusters, with A_g = Z_g^T Y_g and s_g = Z_g^T e_g of its samples (CR3 in Bell and McCaffrey
     2002, Bias reduction in standard errors for linear regression with multi-stage samples).
 
     Unlike the residuals' sandwich estimator, it includes model errors that last as long as a
     cluster. With few clusters their scatter is poorly known, so deviations are multiplied by
     t_(G - 1) / t_infinity at 97.5 %; then 1.96 standard deviations cover 95 %.
 
-    It does not show errors that all clusters share, such as a wrong friction law for motions of one
-    kind.
+    It does not include errors that all clusters share, such as those of a wrong friction law if all
+    motions are similar.
 
     Attributes:
         by: "block" (each log is split into equal blocks) or "log".
@@ -51,7 +52,8 @@ class ClusteredErrors(ErrorModel):
         """See `ErrorModel`.
 
         Raises:
-            IdentificationError: a single log where clusters are logs; fewer samples than blocks.
+            IdentificationError: clusters are logs, but there is only one log; or a log has fewer
+                samples than blocks.
         """
         rank, scores = equations.regressor.shape[-1], equations.scores
         matrices, sums = [], []
@@ -80,7 +82,7 @@ class ClusteredErrors(ErrorModel):
         if shortest < self.blocks:
             raise IdentificationError.of(
                 "ClusteredErrors.blocks",
-                f"a log of {shortest} samples cannot be split into {self.blocks} blocks",
+                f"a log of {counted(shortest, 'sample')} cannot be split into {counted(self.blocks, 'block')}",
                 "use fewer blocks",
             )
         return [block for log in logs for block in np.array_split(log, self.blocks)]
@@ -98,8 +100,8 @@ def jackknife(parts: Sequence[np.ndarray], scores: Sequence[np.ndarray]) -> np.n
     scale[scale == 0.0] = 1.0
     steps = np.zeros((count, len(total)))
     for g, (part, score) in enumerate(zip(parts, scores, strict=True)):
-        # The other clusters are singular where this cluster alone excites a direction, so the step
-        # is the one of least norm.
+        # If only this cluster excites a direction, the matrix of the other clusters is singular.
+        # The step is then the minimum-norm solution.
         others = (total - part) / np.outer(scale, scale)
         steps[g] = np.linalg.lstsq(others, score / scale, rcond=None)[0] / scale
     steps -= steps.mean(axis=0)

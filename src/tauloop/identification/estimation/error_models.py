@@ -32,8 +32,8 @@ class EstimatingEquations:
         instruments: Z (N, n_out, r).
         regressor: Y (N, n_out, r).
         residual: f - Y p (N, n_out), SI.
-        counts: (n_out,) number of measured samples of every output, where the rows of the other
-            samples are zero. None where all N samples were measured.
+        counts: (n_out,) number of measured samples of every output; the rows of the other samples
+            are zero. None if all N samples were measured.
         logs: (N,) index of the log of every sample; None for a single log.
     """
 
@@ -47,7 +47,13 @@ class EstimatingEquations:
     def of(
         cls, instruments: np.ndarray, regression: BaseRegression, values: np.ndarray
     ) -> EstimatingEquations:
-        """Return the equations of instruments (N, n_out, r) and parameters (r,) in a regression."""
+        """Return the equations of a regression.
+
+        Args:
+            instruments: Z (N, n_out, r).
+            regression: the regression, with its regressor and forces.
+            values: parameters p (r,).
+        """
         return cls(
             instruments=instruments,
             regressor=regression.regressor,
@@ -118,16 +124,16 @@ class AutocorrelatedErrors(ErrorModel):
     therefore multiplied by N / (N - t), with t = sum over parameters of S_jj / G_0,jj, per output,
     as in `FilteredErrors`.
 
-    With few samples an unknown correlation of the scores is poorly determined, and the covariance
-    is too small on average. The correlation of the residuals is known better. Where the forces
-    passed a filter of known length, no variance is smaller than the variance from `FilteredErrors`
-    with the residuals' own correlation and a constant size of the errors.
+    With few samples, the correlation of the scores is poorly determined, and the covariance is too
+    small on average. The correlation of the residuals is determined better. If the forces passed a
+    filter of known length, every variance is therefore at least the variance from `FilteredErrors`
+    with the residuals' correlation and errors of constant size.
 
     Attributes:
         lags: L; None to choose the bandwidth from the data. 0 gives White's estimator, for
             independent errors of any size.
-        lobe: number of samples over which the known filter of the forces correlates errors; None
-            where no filter is known.
+        lobe: number of samples over which the filter of the forces correlates errors; None if no
+            filter is known.
     """
 
     lags: int | None = option(
@@ -142,7 +148,7 @@ class AutocorrelatedErrors(ErrorModel):
             return total
         lags = residual_lags(self.lobe)
         correlation = _residual_correlation(equations.residual, equations.logs, lags)
-        return not_below(total, np.diag(_filtered(equations, correlation)))
+        return with_min_variances(total, np.diag(_filtered(equations, correlation)))
 
     def _correlated(self, equations: EstimatingEquations) -> np.ndarray:
         """Return the covariance (r, r) from the correlation of the scores."""
@@ -154,7 +160,7 @@ class AutocorrelatedErrors(ErrorModel):
             kernel = self.window
         white = directions.T @ directions
         total = directions.T @ _correlated_within(directions, kernel, equations.logs)
-        return less_followed(total, np.diag(white), count, outputs)
+        return with_absorbed_errors(total, np.diag(white), count, outputs)
 
     @property
     def window(self) -> np.ndarray:
@@ -164,7 +170,10 @@ class AutocorrelatedErrors(ErrorModel):
 
 
 def score_variances(directions: np.ndarray, logs: np.ndarray | None) -> np.ndarray:
-    """Return the variances of the sums of columns of scores (N, m); see `AutocorrelatedErrors`."""
+    """Return the variances (m,) of the columns' sums for scores (N, m).
+
+    See `AutocorrelatedErrors`.
+    """
     variances = []
     for column in directions.T:
         d = column[:, None]
@@ -180,7 +189,7 @@ def sum_variance(
     """Return the variance of the sum of column times errors, from the errors' correlation.
 
     The errors of each output are assumed to have a constant size. The correlation is estimated from
-    the errors, because a few products determine it poorly.
+    the errors, because it is poorly determined by a few products of column and errors.
 
     Args:
         column, errors: (N, n_out), zero in samples that are not used.
@@ -193,21 +202,23 @@ def sum_variance(
     return max(float(np.sum(sizes * np.sum(column * spread, axis=0))), 0.0)
 
 
-def less_followed(total: np.ndarray, sizes: np.ndarray, count: float, outputs: int) -> np.ndarray:
+def with_absorbed_errors(
+    total: np.ndarray, sizes: np.ndarray, count: float, outputs: int
+) -> np.ndarray:
     """Return a covariance corrected for the part of the errors that the parameters absorb.
 
-    See `AutocorrelatedErrors`.
+    It is S N / (N - t), see `AutocorrelatedErrors`.
 
     Args:
-        total: S (r, r).
-        sizes: diagonal of G_0 (r,).
+        total: covariance S (r, r) from the residuals.
+        sizes: (r,) diagonal of G_0, the covariance for independent errors.
         count: number of samples of an output.
         outputs: number of outputs.
     """
     # The truncated kernel can make variances near zero negative, such as those of periodic scores.
     total = total + np.diag(np.maximum(_KERNEL_END * sizes - np.diag(total), 0.0))
-    followed = np.sum(np.diag(total)[sizes > 0.0] / sizes[sizes > 0.0]) / outputs
-    return np.asarray(total * count / max(count - followed, 1.0))
+    absorbed = np.sum(np.diag(total)[sizes > 0.0] / sizes[sizes > 0.0]) / outputs
+    return np.asarray(total * count / max(count - absorbed, 1.0))
 
 
 @final
@@ -264,14 +275,17 @@ def correlated(columns: np.ndarray, correlation: np.ndarray) -> np.ndarray:
 def _correlated_within(
     columns: np.ndarray, correlation: np.ndarray, logs: np.ndarray | None
 ) -> np.ndarray:
-    """Return the result of `correlated` for several logs, whose errors are independent."""
+    """Return the result of `correlated`, applied to each log separately.
+
+    Errors of different logs are independent.
+    """
     if logs is None or len(correlation) == 1:
         return correlated(columns, correlation)
     return np.concatenate([correlated(part, correlation) for part in _split_logs(columns, logs)])
 
 
 def _split_logs(columns: np.ndarray, logs: np.ndarray) -> list[np.ndarray]:
-    """Return the rows of each log."""
+    """Return the rows of `columns` that belong to each log."""
     return np.split(columns, np.flatnonzero(np.diff(logs)) + 1)
 
 
@@ -284,10 +298,10 @@ def residual_lags(lobe: float) -> int:
     return max(2, int(np.ceil(CORRELATION_LOBES * lobe)))
 
 
-def not_below(covariance: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Return a covariance (r, r) with variances of at least `least` and the same correlations."""
+def with_min_variances(covariance: np.ndarray, minimum: np.ndarray) -> np.ndarray:
+    """Return a covariance (r, r) with variances of at least `minimum` and the same correlations."""
     variances = np.maximum(np.diag(covariance), np.finfo(float).tiny)
-    factors = np.sqrt(np.maximum(least / variances, 1.0))
+    factors = np.sqrt(np.maximum(minimum / variances, 1.0))
     return np.asarray(covariance * np.outer(factors, factors))
 
 
@@ -357,13 +371,13 @@ _KERNEL_END = 0.002
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoreSums(ReprMixin):
-    """Sums over the samples of a log from which the kernel follows; they can be added over logs.
+    """Sums over the samples of a log that determine the kernel; those of several logs can be added.
 
     Attributes:
         samples: number of samples N.
         squares: (r,) sum of d_n^2, where d are the parameter steps.
-        products: (r,) sum of d_n d_(n+1), both of the same log.
-        heads, tails: (r,) d^2 of the first and the last sample.
+        products: (r,) sum of d_n d_(n+1) over consecutive samples of the same log.
+        heads, tails: (r,) d^2 of the first and the last sample, summed over the logs.
     """
 
     samples: int
@@ -394,7 +408,7 @@ class ScoreSums(ReprMixin):
         power, after = self.squares - self.tails, self.squares - self.heads
         rho = np.clip(self.products / np.maximum(power, np.finfo(float).tiny), -0.97, 0.97)
         variance = (after - 2.0 * rho * self.products + rho**2 * power) / self.samples
-        # All parameters have the same weight, whatever their units.
+        # All parameters have the same weight, independent of their units.
         weight = 1.0 / np.maximum(self.squares, np.finfo(float).tiny) ** 2
         numerator = np.sum(weight * 4.0 * rho**2 * variance**2 / (1.0 - rho) ** 8)
         denominator = np.sum(weight * variance**2 / (1.0 - rho) ** 4)
@@ -415,8 +429,8 @@ def _score_sums(d: np.ndarray, logs: np.ndarray | None) -> ScoreSums:
 def decimation_correlation(factor: int, cutoff: float | None = None) -> np.ndarray:
     """Return the correlation of white noise after `tauloop.logs.decimate`, at lags 0, 1, ...
 
-    It is computed from the responses of the filter to an impulse at every sample of one decimated
-    step.
+    It is computed from the filter's responses to unit impulses at each of the `factor` samples of
+    one decimated step.
 
     Args:
         factor, cutoff: as for `decimate`.

@@ -16,6 +16,7 @@ from tauloop.common.errors import IdentificationError
 from tauloop.common.options import option
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
+from tauloop.common.wording import counted
 from tauloop.identification.estimation.base_columns import BaseRegression, base_columns
 from tauloop.identification.estimation.error_models import EstimatingEquations
 from tauloop.identification.estimation.estimators import (
@@ -35,8 +36,9 @@ MIN_INSTRUMENT_CORRELATION = 0.1
 class TotalLeastSquares(Estimator):
     """Total least squares, for errors in the base regressor as well as in the forces.
 
-    It finds the smallest corrections of regressor and forces that make both agree: min |[dY D^-1,
-    df]| with (W Y + dY) p = W f + df. The solution is the last right singular vector of [W Y D^-1,
+    It finds the smallest corrections dY and df of regressor and forces that satisfy the equations
+    exactly: min |[dY D^-1, df]| with (W Y + dY) p = W f + df. The solution is the last right
+    singular vector of [W Y D^-1,
     W f] (Golub and Van Loan 1980, An analysis of the total least squares problem; Gautier,
     Vandanjon and Presse 1994, Identification of inertial and drive gain parameters of robots). D
     contains the columns' errors in units of the force noise: `column_error` times the root mean
@@ -69,8 +71,8 @@ class TotalLeastSquares(Estimator):
         if not both[-1] < (1.0 - 1e-9) * sizes[-1]:
             raise IdentificationError.of(
                 "TotalLeastSquares.column_error",
-                f"errors of {100 * self.column_error:g} % hide a direction of the parameters: its singular "
-                f"value {sizes[-1]:.3g} is not above that of the errors, {both[-1]:.3g}",
+                f"column errors of {100 * self.column_error:g} % hide a direction of the parameters: its "
+                f"singular value {sizes[-1]:.3g} is not above that of the errors, {both[-1]:.3g}",
                 "use smaller column errors, or record a motion that excites more",
             )
         values = -directions[-1, :-1] / directions[-1, -1] / errors
@@ -106,8 +108,8 @@ class TotalLeastSquares(Estimator):
         return rows, self.column_error * column_rms
 
 
-#: Function from the values of all columns of the regressor (n_p,) to instruments (N, n_out, n_p),
-#: by simulating the closed loop.
+#: Function that simulates the closed loop with parameters (n_p,), the values of all columns of the
+#: regressor, and returns instruments (N, n_out, n_p).
 Simulation = Callable[[np.ndarray], np.ndarray]
 
 
@@ -154,7 +156,7 @@ class InstrumentalVariables(Estimator):
                 return estimate
         raise IdentificationError.of(
             "InstrumentalVariables",
-            f"the parameters do not converge in {self.repetitions} simulations",
+            f"the parameters do not converge in {counted(self.repetitions, 'simulation')}",
             "start from better parameters, allow more repetitions, or use the commanded motion",
         )
 
@@ -167,9 +169,10 @@ class InstrumentalVariables(Estimator):
     def diagnostics(self, regression: BaseRegression, estimate: Estimate) -> tuple[Diagnostic, ...]:
         """See `Estimator`: the smallest canonical correlation of instruments and regressor.
 
-        Both are weighted. The correlation is 1 for a motion without noise, and 0 for instruments
+        Both are weighted. The correlation is 1 for a motion without noise. It is 0 for instruments
         that are uncorrelated with some direction of the parameters (weak instruments: Bound, Jaeger
-        and Baker 1995). For noise that is a times as large as a column its square is 1 / (1 + a^2).
+        and Baker 1995). If the noise of a column is a times as large as the column, the square of
+        the correlation is 1 / (1 + a^2).
         """
         rank = regression.regressor.shape[-1]
         spaces = [
@@ -217,8 +220,8 @@ class InstrumentalVariables(Estimator):
         if np.shape(regressor) != data.regressor.shape or not np.isfinite(regressor).all():
             raise IdentificationError.of(
                 "InstrumentalVariables.instruments_of",
-                f"has shape {np.shape(regressor)} or numbers that are not finite",
-                f"give finite values of shape {data.regressor.shape}, as the training data's regressor",
+                f"has shape {np.shape(regressor)}, or contains values that are not finite",
+                f"give finite values of shape {data.regressor.shape}, like the training data's regressor",
             )
         rows = np.asarray(regressor, dtype=float)
         if data.present is not None:
@@ -229,7 +232,11 @@ class InstrumentalVariables(Estimator):
 def _require_strong(square: np.ndarray, triangle: np.ndarray) -> None:
     """Raise an error if the instruments hardly correlate with the regressor.
 
-    Then q^T Y is nearly singular.
+    Their product with the regressor is then nearly singular.
+
+    Args:
+        square: product (r, r) of orthonormal instruments and the weighted regressor.
+        triangle: (r, r) QR factor of the weighted regressor.
     """
     sizes = np.linalg.svd(square / np.linalg.norm(square, axis=0), compute_uv=False)
     if np.abs(np.diag(triangle)).min() == 0.0 or sizes[-1] < 1e-8 * sizes[0]:

@@ -1,4 +1,4 @@
-"""Least-squares estimators: options objects that compute values and standard deviations from data.
+"""Least-squares estimators: objects that hold options and estimate values and standard deviations.
 
 Source: Swevers, Ganseman, Tükel, De Schutter and Van Brussel 1997, Optimal robot excitation and
 identification.
@@ -18,11 +18,12 @@ from tauloop.common.options import option, require
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic
 from tauloop.common.shown import ReprMixin
+from tauloop.common.wording import counted
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations
 
-#: Noise is at least this fraction of the RMS force, so that the weights of noise-free data are
-#: finite.
+#: The noise of an output is at least this fraction of its RMS force, so that the weights of
+#: noise-free data are finite.
 ROUNDING_SHARE = 1e-12
 
 
@@ -98,7 +99,7 @@ def white(equations: EstimatingEquations, estimate: Estimate) -> Estimate:
 
 
 class CondensedEstimator(Estimator):
-    """An estimator that needs only the triangles of the samples and weights the outputs."""
+    """An estimator that needs only the QR factors of the samples, and weights the outputs."""
 
     __slots__ = ()
 
@@ -185,7 +186,7 @@ class KnownNoise(CondensedEstimator):
         if len(self.noise) != len(triangles):
             raise IdentificationError.of(
                 "KnownNoise.noise",
-                f"has {len(self.noise)} entries for {len(triangles)} measured outputs",
+                f"has {counted(len(self.noise), 'entry', 'entries')} for {counted(len(triangles), 'measured output')}",
                 "give one value for each measured output",
             )
         return weighted_solution(triangles, samples, 1.0 / np.asarray(self.noise))
@@ -202,9 +203,9 @@ def require_equations(n_outputs: int, samples: int | np.ndarray, rank: int) -> N
     if equations <= rank:
         raise IdentificationError.of(
             "samples",
-            f"{samples} samples of {n_outputs} measured outputs give {equations} equations for {rank} "
-            "base parameters or more",
-            f"take more than {rank // n_outputs} samples; good estimates need about ten times as many",
+            f"{samples} samples of {counted(n_outputs, 'measured output')} give "
+            f"{counted(equations, 'equation')} for {rank} base parameters or more",
+            f"record more than {counted(rank // n_outputs, 'sample')}; good estimates need about ten times as many",
         )
 
 
@@ -239,8 +240,9 @@ def weighted_solution(
     if freedom.min() < 1e-6:
         raise IdentificationError.of(
             "samples",
-            f"{int(np.min(samples))} samples leave an output without redundant equations, which its noise needs",
-            "take more samples; good estimates need about ten times the number of parameters",
+            f"with {counted(int(np.min(samples)), 'sample')}, an output has no redundant equations, so its "
+            "noise cannot be estimated",
+            "record more samples; good estimates need about ten times the number of parameters",
         )
     noise = np.sqrt(squares / freedom)
     scaled = (weights * noise)[:, None, None] * directions

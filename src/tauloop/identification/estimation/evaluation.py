@@ -8,6 +8,7 @@ import numpy as np
 
 from tauloop.common.errors import IdentificationError
 from tauloop.common.records import dataclass
+from tauloop.common.wording import counted
 from tauloop.identification.regression.data import RegressionData
 
 
@@ -86,8 +87,8 @@ def evaluate(
     if silent:
         raise IdentificationError.of(
             where,
-            f"the measured force is zero in all {len(measured)} samples: {', '.join(silent)}",
-            "check the column that it is read from, or mark the output as not measured",
+            f"the measured force is zero in all {counted(len(measured), 'sample')}: {', '.join(silent)}",
+            "check the column from which it is read, or mark the output as not measured",
         )
     scale = largest if scale is None else scale
     relative = np.linalg.norm(residual, axis=0) / np.linalg.norm(measured, axis=0)
@@ -162,7 +163,7 @@ def largest_loss(held_out: Sequence[OutputFit], free: Sequence[OutputFit]) -> fl
         free: the fits to compare with.
 
     Returns:
-        The ratio; None where all of the latter are exact.
+        The ratio; None if all fits in `free` are exact.
     """
     pairs = zip(held_out, free, strict=True)
     ratios = (fit.rmse / reference.rmse for fit, reference in pairs if reference.rmse > 0)

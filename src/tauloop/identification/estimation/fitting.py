@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import IdentificationError, Problems, solving
 from tauloop.common.result import Diagnostic, diagnostic, plain, provenance
+from tauloop.common.wording import counted
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.bending import Bending
 from tauloop.identification.estimation.error_models import (
@@ -37,8 +38,8 @@ from tauloop.identification.regression.base_parameters import (
 )
 from tauloop.identification.regression.data import RegressionData
 
-#: The largest force must be between this value and its inverse, N or N m, because forces are
-#: squared.
+#: The largest force must be between this value and its inverse, N or N m, because squares of forces
+#: would otherwise underflow or overflow.
 MIN_FORCE = 1e-100
 #: At most this fraction of the held-out samples may be exact copies of training samples. A larger
 #: share means that both contain the same record.
@@ -47,8 +48,8 @@ LARGEST_COPIED_SHARE = 0.05
 CONSTANT_COLUMN_TOLERANCE = 1e-10
 #: Base parameters with a larger standard deviation, as a fraction of the value, count as uncertain.
 UNCERTAIN_SHARE = 0.3
-#: A residual below this fraction of the largest force counts as exact, because rates at the end of
-#: a log are not known better.
+#: A residual below this fraction of the largest force counts as exact, because derivatives at the
+#: ends of a log are not more accurate.
 EXACT_SHARE = 1e-7
 #: Names of the diagnostics that tables of the result repeat.
 WHITENESS_DIAGNOSTIC = "Ljung-Box probability of white residuals, least of all outputs"
@@ -75,7 +76,7 @@ def fit_regression(
 
     Args:
         training: samples to estimate from.
-        held_out: samples to validate with, of the same machine and outputs; None without
+        held_out: validation samples of the same machine and outputs; None to fit without
             validation.
         estimator: such as `WeightedLeastSquares(reweightings=3)`.
         rank: options of the rank decision.
@@ -182,14 +183,14 @@ def _require_sound(
     largest = float(np.abs(training.forces[:, training.kept]).max(initial=0.0))
     if not MIN_FORCE < largest < 1.0 / MIN_FORCE:
         if largest:
-            message = f"reach {largest:.3g} N or N m in {len(training)} samples"
+            message = f"reach {largest:.3g} N or N m in {counted(len(training), 'sample')}"
         else:
-            message = f"are zero in all {len(training)} samples"
+            message = f"are zero in all {counted(len(training), 'sample')}"
         problems.add("forces", message, "check the columns of forces, their units and exponents")
     if not any(_varies(training.regressor[:, k]) for k in training.kept):
         problems.add(
             "training",
-            f"the regressor is the same in all {len(training)} samples: nothing moves",
+            f"the regressor is the same in all {counted(len(training), 'sample')}: nothing moves",
             "record a motion that excites all axes, with changing speeds and accelerations",
         )
     if held_out is not None:
@@ -197,8 +198,8 @@ def _require_sound(
     if base is not None and base.parameters != training.unknowns:
         problems.add(
             "base",
-            f"its {len(base.parameters)} parameters differ from the {len(training.unknowns)} unknowns of the "
-            "training data",
+            f"its {counted(len(base.parameters), 'parameter')} differ from the "
+            f"{counted(len(training.unknowns), 'unknown')} of the training data",
             "find the base parameters with the names and ties of the training data",
         )
     IdentificationError.raise_if_any(problems)
@@ -219,7 +220,7 @@ def _check_held_out(training: RegressionData, held_out: RegressionData, problems
         problems.add(
             f"held-out {name}",
             "differ from those of the training data",
-            "prepare both in the same way",
+            "prepare training and held-out data in the same way",
         )
     if not np.array_equal(np.asarray(training.measured), np.asarray(held_out.measured)):
         problems.add("held-out measured", "other outputs are measured", "measure the same outputs")
@@ -248,10 +249,10 @@ def _count_copies(training: RegressionData, held_out: RegressionData) -> int:
         rows = np.hstack([data.forces[:, kept], data.regressor[:, kept, column]])
         return [row.tobytes() for row in rows]
 
-    # Forces with noise rarely repeat, so only samples with a repeated first force are compared in
-    # full.
-    first = int(kept[0])
-    is_repeated = np.isin(held_out.forces[:, first], training.forces[:, first])
+    # Noisy forces rarely repeat, so only held-out samples whose first force occurs in the training
+    # data are compared in full.
+    first_output = int(kept[0])
+    is_repeated = np.isin(held_out.forces[:, first_output], training.forces[:, first_output])
     if not is_repeated.any():
         return 0
     known = set(keys(training))
@@ -331,7 +332,7 @@ def _diagnostics(
             - base.rank,
             at_least=0.0,
             at_most=0.0,
-            advice="two routes to the rank disagree: compare other tolerances",
+            advice="the two methods that determine the rank disagree: compare other tolerances",
         ),
         diagnostic(
             "condition number of the base regressor (unit-norm columns)",

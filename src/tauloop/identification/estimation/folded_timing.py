@@ -1,7 +1,7 @@
 """Delays and compliant transmissions of logs that are folded one by one.
 
-Each log's own fit gives its terms. The drives of a machine are the same in all logs, so that the
-means of the terms over the logs are close to those of a fit to all logs.
+Each log is fitted separately, which gives its terms. The drives of a machine are the same in all
+logs, so the means of the terms over the logs are close to the terms of a fit to all logs together.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tauloop.identification.estimation.timing_terms import (
     TimingTerm,
 )
 
-#: Name of the array that is present if the fit of a log has terms.
+#: Name of the array with the labels of the terms; present only if the fit of a log has terms.
 TIMING_LABELS = "timing"
 
 

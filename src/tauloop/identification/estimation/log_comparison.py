@@ -22,7 +22,8 @@ from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.mechanism.suggestions import listing
 
-#: A parameter differs between logs if the probability of its scatter by chance is below this, ...
+#: A parameter differs between logs if its scatter occurs by chance with less than this probability,
+#: ...
 MAX_CHANCE = 1e-5
 #: ... and if the logs differ by more than this fraction of the value. Standard deviations from long
 #: logs are small, and no model is exact.
@@ -47,8 +48,8 @@ class LogComparison(PlainData, ReprMixin):
             deviations. They are scaled so that 1.96 of them cover 95 % with few logs, and never
             reduced (Hartung and Knapp 2001, A refined method for the meta-analysis of controlled
             clinical trials).
-        probabilities: (r,) probability that logs scatter as much by chance (chi squared with L - 1
-            degrees of freedom).
+        probabilities: (r,) probability of at least this scatter by chance (chi-squared distribution
+            with L - 1 degrees of freedom).
         largest: (r,) largest difference of a log from the mean of the others, in standard
             deviations.
     """
@@ -66,7 +67,7 @@ class LogComparison(PlainData, ReprMixin):
 
     @property
     def shares(self) -> np.ndarray:
-        """Share (r,) of the model error in the variance of a log: tau^2 / (tau^2 + sigma^2).
+        """Fraction (r,) of model error in the variance of a log: tau^2 / (tau^2 + sigma^2).
 
         Here sigma^2 is the mean over the logs of their own variances.
         """
@@ -176,7 +177,7 @@ def compare_logs(
     weights = 1.0 / (deviations**2 + scatter**2)
     means = np.sum(weights * values, axis=0) / weights.sum(axis=0)
     spread = np.sum(weights * (values - means) ** 2, axis=0) / (count - 1)
-    # Logs that agree by chance do not reduce the standard deviations.
+    # The factor is at least 1, so that logs that agree by chance do not reduce the deviations.
     factors = np.maximum(student_factor(count) ** 2 * spread, 1.0)
     return LogComparison(
         logs=tuple(fitted_names),

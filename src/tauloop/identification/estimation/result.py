@@ -36,8 +36,8 @@ class Identification(Result):
         training: fit of every measured output on the training data.
         held_out: the same on data that the estimator has not seen; empty without held-out data.
         parameters: (n_p,) values for all columns of the regressor that give the predicted forces.
-            The representatives have the values of their combinations, known parameters their own
-            values, and all other parameters are zero.
+            Each representative of a base parameter has the value of its combination, known
+            parameters have their known values, and all other parameters are zero.
         regressor_parameters, outputs: names of the regressor's columns and rows.
         measured: (n_out,) True for outputs that were measured.
         timing: delays and compliant transmissions that were tested, and the parameter shifts that
@@ -60,7 +60,7 @@ class Identification(Result):
 
     @property
     def timing_problems(self) -> tuple[Problem, ...]:
-        """Delays and compliant transmissions that the residuals show, as findings."""
+        """Findings about delays and compliant transmissions that the residuals show."""
         shown = [term for term in self.timing if term.is_shown]
         return tuple(
             term.problem(self.base, self.values, self.standard_deviations) for term in shown
@@ -116,7 +116,7 @@ class Identification(Result):
             raise InputError.of(
                 "regressor",
                 f"is not finite, first at sample {sample}",
-                "repair or leave out these samples",
+                "repair or remove these samples",
             )
         return forces
 

@@ -1,4 +1,4 @@
-"""Robust estimation for data with outliers: iteratively reweighted least squares, Huber's weights.
+"""Robust estimation for data with outliers: iteratively reweighted least squares (Huber's weights).
 
 Source: Huber 1981, Robust Statistics; Holland and Welsch 1977, Robust regression using iteratively
 reweighted least-squares.
@@ -14,6 +14,7 @@ import numpy as np
 from tauloop.common.errors import IdentificationError
 from tauloop.common.options import option
 from tauloop.common.records import dataclass
+from tauloop.common.wording import counted
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.estimators import (
     ROUNDING_SHARE,
@@ -39,7 +40,8 @@ class IterativelyReweightedLeastSquares(Estimator):
     Ronchetti 2009, Robust Statistics, section 7.8).
 
     Attributes:
-        threshold: threshold in standard deviations; 1.345 loses 5 % of efficiency for normal errors.
+        threshold: threshold in standard deviations; 1.345 loses 5 % of efficiency for normal
+            errors.
         tolerance: the iteration ends when the predicted forces change by less than this fraction of
             their noise.
         repetitions: maximum number of iterations.
@@ -81,7 +83,7 @@ class IterativelyReweightedLeastSquares(Estimator):
         else:
             raise IdentificationError.of(
                 "IterativelyReweightedLeastSquares",
-                f"does not converge in {self.repetitions} repetitions",
+                f"does not converge in {counted(self.repetitions, 'repetition')}",
                 "allow more repetitions or a larger tolerance, or check the outputs for many outliers",
             )
         noise = np.maximum(_robust_noise(forces - regressor @ values, regression.data), min_noise)

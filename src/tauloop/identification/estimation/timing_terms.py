@@ -1,17 +1,17 @@
 """The effect of force delays and compliant transmissions on the estimated parameters.
 
-Each adds a column to the regression. For a delay, it is the first derivative of the force. For a
-compliant transmission, it is the change of the forces with the motion of the load (`bending`), or
-the second derivative of the force where the motion is not known. The latter column also occurs when
-the accelerations are too small by a constant share.
+Each effect adds a column to the regression. For a delay, it is the first derivative of the force.
+For a compliant transmission, it is the change of the forces due to the motion of the load
+(`bending`), or the second derivative of the force if the motion is not known. The second derivative
+also appears if the accelerations are too small by a constant factor.
 
 If such a column is left out, the parameters are shifted by the amount that the fit with the column
 would change them. Where the residuals do not show the column, the shift is unknown but not
 necessarily zero, so its expected square is added to the covariance. Where they show it, a finding
 reports it.
 
-Source: Frisch and Waugh 1933, Partial time regressions as compared with individual trends, for the
-fit with one more column.
+Source for the fit with one more column: Frisch and Waugh 1933, Partial time regressions as compared
+with individual trends.
 """
 
 from __future__ import annotations
@@ -46,15 +46,17 @@ MIN_SIGNIFICANCE = 4.0
 MIN_SHIFT = 1.0
 #: A reported term is more than this fraction of the force of its output.
 MIN_FORCE_SHARE = 3e-4
-#: A term of one output is added to the parameters' covariance if it exceeds this number of its
+#: A term of one output is added to the parameters' covariance if it exceeds the first number of its
 #: standard deviations; a smaller term is noise. The drives of a machine are similar, so a common
-#: term of all outputs is added from one standard deviation on.
+#: term of all outputs needs to exceed only the second number.
 MIN_COUNTED_RATIO, MIN_COMMON_RATIO = 1.5, 1.0
-#: Ratio of a filter's reach to the number of samples over which it correlates errors.
+#: Number of samples that a filter affects on each side, as a multiple of the number of samples over
+#: which it correlates errors.
 REACH_PER_LOBE = 4
 #: Number of parameters whose values a finding contains.
 MAX_NAMED_PARAMETERS = 3
-#: Smallest number of rows on both sides of missing rows that have no derivative.
+#: Smallest number of rows on each side of missing rows that are not used, because derivatives are
+#: undefined there.
 MIN_ABSENT_MARGIN = 2
 #: A column is not identifiable if less than this fraction of it is independent of the regressor.
 MIN_REMAINDER = 1e-3
@@ -78,7 +80,7 @@ class TimingTerm:
             empty where the motion is unknown.
         unit: unit of the outputs.
         is_of_all: whether it is a common term of several outputs.
-        is_shown: whether the residuals show it.
+        is_shown: whether the residuals show the term.
     """
 
     outputs: tuple[str, ...]
@@ -94,7 +96,7 @@ class TimingTerm:
 
     @property
     def expected_square(self) -> np.ndarray:
-        """Expected square (r, r) of the shift: the square of its estimate less its variance.
+        """Expected square (r, r) of the shift: the square of its estimate minus its variance.
 
         The estimate's own noise does not shift parameters that are fitted without the term.
         """
@@ -135,11 +137,11 @@ class TimingTerm:
         else:
             size = f"{-self.value:.3g} +- {self.deviation:.2g} s^2"
             message = (
-                f"contains {size} times its second derivative: accelerations are wrong at high frequencies, due "
-                "to the noise of positions or to a cut-off that removes motion"
+                f"contains {size} times its second derivative: accelerations are wrong at high frequencies, "
+                "because of noise in the positions or a cut-off that removes part of the motion"
             )
             remedy = (
-                "leave the cut-off out (it is then chosen from the noise of the positions), "
+                "do not give a cut-off (it is then chosen from the noise of the positions), "
                 "or record with a finer encoder resolution"
             )
         where = ", ".join(f"force.{output}" for output in self.outputs)
@@ -313,7 +315,7 @@ class _Candidate:
         return float(np.sum(self.remainder**2))
 
     def without(self, other: _Candidate) -> _Candidate:
-        """Return the column less its projection on another column."""
+        """Return the column minus its projection on another column."""
         share = np.sum(self.remainder * other.remainder) / np.sum(other.remainder**2)
         return replace(
             self,
@@ -364,9 +366,10 @@ def _term(
 
 
 def _near_absent(data: RegressionData) -> np.ndarray:
-    """Return the rows (N, n_kept) that a filter mixes with missing rows, and these rows.
+    """Return a mask (N, n_kept) of the missing rows and the rows that a filter mixes with them.
 
-    If this leaves less than half of the rows, only the rows next to missing ones are returned.
+    If less than half of the rows would remain, only the missing rows and their neighbors are
+    masked.
     """
     if data.present is None:
         return np.zeros((len(data), len(data.kept)), dtype=bool)
@@ -376,7 +379,7 @@ def _near_absent(data: RegressionData) -> np.ndarray:
 
 
 def _widened(mask: np.ndarray, margin: int) -> np.ndarray:
-    """Return a mask (N, n) that also contains a number of rows on both sides of its own."""
+    """Return a mask (N, n) extended by `margin` rows on both sides of its rows."""
     wide = mask.copy()
     for shift in range(1, min(margin, len(mask) - 1) + 1):
         wide[shift:] |= mask[:-shift]
@@ -387,8 +390,8 @@ def _widened(mask: np.ndarray, margin: int) -> np.ndarray:
 class _MissingColumns:
     """The columns that may be missing, and the samples that are used to test them.
 
-    A filter reduces regressor and forces at the ends of a log and next to missing rows, where
-    derivatives are undefined too. These rows are not used.
+    At the ends of a log and next to missing rows, filters attenuate regressor and forces, and
+    derivatives are undefined. These rows are not used.
     """
 
     def __init__(

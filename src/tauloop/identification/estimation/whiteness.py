@@ -10,6 +10,7 @@ from scipy.special import chdtrc
 
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
+from tauloop.common.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ def whiteness(residual: np.ndarray, lags: int = 20) -> Whiteness:
     if count < 8 or lags < 1:
         raise InputError.of(
             "residual",
-            f"{count} samples and {lags} lags do not suffice for a test of whiteness",
+            f"{counted(count, 'sample')} and {counted(lags, 'lag')} do not suffice for a test of whiteness",
             "give at least 8 samples and 1 lag",
         )
     lags = min(lags, count // 4)

@@ -42,10 +42,10 @@ class ConditionNumber(ExcitationCriterion):
             units.
         sharpness: p.
         information: weight of `LogDeterminant`, which is added. The condition number does not
-            depend on the common size of the columns, and with unit-norm columns not on the size of
-            any column. Alone it can prefer a motion that hardly moves.
+            depend on a common factor of the columns, and with unit-norm columns it does not depend
+            on the size of any column. Without the log-determinant it can favor very small motions.
 
-    Source: the criterion is eq. 14 of Kroneis, Müller and Liu; the smoothing is ours.
+    Source: the criterion is eq. 14 of Kroneis, Müller and Liu; the smoothing is Tauloop's own.
     """
 
     unit_norm: bool = False
@@ -80,7 +80,7 @@ class ConditionNumber(ExcitationCriterion):
         return gradient + self.information * LogDeterminant().gradient(normal)
 
     def _scaled(self, normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the normal matrix of the scaled columns, and the norms that scale them."""
+        """Return the normal matrix of the scaled columns, and the norms that divide them."""
         norms = np.sqrt(np.diag(normal)) if self.unit_norm else np.ones(len(normal))
         norms = np.maximum(norms, np.sqrt(MIN_EIGENVALUE_SHARE) * norms.max())
         return normal / np.outer(norms, norms), norms
@@ -123,7 +123,7 @@ EXCITATION_CRITERIA: dict[str, ExcitationCriterion] = {
 class CriterionFunction(ca.Callback):
     """A criterion as a CasADi function of vec(M), with its exact gradient.
 
-    A reference to it must be kept as long as functions call it.
+    The caller must hold a reference to it as long as other functions call it.
     """
 
     def __init__(self, criterion: ExcitationCriterion, size: int) -> None:

@@ -54,8 +54,8 @@ def plan_excitation(
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: series, space, limits, criterion, and the extent of the search.
         rng: random generator that replaces the options' seed.
-        progress: called with the phase ("random", "optimizing", "polishing"), and the completed and
-            total number of steps; from a different thread than the caller's.
+        progress: called from another thread with the phase ("random", "optimizing", "polishing"),
+            and the completed and total number of steps.
 
     Returns:
         The excitation: the best series, its condition numbers, and its use of every limit.
@@ -142,7 +142,7 @@ def _previous_motions(mechanism: Mechanism, options: ExcitationOptions) -> list[
 def _previous_triangle(
     mechanism: Mechanism, task: ExcitationTask, before: Sequence[SampledMotion]
 ) -> np.ndarray | None:
-    """Return a triangle with the normal matrix of the previous data sets; None without any."""
+    """Return a QR factor R of the previous data sets' regressor; None if there are none."""
     if not before:
         return None
     problem = ExcitationProblem(mechanism, task)
@@ -194,8 +194,8 @@ def _diagnostics(
             "speed or acceleration at the start, fraction of the largest",
             (start / np.maximum(peaks, np.finfo(float).tiny)).max(),
             at_most=LIMIT_ROUNDING,
-            advice="the motion does not start at rest: raise the number of harmonics, or repeat "
-            "with another seed",
+            advice="the motion does not start at rest: increase the number of harmonics, or repeat "
+            "the search with another seed",
         )
     if isinstance(criterion, ConditionNumber):
         condition, best_random = conditions.si, random.best_si
@@ -214,7 +214,7 @@ def _diagnostics(
             random.tried,
             at_least=float(requested),
             unit=f"of {requested}",
-            advice="the result is the best of these series, without optimization: run the search to its end",
+            advice="the result is the best of these series and was not optimized: run the search to its end",
         )
     if outcomes:
         statuses = ", ".join(sorted({outcome.status for outcome in outcomes}))

@@ -1,4 +1,4 @@
-"""Machines with direct drives on other joints than their actuators', as in some publications."""
+"""Machines with direct drives on chosen joints instead of their actuators, as in some papers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def driven_at(mechanism: Mechanism, coordinates: Sequence[str]) -> Mechanism:
 
     Args:
         mechanism: the machine.
-        coordinates: scalar joint freedoms or telescopic rods; their number must be that of the
-            machine's freedoms.
+        coordinates: scalar joint freedoms or telescopic rods, as many as the machine has degrees
+            of freedom.
 
     Raises:
         InputError: a name is unknown or given twice.

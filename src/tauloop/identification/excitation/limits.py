@@ -40,7 +40,7 @@ ANGULAR_ACCELERATION = ANGULAR_SPEED * ANGULAR_SPEED / ANGLE
 def per_channel(
     where: str, *wanted: Dimension, is_one_enough: bool = True
 ) -> Callable[[str], PerChannel]:
-    """Return a reader of one quantity for all channels, or of ``NAME=QUANTITY,...``.
+    """Return a parser for one quantity that applies to all channels, or for ``NAME=QUANTITY,...``.
 
     Numbers without a unit are in SI units.
     """
@@ -56,7 +56,7 @@ def per_channel(
 def in_full(channels: tuple[str, ...], values: Mapping[str, float]) -> dict[str, float]:
     """Return values by full channel names.
 
-    The last part of a channel's name is replaced by the full name if it is unique.
+    A key may be the last component of a channel's name if only one channel has it.
     """
     endings = [channel.rpartition(".")[2] for channel in channels]
     full = {
@@ -75,8 +75,8 @@ class ExcitationLimits(Options):
     Attributes:
         stroke: largest distance of a channel from its center: a quantity for all, or 'name=0.1,...'
             (m, rad, or with a unit).
-        max_velocity: largest velocity of a channel: a quantity for all, or 'name=0.1,...' (m/s, rad/s, or
-            with a unit).
+        max_velocity: largest velocity of a channel: a quantity for all, or 'name=0.1,...' (m/s,
+            rad/s, or with a unit).
         max_acceleration: largest acceleration of a channel: a quantity for all, or 'name=0.1,...'
             (m/s^2, rad/s^2, or with a unit).
         force_share: fraction of the machine's force limits and largest tensions that may be used.
@@ -104,7 +104,7 @@ class ExcitationLimits(Options):
     clearance: float = option(0.0, least=0.0, metavar="LENGTH", unit=units.LENGTH)
 
     def of_channels(self, channels: tuple[str, ...]) -> np.ndarray:
-        """Return the limits of stroke, speed and acceleration (3, n), infinite without a limit.
+        """Return the limits (3, n) of stroke, speed and acceleration; infinite without a limit.
 
         Raises:
             InputError: a name is not a channel, or a limit is not positive; lists all problems.
@@ -154,7 +154,7 @@ class Bound:
 
     @property
     def is_floor(self) -> bool:
-        """Whether it is the lower limit of a distance."""
+        """Whether this is a lower limit of a distance."""
         return self.upper == np.inf and self.kind in ("singularity", "clearance")
 
     @property
@@ -166,7 +166,7 @@ class Bound:
 
     @property
     def half(self) -> float:
-        """Half of the range; if one side has no limit, the size of the other (1 for zero)."""
+        """Half of the range; if one side has no limit, the absolute value of the other (or 1)."""
         if np.isfinite(self.lower) and np.isfinite(self.upper):
             return 0.5 * (self.upper - self.lower)
         return abs(self.lower if np.isfinite(self.lower) else self.upper) or 1.0
@@ -182,7 +182,7 @@ class Bound:
         if self.kind == "singularity":
             return f"distance to {self.of} singularity"
         if self.kind == "clearance":
-            return "distance of rods"
+            return "distance between rods"
         return f"{self.kind} of {self.of}"
 
 
@@ -194,7 +194,7 @@ def bounds(
     Args:
         model: the machine; the limits of its file always apply.
         limits: limits of the excitation.
-        clearance: distances of rods; None without such a limit.
+        clearance: distances between rods; None if they are not limited.
         cuts: freedoms of cut joints, whose limits apply too.
     """
     topology, actuators = model.topology, model.mechanism.actuators
@@ -259,9 +259,9 @@ def quantities(
 
 
 def use(bounded: tuple[Bound, ...], values: np.ndarray) -> np.ndarray:
-    """Return the shares (..., n) of the limits that values (..., n) use, at most 1 within limits.
+    """Return the used fractions (..., n) of limits for values (..., n), at most 1 within limits.
 
-    The fraction of a distance is limit over value.
+    For a distance, the fraction is the limit divided by the value.
     """
     shares = []
     for bound, value in zip(bounded, np.moveaxis(values, -1, 0), strict=True):

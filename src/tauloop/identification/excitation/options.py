@@ -30,7 +30,7 @@ class ExcitationOptions(Options):
         random: number of random series that are tried first; the best of them are the starts.
         starts: number of searches; 0 keeps the best random series.
         polish: number of the best results that are optimized further on a finer grid.
-        workers: number of parallel workers; no result depends on it.
+        workers: number of parallel workers; the result does not depend on it.
         solver: options of the optimizer.
         seed: seed of the random series.
         stated_condition: condition number from another source, shown for comparison.

@@ -1,4 +1,4 @@
-"""The excitation of one machine: channels, unknowns, limits, and the evaluation of a motion."""
+"""The excitation task of one machine: channels, unknowns, limits, and the evaluation of motions."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ from tauloop.model import Model, Motion
 from tauloop.motion.excitation.fourier import FourierSeries, fourier_basis, resting_series
 from tauloop.motion.sampled import SampledMotion
 
-#: Number of samples in the shortest period of the series: in the grid of the optimization, ...
+#: Number of samples per period of the highest harmonic: in the grid of the optimization, ...
 SAMPLES_PER_SHORTEST_PERIOD = 24
 #: ... in the grid on which the best results are optimized further, ...
 POLISH_SAMPLES_PER_SHORTEST_PERIOD = 48
-#: ... and in the grid on which they are evaluated.
+#: ... and in the grid on which results are evaluated.
 FINE_SAMPLES_PER_SHORTEST_PERIOD = 96
 #: Usual number of batches of a random search, all of the same size.
 BATCHES = 80
-#: Violation of limits that is returned for poses whose loops do not close.
+#: Value that replaces the violation of limits for poses whose loops do not close.
 UNREACHABLE_EXCESS = 1e6
 #: `RankOptions.preference` of base parameters whose order is given by `ExcitationTask.preferred_parameters`.
 GIVEN_ORDER_PREFERENCE = 1e-2
 
 
 def _named_quantities(where: str) -> Callable[[str], PerChannel]:
-    """Return a reader of lengths or angles by channel."""
+    """Return a parser for lengths or angles by channel."""
     return per_channel(where, LENGTH, ANGLE, is_one_enough=False)
 
 
@@ -71,16 +71,18 @@ class ExcitationTask(Options):
     """An excitation by finite Fourier series.
 
     Attributes:
-        channels: entry whose coordinates are the channels of the series.
+        channels: entry ("platform" or "actuators") whose coordinates are the channels of the
+            series.
         output: forces that are measured: of the actuators, or of the joints (after the
             transmission). For redundant actuators, these are the resultants that identification
             uses (`Model.measurable_output`).
         harmonics: number of harmonics of every Fourier series.
         period: period of the motion, such as 10s.
         limits: limits in addition to those of the machine file.
-        hold: channels or axes that stand still, such as 'telescope1.motor=1.2' (m, rad, or with a
-            unit); the others move.
-        center: centers of channels, in the same form; by default those of the reference pose.
+        hold: channels or axes that are held at a position, such as 'telescope1.motor=1.2' (m, rad,
+            or with a unit); all others move.
+        center: centers of channels, in the same form; by default the positions in the reference
+            pose.
         rests: whether a period starts and ends with zero velocity and acceleration, or is part of a
             continuous motion.
         preferred_parameters: parameters that represent base parameters before all others.
@@ -273,7 +275,7 @@ class ExcitationProblem:
         return np.where(np.isfinite(reach), reach, 0.0)
 
     def _driven_coordinate(self, channel: str) -> str:
-        """Return the coordinate of a channel: its own name, or the one that its actuator drives."""
+        """Return the coordinate of a channel: the channel itself, or what its actuator drives."""
         for actuator in self.mechanism.actuators:
             if actuator.name == channel and len(actuator.drives) == 1:
                 return actuator.drives[0][0]
@@ -300,7 +302,7 @@ class ExcitationProblem:
         return np.asarray(np.stack(peaks, axis=-2) / self.limits[:, self.free])
 
     def judge(self, motion: SampledMotion) -> Judgement:
-        """Evaluate consecutive samples of one motion, with the functions of all applications.
+        """Evaluate consecutive samples of one motion with the model's ordinary functions.
 
         Returns:
             Regressor, bounded values and use of the limits.
@@ -362,16 +364,19 @@ class ExcitationProblem:
     def _tensions(
         self, motion: SampledMotion, start: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return forces (N, n_u) and tensions (N, k) as far within their bounds as possible.
+        """Return the forces (N, n_u) and tensions (N, k) that stay farthest inside their bounds.
 
-        If these violate a bound, all other forces do so too.
+        If they violate a bound, then so does every other distribution of the forces.
         """
         terms, _, _ = self.functions.tension_terms(*motion.states, start=start)
         return terms.shared(self.task.limits.force_share).centered()
 
     @cached_property
     def force_unit(self) -> float:
-        """Unit of open forces: the largest force at rest in the center, N or N m."""
+        """Unit of the open forces (see `SampleFunction`), N or N m.
+
+        It is the largest force at rest in the center.
+        """
         return float(np.abs(self._tensions(self._at_rest, None)[0]).max()) or 1.0
 
     @property
@@ -441,7 +446,7 @@ class ExcitationProblem:
 
     @cached_property
     def _batch(self) -> BatchFunction:
-        """`sample` for batches."""
+        """The function `sample` for batches."""
         return BatchFunction(self.sample.function)
 
     def base(self, regressor: np.ndarray) -> BaseParameters:
@@ -474,7 +479,8 @@ class ExcitationProblem:
                 problems.add(
                     bound.name,
                     f"is {size} at rest at the center, but must be {' and '.join(limits)}",
-                    "choose another center or wider limits: no excitation around this center meets the limit",
+                    "choose another center or wider limits: no excitation around this center can meet this "
+                    "limit",
                 )
         IdentificationError.raise_if_any(problems)
 
@@ -489,7 +495,8 @@ def _check_task(model: Model, task: ExcitationTask) -> None:
     if quaternion or entry.position.size != entry.velocity.size:
         raise InputError.of(
             "channels",
-            f"{', '.join(quaternion or names)} are parts of a quaternion, whose rates are not angular velocities",
+            f"{', '.join(quaternion or names)} are components of a quaternion, whose rates are not angular "
+            "velocities",
             "excite in the space of the actuators",
         )
     problems = Problems()

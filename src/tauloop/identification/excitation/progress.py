@@ -1,9 +1,9 @@
 """The search for an excitation: random series, starts of the optimizer, and the best series so far.
 
-The search runs in a thread that can be left at any time
+The search runs in a thread that the caller can abandon at any time
 (`tauloop.common.execution.interrupts.leavable`). Its results are attributes that are replaced as a
-whole, so that the caller reads consistent values after leaving it. The caller then uses nothing
-else of the problem, because the thread may still be running.
+whole, so the caller reads consistent values after it abandons the thread. The caller then uses no
+other data of the problem, because the thread may still be running.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _RandomSeries:
         search: the series.
         base: their base parameters.
         values: criterion of each series.
-        si, unit: condition numbers of each series, in SI units and with unit-norm columns.
+        si, unit: condition number of each series, in SI units and with unit-norm columns.
     """
 
     search: RandomSearch
@@ -159,7 +159,7 @@ class Search:
         try:
             series = self._describe(search, self._random)
         except IdentificationError:
-            # There are too few series for a clear rank so far.
+            # The rank is not clear yet, because there are too few series.
             return
         self._random = series
         self._offer(search.coefficients[int(series.values.argmin())])
@@ -193,7 +193,12 @@ class Search:
         return self._options.criterion.value(np.asarray(stacked.T @ stacked))
 
     def _offer(self, coefficients: np.ndarray, at_once: bool = False) -> None:
-        """Evaluate a series that may be the best so far, if time permits or `at_once`."""
+        """Evaluate a series that may be the best so far, unless the last evaluation is too recent.
+
+        Args:
+            coefficients: coefficients (n_free, 2 K + 1) of the series.
+            at_once: whether it is evaluated in any case.
+        """
         start = monotonic()
         if not at_once and start < self._next:
             return
@@ -201,7 +206,10 @@ class Search:
         self._next = monotonic() + (monotonic() - start) / MAX_TIME_SHARE
 
     def _evaluated(self, coefficients: np.ndarray) -> _EvaluatedSeries | None:
-        """Return a series, reduced until it meets all limits on the fine grid; None if it fails."""
+        """Return a series reduced until it meets all limits on the fine grid.
+
+        The result is None if it does not meet them after `MAX_REDUCTIONS` reductions.
+        """
         problem, series = self._problem, self._random
         for _ in range(MAX_REDUCTIONS):
             evaluation = problem.judge(problem.series(coefficients).sample(problem.fine_grid))
@@ -254,7 +262,8 @@ class Search:
         tried = len(self._outcomes) + len(self._polished) + 1
         raise IdentificationError.of(
             "limits",
-            f"none of {tried} motions meets them between the samples, even after {MAX_REDUCTIONS} reductions",
+            f"none of {tried} motions meets the limits between the samples, even after {MAX_REDUCTIONS} "
+            "reductions",
             "choose a center farther from the limits",
         )
 
@@ -263,10 +272,10 @@ class Search:
     ) -> tuple[list[StartOutcome], list[StartOutcome]]:
         """Return the outcomes of the starts, and of the further optimizations.
 
-        If a start was left before its end, its outcome is the best series.
+        The outcome of a start that did not end is the best series.
 
         Args:
-            is_interrupted: whether the search was left before its end.
+            is_interrupted: whether the search was interrupted.
             coefficients, value: the best series and its criterion.
         """
         outcomes = [outcome for _, outcome in sorted(self._outcomes.copy().items())]
@@ -309,7 +318,10 @@ def _unfinished(start: np.ndarray, status: str, value: float = np.inf) -> StartO
 
 
 def _best_of(candidates: list[_EvaluatedSeries | None]) -> _EvaluatedSeries | None:
-    """Return the series with the smallest criterion, the first of equal ones; None without any."""
+    """Return the series with the smallest criterion (the first of equal ones).
+
+    The result is None if there is no series.
+    """
     return min(
         (candidate for candidate in candidates if candidate is not None),
         key=lambda candidate: candidate.value,

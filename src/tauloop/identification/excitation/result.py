@@ -50,12 +50,12 @@ def slow_sampling(frequency: float, harmonics: int, period: float) -> Problem | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """Condition of a regressor; the values depend on units, output, limits and base parameters.
+    """Condition numbers of a regressor; they depend on units, output, limits and base parameters.
 
     Attributes:
         si: condition number in SI units.
         unit_norm: condition number with unit-norm columns.
-        log_determinant: log det(Y^T Y) / (2 r), Y in SI units per sample.
+        log_determinant: log det(Y^T Y) / (2 r), for one sample on average and Y in SI units.
     """
 
     si: float
@@ -64,7 +64,7 @@ class Conditions:
 
     @staticmethod
     def of(rows: np.ndarray, before: np.ndarray, base: BaseParameters) -> Conditions:
-        """Return the condition of regressor rows together with those of previous data sets.
+        """Return the condition numbers of regressor rows together with previous data sets.
 
         Args:
             rows: (m, n_unknowns).
@@ -87,7 +87,7 @@ class RandomSummary:
     Attributes:
         tried, kept: number of series, and number of those that meet all limits after a reduction.
         best_si, median_si: condition numbers in SI units.
-        best_unit_norm, median_unit_norm: condition numbers with unit-norm columns.
+        best_unit_norm, median_unit_norm: the same with unit-norm columns.
     """
 
     tried: int
@@ -100,7 +100,13 @@ class RandomSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitUse:
-    """A limit and the extremes of its quantity along the motion; None for a side without limit."""
+    """A limit and the extreme values of its quantity along the motion.
+
+    Attributes:
+        name, unit: name and unit of the quantity.
+        least, greatest: its smallest and largest value along the motion.
+        lower, upper: its limits; None if there is no limit on this side.
+    """
 
     name: str
     unit: str
@@ -153,12 +159,13 @@ class Excitation(Result):
         series: the motion of all channels.
         ports: names and units of the channels' positions, velocities and accelerations.
         outputs: names and units of the regressor's rows.
-        base: the base parameters that it determines together with previous data sets.
-        conditions: condition of the regressor together with previous data sets.
+        base: the base parameters that the motion and previous data sets together determine.
+        conditions: condition numbers of the regressor of the motion and previous data sets
+            together.
         random: summary of the random series.
         limits: all limits and their use, on the finer grid.
-        starts: starts of the optimizer; empty if it did not run.
-        polished: the best of them, optimized further on a finer grid.
+        starts: runs of the optimizer; empty if it did not run.
+        polished: runs that optimized the best results further on a finer grid.
         model: model of the machine, for displays.
     """
 
@@ -203,9 +210,9 @@ class Excitation(Result):
         return self.ports["position"].units
 
     def sample(self, frequency: float) -> SampledMotion:
-        """Return one period at the times k / frequency, without the last sample.
+        """Return one period at the times k / frequency.
 
-        The last sample would equal the first.
+        The end of the period is not included, because it equals the start.
 
         Raises:
             InputError: the frequency is not positive, or gives at most two samples of the shortest

@@ -1,10 +1,10 @@
 """One sample of a motion as a differentiable function: regressor and bounded quantities.
 
-The function calls the steps of the machine's programs in sequence. For a Newton step, the unknowns
-become arguments and the residual becomes an output. The optimizer then closes these loops while it
-improves the motion: the loop equations are constraints with exact gradients. For machines with
-cables, the forces of the redundant winches are additional arguments and their balance is an
-additional output, so that the optimizer also distributes the forces.
+The function evaluates the steps of the machine's programs in sequence. For a step that uses
+Newton's method, the unknowns become arguments and the residual becomes an output. The optimizer
+then closes these loops itself: the loop equations are constraints with exact gradients. For
+machines with cables, the forces of the redundant winches are additional arguments and their balance
+is an additional output, so that the optimizer also distributes the forces.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SampleFunction:
     """A sample of a motion as a function.
 
     Attributes:
-        function: (position, velocity, acceleration, open) -> (regressor by rows, residual,
+        function: maps (position, velocity, acceleration, open) to (regressor, row by row; residual;
             bounded).
         coordinates: names of the coordinates that Newton's method would find; empty if all loops
             have a closed form.
@@ -56,10 +56,10 @@ def sample_function(
 
     Args:
         model: the machine.
-        functions: its entry.
+        functions: functions of the entry whose motion is given.
         output: rows of the regressor: "actuators" or "joints".
         bounded: limits of the excitation (see `limits.bounds`).
-        clearance: distances of rods; None without such a limit.
+        clearance: distances between rods; None if they are not limited.
         unit: unit of the open forces of winches, N or N m.
     """
     entry = functions.ports
@@ -128,7 +128,13 @@ class _OpenForces:
 
 
 def _open_forces(terms: Mapping[str, ca.SX], actuators: int, unit: float) -> _OpenForces:
-    """Return open forces u, in a unit, with the balance R^T u = t and tensions T_0 - C u."""
+    """Return open forces u with the balance R^T u = t and the tensions T_0 - C u.
+
+    Args:
+        terms: expressions of the tension program by name.
+        actuators: number of actuators.
+        unit: unit of u, N or N m.
+    """
     u = ca.SX.sym("u", actuators)
     R, C = ca.reshape(terms["map"], actuators, -1), ca.reshape(terms["pulls"], -1, actuators)
     return _OpenForces(u, R.T @ u - terms["needed"] / unit, terms["unforced"] - unit * (C @ u))
@@ -142,7 +148,10 @@ def _scaled_limits(bound: Bound) -> tuple[float, float]:
 
 
 class _OpenLoops:
-    """Calls programs with symbols and leaves the blocks of Newton's method open, each once."""
+    """Evaluates programs with symbols; unknowns of Newton's method become free symbols.
+
+    A block that occurs in several programs has the same symbols in all of them.
+    """
 
     def __init__(self) -> None:
         self._blocks: dict[tuple[str, ...], ca.SX] = {}
@@ -178,7 +187,7 @@ class _OpenLoops:
 
 
 def _clearance(bound: Bound, clearance: RodClearance | None, q: ca.SX) -> ca.SX:
-    """Return squared distances over the squared smallest distance, for each pair of rods.
+    """Return the squared distance of each pair of rods, divided by its squared lower limit.
 
     See `tauloop.geometry.clearance`.
     """
@@ -194,11 +203,11 @@ def _clearance(bound: Bound, clearance: RodClearance | None, q: ca.SX) -> ca.SX:
 
 
 def _singularity(bound: Bound, model: Model, G: ca.SX) -> ca.SX:
-    """Return the pivots of G^T (A^T A - d^2) G over those of G^T G.
+    """Return the pivots of G^T (A^T A - d^2) G, divided by the pivots of G^T G.
 
     A maps scaled velocities to those of the actuators (parallel singularities) or of the platform
-    (serial). All pivots are positive if the smallest stretch of A over all motions exceeds d. They
-    are at most about 1.
+    (serial). All pivots are positive if the smallest stretch |A v| / |v| over all possible
+    velocities v exceeds d. The ratios are at most about 1.
     """
     G = ca.DM(np.diag(1.0 / model.assembly.loops.velocity_scale)) @ G
     A = ca.DM(stretched(model, bound.of))
@@ -207,9 +216,9 @@ def _singularity(bound: Bound, model: Model, G: ca.SX) -> ca.SX:
 
 
 def stretched(model: Model, kind: str) -> np.ndarray:
-    """Return the map A (n, n_v) from scaled velocities that measures singularities of one kind.
+    """Return the map A (n, n_v) of scaled velocities v that measures singularities of one kind.
 
-    The distance to a singularity is the smallest stretch of A.
+    The distance to a singularity is the smallest |A v| / |v| over all possible velocities.
     """
     loops = model.assembly.loops
     if kind == "serial":
@@ -229,7 +238,7 @@ def _pivots(matrix: ca.SX) -> ca.SX:
 
 
 def squared_distance(a: ca.SX, b: ca.SX, c: ca.SX, d: ca.SX) -> ca.SX:
-    """Return the squared distance of the segments ab and cd, for symbols.
+    """Return the squared distance between the segments ab and cd as an expression.
 
     See `tauloop.geometry.clearance.segment_distances`.
     """

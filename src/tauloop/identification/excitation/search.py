@@ -12,12 +12,13 @@ from tauloop.identification.excitation.problem import ExcitationProblem
 from tauloop.motion.excitation.fourier import fourier_basis
 from tauloop.motion.sampled import SampledMotion
 
-#: Sizes of a random series that are tried, as a fraction of the largest size within its channels'
-#: limits. The first that meets all other limits is used.
+#: Sizes that are tried for a random series, as fractions of the largest size that its channels'
+#: limits allow. The first size that meets all other limits is used.
 SERIES_SIZES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1, 0.02)
 #: Largest random shift of a center, as a fraction of the reach.
 MAX_CENTER_SHIFT = 0.5
-#: Series are first screened at samples with this stride, because most violate a limit there.
+#: Series are first screened at every SCREENING_STRIDE-th sample. This rejects most series, because
+#: most violate a limit at one of these samples.
 SCREENING_STRIDE = 8
 #: Number of samples that are screened at a time, which limits the memory of their regressors.
 SAMPLES_PER_CHUNK = 60_000
@@ -31,8 +32,8 @@ class RandomSearch:
 
     Attributes:
         coefficients: (S, n_free, 2 K + 1).
-        triangles: R (S, n, n) with R^T R = Y^T Y, Y the weighted regressor of all unknowns on the
-            grid.
+        triangles: QR factors R (S, n, n) with R^T R = Y^T Y, where Y is the weighted regressor of
+            all unknowns on the grid.
         tried: number of series that were tried.
     """
 
@@ -86,7 +87,8 @@ def random_search(
     if result is None:
         raise IdentificationError.of(
             "limits",
-            f"none of {tried} random series meets them, even at {SERIES_SIZES[-1]:.0%} of the channels' limits",
+            f"none of {tried} random series meets the limits, even at {SERIES_SIZES[-1]:.0%} of the size that "
+            "the channels' limits allow",
             "choose a center farther from the limits, or wider limits",
         )
     return result
@@ -107,7 +109,7 @@ def _draw(problem: ExcitationProblem, count: int, rng: np.random.Generator) -> n
     drawn = centered.copy()
     drawn[..., 0] += center
     share = problem.channel_shares(drawn, problem.grid).max(axis=(1, 2))
-    # Channels without such limits are limited by their range in the machine file.
+    # Channels without limits in the task are limited by their range in the machine file.
     unlimited = np.isinf(problem.limits[:, problem.free]).all(axis=0)
     if unlimited.any():
         position, *_ = fourier_basis(problem.grid, K, problem.task.period)

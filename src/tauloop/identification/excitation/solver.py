@@ -28,11 +28,12 @@ from tauloop.motion.excitation.fourier import fourier_basis
 FEASIBILITY_TOLERANCE = 1e-3
 #: Starts are scaled about the center by this factor, so that they are inside their limits.
 START_SIZE = 0.97
-#: Sharpness of a condition number in the first of three stages; it increases to the criterion's.
+#: Sharpness of a condition number in the first of three stages. It increases up to that of the
+#: criterion.
 INITIAL_SHARPNESS = 4.0
 #: Smallest sharpness in a further optimization; the smoothing adds at most log(r) / 400.
 MIN_POLISH_SHARPNESS = 400.0
-#: IPOPT's options for a start that is nearly optimal and at its limits.
+#: IPOPT's options for a start that is nearly optimal and at some of its limits.
 WARM_START_OPTIONS = {
     "mu_strategy": "monotone",
     "mu_init": 1e-4,
@@ -41,10 +42,10 @@ WARM_START_OPTIONS = {
     "slack_bound_push": 1e-4,
     "slack_bound_frac": 1e-4,
 }
-#: Function that is called in every iteration with a series if it is better than those before, else
-#: with None. If it returns True, the solver stops.
+#: Function that is called in every iteration. Its argument is the series of the iterate if it is
+#: better than all before, otherwise None. If it returns True, the solver stops.
 Watch = Callable[[np.ndarray | None], bool]
-#: Status of a start that was stopped from outside.
+#: Status of a start that was stopped by the caller.
 STOPPED = "interrupted"
 
 
@@ -68,7 +69,7 @@ class StartOutcome:
     """The outcome of one start.
 
     Attributes:
-        coefficients: best feasible series (n_free, 2 K + 1); the start if there was none.
+        coefficients: best feasible series (n_free, 2 K + 1); the start if no iterate was feasible.
         value: criterion of the series.
         started: criterion of the start.
         status: status of IPOPT.
@@ -88,7 +89,8 @@ class ExcitationProgram:
     """The nonlinear program of a problem, for any start.
 
     Attributes:
-        variables: coefficients in units of reach, then the open coordinates of all samples.
+        variables: coefficients divided by the channels' reach, then the open coordinates of all
+            samples.
         normal: Y^T Y of the base parameters' columns (r, r).
         residual: residual of the open loops.
         lower, upper: limits of all constraints.
@@ -225,9 +227,9 @@ class ExcitationProgram:
         watch: Watch | None,
         more: Mapping[str, Any] | None = None,
     ) -> StartOutcome:
-        """Solve stages, each from the best feasible iterate of the one before.
+        """Solve stages, each from the best feasible iterate of the stage before.
 
-        Without a feasible iterate the outcome is the start, with an infinite value.
+        If no iterate is feasible, the outcome is the start, with an infinite value.
 
         Args:
             stages: criteria of the stages.

@@ -45,7 +45,7 @@ class Work:
         criterion: criterion to minimize.
         starts: series (n_free, 2 K + 1) that meet all limits, each with its number.
         options: options of the solver.
-        polishes: whether the starts are optima that are optimized further on the finer grid.
+        polishes: whether the starts are optima to be optimized further on the finer grid.
     """
 
     mechanism: Mechanism
@@ -76,7 +76,7 @@ def solve_all(
         report: called with "optimizing" or "polishing", and the completed and total number of
             starts.
         is_stopped: function that returns True to end early.
-        offer: called during a start with series that are better than those before.
+        offer: called during the optimization with each series that is better than all before.
     """
     phase, done, total = "polishing" if work.polishes else "optimizing", 0, len(work.starts)
 
@@ -160,13 +160,13 @@ def _solve_in_parallel(
                 offer(answer)
     finally:
         for worker in workers:
-            # Its share is done, or it is in a long step.
+            # The worker has completed its starts, or is in a long step and cannot react.
             worker.terminate()
             worker.join()
 
 
 def _run_worker(work: Work, stop: Any, answers: Any) -> None:
-    """Run a fraction of the starts in a worker process."""
+    """Run one worker's starts in this process."""
     process_begins()
     problem = ExcitationProblem(work.mechanism, work.task, work.before)
     solve = _solver(problem, work)

@@ -1,12 +1,13 @@
-"""Detection of wrong channels of a log: wrong sign, exchanged, delayed, or with a wrong scale.
+"""Detection of wrong channels of a log: wrong sign, swapped, delayed, or with a wrong scale.
 
 Each fault is tested by correcting it: the model is fitted again, and the channel is reported if the
-misfit falls by a given factor. Drives with a wrong sign that no misfit shows are detected by
-negative friction (`faults.wrong_signs`).
+misfit decreases by a minimum factor. If a wrong sign of a drive does not increase the misfit, it is
+detected by negative friction (`faults.wrong_signs`).
 
 Friction that reverses over some distance after a reversal of the motion (presliding) resembles a
-delay. A delay affects all terms, including inertia and gravity, whereas hysteresis affects friction
-alone. Both are fitted. The one that explains more is reported; if neither explains more, none is.
+delay. A delay affects all terms, including inertia and gravity, whereas hysteresis affects only
+friction. Both are fitted. The one that explains more is reported; if neither explains clearly more
+than the other, neither is reported.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
+from tauloop.common.wording import counted
 from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.faults.measured_motion import (
     ChannelChange,
@@ -33,16 +35,16 @@ from tauloop.identification.faults.recording.position_unit import POSSIBLE_UNITS
 from tauloop.identification.regression.ties import Ties
 from tauloop.model import Model
 
-#: A sign, an exchange or a scale is wrong if its correction reduces the misfit of all outputs by
-#: this factor.
+#: A wrong sign, swapped channels or a wrong scale are reported if the correction reduces the misfit
+#: of all outputs by this factor.
 MIN_MISFIT_FALL = 2.0
-#: A sign or an exchange is also wrong if its correction reduces the misfit of all outputs by the
-#: first factor and that of one output by the second. On a measured arm whose model leaves 17 % of
-#: the forces unexplained, a drive with a wrong sign has 1.2 and 2.1; correct channels have 1.03 at
-#: most.
+#: A wrong sign or swapped channels are also reported if the correction reduces the misfit of all
+#: outputs by the first factor and that of one output by the second. On a measured arm whose model
+#: leaves 17 % of the forces unexplained, the factors are 1.2 and 2.1 for a drive with a wrong sign,
+#: and at most 1.03 for correct channels.
 MIN_OVERALL_FALL, MIN_SINGLE_FALL = 1.1, 1.4
 #: Corrections whose misfits differ by less than this factor explain the log equally well. For equal
-#: legs, for example, exchanged forces are equivalent to exchanged positions.
+#: legs, for example, swapped forces are equivalent to swapped positions.
 EQUAL_MISFIT_FACTOR = 1.2
 #: A delay is reported if its correction reduces the misfit of all outputs by the first factor and
 #: that of one output by the second.
@@ -55,7 +57,8 @@ MIN_FIRST_SHIFT_FALL = 1.05
 #: Either hysteresis or delay is reported if it reduces the misfit by this factor more than the
 #: other.
 MIN_PREFERENCE = 1.2
-#: One of them is needed in addition to the other if it reduces the misfit by this factor.
+#: Hysteresis is needed in addition to a delay, or the reverse, if it reduces the misfit by this
+#: factor.
 MIN_ADDITIONAL_FALL = 1.3
 #: Other units are tried if the misfit is larger than this.
 MIN_MISFIT_FOR_UNITS = 0.025
@@ -71,7 +74,7 @@ class ChannelFault:
         misfit: misfit after the correction.
         corrected: the log after the correction.
         problem: the problem to report.
-        alternatives: faults of other channels that explain the log equally well, in words, by
+        alternatives: descriptions of faults of other channels that explain the log equally well, by
             channel.
         is_hysteresis: whether the fault is friction that reverses over some length.
         is_late: whether the fault is such a hysteresis, or a delay.
@@ -99,31 +102,31 @@ def channel_faults(
     step: int = 1,
     presliding: bool = False,
 ) -> tuple[ChannelFault, ...]:
-    """Return channels with a wrong sign or scale, exchanged channels, and delayed channels.
+    """Return channels with a wrong sign or scale, swapped channels, and delayed channels.
 
     The misfit of an output is the norm of its residual divided by the norm of its force; the misfit
-    of all outputs is the root of the mean square. Every change of a single channel of force or
-    position is tried, and every exchange of two channels of the same unit. The change with the
+    of all outputs is the root mean square of these. Every change of a single force or position
+    channel is tried, and every swap of two channels with the same unit. The change with the
     smallest misfit is applied and reported if it reduces the misfit enough (`MIN_MISFIT_FALL`, or
     `MIN_OVERALL_FALL` and `MIN_SINGLE_FALL`; for delays `MIN_DELAY_OVERALL_FALL` and
     `MIN_DELAY_SINGLE_FALL`). Then all changes are tried again.
 
     Args:
         model: the machine.
-        log: its motion and forces.
+        log: motion and forces of the log.
         output: output of `regressor_rows`.
         ties: relations between the parameters.
-        step: shifts are multiples of this number of samples, up to 16 of them; shorter delays are
+        step: shifts are multiples of this number of samples, up to 16 multiples; shorter delays are
             not detected.
         presliding: whether presliding friction is fitted already, so that it is not reported.
 
     Returns:
-        One fault for each wrong channel, with its values and with other changes that explain the
+        One fault for each wrong channel, with its misfit and with other faults that explain the
         log equally well. The result is empty if there are too few samples, or if actuators are
         redundant.
     """
     if model.assembly.is_redundant:
-        # The rows are resultants of all forces, whose shares depend on the positions.
+        # The rows are resultants of all forces. How each force contributes depends on the position.
         return ()
     fit = Misfits(model, log, output, ties, step)
     faults: list[ChannelFault] = []
@@ -178,13 +181,13 @@ def _best_fault(fit: Misfits) -> ChannelFault | None:
 def _sign_and_exchange_changes(
     quantity: str, names: Sequence[str], remedy: str, units: Mapping[str, str]
 ) -> Iterator[tuple[ChannelChange, _ProblemTexts]]:
-    """Yield a change of sign of each channel, and exchanges of two channels with the same unit."""
+    """Yield the sign change of each channel, and the swap of each pair with the same unit."""
     for k, name in enumerate(names):
         what = "has the wrong sign: after a change of sign"
         yield scale_channel(k, -1.0), (f"{quantity}.{name}", what, remedy)
     for (i, name), (k, other) in combinations(enumerate(names), 2):
         if units.get(name) == units.get(other):
-            what = f"is exchanged with {quantity}.{other}: after exchanging them"
+            what = f"is swapped with {quantity}.{other}: after swapping them"
             remedy_names = "correct the columns' names"
             yield exchange_channels(i, k), (f"{quantity}.{name}", what, remedy_names)
 
@@ -243,7 +246,10 @@ def _unit_faults(fit: Misfits) -> list[ChannelFault]:
 
 
 def _unit_changes(fit: Misfits) -> Iterator[tuple[ChannelChange, _ProblemTexts, float]]:
-    """Yield changes of unit of all positions of a dimension and of each, with the factors."""
+    """Yield changes of unit, of all positions of a dimension together and of each position alone.
+
+    Each change comes with its texts and with the factor of the positions.
+    """
     log = fit.log
     for unit, possible_units in POSSIBLE_UNITS.items():
         same_unit = [k for k, name in enumerate(log.names) if fit.units.get(name) == unit]
@@ -336,7 +342,7 @@ def _delay_fault(
         corrected = shifted(fit, shift)
     verb = "lags" if shift > 0 else "leads"
     what = (
-        f"{verb} the other channels by {abs(shift)} samples "
+        f"{verb} the other channels by {counted(abs(shift), 'sample')} "
         f"({1e3 * abs(shift) * fit.log.step:.3g} ms): with this shift corrected "
         f"{fit.describe_fall(corrected.misfits)}"
     )
@@ -350,10 +356,11 @@ def _delay_fault(
 def _delay_or_presliding(
     fit: Misfits, drive: str, shift: int, shifted: Callable[[Misfits, int], Misfits]
 ) -> int | tuple[float, np.ndarray] | None:
-    """Return the delay near a shift, or the presliding length and its misfits, or neither.
+    """Return the delay near a shift, in samples, or the presliding length and its misfits.
 
-    Both are compared with additional Coulomb and viscous friction of the drive. For this comparison
-    the shift must be accurate to one sample.
+    Delay and presliding friction are compared in fits with additional Coulomb and viscous friction
+    of the drive. For this comparison the delay must be accurate to one sample. The result is None
+    if neither explains the force clearly better.
     """
     near = {shift: shifted(fit, shift)}
 
@@ -369,11 +376,11 @@ def _delay_or_presliding(
         reach //= 2
     best = min(near, key=misfit_of)
     delay_alone = misfit_of(best)
-    both = overall(near[best].best_presliding(drive)[1])
+    misfit_with_both = overall(near[best].best_presliding(drive)[1])
     length, misfits = fit.best_presliding(drive)
     presliding_alone = overall(misfits)
-    needs_delay = presliding_alone > MIN_ADDITIONAL_FALL * both
-    needs_presliding = delay_alone > MIN_ADDITIONAL_FALL * min(both, presliding_alone)
+    needs_delay = presliding_alone > MIN_ADDITIONAL_FALL * misfit_with_both
+    needs_presliding = delay_alone > MIN_ADDITIONAL_FALL * min(misfit_with_both, presliding_alone)
     if needs_presliding and (needs_delay or delay_alone > MIN_PREFERENCE * presliding_alone):
         return length, misfits
     return best if needs_delay and presliding_alone > MIN_PREFERENCE * delay_alone else None
@@ -387,7 +394,7 @@ def _presliding_fault(
         return []
     what = (
         f"has friction that reverses over {length:.2g} {fit.units[drive]} after a reversal, not "
-        f"immediately: with it {fit.describe_fall(misfits)}; a delay "
+        f"immediately: with this friction {fit.describe_fall(misfits)}; a delay "
         f"({1e3 * abs(shift) * fit.log.step:.3g} ms) does not explain it"
     )
     problem = Problem(f"force.{drive}", what, f"fit it as well: --presliding {drive}")
@@ -422,7 +429,7 @@ def _fault_if_reduced(
 
 
 def _best_shift(misfits_of_shifts: Mapping[int, float]) -> int | None:
-    """Return the shift of the smallest misfit, by a parabola through it and its neighbors.
+    """Return the shift of the smallest misfit, from a parabola through it and its neighbors.
 
     The result is None if the smallest misfit is at the edge of the window.
     """

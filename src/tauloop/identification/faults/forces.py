@@ -1,4 +1,4 @@
-"""Faults of measured forces that least squares would hide: wrong signs, and unexplained forces."""
+"""Faults of measured forces that least squares does not show: wrong signs, unexplained forces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tauloop.identification.regression.data import RegressionData
 
 #: A sign is wrong if changing it reduces the misfit of all outputs by this factor.
 MIN_SIGN_MISFIT_FALL = 2.0
-#: A friction coefficient that is negative by this number of standard deviations is not explained by
+#: A friction coefficient that is this number of standard deviations below zero is not explained by
 #: noise.
 MIN_NEGATIVE_DEVIATIONS = 10.0
 #: A force is unexplained if its residual is larger than this, % of the force.
@@ -23,8 +23,8 @@ MIN_UNEXPLAINED_PERCENT = 90.0
 MIN_CHECKED_SHARE = 0.05
 #: Outputs are comparable if their largest forces differ by less than this factor.
 MAX_SIZE_RATIO = 3.0
-#: An output is explained far worse if its relative error is this number of times that of comparable
-#: outputs, and larger than this, % of the force.
+#: An output is explained far worse if its relative error exceeds that of comparable outputs by the
+#: first factor, and exceeds the second number, in % of the force.
 MIN_WORSE_RATIO, MIN_WORSE_PERCENT = 10.0, 2.0
 
 
@@ -53,7 +53,7 @@ def wrong_signs(
     triangles = triangles[:, :, columns]
     weights = 1.0 / np.linalg.norm(triangles[:, :, -1], axis=1)
     signs = np.ones(len(names))
-    misfit = first = _misfit(triangles, signs, weights)
+    misfit = misfit_before = _misfit(triangles, signs, weights)
     while True:
         trials = []
         for number in range(len(signs)):
@@ -65,13 +65,13 @@ def wrong_signs(
         signs[best] *= -1.0
         misfit = trials[best]
     if 2 * np.sum(signs < 0.0) > len(signs):
-        # All signs reversed give the same misfit; report the smaller number of outputs.
+        # Reversing all signs gives the same misfit, so report the smaller set of outputs.
         signs = -signs
     problems = Problems()
     for k in np.flatnonzero(signs < 0.0):
         what = (
             "has the wrong sign: after a change of sign the relative misfit of all outputs falls "
-            f"from {first:.3g} to {misfit:.3g}"
+            f"from {misfit_before:.3g} to {misfit:.3g}"
         )
         remedy = (
             "change the sign in the column's unit ('-1 N m'), or of the actuator's ratio in the "
@@ -95,8 +95,8 @@ def wrong_signs(
     for where, values in negative.items():
         what = f"gains energy from friction, which is estimated as negative: {'; '.join(values)}"
         remedy = (
-            "check the signs of its force and position, or of all forces, or the terms that the "
-            "friction model lacks"
+            "check the signs of its force and position and of all other forces; check whether the "
+            "friction model lacks terms"
         )
         problems.add(where, what, remedy)
     return tuple(problems)
@@ -126,12 +126,13 @@ def unexplained(
             continue
         what = (
             "is hardly explained by the motion: the residual of the model is "
-            f"{fit.relative_error_percent:.3g} % of it in the training data"
+            f"{fit.relative_error_percent:.3g} % of the force in the training data"
         )
         if fit.output in held_out_errors:
             what += f" and {held_out_errors[fit.output]:.3g} % in the held-out data"
         remedy = (
-            "check the column from which it is read, its order, unit and time, and the machine file"
+            "check the column from which it is read, its unit and time stamps, the order of the columns, "
+            "and the machine file"
         )
         problems.add(f"force.{fit.output}", what, remedy)
     return tuple(problems)
@@ -163,7 +164,7 @@ def worse_than_comparable(
         if error > max(MIN_WORSE_RATIO * usual_error, MIN_WORSE_PERCENT):
             what = (
                 "is explained far worse than outputs of its size: the residual of the model is "
-                f"{error:.3g} % of it, but {usual_error:.3g} % of the others"
+                f"{error:.3g} % of this force, but {usual_error:.3g} % of the others"
             )
             remedy = "check its sensor, its column, and special properties of its joint"
             problems.add(f"force.{fit.output}", what, remedy)
@@ -185,7 +186,7 @@ def with_signs(triangles: np.ndarray, signs: np.ndarray) -> np.ndarray:
 
 
 def _misfit(triangles: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> float:
-    """Return the root mean square over outputs of the residual's fraction of the force."""
+    """Return the RMS over the outputs of |residual| / |force|."""
     columns = triangles.shape[-1]
     rows = (weights[:, None, None] * with_signs(triangles, signs)).reshape(-1, columns)
     triangle = np.asarray(np.linalg.qr(rows, mode="r"))

@@ -2,14 +2,14 @@
 
 All four causes leave similar residuals, so they are compared. Each is fitted to the first part of
 the log with its best size, and evaluated by its error on the last part. A cause is reported if it
-reduces this error by more than its noise, and by more than the preparation itself leaves as error:
-filters and differentiation change a motion even without noise. The latter error is that of the
-fitted model along the motion when the motion is prepared once more. Of causes that predict equally
-well, the one with the fewest parameters is preferred.
+reduces this error by more than its noise, and by more than the error that the preparation causes.
+Filters and differentiation change a motion even without noise; their error is estimated with the
+fitted model along the motion after a second preparation. Of causes that predict equally well, the
+one with the fewest parameters is preferred.
 
-Every output is fitted with all parameters of the machine free. The other outputs, with unchanged
-motion and a small weight, contribute to the directions of the parameters that one output alone
-determines poorly. The error of the last part would otherwise be that of these directions.
+Every output is fitted with all parameters of the machine free. One output determines some
+directions of the parameters poorly, and their error would dominate the last part. The other
+outputs, with unchanged motion and a small weight, determine these directions.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ MIN_BETTER_BLOCKS = 11
 #: Two causes are distinguished if their squared errors differ by this number of standard
 #: deviations.
 MIN_DISTINCT_DEVIATIONS = 2.0
-#: Late forces are searched if the residual follows a derivative of the force with this fraction of
-#: its power, ...
+#: Late forces are searched if a derivative of the force explains this fraction of the residual's
+#: power, ...
 MIN_DERIVATIVE_SHARE = 0.02
 #: ... or if its autocorrelation exceeds this value ...
 MIN_AUTOCORRELATION = 0.3
@@ -59,16 +59,16 @@ FIRST_DELAYS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0, 23.0, 32.0, 
 DELAY_HALVINGS = 6
 #: A hold is tried if the delay is at least this number of samples.
 MIN_HOLD_DELAY = 0.3
-#: Shortest and longest holds, as fractions of the hold with this mean delay, ...
+#: Shortest and longest holds that are tried, as fractions of the hold with the same mean delay, ...
 MIN_HOLD_SHARE, MAX_HOLD_SHARE = 0.7, 1.35
 #: ... extended by this number of samples.
 HOLD_MARGIN = 1
 #: Number of phases of a hold that are tried first.
 FIRST_HOLD_PHASES = 6
-#: Sizes are searched on samples spread over the fitted part. Their number follows from this number
-#: of products of columns in one trial, ...
+#: Sizes are searched on samples spread over the fitted part. The number of samples is limited so
+#: that one trial computes at most this number of products of column entries, ...
 MAX_TRIAL_PRODUCTS = 3e6
-#: ... with at least this number of samples.
+#: ... but at least this number of samples is used.
 MIN_SEARCH_SAMPLES = 2500
 #: Presliding lengths that are tried first, as fractions of a stroke, ...
 FIRST_PRESLIDING_SHARES = tuple(np.geomspace(1e-4, 0.4, 13).tolist())
@@ -76,8 +76,8 @@ FIRST_PRESLIDING_SHARES = tuple(np.geomspace(1e-4, 0.4, 13).tolist())
 PRESLIDING_REFINEMENT_FACTORS = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15))
 #: Shortest presliding length, as a fraction of the drive's travel between two samples (RMS).
 MIN_PRESLIDING_TRAVEL_SHARE = 0.1
-#: Number of frequencies of a compliant transmission that are tried between twice that of the motion
-#: ...
+#: Number of frequencies of a compliant transmission that are tried between twice the frequency of
+#: the motion ...
 FIRST_FREQUENCIES = 14
 #: ... and this fraction of the sampling rate.
 MAX_FREQUENCY_SHARE = 0.3
@@ -92,14 +92,14 @@ DAMPING_RATIOS = (0.03, 0.1, 0.4)
 NEGLIGIBLE_DELAY_SHARE = 0.05
 #: Errors below this fraction of the force are rounding errors.
 ERROR_ROUNDING = 1e-6
-#: A cause must explain an error of this multiple of the error that the preparation leaves.
+#: The error that a cause explains must be at least this multiple of the preparation's error.
 MIN_PREPARATION_ERRORS = 6.0
 #: Weight of the other outputs in the fit of one output, relative to their noise. It is small,
 #: because their forces may be late as well.
 OTHER_OUTPUTS_WEIGHT = 0.05
 #: Delays of outputs are the same if they differ by at most this fraction.
 MAX_DELAY_SPREAD = 0.2
-#: Kind of Coulomb friction that reverses before its motion, which no real machine has.
+#: Kind of a cause: Coulomb friction that reverses before its motion, which no real machine has.
 EARLY_FRICTION = "early friction"
 #: Directions of unit-norm columns with a squared singular value below this fraction of the largest
 #: are ignored.
@@ -185,7 +185,7 @@ class LateForce:
             "solreffriction), or do not rely on values of friction",
         }
         what = (
-            f"{self._description(best)}: with this the error on the last "
+            f"{self._description(best)}: with this cause, the error on the last "
             f"{100.0 * (1.0 - FITTED_SHARE):.0f} % of the log falls from {self.plain:.3g} to "
             f"{best.error:.3g} {self.unit}"
         )
@@ -197,7 +197,7 @@ class LateForce:
         return Problem(where, what, remedies[best.kind])
 
     def _description(self, explanation: Explanation) -> str:
-        """Return what a cause does to the force, in words."""
+        """Return a text that describes what a cause does to the force."""
         size = explanation.size
         if explanation.kind == "delay":
             verb = "lags" if size > 0.0 else "leads"
@@ -320,13 +320,13 @@ def _equations_of_others(
 def _with_common_delay(
     compared: Sequence[tuple[_Output, LateForce | None, int]], step: float
 ) -> list[tuple[LateForce, int]]:
-    """Return the late forces, with the delay that most outputs share for those it explains too.
+    """Return the late forces; outputs that the median delay explains as well get this delay.
 
     A single output with many parameters determines its own delay poorly. All forces of one bus have
-    the same delay, so that the median of the outputs' delays is also tried in each output.
+    the same delay, so the median of the outputs' delays is also tried in each output.
 
     Args:
-        compared: the outputs with their late forces, None without, and their rows.
+        compared: for each output, its late force (None without a significant cause) and its row.
         step: sampling period, s.
     """
     delays = [late.delay for _, late, _ in compared if late is not None and late.kind == "delay"]
@@ -345,7 +345,7 @@ def _with_common_delay(
 def _explained_by_delay(
     single: _Output, late: LateForce | None, delay: float, step: float
 ) -> LateForce | None:
-    """Return a late force with a given delay as its cause, if another cause is not clearly better.
+    """Return a late force with a given delay as its cause, unless another cause is clearly better.
 
     Args:
         single: the output.
@@ -384,8 +384,8 @@ def _columns_along(model: Model, motion: LogMotion, output: str) -> np.ndarray:
 def possibly_late_outputs(data: RegressionData) -> tuple[str, ...]:
     """Return the outputs whose residual follows a derivative of the force, or is autocorrelated.
 
-    This requires a single fit of each output. It shows for which outputs `late_forces`, which takes
-    much longer, may find a cause.
+    This requires a single fit of each output. It selects the outputs for which `late_forces`, which
+    takes much longer, may find a cause.
 
     Args:
         data: regression data of one log, evenly sampled, with their times.
@@ -440,8 +440,8 @@ class _Output:
     """One output of a log, and fits of it with changed or additional columns.
 
     Columns of Coulomb friction jump between two samples where the speed changes its sign. They are
-    stored separately, as their absolute values and as the columns of viscous friction of the same
-    elements, whose signs they have.
+    stored separately: as absolute values, and with the columns of viscous friction of the same
+    elements, which have the same signs.
     """
 
     def __init__(
@@ -461,7 +461,7 @@ class _Output:
             forces: (N,) measured forces.
             usable: (N,) whether a sample is valid; None if all are.
             highest: highest frequency of the motion, per sample.
-            settling: number of samples at the ends that are changed by the ends of a filter.
+            settling: number of samples at each end that are distorted by the transient of a filter.
         """
         is_excited = np.linalg.norm(columns, axis=0) > 0.0
         index = {name: k for k, name in enumerate(parameters) if is_excited[k]}
@@ -481,7 +481,7 @@ class _Output:
         self.smooth = smooth @ directions
         self.dry = columns[:, dry]
         count = directions.shape[1]
-        # parameters (n_pi,) for coefficients of the smooth and the dry columns
+        # Maps coefficients of the smooth and the dry columns to parameters (n_pi,).
         self._basis = np.zeros((len(parameters), count + len(dry)))
         self._basis[others, :count] = directions / norms[:, None]
         self._basis[dry, count:] = np.eye(len(dry))
@@ -518,8 +518,8 @@ class _Output:
         Parameters without effect on this output are eliminated from them.
 
         Args:
-            matrix: (n_pi, n_pi) relative to the noise of the other outputs.
-            products: (n_pi,) relative to it.
+            matrix: (n_pi, n_pi) normal matrix, relative to the noise of the other outputs.
+            products: (n_pi,) right-hand side, relative to the same noise.
         """
         free = self._free
         norms = np.sqrt(np.diag(matrix))
@@ -539,16 +539,17 @@ class _Output:
     def misfit(self, columns: _Columns) -> float:
         """Return the mean squared error of a fit to samples of the first part.
 
-        Sizes are chosen by this error.
+        The search for the best size minimizes this error.
         """
         rows = columns(self._searched)
         values = self._least_squares(rows, self._searched)
         return float(np.mean((self.forces[self._searched] - rows @ values) ** 2))
 
     def evaluate(self, columns: _Columns) -> tuple[np.ndarray, float]:
-        """Return the squared errors of the last part's blocks, and the RMS error.
+        """Fit the first part, and return the errors on the last part.
 
-        The first part is fitted.
+        Returns:
+            Squared error of every block (EVALUATION_BLOCKS,), and the RMS error.
         """
         values = self._least_squares(columns(self.fitted), self.fitted)
         held_out = np.concatenate(self._blocks)
@@ -705,10 +706,10 @@ def _explain(
 
     Args:
         single: the output.
-        speed: (N,) its own speed.
+        speed: (N,) speed of the output's own motion.
         step: sampling period, s.
-        exact: the same output of an exact log, whose errors its preparation leaves; None if there
-            is no such log.
+        exact: the same output with exact forces, so that its errors are only those of the
+            preparation; None if there is no such log.
     """
     plain_errors, plain = single.evaluate(single.rigid)
     least_explained = ERROR_ROUNDING * float(np.sqrt(np.mean(single.forces**2)))
@@ -717,8 +718,8 @@ def _explain(
         _, error_of_exact = exact.evaluate(exact.rigid)
         least_explained = max(least_explained, MIN_PREPARATION_ERRORS * error_of_exact)
         least_misfit = MIN_PREPARATION_ERRORS**2 * exact.misfit(exact.rigid)
-    # The error of the held-out part is extrapolated, and much larger if the fitted part hardly
-    # determines the parameters. The misfit of the fitted part is not.
+    # The error of the held-out part is large if the fitted part hardly determines the parameters,
+    # because it is extrapolated. The misfit of the fitted part does not have this problem.
     if plain <= least_explained or single.misfit(single.rigid) <= least_misfit:
         return None
     delay = _explain_by_delay(single, step)
@@ -763,7 +764,7 @@ def _explain(
 
 
 def _deviations(before: np.ndarray, after: np.ndarray) -> float:
-    """Return the decrease of the squared errors of blocks, in its standard deviations."""
+    """Return the mean decrease of the blocks' squared errors, in its standard deviations."""
     gain = before - after
     noise = float(gain.std(ddof=1)) / np.sqrt(len(gain))
     return float(gain.mean()) / max(noise, np.finfo(float).tiny)
@@ -800,8 +801,8 @@ def _refined_by_halving(tried: dict[float, float], misfit_of: Callable[[float], 
     """Return the size of the smallest misfit, after halving the steps next to the best size.
 
     Args:
-        tried: misfits by size; the further sizes are added.
-        misfit_of: the misfit of a size.
+        tried: misfits by size; further sizes are added to it.
+        misfit_of: function that returns the misfit of a size.
     """
     for _ in range(DELAY_HALVINGS):
         sizes = sorted(tried)

@@ -22,8 +22,8 @@ from tauloop.model import Model
 SLOW_CUTOFF_FACTOR = 8.0
 #: ... below which the velocities have this fraction of their power.
 MOTION_POWER_SHARE = 0.98
-#: Time after which the end of a log no longer affects the low-pass, as a multiple of the inverse of
-#: its angular cut-off frequency.
+#: Distance in time from the end of a log beyond which the low-pass is not affected by the end, as a
+#: multiple of the inverse angular cut-off frequency.
 SETTLING_TIME = 10.0
 #: Cut-off of forces that are decimated, as a fraction of the new sampling rate.
 DECIMATED_PASSBAND = 0.4
@@ -82,7 +82,7 @@ class LogMotion:
         return self.slow_motion().changed("force", self._low_pass())
 
     def slow_motion(self) -> LogMotion:
-        """Return the log with its motion alone low-passed a little above its frequencies.
+        """Return the log with only its motion low-passed, a little above the motion's frequencies.
 
         Velocities that are zero remain zero.
         """
@@ -91,7 +91,7 @@ class LogMotion:
 
     @property
     def highest(self) -> float:
-        """Frequency, Hz, below which velocities have the share `MOTION_POWER_SHARE` of power."""
+        """Frequency, Hz, below which velocities have the fraction `MOTION_POWER_SHARE` of power."""
         duration = len(self.velocity) * self.step
         size = np.maximum(np.sum(self.velocity**2), np.finfo(float).tiny)
         power = np.sum(np.abs(scipy.fft.rfft(self.velocity, axis=0)) ** 2 / size, axis=1)
@@ -129,7 +129,8 @@ def measured_motion(
     Args:
         model: the machine.
         log: the prepared log.
-        decimation: factor of the decimation; forces get its filter, but all samples are retained.
+        decimation: factor of the decimation. Its filter is applied to the forces, but all samples
+            are retained.
         periodic: whether the samples are whole periods.
     """
     names = tuple(model.actuators.ports.position.columns)

@@ -27,7 +27,7 @@ from tauloop.model import Model
 MAX_TESTED_SAMPLES = 200
 #: Smallest number of equations per parameter for which changes of the misfit are conclusive.
 MIN_EQUATIONS_PER_PARAMETER = 3
-#: Shifts of positions that are tried first, in steps. The minimum between them is that of a
+#: Shifts of positions that are tried first, in steps. The minimum between them is found with a
 #: parabola.
 SHIFT_STEPS = (1, 2, 4, 8, 16)
 #: Presliding lengths that are tried first, as fractions of a channel's stroke.
@@ -39,7 +39,7 @@ MISFIT_ROUNDING = 1e-9
 
 
 class Misfits:
-    """The misfits of a log that is fitted by the machine's base parameters.
+    """The misfits of a log after a fit of the machine's base parameters.
 
     The misfit of an output is the norm of its residual divided by the norm of its force.
 
@@ -53,7 +53,7 @@ class Misfits:
         is_conclusive: whether there are enough samples within the workspace.
         regressor: (M, n_out, r); like the misfits only present if conclusive.
         misfits: (n_out,) misfits of the outputs.
-        misfit: root mean square of them.
+        misfit: root mean square of the outputs' misfits.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Misfits:
     def regressors(self, changes: Sequence[ChannelChange]) -> list[np.ndarray | None]:
         """Return the regressors (M, n_out, r) of changed motions, all calculated together.
 
-        A motion that the machine cannot follow has None.
+        The entry of a motion that the machine cannot follow is None.
         """
         log = self.log
         motions = []
@@ -175,7 +175,7 @@ class Misfits:
         """Return the columns (M, n_out, 2 or 3) of a drive's friction.
 
         The columns are Coulomb friction, viscous friction, and presliding friction if a length is
-        given. They get the filter of the forces.
+        given. The filter of the forces is applied to them.
         """
         log = self.log
         k = log.names.index(drive)
@@ -194,7 +194,10 @@ class Misfits:
         return np.asarray(np.stack(columns, axis=1)[:, None, :] * acting[None, :, None])
 
     def misfits_with_friction(self, drive: str, length: float | None) -> np.ndarray:
-        """Return the misfits with additional friction of a drive, with a length presliding too."""
+        """Return the misfits with additional friction of a drive.
+
+        If a length is given, the friction includes presliding friction.
+        """
         columns = self._friction_columns(drive, length, unchanged)
         return self.misfits_of(np.concatenate([self.regressor, columns], axis=2), self.forces())
 
@@ -211,7 +214,7 @@ class Misfits:
         return best_of([length * factor for factor in PRESLIDING_REFINEMENT_FACTORS])
 
     def misfits_of_shifts(self, column: int, shifts: Sequence[int]) -> dict[int, float]:
-        """Return the misfit of all outputs by shift of a position, for shifts that are possible."""
+        """Return the misfit of all outputs for each shift of a position that is possible."""
         regressors = self.regressors([shift_channel(column, shift) for shift in shifts])
         misfits = {}
         for shift, regressor in zip(shifts, regressors, strict=True):
@@ -222,17 +225,21 @@ class Misfits:
     def are_reduced(self, misfits: np.ndarray, by_all: float, by_one: float) -> bool:
         """Return whether misfits (n_out,) are smaller than those of this log by two factors.
 
-        The first factor is of the overall misfit, the second of the misfit of any single output.
+        Args:
+            misfits: misfits of the outputs.
+            by_all: factor by which the overall misfit must be smaller.
+            by_one: factor by which the misfit of at least one output must be smaller.
         """
         is_one_reduced = bool(np.any(misfits * by_one <= self.misfits))
         return overall(misfits) * by_all <= self.misfit and is_one_reduced
 
     def describe_fall(self, misfits: np.ndarray) -> str:
-        """Return in words how much misfits (n_out,) have fallen below those of this log."""
+        """Return a text that states how far misfits (n_out,) are below those of this log."""
         best = int(np.argmax(self.misfits / np.maximum(misfits, MISFIT_ROUNDING)))
         return (
             f"the relative misfit of one output falls from {self.misfits[best]:.3g} to "
-            f"{misfits[best]:.3g}, of all from {self.misfit:.3g} to {overall(misfits):.3g}"
+            f"{misfits[best]:.3g}, and that of all outputs from {self.misfit:.3g} to "
+            f"{overall(misfits):.3g}"
         )
 
     def misfits_of(self, regressor: np.ndarray, forces: np.ndarray) -> np.ndarray:

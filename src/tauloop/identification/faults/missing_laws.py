@@ -1,9 +1,9 @@
 """Detection of force laws that the model lacks: functions of speed, distance, position or load.
 
 A missing law has the same effect in all logs. It therefore does not increase the scatter between
-logs, although parameters are in error by many standard deviations. Every law is fitted in addition
-to the model. It is missing if the model with it predicts held-out blocks of the logs better, and if
-parameters change by several standard deviations.
+logs, although parameters are wrong by many standard deviations. Every law is fitted in addition to
+the model. A law is reported as missing if the model with it predicts held-out blocks of the logs
+better, and if parameters change by several standard deviations.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _FitResult = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Law:
-    """A law of the forces that a model may lack.
+    """A force law that a model may lack.
 
     Attributes:
         element: the element with this friction or force.
@@ -99,12 +99,13 @@ class _Law:
             "position": (
                 "has a force that depends on its position and that the model lacks (a spring, a "
                 "cable, cogging)",
-                "put the spring into the machine file, or give the force by position (known_forces)",
+                "add the spring to the machine file, or give the force as a function of position "
+                "(known_forces)",
             ),
             "load": (
                 f"has friction that {trend} with the force it transmits",
-                "the machine file has no such law: identify at the loads of use, and do not rely on "
-                "the error bars of friction",
+                "machine files cannot describe such a law: identify at the loads of normal use, and do "
+                "not rely on the standard deviations of friction",
             ),
         }[self.kind]
         return Problem(self.element, f"{what}: {improvement}", remedy)
@@ -146,13 +147,13 @@ def missing_laws(
 
     Args:
         parts: regression data of the logs.
-        motions: motions at the same samples, with the filter of forces and regressor, which the
-            columns of laws get as well.
+        motions: motions at the same samples, with the filter of forces and regressor. The filter is
+            also applied to the columns of laws.
         elements: elements whose laws are searched.
         result: the identification of the logs.
     """
     if len(parts) > 1:
-        # The logs may have measured different outputs; merged data have all of them.
+        # Different outputs may be measured in the logs; merged data contain all of them.
         merged = merge_data(parts)
         edges = np.cumsum([len(part) for part in parts])
         parts = [
@@ -198,13 +199,17 @@ def missing_laws(
 def _improvement(
     law: _Law, before: _FitResult, after: _FitResult, fits: BlockFits, result: Identification
 ) -> tuple[float, Problem] | None:
-    """Return the fraction of the error that remains with a law, and the problem if it is missing.
+    """Return how much a law improves the fit, if it is missing.
 
     Args:
         law: the law.
-        before, after: errors and parameters of the fits without and with it.
+        before, after: errors and parameters of the fits without and with the law.
         fits: the fits of blocks.
         result: the identification of the logs.
+
+    Returns:
+        The fraction of the error that remains with the law, and the problem to report; None if the
+        law is not missing.
     """
     errors, values = before
     errors_after, values_after = after
@@ -220,7 +225,7 @@ def _improvement(
     percent_before = float(100.0 * pooled(errors)[gain.output] / largest_force)
     percent_after = float(100.0 * pooled(errors_after)[gain.output] / largest_force)
     improvement = (
-        f"with it the held-out error of {result.training[gain.output].output} falls from "
+        f"with this law the held-out error of {result.training[gain.output].output} falls from "
         f"{percent_before:.3g} to {percent_after:.3g} % of the largest force, and "
         f"{result.base.base[largest].short_name()} changes by {shifts[largest]:.3g} standard "
         "deviations"
@@ -281,12 +286,12 @@ def _laws(
 def _filtered(
     motions: Sequence[ElementMotion], columns: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, ...]:
-    """Return columns with the filter of forces and regressor."""
+    """Return columns after the filter of forces and regressor."""
     return tuple(motion.decimated(column) for motion, column in zip(motions, columns, strict=True))
 
 
 def _most_promising(fits: BlockFits, laws: Sequence[_Law]) -> Iterator[_Law]:
-    """Yield the laws of an element that explain most, each kind in its best size."""
+    """Yield the laws of an element that explain most, each kind with its best size."""
     if not laws:
         return
     columns_by_log = zip(*(law.columns for law in laws), strict=True)

@@ -23,7 +23,7 @@ from tauloop.identification.regression.from_log import regression_data
 from tauloop.logs import Preparation, Signals
 from tauloop.model import Model
 
-#: A fault must explain forces of this multiple of the error that the preparation leaves.
+#: The forces that a fault explains must be at least this multiple of the preparation's error.
 MIN_PREPARATION_ERRORS = 3.0
 #: Directions of unit-norm columns with a smaller fraction of the largest singular value are
 #: ignored.
@@ -39,7 +39,7 @@ def preparation_errors(
     *,
     output: str,
 ) -> dict[str, float]:
-    """Return the RMS error, SI, that the preparation of a log leaves, for each measured output.
+    """Return the RMS error, SI, that the preparation of a log causes, for each measured output.
 
     Args:
         model: the machine.
@@ -55,19 +55,21 @@ def preparation_errors(
             model, prepared_again, preparation, output=output, prepared=prepared_again
         )
     except PoseError:
-        # the second preparation can leave the reach at the ends; the faults are then judged without
-        # this error
+        # The motion after the second preparation can be out of reach at the ends. Faults are then
+        # evaluated without this error.
         return dict.fromkeys(names, 0.0)
     count = min(len(again), len(part))
     inside = slice(part.reach, count - part.reach)
-    first = part.regressor[inside]
-    # Further columns, such as friction of another shape, remain as they are.
-    second = first.copy()
-    second[:, :, [part.parameters.index(name) for name in again.parameters]] = again.regressor[
-        inside
+    prepared_once = part.regressor[inside]
+    # Additional columns, such as friction of another shape, remain unchanged.
+    prepared_twice = prepared_once.copy()
+    prepared_twice[:, :, [part.parameters.index(name) for name in again.parameters]] = (
+        again.regressor[inside]
+    )
+    differences = ((prepared_once - prepared_twice) @ _values(result, part.parameters))[
+        :, part.kept
     ]
-    differences = ((first - second) @ _values(result, part.parameters))[:, part.kept]
-    return _unfitted(part, second, result, differences)
+    return _unfitted(part, prepared_twice, result, differences)
 
 
 def length_errors(
@@ -76,15 +78,16 @@ def length_errors(
     result: Identification,
     presliding: PreslidingChoice,
 ) -> dict[str, float]:
-    """Return the RMS force error, SI, of presliding lengths that are wrong by their resolution.
+    """Return the RMS force errors, SI, if presliding lengths are wrong by one search step.
 
-    Friction that reverses over a wrong length resembles friction that is late.
+    The lengths are known up to the resolution of their search. Friction that reverses over a wrong
+    length resembles friction that is late.
 
     Args:
         motion: motion of the log.
         part: regression data of the log.
         result: the fit with the presliding friction.
-        presliding: the presliding lengths; specified lengths are taken as exact.
+        presliding: the presliding lengths; lengths given by the user are taken as exact.
     """
     total: dict[str, float] = {}
     for name, length in presliding.lengths.items():
@@ -106,9 +109,9 @@ def length_errors(
 def _unfitted(
     part: RegressionData, regressor: np.ndarray, result: Identification, differences: np.ndarray
 ) -> dict[str, float]:
-    """Return the RMS of force differences (N, n_kept) less their fit by the parameters, by output.
+    """Return the RMS, by output, of force differences (N, n_kept) minus their fit.
 
-    Parameters that are fitted to a log absorb a part of its errors.
+    The fit is subtracted because parameters that are fitted to a log absorb part of its errors.
     """
     names = [part.outputs[k] for k in part.kept]
     rows = base_columns(part, regressor, result.base)
@@ -128,7 +131,7 @@ def _values(result: Identification, parameters: tuple[str, ...]) -> np.ndarray:
 
 
 def _without_fit(rows: np.ndarray, forces: np.ndarray) -> np.ndarray:
-    """Return forces (N, n_out) less their fit by columns (N, n_out, r)."""
+    """Return forces (N, n_out) minus their least-squares fit by columns (N, n_out, r)."""
     columns = rows.reshape(-1, rows.shape[-1])
     norms = np.linalg.norm(columns, axis=0)
     norms[norms == 0.0] = 1.0

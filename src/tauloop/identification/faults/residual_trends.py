@@ -1,9 +1,9 @@
 """Trends in the residuals of a log: drift with time or heat, transmission compliance, clock drift.
 
-Each trend is a column that the model lacks. The outputs are treated one by one. The part that the
-regressor, a constant and the derivative of the force (a delay) explain is projected out of both the
-forces and the column (Frisch and Waugh 1933). The remaining forces are then fitted by the remaining
-column. The standard deviation of the coefficient is the sandwich estimate over blocks of the log,
+Each trend is a column that the model lacks. Each output is treated separately. The regressor, a
+constant and the derivative of the force (a delay) are projected out of both the forces and the
+column (Frisch and Waugh 1933). The remaining column is then fitted to the remaining forces. The
+standard deviation of the coefficient is the sandwich estimate over blocks of the log,
 so that intermittent model errors are not mistaken for a trend.
 """
 
@@ -30,12 +30,12 @@ MIN_EXPLAINED = 0.3
 #: ... and has this fraction of the force's standard deviation. A measured arm with large model
 #: errors reaches 10 standard deviations and 9 %.
 MIN_TREND_SIZE = 0.005
-#: Drifts are only detected for repeating motions, whose force crosses its mean this number of
-#: times, ...
+#: Drifts are only detected for repeating motions: the force crosses its mean this number of times,
+#: ...
 MIN_CROSSINGS = 16
-#: ... by this fraction of its standard deviation, ...
+#: ... each time by this fraction of its standard deviation, ...
 MIN_CROSSING_SIZE = 0.5
-#: ... and whose rate of force differs by less than this factor between the slowest and the fastest
+#: ... and its rate of change differs by less than this factor between the slowest and the fastest
 #: block.
 MAX_RATE_RATIO = 3.0
 #: A delay must explain this fraction of the residual's power. On a measured arm with large model
@@ -49,7 +49,7 @@ MAX_TREND_SAMPLES = 6000
 #: Time constant of the heat, as a fraction of the log's duration.
 THERMAL_TIME_SHARE = 1.0 / 3.0
 #: The filter of the accelerations causes an apparent compliance. A compliance is only reported if
-#: it is this number of times larger.
+#: it exceeds the apparent one by this factor.
 MIN_COMPLIANCE_RATIO = 3.0
 #: Directions of the columns with a smaller fraction of the largest singular value are ignored.
 TREND_RANK_TOLERANCE = 1e-8
@@ -69,8 +69,8 @@ class ResidualTrend:
         cause: "time" or "warmth" for a drift; empty otherwise.
         value: for a drift, the change of the offset, SI, or the relative change of friction or
             force, from the beginning to the end of the log, or from the smallest to the largest
-            heat. For a delay, the delay of the force after the motion, s. For a clock, its drift,
-            s/s: by how much later per second the forces are. For compliance, the inverse square,
+            heat. For a delay, the time by which the force lags the motion, s. For a clock, its
+            drift, s/s: the increase of this time per second. For compliance, the inverse square,
             s^2, of the angular frequency at which the load would oscillate with the motor held.
         deviations: value divided by its standard deviation.
         explained: explained fraction of the residual's power.
@@ -92,7 +92,7 @@ class ResidualTrend:
             return f"{verb} the motion by {1e3 * abs(self.value):.3g} ms"
         if self.kind == "clock":
             return (
-                "lags the motion more and more, by "
+                "has a delay that increases by "
                 f"{1e6 * self.value:+.3g} us per second: the clocks drift"
             )
         if self.kind == "compliance":
@@ -140,8 +140,8 @@ def residual_trends(
         passed: function that applies the filter of the positions to a signal (N,) at the times of
             the data. The filter reduces accelerations, which has the effect of an apparent
             compliance. None for no filter.
-        speeds: velocities (N, n) of the motion at these times, which are required to detect a
-            delay: both friction of any shape and delayed inertial forces depend on velocities.
+        speeds: velocities (N, n) of the motion at these times. They are required to detect a
+            delay, because friction of any shape depends on velocities and can resemble a delay.
     """
     if data.time is None or len(data) - 2 * data.reach < max(4 * BLOCKS, MIN_SPECTRUM_SAMPLES):
         return ()
@@ -179,7 +179,10 @@ def _output_trends(
     passed: Callable[[np.ndarray], np.ndarray] | None,
     speeds: np.ndarray | None,
 ) -> Iterator[ResidualTrend]:
-    """Yield the trends of the output k, without its name and unit; see `residual_trends`."""
+    """Yield the trends of the output with index k, without its name and unit.
+
+    See `residual_trends`.
+    """
     regressor, forces = data.of_output(k)
     time = np.asarray(data.time)
     step = (time[-1] - time[0]) / (len(time) - 1)
@@ -238,7 +241,7 @@ def _output_trends(
 def _delay_trend(
     delay: _Column, rows: np.ndarray, basis: np.ndarray, forces: np.ndarray, speeds: np.ndarray
 ) -> ResidualTrend | None:
-    """Return the delay of a force that no friction of this motion explains, or None."""
+    """Return the delay of a force, or None if friction of some shape explains it."""
     largest = np.maximum(np.abs(speeds).max(axis=0), np.finfo(float).tiny)
     for v in (speeds / largest).T:
         sign = np.sign(v)
@@ -271,7 +274,7 @@ def _columns(
         if friction_force.any():
             yield _Column(kind="friction", cause=cause, values=drift * friction_force, scale=span)
     yield _Column(kind="clock", cause="", values=-(time - time.mean()) * rate, scale=1.0)
-    # The jumps of friction have no second derivative.
+    # Friction jumps have no second derivative, so friction is subtracted first.
     _, second = _derivatives(predicted - friction_force, step, reach)
     yield _Column(kind="compliance", cause="", values=-second, scale=1.0)
 
@@ -323,12 +326,16 @@ def _significant_trend(
     if power <= MIN_REMAINING_SHARE**2 * float(values @ values):
         return None
     value = float(remaining @ residual) / power
-    rest = residual - value * remaining
-    scores = np.array([block.sum() for block in np.array_split(remaining * rest, BLOCKS)])
+    remaining_residual = residual - value * remaining
+    scores = np.array(
+        [block.sum() for block in np.array_split(remaining * remaining_residual, BLOCKS)]
+    )
     deviation = np.sqrt(BLOCKS / (BLOCKS - 1.0) * (scores @ scores)) / power
     block_values = [block.sum() for block in np.array_split(remaining * residual, BLOCKS)]
     equal_signs = sum(block_value * value > 0.0 for block_value in block_values)
-    explained = 1.0 - float(rest @ rest) / max(float(residual @ residual), np.finfo(float).tiny)
+    explained = 1.0 - float(remaining_residual @ remaining_residual) / max(
+        float(residual @ residual), np.finfo(float).tiny
+    )
     size = abs(value) * np.sqrt(power / len(rows))
     if (
         abs(value) < MIN_DEVIATIONS * deviation
@@ -354,7 +361,7 @@ def _significant_trend(
 def _apparent_compliance(
     removed: np.ndarray, candidates: Sequence[_Column], rows: np.ndarray, basis: np.ndarray
 ) -> float:
-    """Return the compliance that the filter of the positions seems to cause.
+    """Return the apparent compliance that the filter of the positions causes.
 
     Args:
         removed: (N,) part of the predicted force that the filter removes.

@@ -1,4 +1,4 @@
-"""Search for faults of logs: first of each log alone, then with the fit."""
+"""Search for faults of logs: first in each log separately, then with the fit to all logs."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ from tauloop.model import Model
 
 #: Last components of the names of friction coefficients, which cannot be negative.
 FRICTION_COEFFICIENTS = ("viscous", "coulomb")
-#: A friction coefficient next to a presliding column is negative beyond this number of standard
-#: deviations.
+#: A friction coefficient that is fitted together with a presliding column counts as negative if it
+#: is this number of standard deviations below zero.
 MIN_NEGATIVE_DEVIATIONS = 4.0
-#: Explanations of `late_forces` that are friction.
+#: Kinds of causes in `late_forces` that are friction.
 FRICTION_KINDS = ("presliding", EARLY_FRICTION)
 #: Kinds of trends that `late_forces` explains.
 LATE_TRENDS = ("delay", "compliance")
@@ -87,11 +87,13 @@ class SearchMotion:
 
     Attributes:
         name: name of the log.
-        velocity: (N, n) at the times of its regression data, SI.
-        position, acceleration: at the first `MAX_SAMPLES_PER_LOG` of these times.
+        velocity: velocities (N, n) at the times of the log's regression data, SI.
+        position, acceleration: positions and accelerations at the first `MAX_SAMPLES_PER_LOG` of
+            these times.
         period: sampling period of the log, s.
         factor: factor of the decimation.
-        cutoff, order: cut-off, Hz, and order of the filter of its positions; infinite for none.
+        cutoff, order: cut-off, Hz, and order of the filter of the positions; the cut-off is
+            infinite if there is no filter.
         beginning: motion and forces of the first samples, at the log's sampling rate.
         preparation: preparation of the log.
         prepared_again: the first samples after a second preparation; None for averaged periods.
@@ -163,11 +165,19 @@ def faults_of_log(
     options: IdentificationOptions,
     ties: Ties | None,
 ) -> LogFaults:
-    """Return the faults of the channels of a log, with its name if it is one of several (`count`).
+    """Return the faults of the channels of one log.
 
-    If gains of the forces are estimated, no single channel is tested with the model, because the
+    If gains of the forces are estimated, single channels are not tested with the model, because the
     scale of the forces is unknown. If a channel is clipped, dead or a copy, or the motion does not
-    repeat, no other fault is searched, because the misfit may have this cause.
+    repeat, no other fault is searched, because this fault may cause the misfit.
+
+    Args:
+        model: the machine.
+        log: the log as measured, with its preparation.
+        prepared: the prepared log.
+        count: number of logs. If there are several, the problems contain the name of the log.
+        options: options of the identification.
+        ties: relations between the parameters.
     """
     names = model.actuators.ports.position.columns
     is_periodic = log.average is not None
@@ -218,11 +228,11 @@ def faults_of_log(
 def _explain_late_channels(
     model: Model, faults: Sequence[ChannelFault], late: Sequence[LateForce]
 ) -> tuple[tuple[Problem, ...], tuple[LateForce, ...]]:
-    """Return the problems of late channels with the causes of late forces in their place.
+    """Replace the problems of late channels by the causes of late forces.
 
-    A position that leads is replaced as well where a delay of its force explains the log equally
-    well: causes of late forces are compared by validation, and their sizes are more exact. The
-    problem of the force then mentions the position.
+    Causes of late forces are compared by validation, and their sizes are more accurate. A problem
+    of a position that leads is replaced too if a delay of the force explains the log equally well.
+    The problem of the force then mentions the position.
 
     Args:
         model: the machine.
@@ -230,7 +240,7 @@ def _explain_late_channels(
         late: late forces with their causes.
 
     Returns:
-        The problems, and the late forces that replace them, if they do.
+        The problems to report, and the late forces that replace problems of channels.
     """
     other_causes = tuple(force for force in late if force.kind != EARLY_FRICTION)
     early: set[str] = set()
@@ -263,10 +273,10 @@ def _explain_late_channels(
 
 
 def _have_common_delay(model: Model, late: Sequence[LateForce]) -> bool:
-    """Return whether the forces of all actuators, at least two, have nearly the same delay.
+    """Return whether the forces of all actuators have nearly the same delay.
 
-    A motion that leads all forces is the same. It is tested by whole samples and for one channel
-    after the other, which is less exact.
+    A motion that leads all forces is equivalent, but it is tested in whole samples and channel by
+    channel, which is less accurate. The result is False for a single actuator.
     """
     delays = [force.delay for force in late]
     actuators = [actuator.name for actuator in model.mechanism.actuators]
@@ -293,11 +303,11 @@ def _presliding_law(element: str, force: LateForce, problem: Problem) -> Missing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFaults:
-    """The faults of a log alone.
+    """The faults of one log, found without the fit to all logs.
 
     Attributes:
         problems: the problems to report.
-        laws: laws of friction that explain all of them.
+        laws: friction laws that explain all of the problems.
         delays: delays of forces, s, by output.
     """
 
@@ -313,9 +323,9 @@ class FitFaults:
     Attributes:
         problems: the problems to report.
         not_shown: descriptions of zeros and factors that the forces do not determine.
-        laws: laws of friction that can be added to the fit.
+        laws: friction laws that can be added to the fit.
         delays: delays of forces, s, by output.
-        late_outputs: outputs whose force is late for another cause than friction.
+        late_outputs: outputs whose force is late for a reason other than friction.
     """
 
     problems: tuple[Problem, ...] = ()
@@ -337,10 +347,10 @@ def faults_of_fit(
 ) -> FitFaults:
     """Return the faults that the fit shows: wrong signs, zeros, scales, trends, late forces, laws.
 
-    The channels must have no other fault. Friction of a shape that the model lacks can be estimated
-    as negative, so that laws take precedence over wrong signs of their drives. Late forces resemble
-    friction of another shape, so that laws are only reported after `late_forces` has been applied.
-    Without motions, as for averaged periods, only the signs are checked.
+    The channels must have no other fault. If the model lacks the shape of some friction, its
+    coefficient can be negative, so missing laws take precedence over wrong signs of their drives.
+    Late forces resemble friction of another shape, so laws are only reported after `late_forces`
+    has been applied. Without motions, as for averaged periods, only the signs are checked.
 
     Args:
         model: the machine.
@@ -463,7 +473,7 @@ def wrong_scales(
 
 
 class _PreparationErrors:
-    """The errors of forces that preparation and presliding lengths leave, calculated when needed."""
+    """Force errors due to the preparation and to wrong presliding lengths, computed on demand."""
 
     def __init__(
         self,
@@ -483,7 +493,7 @@ class _PreparationErrors:
         self._presliding = presliding
 
     def is_less(self, explained: Mapping[str, float]) -> bool:
-        """Return whether a fault explains more than the errors, in some output.
+        """Return whether the preparation's error is less than a fault explains, in some output.
 
         Args:
             explained: RMS forces that the fault explains, SI, by output.
@@ -494,7 +504,7 @@ class _PreparationErrors:
         )
 
     def is_less_than_lengths(self, explained: Mapping[str, float]) -> bool:
-        """Return whether wrong presliding lengths explain less than a fault, in some output.
+        """Return whether wrong presliding lengths cause less than a fault explains, in some output.
 
         Args:
             explained: RMS forces that the fault explains, SI, by output.
@@ -503,7 +513,7 @@ class _PreparationErrors:
 
     @cached_property
     def _length_errors(self) -> dict[str, float]:
-        """The largest error of chosen presliding lengths of all logs, SI, by output."""
+        """Largest error of all logs due to the chosen presliding lengths, SI, by output."""
         largest: dict[str, float] = {}
         if self._presliding is None:
             return largest
@@ -516,7 +526,7 @@ class _PreparationErrors:
 
     @cached_property
     def _errors(self) -> dict[str, float]:
-        """The largest error of all logs, SI, by output."""
+        """Largest error of all logs due to the preparation, SI, by output."""
         largest: dict[str, float] = {}
         for motion, part in zip(self._motions, self._parts, strict=True):
             if motion.prepared_again is None:
@@ -535,7 +545,7 @@ class _PreparationErrors:
 
 
 def _timing_problems(result: Identification, errors: _PreparationErrors) -> tuple[Problem, ...]:
-    """Return the timing terms of a fit that preparation and presliding lengths do not explain."""
+    """Return problems of timing terms that preparation and presliding lengths do not explain."""
     names = [fitted.output for fitted in result.training]
     problems = []
     for term in result.timing:
@@ -586,8 +596,8 @@ def _ranked_faults(
             early.add(friction_element(model, force.output))
     problems = Problems(presliding_problems(result, lengths, certain, motions, model))
     other_laws = {law.element for law in laws if law.kind != "presliding"}
-    # Late forces are compared without the friction curves that the fit has already. Such curves
-    # explain a late force unless the element lacks presliding friction as well.
+    # Causes of late forces are compared without the friction curves that are already in the fit.
+    # Such curves explain a late force unless the element also lacks presliding friction.
     lacking = {law.element for law in laws if law.kind == "presliding"}
     other_laws |= _elements_with_friction_curves(result) - lacking
     offered: list[MissingLaw] = []
@@ -671,7 +681,7 @@ def presliding_problems(
                         "is negative in a fit with presliding friction: "
                         f"{value:.3g} +- {deviation:.2g} {parameter.unit}, so that the presliding "
                         "column describes another effect",
-                        f"align force and motion in time, and leave out --presliding {element}",
+                        f"align force and motion in time, and do not use --presliding {element}",
                     )
         if element in certain:
             continue
@@ -741,7 +751,7 @@ def _friction_owners(model: Model, data: RegressionData) -> tuple[str, ...]:
 
 @contextmanager
 def faults_first(faults: Sequence[Problem]) -> Iterator[None]:
-    """List the faults before the problems of a rejected fit, because they may be its cause."""
+    """List the faults before the problems of a rejected fit, because they may be the cause."""
     try:
         yield
     except IdentificationError as error:
@@ -772,8 +782,8 @@ def friction(
 ) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
     """Return the unknowns that are friction coefficients, and the drives that act on each joint.
 
-    Friction of a drive with presliding columns is left out, because only both together must
-    dissipate energy.
+    Friction of a drive with presliding columns is left out: its coefficient can be negative,
+    because only the sum of both kinds of friction must dissipate energy.
     """
     drives_of = _acting_drives(model)
     with_presliding: set[str] = set()

@@ -28,18 +28,18 @@ def unexcited_directions(
 ) -> tuple[Problem, ...]:
     """Return a problem for each direction of the base parameters that the data do not excite.
 
-    The base parameters of random states are those of the machine itself, for the measured outputs.
-    Their columns in the data are scaled so that they have unit norm in random states. Directions
-    are singular vectors of these columns whose singular values are nearly zero.
+    Random states determine the base parameters of the machine for the measured outputs. Their
+    columns in the data are scaled by the norms that they have in random states. Directions are
+    singular vectors of the scaled columns whose singular values are nearly zero.
 
     Args:
         model: the machine.
-        data: its regression data.
+        data: regression data of the machine.
         rng: random number generator for the states.
         output: output of the data.
 
     Returns:
-        One problem for each direction, with the parameters concerned and the degree of excitation.
+        One problem for each direction, with its parameters and its relative effect on the forces.
     """
     regressor = _random_regressor(model, rng, output)
     everything = replace(
@@ -85,7 +85,8 @@ def _random_regressor(model: Model, rng: np.random.Generator, output: str) -> np
     transmission = leading_transmission(model)
     start: np.ndarray | None
     if model.assembly.rows:
-        # The import takes a tenth of a second, which serial arms do not need.
+        # Imported here because the import takes a tenth of a second, and serial arms do not need
+        # it.
         from tauloop.kinematics.states import random_states
 
         states = random_states(model, RANDOM_STATES, rng)

@@ -3,9 +3,9 @@
 Each cause adds a column to the regression: the derivative of the predicted forces with respect to
 the zero, the ratio, or the factor of one force. A cause is reported if the coefficient of its
 column is significant, and if the column explains a large fraction of the residual above the noise
-of the forces. With a model that lacks much, nothing is therefore reported. The size of the cause is
-refined by Gauss-Newton steps. Other causes that explain nearly as much are reported with it,
-because the forces do not distinguish them.
+of the forces. Nothing is therefore reported if the model lacks large effects. The size of the cause
+is refined by Gauss-Newton steps. Other causes that explain nearly as much are reported together
+with it, because the forces do not distinguish between them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ MAX_COMPARED_SAMPLES = 1500
 MIN_COMPARED_SAMPLES = 120
 #: Number of blocks for the standard deviation of a size.
 DEVIATION_BLOCKS = 12
-#: The reported deviation is widened by this factor, so that twice of it contains 95 % (Student's
-#: distribution with 11 degrees of freedom).
+#: The reported standard deviation is multiplied by this factor, so that two of them contain 95 %
+#: (Student's distribution with 11 degrees of freedom).
 STUDENT_FACTOR = 1.12
 #: A size is significant beyond this number of standard deviations, ...
 MIN_DEVIATIONS = 6.0
@@ -43,7 +43,7 @@ MIN_EXPLAINED_EXCESS = 0.4
 #: change of a ratio or of a force. A smaller cause still competes with the others: a ratio that is
 #: off by little resembles a zero that is off by much.
 MIN_SIZE = {"zero": 0.02, "ratio": 0.01, "gear": 0.01, "force": 0.08}
-#: Forces do not determine a zero or a factor with a larger standard deviation than this share.
+#: A zero or a factor is not determined if its standard deviation exceeds this fraction.
 MAX_DEVIATION_SHARE = {"zero": 0.03, "force": 0.1}
 #: Causes that explain more than this fraction of the residual that the best cause explains are not
 #: distinguished from it.
@@ -54,7 +54,8 @@ FAULT_DIFFERENCE_STEP = 1e-4
 GAUSS_NEWTON_STEPS = 4
 #: Largest value of 1 - 1 / g, where g is the factor by which a position is too large.
 MAX_RATIO_SIZE = 0.95
-#: Directions of unit-norm columns below this fraction of the largest singular value are ignored.
+#: Directions of unit-norm columns with a singular value below this fraction of the largest are
+#: ignored.
 OFFSET_RANK_TOLERANCE = 1e-8
 #: Smallest fraction of a column that must remain after the regressor is projected out. The limit is
 #: larger for zeros, whose columns contain noise of the accelerations that the regressor lacks.
@@ -103,7 +104,7 @@ class WrongScale:
         factor = f"{self.size:.4g} +- {self.deviation:.2g}"
         if self.kind == "gear":
             return (
-                f"belongs to another gear ratio: it is {factor} times as large as the other "
+                f"is based on a wrong gear ratio: it is {factor} times as large as the other "
                 "channels require, and the force of its drive is smaller by the same factor"
             )
         return f"is {factor} times as large as the other channels require"
@@ -114,9 +115,9 @@ class ScaleSearch:
     """The wrong zeros, ratios and factors that forces show.
 
     Attributes:
-        causes: the cause that explains most, followed by those that explain nearly as much.
-        not_shown: descriptions of zeros and factors that the forces do not determine. Their errors
-            would distort the parameters without being noticed.
+        causes: the cause that explains most, followed by causes that explain nearly as much.
+        not_shown: descriptions of zeros and factors that the forces do not determine. Errors of
+            these would distort the parameters without being noticed.
     """
 
     causes: tuple[WrongScale, ...] = ()
@@ -136,7 +137,7 @@ def zeros_and_scales(
 
     Args:
         model: the machine.
-        log: the beginning of its motion, with forces as measured.
+        log: the beginning of the machine's motion, with forces as measured.
         data: the regression data of the log.
         factor: factor of the decimation.
         cutoff: cut-off of the filter of forces and regressor, as a fraction of the log's sampling
@@ -168,8 +169,12 @@ def zeros_and_scales(
         max_deviation = MAX_DEVIATION_SHARE.get(column.kind, np.inf) * column.range
         if estimate.deviation > max_deviation:
             not_shown.append(_not_shown(column, estimate.deviation))
-    most = max((estimate.explained for _, estimate in significant), default=0.0)
-    equivalent = [pair for pair in significant if pair[1].explained >= MIN_EQUIVALENT_SHARE * most]
+    largest_explained = max((estimate.explained for _, estimate in significant), default=0.0)
+    equivalent = [
+        pair
+        for pair in significant
+        if pair[1].explained >= MIN_EQUIVALENT_SHARE * largest_explained
+    ]
     equivalent.sort(key=lambda pair: -pair[1].explained)
     if not any(_is_large(column, estimate) for column, estimate in equivalent):
         return ScaleSearch(not_shown=tuple(not_shown))
@@ -210,7 +215,7 @@ def wrong_scale_problem(causes: Sequence[WrongScale]) -> Problem:
     remedies = {
         "zero": "calibrate the encoder's zero, or correct it in the log",
         "ratio": "check the gear ratio and the unit of the position",
-        "gear": "correct the gear ratio by which position and force of this drive are converted",
+        "gear": "correct the gear ratio with which position and force of this drive were converted",
         "force": "check the torque constant, the gear ratio and the unit of the force; a known mass "
         "distinguishes between drives (--known)",
     }
@@ -222,7 +227,7 @@ class _Derivative:
     """Derivative of the predicted forces with respect to one size.
 
     Attributes:
-        kind, channel, unit: as of `WrongScale`.
+        kind, channel, unit: as in `WrongScale`.
         index: index of the position, or of the force among the measured outputs.
         range: range of the position for a zero; 1 for factors.
         values: (M, n_out) derivative.
@@ -302,8 +307,8 @@ class _Comparison:
             self._fit(self._measured, self._forces)
             sizes = np.sqrt(np.mean(self._residual**2, axis=0)) * self._weights
             self._weights = np.maximum(sizes, np.finfo(float).tiny)
-        # The derivatives are of the motion without the filter of the data. They are compared with
-        # columns without this filter.
+        # Derivatives are computed for the motion without the filter of the data. They are compared
+        # with columns without this filter.
         self._fit(self._rigid, self._forces)
         self._unfiltered_basis = self._basis
         self._fit(self._measured, self._forces)
@@ -313,7 +318,7 @@ class _Comparison:
     def _regressor(
         self, position: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray
     ) -> np.ndarray:
-        """Return the regressor of a motion for the measured outputs, with columns as the data."""
+        """Return the regressor of a motion for the measured outputs, in the columns of the data."""
         start = self._model.actuators.track(position).q if self._model.assembly.rows else None
         rows = regressor_rows(self._model, (position, velocity, acceleration), self._output, start)
         names = [parameter.name for parameter in self._model.parameters]
@@ -382,14 +387,14 @@ class _Comparison:
         return np.asarray((self._measured @ self._values) * is_output)
 
     def _output_of_drive(self, channel: str) -> int | None:
-        """Return the index of a drive's force among the measured outputs; None if it is none."""
+        """Return the index of a drive's force among the measured outputs; None if not measured."""
         names = [self._outputs[k] for k in self._kept]
         return names.index(channel) if self._output == "actuators" and channel in names else None
 
     def estimate(self, values: np.ndarray, kind: str) -> _SizeEstimate:
         """Return the estimate of a column's coefficient.
 
-        Its standard deviation is that of block sums over the log.
+        Its standard deviation is computed from sums over blocks of the log.
         """
         column = (values * self._present / self._weights).ravel()
         remaining = column - self._basis @ (self._basis.T @ column)
@@ -400,23 +405,26 @@ class _Comparison:
             return _SizeEstimate(size=0.0, deviation=np.inf, explained=0.0)
         residual = self._residual.ravel()
         size = float(remaining @ residual) / power
-        rest = residual - size * remaining
-        scores = (remaining * rest).reshape(self._residual.shape)
+        remaining_residual = residual - size * remaining
+        scores = (remaining * remaining_residual).reshape(self._residual.shape)
         sums = np.array([block.sum() for block in np.array_split(scores, DEVIATION_BLOCKS)])
         deviation = (
             float(np.sqrt(DEVIATION_BLOCKS / (DEVIATION_BLOCKS - 1.0) * (sums @ sums))) / power
         )
-        whole = max(float(residual @ residual), np.finfo(float).tiny)
+        total_power = max(float(residual @ residual), np.finfo(float).tiny)
         return _SizeEstimate(
-            size=size, deviation=deviation, explained=1.0 - float(rest @ rest) / whole
+            size=size,
+            deviation=deviation,
+            explained=1.0 - float(remaining_residual @ remaining_residual) / total_power,
         )
 
     def _reported_deviation(self, values: np.ndarray) -> float:
         """Return the standard deviation of a column's coefficient by leaving out blocks of the log.
 
-        The parameters are fitted again without each block. Block sums of the residuals are too small
-        where a block determines some parameters almost alone (the jackknife estimator of MacKinnon,
-        Nielsen and Webb 2023, Cluster-robust inference: a guide to empirical practice).
+        The parameters are fitted again without each block (the jackknife estimator of MacKinnon,
+        Nielsen and Webb 2023, Cluster-robust inference: a guide to empirical practice). Deviations
+        from block sums of the residuals are too small if one block almost alone determines some
+        parameters.
         """
         column = (values * self._present / self._weights).ravel()
         remaining = column - self._basis @ (self._basis.T @ column)
@@ -487,13 +495,13 @@ class _Comparison:
     ) -> np.ndarray:
         """Return the columns of the data with a zero or a ratio corrected by a size.
 
-        They are those of the slow motion, because the noise of a measured motion makes all sizes
-        smaller. If samples are left out, which the filter of the slow motion does not do, the
-        columns of the data change by the difference that the slow motion has.
+        They are computed for the slow motion, because the noise of a measured motion makes all
+        sizes too small. The filter of the slow motion cannot leave samples out. If samples are left
+        out, the change of the slow motion's columns is added to the columns of the data.
 
         Args:
-            column: the cause.
-            size: its size.
+            column: column of the cause.
+            size: size of the cause.
             corrected: result of `_corrected_regressor`.
         """
         if self._log.usable is not None and not self._log.usable.all():
@@ -503,8 +511,8 @@ class _Comparison:
         every = self._regressor(*_changed_motion(motion, column.kind, column.index, -size))
         columns = decimate(every, self._factor, self._cutoff)[self._rows]
         names = {parameter.name for parameter in self._model.parameters}
-        further = [k for k, name in enumerate(self._parameters) if name not in names]
-        columns[:, :, further] = self._measured[:, :, further]
+        additional = [k for k, name in enumerate(self._parameters) if name not in names]
+        columns[:, :, additional] = self._measured[:, :, additional]
         return columns
 
     def _refined_force(self, column: _Derivative, first: _SizeEstimate) -> WrongScale:
@@ -548,7 +556,7 @@ def _changed_motion(
 def _wrong_scale(
     column: _Derivative, size: float, deviation: float, explained: float
 ) -> WrongScale:
-    """Return the cause of a column."""
+    """Return the cause that belongs to a column."""
     return WrongScale(
         kind=column.kind,
         channel=column.channel,
@@ -564,8 +572,8 @@ def _output_noise(
 ) -> np.ndarray:
     """Return the standard deviation (n_kept,) of the noise in the forces of the data.
 
-    It is that of the measured forces. A filter passes the share of white noise that is below its
-    cut-off; filtered forces alone do not show it, because their noise is smooth as well.
+    It is estimated from the measured forces. Filtered forces do not show it, because their noise is
+    smooth as well. The filter passes the fraction of white noise below its cut-off.
 
     Args:
         model, log, data, cutoff, output: as for `zeros_and_scales`.

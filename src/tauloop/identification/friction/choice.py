@@ -4,13 +4,14 @@ A law is chosen here if neither the machine file nor the user specifies it. A st
 that was chosen without the laws may compensate for missing presliding friction, because it removes
 friction at low speed. The same is true of a source of velocity. Both are therefore tried again with
 the laws. The threshold may also mask the velocity reversals that show a delay of friction. It is
-therefore compared again on forces without their delay.
+therefore also compared on forces from which their delay was removed.
 
-Findings do not report presliding friction whose length is close to a step of the encoder, or that a
-poor fit of other drives hides; its residuals then resemble a delay. Where one drive has presliding
-friction, or forces seem to be delayed, it is therefore tried for all drives. Forces without the
-delay compete with it. The preparation that was chosen without these laws may mask them. They are
-therefore also tried with the preparation before that choice, and the cut-off is chosen again.
+Findings do not report presliding friction if its length is close to an encoder step, or if a poor
+fit of other drives hides it; its residuals then resemble a delay. If one drive has presliding
+friction, or forces seem to be delayed, presliding friction is therefore tried for all drives. It is
+compared with forces from which the delay was removed. The preparation that was chosen without these
+laws may mask them. They are therefore also tried with the preparation before that choice, and the
+cut-off is chosen again.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class FrictionChoice:
         terms_changed: whether laws were added.
         changes: options of the preparation that are better with the laws, or with the delays of
             the forces, by name.
-        notes: the choices in words.
+        notes: descriptions of the choices.
     """
 
     terms: TermOptions
@@ -88,8 +89,8 @@ class _Round:
         error: validation error with the laws, %; infinite if the identification failed.
         plain: validation error without any law, %.
         lengths: presliding lengths, by element.
-        delays: delays of forces without any law, s, by output.
-        delays_with_laws: delays of forces with the laws, s, by output.
+        delays: delays of forces in the fit without any law, s, by output.
+        delays_with_laws: delays of forces in the fit with the laws, s, by output.
         has_presliding: whether findings report presliding friction.
     """
 
@@ -178,7 +179,7 @@ def _better_without_delays(
     delays: Mapping[str, float],
     standstill: float,
 ) -> str:
-    """Return a note if forces without their delays are fitted as well with another standstill.
+    """Return a note if another standstill fits forces equally well once their delays are removed.
 
     Args:
         prepared: the part of the logs that is used for the choice, with the chosen standstill.
@@ -201,11 +202,11 @@ def _better_without_delays(
 def _law_note(best: _Round, changes: Mapping[str, Any]) -> str:
     """Return a note on the laws, with the validation errors."""
     text = (
-        f"friction chosen by validation: {', '.join(best.laws)}; error {best.error:.3g} % with it, "
-        f"{best.plain:.3g} % without"
+        f"friction chosen by validation: {', '.join(best.laws)}; error {best.error:.3g} % with this "
+        f"friction, {best.plain:.3g} % without it"
     )
     if "standstill" in changes:
-        text += f"; with it standstill {changes['standstill']:g}"
+        text += f"; standstill with this friction {changes['standstill']:g}"
     return text
 
 
@@ -247,11 +248,11 @@ def _add_laws(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _FurtherPresliding:
-    """Presliding friction of further elements, with the preparation that suits it.
+    """Presliding friction of further elements, with the best preparation for it.
 
     Attributes:
         best: the laws.
-        error: their validation error as from `FitWithTerms`, %.
+        error: validation error with the laws, %, from `FitWithTerms`.
         changes: changes of the preparation.
         notes: notes on the changes.
     """
@@ -272,8 +273,8 @@ def _add_presliding(
 ) -> _FurtherPresliding | None:
     """Return the laws with presliding friction of further elements; None if it is not better.
 
-    Forces without the delays that the fit shows must not be explained as well, and no late force
-    may have another cause than friction.
+    It is not better if forces are explained equally well once the delays that the fit shows are
+    removed, or if a force is late for a reason other than friction.
 
     Args:
         prepared: the part of the logs that is used for the choice.
@@ -335,7 +336,7 @@ def _add_presliding(
 
 
 class _OptionSearch:
-    """A search over options of the preparation, with fixed laws of friction."""
+    """A search over options of the preparation, with fixed friction laws."""
 
     def __init__(
         self,
@@ -354,7 +355,7 @@ class _OptionSearch:
         self.notes: list[str] = []
 
     def try_values(self, values: Iterable[Mapping[str, Any]]) -> None:
-        """Choose the best of some further changes if it reduces the error enough."""
+        """Choose the best of some changes if it reduces the error enough."""
         before = self.error
         changes = self.changes
         for value in values:
@@ -373,7 +374,7 @@ class _OptionSearch:
 
 
 def _choice_note(option: str, value: Any, error: float, before: float) -> str:
-    """Return a note on an option that is better with the laws of friction."""
+    """Return a note on an option whose value was changed because of the friction laws."""
     if option == "velocities":
         name = next(iter(value.values()))
         text = f"velocity {name}"
@@ -420,7 +421,7 @@ def _best_source(
 
 
 def _fit_of(result: MachineIdentification | None) -> Identification | None:
-    """Return the fit of an identification."""
+    """Return the fit of an identification; None if the identification is None."""
     return None if result is None else result.identification
 
 
@@ -432,7 +433,7 @@ def _validation_error(fitted: Identification | None) -> float:
 
 
 def _with_laws(terms: TermOptions, laws: Sequence[MissingLaw]) -> TermOptions:
-    """Return the terms with laws of friction; presliding lengths are searched again."""
+    """Return the terms with friction laws; presliding lengths are searched again."""
     asymmetric = list(terms.asymmetric)
     stribeck = dict(terms.stribeck)
     presliding = dict(terms.presliding)

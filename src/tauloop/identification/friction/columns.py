@@ -32,7 +32,7 @@ def friction_columns(
     stribeck: Mapping[str, float] | None = None,
     output: str = "actuators",
 ) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...]]:
-    """Return columns of friction to be added with `with_columns`.
+    """Return columns of friction, which `with_columns` adds to regression data.
 
     The log, preparation and output must be those of the `regression_data`. An element is a freedom
     of a joint, a telescopic rod, or a motor. It moves at the speed v_e = J_e w, where w are the
@@ -46,7 +46,7 @@ def friction_columns(
         model: the machine.
         log: log with the positions of all actuators; of redundant actuators, the leading ones.
         preparation: filtering, trimming, decimation.
-        asymmetric: names of elements.
+        asymmetric: names of elements with asymmetric friction.
         stribeck: Stribeck velocity v_s (rad/s or m/s) by name of the element.
         output: "actuators", or "joints" for forces on the driven coordinates.
 

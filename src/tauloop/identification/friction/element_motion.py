@@ -73,7 +73,7 @@ class ElementMotion(ReprMixin):
 
     @property
     def of_outputs(self) -> np.ndarray:
-        """Speeds (N, n_out) of the outputs' own motion: of actuators, or of driven coordinates."""
+        """Speeds (N, n_out) of the outputs: of the actuators, or of the driven coordinates."""
         if self.mixing is None:
             return self.velocity
         return np.asarray(self.velocity @ np.linalg.pinv(self.mixing).T)

@@ -55,12 +55,12 @@ class PreslidingChoice(ReprMixin):
     """Presliding lengths that were chosen by validation, with the validation errors.
 
     Attributes:
-        lengths: lengths over which friction reverses, m or rad, by element; without elements for
-            which no length reduces the error.
+        lengths: lengths over which friction reverses, m or rad, by element. Elements for which no
+            length reduces the error are not included.
         deviations: standard deviations of the searched lengths, m or rad, by element: a jackknife
             over the blocks of the logs, the correction for errors of the motion, and the sampling.
-        staying: elements of these whose friction is also used at rest; that of the others is zero
-            at rest.
+        staying: elements in `lengths` whose friction is also used at rest; friction of the others
+            is zero at rest.
         starts: states at the first sample of each log, by element, from a fit to all blocks.
         without: elements for which no length reduces the error.
         errors: validation errors, % (root mean square over outputs), without any presliding
@@ -83,7 +83,7 @@ class RepeatedMeasurement:
 
     Attributes:
         exact: regression data and motion of the known motion.
-        measured: the same after measurement and preparation.
+        measured: regression data and motion after measurement and preparation.
     """
 
     exact: tuple[RegressionData, ElementMotion]

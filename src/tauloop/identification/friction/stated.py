@@ -1,4 +1,4 @@
-"""Friction that the machine file lacks and options state, as columns of the regression data."""
+"""Friction from options, in addition to the machine file, as columns of the regression data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tauloop.model import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedFriction:
-    """Friction in addition to that of the machine file.
+    """Friction that options add to that of the machine file.
 
     Attributes:
         asymmetric: elements whose friction is different in the two directions.
@@ -61,7 +61,7 @@ class StatedFriction:
     def _with_columns(
         self, part: RegressionData, motion: ElementMotion
     ) -> tuple[RegressionData, ElementMotion]:
-        """Return the data of one log with the columns of `add_columns`, and its motion."""
+        """Return the data of one log with asymmetric and Stribeck columns, and its motion."""
         return self.add_columns([part], [motion])[0], motion
 
     def add_presliding(
@@ -78,7 +78,8 @@ class StatedFriction:
         Args:
             parts, motions: regression data and motions of the fitted logs, followed by those of the
                 validation log if there is one.
-            repeated: simulated measurements of the fitted logs, without columns of other friction.
+            repeated: simulated measurements of the fitted logs, without asymmetric and Stribeck
+                columns.
             fitted: number of fitted logs; only they are used for the choice of lengths.
             share: fraction of each log before its held-out part.
         """
@@ -109,7 +110,7 @@ class StatedFriction:
 
 
 def stated_friction(model: Model, terms: TermOptions) -> StatedFriction:
-    """Return the friction that options state for a machine.
+    """Return the friction that options add to a machine.
 
     Raises:
         InputError: a speed or length has another unit than the element's.
@@ -133,7 +134,7 @@ def stated_friction(model: Model, terms: TermOptions) -> StatedFriction:
         Problem(
             f"presliding {name}",
             f"the length {length:g} is not positive",
-            "give a positive length, or none to choose it by validation",
+            "give a positive length, or omit it so that it is chosen by validation",
         )
         for name, length in lengths.items()
         if length <= 0.0

@@ -32,14 +32,14 @@ class LinkEquations:
     The unknowns x are independent parameters of the machine file.
 
     Attributes:
-        unknown: the unknown independent parameters x; then, with NaN for a value, other parameters
-            in the estimates, such as those of a payload.
+        unknown: the unknown independent parameters x, followed by other parameters that occur in
+            the estimates, such as those of a payload; the latter have NaN as their value.
         parameters: the parameters pi, all inertial parameters of the machine.
-        rows: names of the rows: base parameters by number, then values known by measurement.
+        rows: names of the rows: base parameters by number, then measured values.
         estimated: number of rows that are base parameters.
         known: known values and their standard deviations, SI, by name.
-        right: t (m,).
-        covariance: covariance of e (m, m).
+        right: values t (m,) of the rows.
+        covariance: covariance (m, m) of the errors e.
     """
 
     def __init__(
@@ -151,10 +151,11 @@ class LinkEquations:
 def _expression(
     mechanism: Mechanism, dynamic: Mapping[str, DynamicParameter], name: str
 ) -> Expression | None:
-    """Return the expression of a parameter's name or of an expression in parameters.
+    """Return the expression of a name, which is a parameter or an expression in parameters.
 
     Returns:
-        The expression; None if it is not one in the machine's parameters, such as a payload's mass.
+        The expression; None if it contains other names than the machine's parameters, such as the
+        mass of a payload.
     """
     if name in mechanism.parameters.names:
         return Leaf(name)

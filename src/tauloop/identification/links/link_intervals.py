@@ -35,7 +35,7 @@ class LinkSet:
     """The set of physically possible inertial parameters that agree with a machine's estimates."""
 
     def __init__(self, quantities: LinkQuantities) -> None:
-        """Set up the convex program once; every interval changes its objective only.
+        """Set up the convex program once; for each interval only its objective changes.
 
         Raises:
             IdentificationError: CVXPY is not installed.
@@ -72,7 +72,7 @@ class LinkSet:
         self._constant = np.eye(quantities.size)[-1]
 
     def _center_bounds(self, quantities: LinkQuantities) -> list[Any]:
-        """Return the bounds |h - c m| <= deviation m of mass centers known by measurement.
+        """Return the bounds |h - c m| <= deviation m of measured mass centers.
 
         A mass center is not linear in the coordinates, so it has no row in the linear constraints.
         """
@@ -105,8 +105,8 @@ class LinkSet:
             raise IdentificationError.of(
                 "links",
                 f"no physically possible links have these values ({program.status})",
-                "check the known values and the units of the estimates; give known values their deviations, "
-                "such as 'm4=12.5 kg +- 0.1 kg'",
+                "check the known values and the units of the estimates; give known values with standard "
+                "deviations, such as 'm4=12.5 kg +- 0.1 kg'",
             )
         return float(program.value)
 
@@ -182,7 +182,7 @@ class LinkSet:
         return min((value for value in values if np.isfinite(value)), default=None)
 
     def _solved(self, program: Any) -> float | None:
-        """Return the optimal value of a program; None where it has no finite value."""
+        """Solve a program and return its optimal value; None if the value is not finite."""
         is_solved = solve_and_status(self._cvxpy, program) in ("optimal", "optimal_inaccurate")
         return float(program.value) if is_solved else None
 

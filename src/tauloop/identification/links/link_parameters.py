@@ -1,8 +1,8 @@
 """Masses, mass centers and inertias of links from base parameters.
 
-Forces determine base parameters, which are fewer than the parameters of the links. Further
-knowledge, from a drawing or a scale, determines some of the others. The rest form families in which
-one value follows from another. The members of a family have bounds, because links must be
+Forces determine base parameters, which are fewer than the parameters of the links. Known values,
+from a drawing or a scale, determine further parameters. The rest form families: if enough members
+of a family are known, the others follow. The members of a family have bounds, because links must be
 physically possible.
 """
 
@@ -26,6 +26,7 @@ from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, plain, provenance
 from tauloop.common.shown import ReprMixin
+from tauloop.common.wording import counted
 from tauloop.formats.library import mechanism_of
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.links.link_equations import LinkEquations
@@ -42,15 +43,16 @@ NULL_DIRECTION_TOLERANCE = 1e-8
 DETERMINED_TOLERANCE = 1e-6
 #: Smallest standard deviation as a fraction of a row, so that weights of exact values are finite.
 MIN_RELATIVE_DEVIATION = 1e-9
-#: Number of other members of a family at which the equations are evaluated, ...
+#: Number of other points of the families at which the equations are evaluated, ...
 OTHER_MEMBERS = 2
-#: ... and the standard deviation of their distance, as a fraction of the parameters' sizes.
+#: ... and the standard deviation of their distance from the fitted point, as a fraction of the
+#: parameters' sizes.
 MEMBER_DISTANCE = 0.2
-#: Preference by unit (otherwise 1) for parameters that a user is asked to state. Masses and centers
-#: are easier to measure than inertias.
+#: Preference, by unit (otherwise 1), with which parameters are suggested to be measured. Masses and
+#: mass centers are easier to measure than inertias.
 PREFERENCES = {"kg": 4.0, "m": 2.0}
-#: The end of an interval below this fraction of a parameter's size is zero within the accuracy of
-#: the solver.
+#: The end of an interval counts as zero if it is below this fraction of the parameter's size, which
+#: is the accuracy of the solver.
 ZERO_TOLERANCE = 1e-7
 #: Largest accepted distance of estimates from physically possible links, in standard deviations of
 #: all rows together.
@@ -65,9 +67,9 @@ class LinkOptions(Options):
         known: parameters that are known, such as 'm4=12.5 kg', with or without a standard deviation
             ('m4=12.5 kg +- 0.1 kg'): parameters of the machine file, or standard parameters such as
             forearm.m.
-        confidence: probability that an interval contains the true value; 0 for intervals that use
-            the estimates without their errors.
-        seed: seed of the random draws from which dependences are found.
+        confidence: probability that an interval contains the true value; 0 for intervals that
+            ignore the errors of the estimates.
+        seed: seed of the random draws by which dependences are found.
 
     Examples:
         >>> import tauloop as tl
@@ -92,9 +94,9 @@ class LinkParameter:
     Attributes:
         name, unit: name in the machine file, and SI unit.
         links: bodies and rods whose inertia depends on it.
-        file: value of the machine file; None where it has none.
-        value, deviation: value and standard deviation where it is determined; None otherwise.
-        kind: "sum", "center" or "central inertia" where it has an interval; "" otherwise.
+        file: value in the machine file; None if the file has none.
+        value, deviation: value and standard deviation if it is determined; None otherwise.
+        kind: "sum", "center" or "central inertia" if it has an interval; "" otherwise.
         lower, upper: interval over all physically possible links; None for an unbounded end, and
             for determined parameters.
         family: index of its family, from 0; None for determined parameters.
@@ -119,9 +121,9 @@ class LinkFamily(ReprMixin):
     Attributes:
         members: names of the parameters.
         freedoms: number of members that must be known to determine the others.
-        stated: a choice of that number of members; other choices are possible.
-        changes: changes of all members for a change of 1 (SI) of the given member, for a family
-            with one freedom. They are evaluated at the values nearest to the machine file.
+        stated: a possible choice of members to be measured, `freedoms` in number.
+        changes: changes of all members for a change of 1 (SI) of the member in `stated`, evaluated
+            at the values nearest to the machine file; None for a family with several freedoms.
     """
 
     members: tuple[str, ...]
@@ -140,8 +142,8 @@ class LinkParameters(Result):
         families: families of the parameters that are not determined.
         unseen: unknown parameters on which no estimate depends.
         known: known values and their standard deviations, SI, by name.
-        covariance: (n, n) of the determined parameters, in the order of `parameters`; zero for the
-            others.
+        covariance: (n, n) covariance of the determined parameters, in the order of `parameters`;
+            zero for parameters that are not determined.
     """
 
     machine: str
@@ -170,12 +172,12 @@ def link_parameters(
     """Return masses, mass centers and inertias of a machine's links from its base parameters.
 
     The base parameters b = B p(x) depend on the unknown parameters x of the machine file. The
-    unknowns x are fitted to b and to known values, weighted by their standard deviations.
-    Directions N of dx that change neither form families. Parameters that no direction changes are
-    determined, with the covariance of the fit. For the others an interval is computed. It contains
-    all values that agree with b (within the standard deviations, by the profile likelihood) and
-    with physically possible links, which have non-negative masses and positive semidefinite
-    pseudo-inertias.
+    unknowns x are fitted to b and to known values, weighted by their standard deviations. The
+    directions N of dx that change neither b nor the known values form families. Parameters that no
+    direction changes are determined, with the covariance of the fit. For the others an interval is
+    computed. It contains all values that agree with b (within the standard deviations, by the
+    profile likelihood) and with physically possible links, which have non-negative masses and
+    positive semidefinite pseudo-inertias.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine. A parameter that
@@ -228,8 +230,8 @@ def link_parameters(
     if not equations.unknown:
         raise IdentificationError.of(
             "known",
-            f"all parameters are known ({len(equations.known)} values)",
-            "leave out the parameters to be computed",
+            f"all parameters are known ({counted(len(equations.known), 'value')})",
+            "do not list the parameters that are to be computed as known",
         )
     rng, stages = np.random.default_rng(options.seed), Stages(progress, 1 + len(equations.unknown))
     solution = _solution(equations, rng)
@@ -272,7 +274,7 @@ def link_parameters(
 def _base_estimates(
     estimates: BaseEstimates | Identification | MachineIdentification | str | Path,
 ) -> BaseEstimates:
-    """Return base parameters with their covariance, from any form that a caller has."""
+    """Return base parameters with their covariance, from estimates, a result or a file."""
     if isinstance(estimates, str | Path):
         return BaseEstimates.read(Path(estimates))
     return estimates if isinstance(estimates, BaseEstimates) else BaseEstimates.of(estimates)
@@ -286,9 +288,9 @@ class _Solution:
         x: fitted unknowns (n,), SI.
         covariance: covariance (n, n) of the fit.
         misfit: largest misfit of a row, in standard deviations.
-        directions: N (n, d) at the fitted unknowns, then at other members of the families.
-        is_seen: (n,) whether any estimate depends on each unknown.
-        is_free: (n,) whether each unknown is not determined.
+        directions: N (n, d) at the fitted unknowns, then at other points of the families.
+        is_seen: (n,) True for unknowns on which some estimate depends.
+        is_free: (n,) True for unknowns that are not determined.
     """
 
     x: np.ndarray
@@ -300,7 +302,7 @@ class _Solution:
 
     @property
     def covariance_of_determined(self) -> np.ndarray:
-        """Covariance of the seen unknowns; zero for those that are not determined."""
+        """Covariance of the unknowns in `is_seen`; zero for those that are not determined."""
         determined = np.where(self.is_free | self.is_free[:, None], 0.0, self.covariance)
         return determined[np.ix_(self.is_seen, self.is_seen)]
 
@@ -308,8 +310,8 @@ class _Solution:
 def _solution(equations: LinkEquations, rng: np.random.Generator) -> _Solution:
     """Return the fitted unknowns, with the directions in which they are not determined.
 
-    A parameter can be stationary at one member of a family, such as at the middle of a link, but not
-    at others. The directions are therefore computed at several members.
+    A parameter can be stationary at one point of a family, such as at the middle of a link, but not
+    at others. The directions are therefore computed at several points.
     """
     x, misfit = _fitted(equations, equations.start)
     N, covariance = _null_directions(equations, x)
@@ -339,7 +341,7 @@ def _link_parameter(
     links: LinkSet,
     families: Sequence[LinkFamily],
 ) -> LinkParameter:
-    """Return the value of unknown k, or its interval if it is not determined.
+    """Return the value of the unknown with index k, or its interval if it is not determined.
 
     Args:
         equations: the equations.
@@ -378,14 +380,15 @@ def _diagnostics(nearest: float, misfit: float) -> tuple[Diagnostic, ...]:
             "distance of the estimates from physically possible links, in standard deviations",
             nearest,
             at_most=MAX_DEVIATIONS,
-            advice="no links have these values within their deviations: check known values and units, and whether "
-            "the model lacks an effect",
+            advice="no physically possible links have these values within their deviations: check known values "
+            "and units, and whether the model lacks an effect",
         ),
         diagnostic(
             "largest misfit of estimates and known values, in standard deviations",
             misfit,
             at_most=MAX_DEVIATIONS,
-            advice="known values contradict the estimates: check both, and give known values their deviations",
+            advice="known values contradict the estimates: check both, and give known values with standard "
+            "deviations",
         ),
     )
 
@@ -395,8 +398,8 @@ def _value_diagnostics(
 ) -> tuple[Diagnostic, ...]:
     """Return diagnostics of determined masses and inertias.
 
-    A base parameter with a large error gives masses that no link has, although the estimates are
-    within their deviations of possible links.
+    If a base parameter has a large error, masses can be impossible although the estimates agree
+    with possible links within their deviations.
 
     Args:
         parameters: the parameters that affect the estimates.
@@ -449,9 +452,10 @@ def _whitening(equations: LinkEquations) -> np.ndarray:
 def _fitted(equations: LinkEquations, start: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the least-squares unknowns nearest to a start, and the largest misfit of a row.
 
-    The misfit of row i is (W^T P W r)_i over the square root of (W^T P W)_ii, where P is the
-    projection on the rows' redundant part. It is in standard deviations, and standard normal if the
-    errors of the rows have their given covariance. Rows without redundancy have no misfit.
+    The misfit of row i is (W^T P W r)_i divided by the square root of (W^T P W)_ii, where P
+    projects on the redundant part of the rows. Its unit is the standard deviation; it has a
+    standard normal distribution if the errors of the rows have the given covariance. Rows without
+    redundancy have no misfit.
 
     Source: Baarda 1968, A testing procedure for use in geodetic networks (the test of single rows).
     """
@@ -498,7 +502,7 @@ def _families(
 
     Args:
         equations: the equations.
-        directions: N (n, d) at the fitted unknowns, then at other members of the families.
+        directions: N (n, d) at the fitted unknowns, then at other points of the families.
         is_free: (n,) True for unknowns that are not determined.
     """
     names, N = [parameter.name for parameter in equations.unknown], directions[0]
@@ -528,5 +532,5 @@ def _families(
 
 
 def _without_solver_zero(end: float | None, size: float) -> float | None:
-    """Return the end of an interval, with exactly zero for a value within the solver's accuracy."""
+    """Return the end of an interval; exactly zero if it is zero within the solver's accuracy."""
     return 0.0 if end is not None and abs(end) < ZERO_TOLERANCE * size else end

@@ -2,7 +2,7 @@
 
 The inertial parameters pi depend on a smaller number of coordinates y, pi = T y + o, because equal
 legs share their inertias and known values are constant. T and o are found from random draws of the
-file's unknown parameters. The draws also show which kind of function of y each parameter is.
+file's unknown parameters. The draws also determine which kind of function of y each parameter is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from tauloop.identification.links.link_equations import LinkEquations
 from tauloop.identification.parameters.cones import Cone, consistency_cones
 from tauloop.mechanism.description.units import parse_unit
 
-#: Two functions are the same if their values agree to this fraction of their size over all draws.
+#: Two functions are the same if their values agree within this fraction of their size for all
+#: draws.
 LINEARITY_TOLERANCE = 1e-9
 #: Directions of the draws with a singular value below this fraction of the largest are zero.
 COORDINATE_TOLERANCE = 1e-9
@@ -39,8 +40,9 @@ class LinkQuantity(ReprMixin):
     Attributes:
         kind: "sum": f = a.(y, 1); "center": f = h/m; "central inertia": f = J - h.h/m.
         offset, factor: offset and factor of the value.
-        moments: (k, n + 1) functionals of (y, 1): a; h; or J followed by every h.
-        mass: (n + 1,) functional m; zeros for a sum.
+        moments: (k, n + 1) linear functionals of (y, 1): a for a sum; h for a center; J followed by
+            the components of h for a central inertia.
+        mass: (n + 1,) linear functional m; zeros for a sum.
     """
 
     kind: str
@@ -65,7 +67,7 @@ class LinkQuantities:
     Attributes:
         equations: equations of the machine.
         parameters: functionals (n_pi, n + 1) of (y, 1) for every inertial parameter.
-        unknown: `LinkQuantity` of every unknown; None for an unknown of no such kind.
+        unknown: `LinkQuantity` of every unknown; None for an unknown that is none of its kinds.
         rows: functional (n + 1,) of every row of the equations; None for a row that is not linear
             in y.
         matrices: functionals (k, k, n + 1) that are positive semidefinite for physically possible
@@ -98,14 +100,17 @@ class LinkQuantities:
         return int(self._y.shape[1])
 
     def functional(self, values: np.ndarray) -> np.ndarray | None:
-        """Return the functional of (y, 1) with these values over the draws; None if not linear."""
+        """Return the functional (n + 1,) of (y, 1) that has given values at the draws.
+
+        The result is None if the values are not linear in (y, 1).
+        """
         result = np.asarray(np.linalg.lstsq(self._y, values)[0])
         error = np.abs(self._y @ result - values).max()
         return result if error <= LINEARITY_TOLERANCE * np.abs(values).max() else None
 
     @cached_property
     def matrices(self) -> list[np.ndarray]:
-        """Pseudo-inertias of the links, and masses in the file, that must not be negative.
+        """Functionals of the links' pseudo-inertias, and of masses, that must not be negative.
 
         If the file omits moments, as for a lamina or a rod, the pseudo-inertia in the file is not
         physical. Then only the known moments about the axes are bounded.
@@ -134,7 +139,7 @@ class LinkQuantities:
         return consistency_cones(self.equations.parameters)
 
     def _quantity(self, values: np.ndarray) -> LinkQuantity | None:
-        """Return the function of y of an unknown with these values over the draws."""
+        """Return an unknown as a function of y, from its values at the draws; None if not found."""
         linear = self.functional(values)
         if linear is not None:
             return LinkQuantity(

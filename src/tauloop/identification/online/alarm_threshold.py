@@ -1,8 +1,8 @@
 """Alarm thresholds from residuals of motions without contact, and false alarms.
 
-A log is divided into blocks of time. The largest residuals of the highest 5 % of the blocks exceed
-a level by exponentially distributed amounts. The threshold is the value that this tail exceeds a
-given number of times per hour.
+A log is divided into blocks of time, and the largest residual of each block is used. The highest
+5 % of these exceed a level by exponentially distributed amounts. The threshold is the value that
+this tail exceeds a given number of times per hour.
 
 Source: Coles 2001, An introduction to statistical modeling of extreme values, chapters 3 and 4
 (shape parameter 0).
@@ -28,8 +28,8 @@ MIN_BLOCK_TIME_CONSTANTS = 5.0
 TAIL_SHARE = 0.05
 #: Smallest number of blocks in the tail.
 MIN_TAIL_BLOCKS = 10
-#: Quantiles of the largest residuals from which the level of contacts follows. Contacts may fill
-#: the part of the log above the larger one.
+#: Quantiles of the blocks' largest residuals that determine the level of contacts. Contacts may
+#: occur in the fraction of the blocks above the larger quantile.
 GUMBEL_QUANTILES = (0.5, 0.75)
 #: Probability that a contact is found in a log without contact.
 FALSE_CONTACT_PROBABILITY = 0.05
@@ -109,9 +109,9 @@ def blocks_of(residuals: np.ndarray, period: float, bandwidth: float) -> Blocks:
 def blocks_without_contact(blocks: Blocks) -> np.ndarray:
     """Return a mask (blocks,) of the blocks without contact, from their largest residuals.
 
-    A Gumbel distribution through the median and the upper quartile of all blocks gives a level that
-    no block exceeds without contact. The blocks before and after one that exceeds it contain the
-    beginning and the end of the contact.
+    A Gumbel distribution with the median and the upper quartile of all blocks gives a level that no
+    block exceeds without contact. The blocks directly before and after a block above this level
+    also count as contact, because they contain its beginning and its end.
     """
     scale = np.maximum(np.median(blocks.largest, axis=0), 1e-300)
     largest = (blocks.largest / scale).max(axis=1)
@@ -137,7 +137,7 @@ def threshold(largest: np.ndarray, block: float, alarms: float) -> np.ndarray:
     Args:
         largest: (blocks, n) largest residuals of the blocks without contact.
         block: duration of a block, s.
-        alarms: false alarms per hour, of all n estimates together.
+        alarms: allowed false alarms per hour, of all n estimates together.
     """
     chance = min(alarms * block / SECONDS_PER_HOUR, 0.5) / largest.shape[1]
     limits = np.array([_tail_quantile(column, chance) for column in largest.T])

@@ -54,7 +54,7 @@ class CausalFilters(Options):
 
 
 class Lags:
-    """Equal first-order lags in series, which keep their states between the pieces of a log."""
+    """Equal first-order lags in series; their states continue between the pieces of a log."""
 
     def __init__(self, bandwidth: float, period: float, count: int) -> None:
         """Set up the lags; they start in equilibrium with the first value.
@@ -68,7 +68,7 @@ class Lags:
         self._states: list[np.ndarray | None] = [None] * count
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Return the filtered values (N, ...)."""
+        """Return the filtered values (N, ...) of the next samples x (N, ...)."""
         c = 1.0 - self._gain
         for k, state in enumerate(self._states):
             start = c * x[:1] if state is None else state
@@ -77,7 +77,7 @@ class Lags:
 
 
 class CausalRows:
-    """Rows Y x = f of the updates of a fit, from the positions and forces of consecutive pieces."""
+    """Rows Y x = f for the updates of a fit, from the samples of consecutive pieces of a log."""
 
     def __init__(
         self, model: Model, filters: CausalFilters, columns: np.ndarray, offset: np.ndarray
@@ -100,7 +100,7 @@ class CausalRows:
         self._count = 0
 
     def __call__(self, position: np.ndarray, force: np.ndarray) -> UpdateRows:
-        """Return the rows of the updates in the next samples.
+        """Return the rows of the updates that occur in the next samples.
 
         Args:
             position: positions of the motors (N, n_a).

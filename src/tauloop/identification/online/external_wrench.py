@@ -1,8 +1,8 @@
 """External forces on a platform, estimated from a recorded log, with contacts and false alarms.
 
-A model predicts the actuators' forces from masses, friction and springs. The difference to the
+A model predicts the actuators' forces from masses, friction and springs. The difference from the
 measured forces is an external force, an error of the model, or noise. Intervals without contact
-show the last two, and the alarm threshold follows from them.
+show the errors of the model and the noise, which determine the alarm threshold.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.common.shown import ReprMixin
+from tauloop.common.wording import counted
 from tauloop.equations.assembly.limits import require_within_limits
 from tauloop.equations.named_values import TOOL_PORT
 from tauloop.identification.online.alarm_threshold import (
@@ -63,26 +64,27 @@ COMPONENTS, COMPONENT_UNITS = TOOL_PORT.columns, TOOL_PORT.units
 MIN_DIRECTION_SHARE = 1e-3
 #: Ratio of the default cut-off of positions and forces to the observer's bandwidth.
 CUTOFF_RATIO = 5.0
-#: Number of samples cut off at both ends of a log, where velocities lack a neighbor.
+#: Number of samples removed at both ends of a log, where velocities lack neighboring samples.
 MIN_TRIM = 5
-#: Alarms belong to one contact if they are at most this number of the observer's time constants
-#: apart.
+#: Alarms belong to the same contact if the time between them is at most this number of the
+#: observer's time constants.
 PAUSE_TIME_CONSTANTS = 3.0
 #: Number of blocks without contact that a threshold needs.
 MIN_FREE_BLOCKS = 20
-#: Largest fraction of a log in contact, if intervals without contact are found from the log.
+#: Largest accepted fraction of a log in contact, if intervals without contact are found from the
+#: log.
 MAX_CONTACT_SHARE = 0.25
 #: Largest fraction of the actuators' forces without contact that a model may leave unexplained.
 MAX_UNEXPLAINED_SHARE = 0.3
-#: The rate of the threshold is rejected if the false alarms of a contact-free log have a smaller
-#: probability.
+#: The threshold is doubtful if at least the observed number of false alarms in a contact-free log
+#: has a smaller probability than this.
 MIN_ALARM_PROBABILITY = 0.01
-#: Options that replace those with the same name in the preparation of each log.
+#: Options that replace the options of the same name in the preparation of each log.
 _PREPARATION_OPTIONS = ("cutoff", "order", "trim")
 
 
 def _read_intervals(texts: str | tuple[str, ...]) -> tuple[tuple[float, float], ...]:
-    """Return intervals of time from texts such as '0:5 s'."""
+    """Return the start and end, s, of intervals of time from texts such as '0:5 s'."""
     intervals = []
     for text in listed(texts):
         try:
@@ -100,22 +102,23 @@ class ExternalWrenchOptions(Options):
     """Options of the estimation of external forces from a log.
 
     Attributes:
-        contact_free: intervals of the log without contact, such as '0:5 s'; by default they are found from
-            the log.
+        contact_free: intervals of the log without contact, such as '0:5 s'; by default they are
+            found from the log.
         contact_free_log: another log without contact, in which false alarms are counted.
         components: components of the wrench at the tool that can act, such as fx,fy,mz; by default
             those that the machine can distinguish, forces first.
-        observer: from momenta, or by inverse dynamics with differences of velocities.
+        observer: method of the estimate: from momenta, or from inverse dynamics with accelerations
+            that are differences of velocities.
         bandwidth: bandwidth of the observer, such as 100 (rad/s) or '20 Hz': the estimate follows a
             force with the delay 1/K.
         alarms: false alarms in an hour that the threshold allows.
         cutoff: cut-off frequency of a zero-phase low-pass of positions and forces, such as 40Hz; by
             default five times the observer's bandwidth.
         order: order of the Butterworth low-pass.
-        trim: number of samples cut off at each end.
-        fill_gaps: largest number of missing samples in a row that are interpolated; they are
-            counted.
-        resample: take samples at even times where they were stamped at uneven ones.
+        trim: number of samples removed at each end.
+        fill_gaps: largest number of missing samples in a row that are interpolated; the result
+            reports their number.
+        resample: resample logs with uneven time stamps at even times.
         within_limits: reject poses beyond a stop of the machine file; otherwise they are reported.
 
     Examples:
@@ -154,7 +157,8 @@ class ExternalWrenchOptions(Options):
                 )
         if len(set(self.components)) < len(self.components):
             names = ", ".join(self.components)
-            problems.add("components", f"one is repeated: {names}", "name each component once")
+            what = f"a component is repeated: {names}"
+            problems.add("components", what, "name each component once")
 
     @property
     def stated(self) -> dict[str, Any]:
@@ -170,8 +174,8 @@ class ContactInterval(ReprMixin):
     Attributes:
         start, end: times of the first and last sample above a threshold, s.
         time: time at which an estimate is the largest multiple of its threshold, s.
-        force: (n,) estimate at that time, on the platform's velocities, N or N m.
-        wrench: (6,) the same as a wrench at the tool, N and N m in the base frame; zero for
+        force: (n,) estimated force conjugate to the platform's velocities at that time, N or N m.
+        wrench: (6,) the same force as a wrench at the tool, N and N m in the base frame; zero for
             components that cannot act.
     """
 
@@ -194,17 +198,18 @@ class ExternalWrench(Result):
     Attributes:
         model: model that predicts the actuators' forces.
         time: (N,) times of the samples, s.
-        force: (N, n) estimate on the platform's velocities, N or N m.
-        wrench: (N, 6) the same as a wrench at the tool, N and N m in the base frame.
+        force: (N, n) estimated forces conjugate to the platform's velocities, N or N m.
+        wrench: (N, 6) the same forces as wrenches at the tool, N and N m in the base frame.
         components: components of the wrench that can act; the others are assumed to be zero.
-        threshold: (n,) alarm threshold on the platform's velocities.
-        noise: (n,) root mean square of the estimate without contact.
-        offset: (n,) mean of the estimate without contact.
+        threshold: (n,) alarm thresholds of `force`.
+        noise: (n,) root mean square of `force` without contact.
+        offset: (n,) mean of `force` without contact.
         wrench_noise: (6,) root mean square of the wrench without contact.
         free: start and end of intervals without contact, s.
-        free_is_searched: whether these intervals were found from the log instead of given.
+        free_is_searched: whether these intervals were found from the log instead of given by the
+            user.
         free_duration: total duration of these intervals, s.
-        contacts: contacts, in the order of time.
+        contacts: contacts in chronological order.
         false_alarms: false alarms of the other log without contact; None without such a log.
     """
 
@@ -263,10 +268,11 @@ def estimate_external_wrench(
 ) -> ExternalWrench:
     """Estimate the external wrench on the platform at every sample, and find contacts.
 
-    With momenta p, actuator forces u and the machine's other forces h, the estimate r of the force
-    on the platform's velocities follows (dx/dw)^T r = G^T (p' + h) - (A G)^T u as a first-order lag
-    of the bandwidth K (`MomentumObserver`). The wrench w at the tool follows from J^T w = r, where
-    J contains the rows of the tool's Jacobian for the components that can act.
+    The external force is (dx/dw)^T r = G^T (p' + h) - (A G)^T u, with momenta p, actuator forces u,
+    the machine's other forces h, and the force r conjugate to the platform's velocities. The
+    estimate follows it as a first-order lag of the bandwidth K (`MomentumObserver`). The wrench w
+    at the tool follows from J^T w = r, where J contains the rows of the tool's Jacobian for the
+    components that can act.
 
     Identify the machine first, because errors of masses and friction increase the threshold.
 
@@ -363,8 +369,8 @@ class _Estimate:
         time: (N,) times of the samples, s.
         period: sampling period, s.
         force: (N, n) external force on the platform's velocities.
-        needed: (N, n) force that the model needs for the motion, on the same velocities and with
-            the same lag.
+        needed: (N, n) force that the motion requires according to the model, conjugate to the same
+            velocities and with the same lag.
         jacobian: (N, 6, n) Jacobian of the tool.
     """
 
@@ -408,26 +414,26 @@ def _estimate(model: Model, log: MeasuredLog, options: ExternalWrenchOptions) ->
 
 
 def _filtered(force: np.ndarray, preparation: Preparation, period: float) -> np.ndarray:
-    """Return forces with the zero-phase filter of the positions."""
+    """Return forces after the zero-phase filter of the positions."""
     if preparation.cutoff is None:
         return force
     return butterworth(force, rate=1.0 / period, cutoff=preparation.cutoff, order=preparation.order)
 
 
 def _step_means(force: np.ndarray) -> np.ndarray:
-    """Return the mean force of each step between two samples; the last sample is unchanged."""
+    """Return the mean force between each sample and the next; the last sample is unchanged."""
     return np.concatenate([0.5 * (force[:-1] + force[1:]), force[-1:]])
 
 
 def wrench_components(model: Model, asked: tuple[str, ...]) -> tuple[int, ...]:
     """Return the components of the tool's wrench that can act, as rows of its Jacobian.
 
-    Without a choice, all components are used, forces first, that the machine distinguishes from
-    those before them at the reference pose.
+    If none are chosen, components are added in order, forces first. A component is used if the
+    machine can distinguish it, at the reference pose, from the components before it.
 
     Args:
         model: the machine.
-        asked: names of the chosen components; empty without a choice.
+        asked: names of the chosen components; empty to select them automatically.
 
     Raises:
         InputError: the machine cannot distinguish the chosen components.
@@ -457,19 +463,22 @@ def wrench_components(model: Model, asked: tuple[str, ...]) -> tuple[int, ...]:
             raise InputError.of(
                 "components",
                 f"{COMPONENTS[k]} cannot be determined at the reference pose{addition}",
-                f"name up to {rows.shape[1]} components that move this platform, or none",
+                f"name up to {counted(rows.shape[1], 'component')} along which this platform moves, or none",
             )
     return tuple(chosen)
 
 
 def _velocity_scale(model: Model, length: float) -> np.ndarray:
-    """Return factors (n,) that convert the platform's velocities to lengths per second."""
+    """Return factors (n,) that divide angular velocities of the platform by a length.
+
+    The columns of the scaled Jacobian then have the same units.
+    """
     is_angular = [unit == "rad/s" for unit in model.platform.ports.velocity.units]
     return np.where(is_angular, 1.0 / length, 1.0)
 
 
 def _wrench(estimate: _Estimate, components: tuple[int, ...]) -> np.ndarray:
-    """Return wrenches (N, 6) with J^T w = r, by least squares if components are too few."""
+    """Return wrenches (N, 6) with J^T w = r, in the least-squares sense for too few components."""
     rows = estimate.jacobian[:, list(components), :].transpose(0, 2, 1)
     wrench = np.zeros((len(estimate.force), len(COMPONENTS)))
     wrench[:, list(components)] = np.einsum("nij,nj->ni", np.linalg.pinv(rows), estimate.force)
@@ -569,8 +578,8 @@ def _free_blocks(estimate: _Estimate, blocks: Blocks, options: ExternalWrenchOpt
         log_interval = f"{estimate.time[0]:.4g} to {estimate.time[-1]:.4g} s"
         raise InputError.of(
             "contact_free",
-            f"no {blocks.duration:.3g} s of the log, {log_interval}, are within the given intervals",
-            "give longer intervals of this log",
+            f"no block of {blocks.duration:.3g} s of the log ({log_interval}) is within the given intervals",
+            "give longer intervals within this log",
         )
     return is_free
 
@@ -607,21 +616,22 @@ def _block_diagnostics(
         f"intervals of {blocks.duration:.3g} s without contact",
         is_free.sum(),
         at_least=float(MIN_FREE_BLOCKS),
-        advice="the threshold is extrapolated from few intervals: record longer without contact",
+        advice="the threshold is extrapolated from few intervals: record a longer log without contact",
     )
     if is_searched:
         yield diagnostic(
             "fraction of the log that is classified as contact",
             1.0 - is_free.mean(),
             at_most=MAX_CONTACT_SHARE,
-            advice="intervals without contact cannot be found from this log: give them (free)",
+            advice="intervals without contact cannot be found from this log: specify them with "
+            "`contact_free`",
         )
 
 
 def _unexplained_diagnostic(model: Model, estimate: _Estimate, is_quiet: np.ndarray) -> Diagnostic:
     """Return the fraction of the forces without contact that the model does not explain.
 
-    It is the larger of the shares of forces and moments.
+    It is computed separately for forces and for moments; the larger fraction is returned.
     """
     is_moment = np.array([unit == "rad/s" for unit in model.platform.ports.velocity.units])
     shares = []
@@ -641,11 +651,11 @@ def _unexplained_diagnostic(model: Model, estimate: _Estimate, is_quiet: np.ndar
 def _false_alarm_diagnostic(alarms: FalseAlarms) -> Diagnostic:
     """Return the probability of at least as many false alarms at the rate of the threshold."""
     return diagnostic(
-        f"probability of {alarms.alarms} false alarms in {alarms.duration:.4g} s of the free log",
+        f"probability of {counted(alarms.alarms, 'false alarm')} in {alarms.duration:.4g} s of the free log",
         alarms.probability,
         at_least=MIN_ALARM_PROBABILITY,
-        advice=f"{alarms.per_hour:.3g} per hour: use a threshold from a longer log without contact and with similar "
-        "motions",
+        advice=f"{alarms.per_hour:.3g} false alarms per hour: determine the threshold from a longer log "
+        "without contact and with similar motions",
     )
 
 
@@ -686,5 +696,5 @@ def _stop_diagnostics(model: Model, logs: list[MeasuredLog]) -> tuple[Diagnostic
 
 
 def _prefix(log: MeasuredLog, logs: list[MeasuredLog]) -> str:
-    """Return the name of a log for messages, where there are several."""
+    """Return the name of a log as a prefix for messages; "" if there is only one log."""
     return "" if len(logs) == 1 else f"{log.name}: "

@@ -57,7 +57,7 @@ PAYLOAD_PARAMETER = "payload"
 FRICTION_SUFFIXES = (".viscous", ".coulomb", ".coulomb_asymmetry", ".stribeck", ".offset")
 #: Number of samples that are filtered at a time.
 SAMPLES_PER_PIECE = 8192
-#: Options that the provenance of a track records.
+#: Options that are stored in the provenance of a track.
 RECORDED_OPTIONS = (
     "max_payload",
     "payload_time",
@@ -78,20 +78,20 @@ class TrackOptions(Options):
     """Options of the tracking: changes of parameters, filters and updates.
 
     Attributes:
-        max_payload: largest mass at the tool, such as '2 kg'; 0 tracks no payload.
+        max_payload: largest mass at the tool, such as '2 kg'; 0 to track no payload.
         payload_time: time in which the payload can change by this mass.
         friction_change: largest change of a friction parameter, as a fraction of its value; 0 for
             constant friction.
-        friction_time: time in which friction can change by this share.
+        friction_time: time in which friction can change by this fraction.
         bandwidth: bandwidth of the filters of positions and forces, such as 100 (rad/s) or '20 Hz'.
         smoothing: bandwidth of the filters of the regression rows.
         interval: time between two updates.
         standstill: fraction of an actuator's largest speed in the log below which it is at rest.
         noise: standard deviation of the residual of each motor's force, by name; by default that of
             the saved fit.
-        fill_gaps: largest number of missing samples in a row that are interpolated; they are
-            counted.
-        resample: take samples at even times where they were stamped at uneven ones.
+        fill_gaps: largest number of missing samples in a row that are interpolated; the result
+            reports their number.
+        resample: resample logs with uneven time stamps at even times.
 
     Examples:
         >>> import tauloop as tl
@@ -116,8 +116,8 @@ class TrackOptions(Options):
         if not self.max_payload and not self.friction_change:
             problems.add(
                 "max_payload",
-                "payload and friction are both 0, so nothing is tracked",
-                "give a payload, such as 2 kg, or a change of friction",
+                "max_payload and friction_change are both 0, so nothing is tracked",
+                "give a largest payload, such as 2 kg, or a largest change of friction",
             )
 
 
@@ -167,8 +167,8 @@ class ParameterTrack(Result):
     Attributes:
         model: the machine.
         names, parameter_units: names and units of the n tracked parameters.
-        time: (K,) times of the updates, s; their values describe the machine `filters.delay`
-            earlier.
+        time: (K,) times of the updates, s. The estimates describe the machine at times that are
+            earlier by `filters.delay`.
         estimates, deviations: (K, n) values and standard deviations of the parameters, SI.
         frozen: (K, n) True for parameters that are frozen because they are not excited.
         filters: filters of the samples.
@@ -238,7 +238,7 @@ def payload_column(model: Model) -> np.ndarray:
         raise InputError.of(
             "max_payload",
             f"the platform's body {platform.body} has no inertial parameters",
-            "track friction alone, with max_payload 0",
+            "track only friction, with max_payload 0",
         )
     return column
 
@@ -249,8 +249,8 @@ def tracker_start(
     """Return the initial state of a tracker.
 
     Raises:
-        InputError: the fit belongs to another machine or to parameters of the machine file, or the
-            actuators are redundant.
+        InputError: the fit belongs to another machine, its unknowns were parameters of the machine
+            file, or the actuators are redundant.
     """
     if model.assembly.is_redundant:
         raise InputError.of(
@@ -304,7 +304,7 @@ def tracker_start(
     if tuple(model.actuators.ports.position.columns) != tuple(actuators):
         raise InputError.of(
             "machine",
-            "its motion is not determined by the positions of the actuators alone",
+            "the positions of the actuators do not determine its motion",
             "track a machine with equal numbers of actuators and degrees of freedom",
         )
     return TrackerStart(
@@ -333,13 +333,13 @@ def _saved_estimates(fit: BaseEstimates | MachineIdentification | str | Path) ->
     if not saved.representatives or not saved.noise:
         raise InputError.of(
             "fit",
-            "contains no columns of the regressor or no noise",
+            "does not contain the columns of the regressor, or the noise",
             "give the result of tl.identify, or its JSON file",
         )
     if saved.has_gains:
         raise InputError.of(
             "fit",
-            "identified gains of the drives, by which the forces of another log are not scaled",
+            "contains identified gains of the drives, but the forces of this log are not scaled by them",
             "give forces in N or N m, and fit them without --gains",
         )
     return saved
@@ -415,8 +415,8 @@ def track_parameters(
     if not history.samples:
         raise InputError.of(
             "log",
-            f"its {len(position)} samples are fewer than those of one update",
-            "record longer, or shorten the interval",
+            f"its {len(position)} samples are too few for one update",
+            "record a longer log, or shorten the interval",
         )
     return ParameterTrack(
         diagnostics=(
@@ -424,7 +424,7 @@ def track_parameters(
                 "misfit of the updates, in standard deviations of the noise",
                 history.misfit,
                 at_most=MAX_MISFIT,
-                advice="the saved fit does not match this log: identify the machine again, or state the noise",
+                advice="the saved fit does not match this log: identify the machine again, or give the noise",
             ),
             *bad_sample_diagnostics(bad),
             *force_limit_diagnostics([entry]),
@@ -471,9 +471,9 @@ class _UpdateHistory:
     """Results of a recursive fit after each update.
 
     Attributes:
-        samples: samples of the log up to which the updates go.
+        samples: index of the last sample of each update.
         estimates, deviations: values and standard deviations of the tracked parameters.
-        frozen: which of them are frozen.
+        frozen: True for tracked parameters that are frozen.
     """
 
     def __init__(self) -> None:
@@ -486,7 +486,7 @@ class _UpdateHistory:
     def update(
         self, fitted: RecursiveFit, updates: UpdateRows, tracked: list[int], filters: CausalFilters
     ) -> None:
-        """Update the fit by each row of a piece of the log, and store its results."""
+        """Update the fit with each row of a piece of the log, and store the results."""
         elapsed = filters.interval * filters.period
         for sample, Y, f, is_used in zip(
             updates.samples, updates.regressor, updates.force, updates.counts, strict=True
@@ -501,7 +501,7 @@ class _UpdateHistory:
 
     @property
     def misfit(self) -> float | None:
-        """Root mean square of the residuals, in standard deviations; None without any."""
+        """RMS of the residuals, in standard deviations; None if there are no residuals."""
         misfits = np.concatenate(self._misfits)
         return float(np.sqrt(np.mean(np.square(misfits)))) if len(misfits) else None
 

@@ -2,10 +2,10 @@
 
 The fit stores a triangle R and a vector z with R x = z, where R^T R is the inverse of the
 covariance of x. New equations W Y x = W f are stacked below the triangle, and a QR decomposition
-makes it triangular again. Between samples each tracked parameter performs a random step, x+ = x +
-w, whose variance grows by rate^2 per second. A QR decomposition of the equations of x and x+
-eliminates x. A parameter whose standard deviation has reached its range performs no step, so that
-its estimate and interval stay constant without excitation.
+makes it triangular again. Between samples each tracked parameter changes by a random step, x+ = x +
+w, whose variance is rate^2 times the elapsed time. A QR decomposition of the equations of x and x+
+eliminates x. A parameter whose standard deviation has reached its range does not change, so its
+estimate and interval stay constant without excitation.
 
 Source: Bierman 1977, Factorization methods for discrete sequential estimation, chapters V and VI
 (square-root information filter).
@@ -21,12 +21,13 @@ from scipy.linalg import solve_triangular
 from tauloop.common.errors import IdentificationError, InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
+from tauloop.common.wording import counted
 from tauloop.mechanism.suggestions import unknown_names
 
-#: Directions that are known exactly get this fraction of the largest variance.
+#: Directions that are known exactly are given this fraction of the largest variance.
 EXACT_VARIANCE_SHARE = 1e-10
-#: Negative variances up to this fraction of the largest are accepted as errors of an estimated
-#: covariance. The estimated covariance for correlated errors need not be positive definite.
+#: Negative variances up to this fraction of the largest are accepted, because the estimated
+#: covariance for correlated errors need not be positive definite.
 MAX_NEGATIVE_SHARE = 1e-2
 
 
@@ -36,7 +37,7 @@ class Wander(ReprMixin):
 
     Attributes:
         rate: standard deviation of its change in one second, in the parameter's SI unit.
-        range: standard deviation at which the parameter is frozen and performs no more steps.
+        range: standard deviation at which the parameter is frozen.
     """
 
     rate: float
@@ -44,7 +45,7 @@ class Wander(ReprMixin):
 
 
 class RecursiveFit:
-    """Parameters x with their covariance, updated by each sample of Y x = f + e.
+    """Estimates of parameters x and their covariance, updated with each sample Y x = f + e.
 
     Examples:
         >>> import numpy as np
@@ -85,7 +86,8 @@ class RecursiveFit:
         )
         if len(set(self.names)) < size:
             repeated = size - len(set(self.names))
-            problems.add("names", f"{repeated} of {size} are repeated", "name each parameter once")
+            what = f"{repeated} of {size} names are repeated"
+            problems.add("names", what, "name each parameter once")
         if not all(value > 0.0 for value in noise):
             problems.add(
                 "noise",
@@ -97,7 +99,7 @@ class RecursiveFit:
                 problems.add(
                     f"wander.{name}",
                     f"has rate {step.rate:g} and range {step.range:g}, which must be positive",
-                    "leave it out for a constant parameter",
+                    "remove it if the parameter is constant",
                 )
         if (values is None) != (covariance is None):
             problems.add(
@@ -152,7 +154,7 @@ class RecursiveFit:
             self.triangle = triangle[: len(self.names)]
 
     def _random_step(self, elapsed: float) -> None:
-        """Perform the random steps of the tracked parameters that are not frozen."""
+        """Apply the random steps of the tracked parameters that are not frozen."""
         self.is_frozen = self.tracked_deviations >= self._ranges
         moving = np.flatnonzero(~self.is_frozen)
         steps = len(moving)
@@ -230,7 +232,7 @@ class RecursiveFit:
             raise IdentificationError.of(
                 "values",
                 f"the samples do not determine {undetermined} of {len(self.names)} parameters yet",
-                "start from a saved fit, or take more samples",
+                "start from a saved fit, or use more samples",
             )
 
 
@@ -250,7 +252,7 @@ def _information_triangle(
     if covariance.shape != (len(values), len(values)):
         raise InputError.of(
             "covariance",
-            f"has shape {covariance.shape} for {len(values)} parameters",
+            f"has shape {covariance.shape} for {counted(len(values), 'parameter')}",
             "give a row and a column for each parameter",
         )
     ordered = covariance[np.ix_(order, order)]

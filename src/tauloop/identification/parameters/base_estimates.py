@@ -19,14 +19,14 @@ from tauloop.identification.machine_result import MachineIdentification
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BaseEstimates(ReprMixin):
-    """Values b of base parameters, b = B p + e with the covariance C of e.
+    """Estimates b = B p + e of base parameters, with the covariance C of the errors e.
 
     Attributes:
         parameters: (n,) names of p: standard parameters or independent parameters of a machine, or
             expressions in these, such as ``m1 * d_c1``.
-        regrouping: B (r, n).
-        values: b (r,), SI.
-        covariance: C (r, r); zero for exact values.
+        regrouping: matrix B (r, n) of the base parameters' combinations.
+        values: values b (r,), SI.
+        covariance: covariance C (r, r), SI; zero for exact values.
         representatives: (r,) the parameter that represents each base parameter; its column of the
             regressor is the base column.
         known: values, SI, of the other columns that contribute to the forces of the fit.
@@ -45,7 +45,7 @@ class BaseEstimates(ReprMixin):
 
     @staticmethod
     def of(identification: Identification | MachineIdentification) -> BaseEstimates:
-        """Return the estimates of an identification, of whole logs where these were fitted."""
+        """Return the estimates of an identification, from the fit to whole logs if there is one."""
         if isinstance(identification, Identification):
             return _from_plain(identification.as_dict())
         fit = identification.whole_log or identification.identification

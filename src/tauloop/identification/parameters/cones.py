@@ -22,8 +22,8 @@ from tauloop.equations.values import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicPar
 #: Roles of parameters outside bodies and rods that cannot be negative. Offsets and preloads can
 #: have either sign.
 NONNEGATIVE_ROLES = ("inertia", "viscous", "coulomb", "stribeck", "stiffness")
-#: A pseudo-inertia whose least central second moment is below this fraction of its trace is
-#: singular.
+#: A pseudo-inertia is singular if its smallest central second moment is below this fraction of its
+#: trace.
 SINGULARITY_TOLERANCE = 1e-6
 #: Directions with a singular value below this fraction of the largest are outside the range of a
 #: body's pseudo-inertias: for a mass at 1 m, a radius of gyration below 1e-5 m.
@@ -42,7 +42,7 @@ class Cone(ReprMixin):
             (2, 2), the same for mass on a line. "number": P = p (1, 1), such as a friction
             coefficient.
         columns: indices of the parameters among the columns of the regressor.
-        basis: E (n, k, k).
+        basis: matrices E_j (n, k, k), one for each parameter.
     """
 
     element: str
@@ -52,7 +52,7 @@ class Cone(ReprMixin):
 
     @property
     def is_inertial(self) -> bool:
-        """Whether it is the inertia of a body or a slender part, which has a prior from CAD."""
+        """Whether the element is a body or a slender part, whose inertia has a prior from CAD."""
         return self.kind != "number"
 
     def matrix(self, parameters: np.ndarray) -> np.ndarray:
@@ -95,10 +95,11 @@ _NUMBER_BASIS = np.ones((1, 1, 1))
 
 
 def consistency_cones(parameters: Sequence[DynamicParameter]) -> tuple[Cone, ...]:
-    """Return the cones of a machine's parameters (`Model.parameters`), in their order.
+    """Return the cones of a machine's parameters (`Model.parameters`), in the same order.
 
-    Bodies and full rods have ten-parameter cones. Slender rods and each part of a telescope have
-    their own cones. Drive inertia, viscous and Coulomb friction and stiffness are not negative.
+    Bodies and full rods have cones of ten parameters. Slender rods, and both parts of a telescope,
+    have cones of their own. Drive inertia, viscous and Coulomb friction and stiffness cannot be
+    negative.
     """
     result = []
     numbered = list(enumerate(parameters))
@@ -125,15 +126,18 @@ def consistency_cones(parameters: Sequence[DynamicParameter]) -> tuple[Cone, ...
 
 
 def restricted_cone(cone: Cone, relations: np.ndarray, offset: np.ndarray) -> Cone | None:
-    """Return a cone in the directions that known values leave; None if they leave none.
+    """Return a cone restricted to the range of its matrices when some values are known.
 
     A point mass, whose inertia about its mass center is known to be zero, has a pseudo-inertia of
-    rank 1 for every mass: the unknowns move it on the boundary of the cone of bodies. Within the
-    range of all its matrices it is strictly positive, as the pseudo-inertias of other bodies are.
+    rank 1 for every mass. Such matrices are on the boundary of the cone of bodies, but they are
+    strictly positive if they are projected on their common range.
 
     Args:
-        cone: cone of a body or a rod; that of a number is returned unchanged.
+        cone: cone of a body or a rod; a cone of kind "number" is returned unchanged.
         relations, offset: T (n_p, n_r) and o (n_p,) of the parameters p = T r + o.
+
+    Returns:
+        The restricted cone; None if the range is empty.
     """
     if not cone.is_inertial:
         return cone
@@ -154,12 +158,12 @@ def restricted_cone(cone: Cone, relations: np.ndarray, offset: np.ndarray) -> Co
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regularization:
-    """The mass and inertia that singular bodies of a prior get.
+    """The mass and inertia that are assigned to singular bodies of a prior.
 
     CAD models can contain points, lines and empty links, which have no volume or no mass.
 
     Attributes:
-        mass_share: a body without mass gets this fraction of the median mass of the others.
+        mass_share: mass of a body without mass, as a fraction of the median mass of the others.
         radius_share: every central radius of gyration is at least this fraction of the median of
             the other bodies.
     """
@@ -178,9 +182,10 @@ class RegularizedBody:
 
     Attributes:
         element: the body or part.
-        mass_before, mass: mass before and after, kg.
+        mass_before, mass: mass before and after regularization, kg.
         radius_before, radius: smallest central radius of gyration of the pseudo-inertia before and
-            after, m. It is 0 before where the pseudo-inertia was singular or not physical.
+            after regularization, m. `radius_before` is 0 if the pseudo-inertia was singular or not
+            physical.
     """
 
     element: str
@@ -195,12 +200,11 @@ def regularized_prior(
 ) -> tuple[np.ndarray, tuple[RegularizedBody, ...]]:
     """Return a prior (n_p,) with strictly positive inertias, and the bodies that were changed.
 
-    The central second moments S_c = S - h h^T / m get eigenvalues of at least m r^2. The result
-    does not depend on the choice of frames, because S_c is about the mass center and its
-    eigenvalues belong to principal directions.
+    Eigenvalues of the central second moments S_c = S - h h^T / m are raised to at least m r^2. The
+    result does not depend on the choice of frames, because the eigenvalues of S_c are invariant.
 
     Raises:
-        IdentificationError: no body of the prior is physical, so there is no size to start from.
+        IdentificationError: no body of the prior is physical, so no typical mass and radius exist.
     """
     inertial = [cone for cone in cones if cone.is_inertial]
     masses, radii = np.zeros(len(inertial)), np.zeros(len(inertial))
@@ -216,7 +220,7 @@ def regularized_prior(
         raise IdentificationError.of(
             "prior",
             f"none of its {len(inertial)} bodies has a mass and a positive inertia",
-            "give masses and inertias in the machine file (from CAD, or estimates by hand)",
+            "give masses and inertias in the machine file (from CAD, or estimated by hand)",
         )
     changed, values = [], np.array(prior, dtype=float)
     for cone, mass, radius in zip(inertial, masses, radii, strict=True):
@@ -249,7 +253,10 @@ def regularized_prior(
 
 
 def _central(matrix: np.ndarray) -> np.ndarray:
-    """Return the second moments about the mass center of a pseudo-inertia with its mass last."""
+    """Return the second moments about the mass center of a pseudo-inertia.
+
+    The mass is the last diagonal entry.
+    """
     first = matrix[:-1, -1]
     return np.asarray(matrix[:-1, :-1] - np.outer(first, first) / matrix[-1, -1])
 

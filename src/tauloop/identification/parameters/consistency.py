@@ -20,6 +20,7 @@ from tauloop.common.options import Options, option, require
 from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, plain, provenance
+from tauloop.common.wording import counted
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import OutputFit, judge_both, largest_loss
 from tauloop.identification.estimation.fitting import fit_regression
@@ -43,8 +44,8 @@ from tauloop.identification.regression.data import RegressionData, split_data
 
 #: First entry of the JSON file. The number increases when the meaning of an entry changes.
 CONSISTENT_FORMAT = "tauloop-consistent-identification/1"
-#: An unknown is determined by the prior alone if the data can determine less than this fraction of
-#: it.
+#: An unknown counts as determined only by the prior if the data can determine less than this
+#: fraction of it.
 MIN_DATA_SHARE = 0.01
 #: Largest accepted ratio of the held-out error to that of the unconstrained parameters.
 MAX_ERROR_RATIO = 1.05
@@ -59,12 +60,13 @@ class PhysicallyConsistent(Options):
     """Options of the physically consistent identification.
 
     Attributes:
-        weights: candidate weights of the prior, relative to the mean square of residuals over
-            noise. The weight with the smallest error on a validation part of the training data is
-            chosen (see `chosen_weight`). If it is the first or the last of several, `EXTRA_DECADES`
-            decades beyond it are tried too. A chosen weight at the end of those is a finding.
-        validation_share: share at the end of the training data that is used to choose the weight,
-            unless groups of samples are given. Held-out data are not used for it.
+        weights: candidate weights of the prior, relative to the mean square of residuals divided by
+            the noise. The weight with the smallest error on a validation part of the training data
+            is chosen (see `chosen_weight`). If the best candidate is the first or the last of
+            several, `EXTRA_DECADES` decades beyond it are tried too. If the chosen weight is at the
+            end of these, a diagnostic reports it.
+        validation_share: fraction at the end of the training data that is used to choose the
+            weight, unless groups of samples are given. Held-out data are not used for the choice.
         regularization: mass and inertia that singular bodies of the prior get.
         reweightings: number of reweightings of the unconstrained fit, which gives the outputs'
             noise.
@@ -74,7 +76,7 @@ class PhysicallyConsistent(Options):
         tuple(float(w) for w in np.logspace(-6.0, 2.0, 9)),
         above=0.0,
         below=np.inf,
-        remedy="give positive weights: without a prior the data do not bound some masses",
+        remedy="give positive weights; without a prior, some masses can become arbitrarily large",
     )
     validation_share: float = option(0.3, above=0.0, below=1.0)
     regularization: Regularization = field(default_factory=Regularization)
@@ -100,20 +102,20 @@ class ConsistentIdentification(Result):
             its rows.
         unknowns, values: names and values of the unknowns; without ties these are the columns.
         data_share: (n,) fraction of each unknown that the data determine at the chosen weight.
-        reachable_share: (n,) the same as the weight goes to zero, the largest share that these data
-            can determine.
-        prior_alone: unknowns of which the data can determine less than 1 %, so that the prior alone
-            determines them.
-        prior_directions: one unknown for each direction that the prior alone determines. A change
-            of this unknown at constant base parameters changes no force.
-        held: unknowns without effect and without prior, which keep the prior's value.
+        reachable_share: (n,) limit of `data_share` as the weight goes to zero. It is the largest
+            fraction that these data can determine.
+        prior_alone: unknowns that are determined only by the prior, because the data can determine
+            less than 1 % of them.
+        prior_directions: one unknown for each direction that is determined only by the prior. A
+            change of this unknown at constant base parameters changes no force.
+        held: unknowns without effect and without prior; their values in `prior` are not changed.
         regularized: bodies of the prior that were singular.
         at_bound: coefficients that are zero because they would be negative otherwise.
-        weight, trials: weight of the prior, and the trials from which it was chosen.
+        weight, trials: weight of the prior, and the trials that led to its choice.
         cones: cones of the parameters.
         solver_status: status that the solver returned.
-        training, held_out: fit of every measured output.
-        unconstrained: the base parameters of the same data without cones or prior.
+        training, held_out: fit of every measured output to training and held-out data.
+        unconstrained: the base parameters identified from the same data without cones or prior.
     """
 
     json_format: ClassVar[str] = CONSISTENT_FORMAT
@@ -175,13 +177,13 @@ class ConsistentIdentification(Result):
     @property
     @in_json("data_share")
     def named_data_share(self) -> dict[str, float]:
-        """Share of each unknown that the data determine at the chosen weight, by name."""
+        """Fraction of each unknown that the data determine at the chosen weight, by name."""
         return dict(zip(self.unknowns, self.data_share, strict=True))
 
     @property
     @in_json("reachable_share")
     def named_reachable_share(self) -> dict[str, float]:
-        """Share of each unknown that the data determine as the weight goes to zero, by name."""
+        """Fraction of each unknown that the data determine as the weight goes to zero, by name."""
         return dict(zip(self.unknowns, self.reachable_share, strict=True))
 
 
@@ -197,10 +199,10 @@ def fit_consistent(
 ) -> ConsistentIdentification:
     """Return all standard parameters, identified inside their cones.
 
-    Minimizes half the mean square of residuals over noise, plus weight times the sum of D(P_b |
-    P_b0) over bodies and rods b. Friction, drive inertia and stiffness are not negative (Lee,
-    Wensing and Park 2020, Geometric robot dynamic identification: a convex programming approach).
-    Only the triangle of the data is used.
+    The objective is half the mean square of the residuals divided by the noise, plus the weight
+    times the sum of D(P_b | P_b0) over bodies and rods b. Friction, drive inertia and stiffness
+    cannot become negative (Lee, Wensing and Park 2020, Geometric robot dynamic identification: a
+    convex programming approach). Only the QR factor of the data is used.
 
     Args:
         training: samples to estimate from; a part of them is used to choose the weight.
@@ -210,10 +212,10 @@ def fit_consistent(
             Columns that were added after those of the machine (`with_columns`) have no prior and
             can be omitted.
         options: weights and regularization.
-        groups: (N,) label of every training sample, such as the index of its log. Then every group
-            is left out once, and the weight with the smallest error on the groups left out is
-            chosen. Repetitions of one motion must be in one group; otherwise the validation
-            repeats the fitted motion and the weight depends on its noise only.
+        groups: (N,) label of every training sample, such as the index of its log. If labels are
+            given, every group is left out once, and the weight with the smallest error on the
+            groups left out is chosen. Repetitions of one motion must be in the same group;
+            otherwise validation data repeat the fitted motion and show only the noise.
 
     Raises:
         IdentificationError: the data do not determine the parameters, the prior is unusable, or
@@ -297,9 +299,9 @@ class _WeightValidation:
 
     Attributes:
         training: all training data.
-        triangles: whitened triangle of each part.
+        triangles: whitened QR factor of each part.
         sizes: number of samples of each part.
-        left_out: indices of the parts that are left out, one after the other.
+        left_out: indices of the parts that are left out, one at a time.
         cones, prior: cones of the parameters and their prior.
     """
 
@@ -322,7 +324,7 @@ class _WeightValidation:
         )
 
     def _errors(self, k: int, weights: Sequence[float]) -> list[float]:
-        """Return the error of each weight on part k after a fit to the other parts."""
+        """Return the error of each weight on the part with index k after a fit to the others."""
         is_fitted = np.arange(len(self.sizes)) != k
         triangle = _combined_triangle(self.triangles, np.where(is_fitted, self.sizes, 0))
         problem, held = _conic_problem(self.training, triangle, self.cones, self.prior)
@@ -345,14 +347,14 @@ def _checked_prior(
     if np.shape(prior) != (count,) or not np.isfinite(prior).all():
         problems.add(
             "prior",
-            f"has shape {np.shape(prior)} or numbers that are not finite",
-            f"give {count} finite values, one for each column of the regressor",
+            f"has shape {np.shape(prior)}, or contains values that are not finite",
+            f"give {counted(count, 'finite value')}, one for each column of the regressor",
         )
     has_inertia = any(cone.is_inertial for cone in cones)
     if not has_inertia or max(cone.columns.max() for cone in cones) >= count:
         problems.add(
             "cones",
-            f"{len(cones)} cones do not match a regressor of {count} columns",
+            f"{counted(len(cones), 'cone')} do not match a regressor of {counted(count, 'column')}",
             "use consistency_cones(model.parameters) of the model of the regressor",
         )
     IdentificationError.raise_if_any(problems)
@@ -362,9 +364,10 @@ def _checked_prior(
 def _restricted(
     training: RegressionData, cones: tuple[Cone, ...], prior: np.ndarray
 ) -> tuple[tuple[Cone, ...], list[Cone]]:
-    """Return the cones in the directions that known values leave, and those to be regularized.
+    """Return the cones restricted by known values, and the cones whose prior is regularized.
 
-    A point mass whose inertia is known keeps it: its prior needs a positive mass only.
+    A point mass whose inertia is known is not regularized, because its prior needs only a positive
+    mass.
     """
     matrix, offset = training.relations.matrix, np.asarray(training.relations.offset)
     restricted, singular = [], []
@@ -389,9 +392,9 @@ def _is_of_machine(training: RegressionData, cones: tuple[Cone, ...], count: int
 
 
 def _whitened(triangles: np.ndarray, weights: np.ndarray, samples: int) -> np.ndarray:
-    """Return one triangle (n + 1, n + 1) of all outputs.
+    """Return one QR factor (n + 1, n + 1) of all outputs.
 
-    Its squared misfit is the mean square of residuals over noise.
+    Its squared misfit is the mean square of the residuals divided by the noise.
     """
     rows = (weights[:, None, None] * triangles).reshape(-1, triangles.shape[-1])
     return np.asarray(np.linalg.qr(rows, mode="r")) / np.sqrt(samples * len(triangles))
@@ -407,15 +410,17 @@ def _validation_parts(
     if np.shape(groups) != (len(training),) or len(labels) < 2:
         raise IdentificationError.of(
             "groups",
-            f"has shape {np.shape(groups)} and {len(labels)} labels for {len(training)} training samples",
-            "give a label for each sample, with at least 2 groups; or omit it to validate with the last samples",
+            f"has shape {np.shape(groups)} and {counted(len(labels), 'different label')} for "
+            f"{counted(len(training), 'training sample')}",
+            "give a label for each sample, with at least 2 groups, or omit the labels to validate with the last "
+            "samples",
         )
     parts = [training.part(np.flatnonzero(groups == label)) for label in labels]
     return parts, list(range(len(labels)))
 
 
 def _combined_triangle(triangles: Sequence[np.ndarray], sizes: np.ndarray) -> np.ndarray:
-    """Return one triangle of several parts, each weighted by its number of samples."""
+    """Return one QR factor of several parts, each weighted by its number of samples."""
     shares = np.sqrt(sizes / sizes.sum())
     return np.concatenate(
         [share * part for share, part in zip(shares, triangles, strict=True) if share > 0.0]
@@ -463,7 +468,7 @@ def _conic_problem(
 
 
 def _with_held(shares: np.ndarray, held: np.ndarray, size: int) -> np.ndarray:
-    """Return the shares (n,) of all unknowns; zero for unknowns that are held."""
+    """Return the fractions (n,) of all unknowns; zero for unknowns that are held constant."""
     result = np.zeros(size)
     result[np.setdiff1d(np.arange(size), held)] = shares
     return result
@@ -472,7 +477,7 @@ def _with_held(shares: np.ndarray, held: np.ndarray, size: int) -> np.ndarray:
 def _all_values(
     data: RegressionData, problem: ConicProblem, solution: ConicSolution, held: np.ndarray
 ) -> np.ndarray:
-    """Return the values of all unknowns, including those that are held."""
+    """Return the values of all unknowns, including those that are held constant."""
     parameters = problem.ties_matrix @ solution.unknowns + problem.ties_offset
     if data.ties is None:
         return parameters
@@ -510,7 +515,7 @@ def _diagnostics(
             "least friction coefficient, drive inertia or stiffness (SI)",
             min(numbers) if numbers else None,
             at_least=-1e-12,
-            advice="the solution is outside the cone: raise the weight of the prior",
+            advice="the solution violates the physical-consistency constraints: raise the weight of the prior",
         ),
         diagnostic(
             "ratio of the sum of masses to the prior's",
@@ -549,6 +554,7 @@ def _diagnostics(
             "largest ratio of held-out RMSE to that of the unconstrained parameters",
             largest_loss(result.held_out, result.unconstrained.held_out),
             at_most=MAX_ERROR_RATIO,
-            advice="consistent parameters predict worse: lower the smallest weight, or check the prior and the model",
+            advice="consistent parameters predict worse than unconstrained ones: lower the smallest weight, or "
+            "check the prior and the model",
         ),
     )

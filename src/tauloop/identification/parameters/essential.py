@@ -24,10 +24,11 @@ class Removal:
     """A base parameter that was eliminated.
 
     Attributes:
-        parameter: its name.
-        relative_deviation: its standard deviation over its size, before the elimination.
-        held_out_error: root mean square, over outputs, of held-out RMSE over noise, after the
+        parameter: name of the parameter.
+        relative_deviation: its standard deviation divided by its absolute value, before the
             elimination.
+        held_out_error: held-out RMSE divided by the noise, after the elimination; root mean square
+            over the outputs.
     """
 
     parameter: str
@@ -41,11 +42,11 @@ class EssentialParameters(Result):
 
     Attributes:
         names, units: names and units of the r' essential parameters.
-        values, standard_deviations: (r',), SI.
+        values, standard_deviations: (r',) values and standard deviations, SI.
         removed: the eliminated parameters, in the order of elimination.
         parameters: (n_p,) values of the regressor's columns that give the predicted forces.
-        training, held_out: fit of every measured output.
-        full_held_out: fit of all base parameters on the held-out data.
+        training, held_out: fit of every measured output to training and held-out data.
+        full_held_out: fit of every measured output to the held-out data with all base parameters.
     """
 
     names: tuple[str, ...]
@@ -80,17 +81,19 @@ def essential_parameters(
 
     This is the stepwise reduction of Khalil and Dombre 2002, Modeling, Identification and Control
     of Robots, section 12.5. After every step the remaining parameters are estimated again, with the
-    weights of the identification. Standard deviations are those of independent errors times the
-    factor by which the error model of the identification increased them. The identification should
-    therefore use `errors=AutocorrelatedErrors()`.
+    weights of the identification. Standard deviations are computed for independent errors and
+    multiplied by the factor by which the error model of the identification increased them. The
+    identification should therefore use `errors=AutocorrelatedErrors()`.
 
     Args:
-        identification: identification of all base parameters, `fit_regression(training, held_out, ...)`.
-        training, held_out: the same data.
-        largest_deviation: largest standard deviation over size of an essential parameter.
+        identification: identification of all base parameters, the result of
+            `fit_regression(training, held_out, ...)`.
+        training, held_out: the data of this identification.
+        largest_deviation: largest standard deviation of an essential parameter, as a fraction of
+            its absolute value.
 
     Returns:
-        The remaining parameters with standard deviations, and those removed.
+        The remaining parameters with standard deviations, and the removed parameters.
 
     Raises:
         IdentificationError: the data are not those of the identification, or no parameter would
@@ -116,25 +119,27 @@ def essential_parameters(
     full = weighted_solution(triangles, training.counts, weights)
     full_deviations = np.maximum(full.standard_deviations, np.finfo(float).tiny)
     factors = identification.standard_deviations / full_deviations
-    kept = np.arange(base.rank)
+    remaining = np.arange(base.rank)
     removed: list[Removal] = []
     estimate = full
     while True:
-        deviations = factors[kept] * estimate.standard_deviations
+        deviations = factors[remaining] * estimate.standard_deviations
         shares = deviations / np.maximum(np.abs(estimate.values), np.finfo(float).tiny)
         worst = int(np.argmax(shares))
         if shares[worst] <= largest_deviation:
             break
-        if len(kept) == 1:
+        if len(remaining) == 1:
             raise IdentificationError.of(
                 "training",
-                f"no base parameter is known to {100 * largest_deviation:g} % of its size",
+                f"no base parameter is known to {100 * largest_deviation:g} % of its value",
                 "record a motion that excites more, or allow larger deviations",
             )
-        name = base.base[kept[worst]].name
-        kept = np.delete(kept, worst)
-        estimate = weighted_solution(triangles[:, :, [*kept, base.rank]], training.counts, weights)
-        predicted = held_out_triangles[:, :, kept] @ estimate.values
+        name = base.base[remaining[worst]].name
+        remaining = np.delete(remaining, worst)
+        estimate = weighted_solution(
+            triangles[:, :, [*remaining, base.rank]], training.counts, weights
+        )
+        predicted = held_out_triangles[:, :, remaining] @ estimate.values
         misfit = predicted - held_out_triangles[:, :, -1]
         errors = np.linalg.norm(misfit, axis=1) / np.sqrt(len(held_out)) / noise
         removed.append(
@@ -145,14 +150,14 @@ def essential_parameters(
             )
         )
     values = np.zeros(base.rank)
-    values[kept] = estimate.values
+    values[remaining] = estimate.values
     parameters = training.expand(base.spread(values))
     training_fit, held_out_fit = judge_both(training, held_out, parameters)
     return EssentialParameters(
-        names=tuple(base.base[k].name for k in kept),
-        units=tuple(base.base[k].unit for k in kept),
+        names=tuple(base.base[k].name for k in remaining),
+        units=tuple(base.base[k].unit for k in remaining),
         values=estimate.values,
-        standard_deviations=factors[kept] * estimate.standard_deviations,
+        standard_deviations=factors[remaining] * estimate.standard_deviations,
         removed=tuple(removed),
         parameters=parameters,
         training=training_fit,
@@ -169,6 +174,6 @@ def essential_parameters(
         provenance=provenance(
             packages=("numpy", "scipy"),
             options={"largest_deviation": largest_deviation},
-            inputs={"base_parameters": base.rank, "kept": len(kept)},
+            inputs={"base_parameters": base.rank, "kept": len(remaining)},
         ),
     )

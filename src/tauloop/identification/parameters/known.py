@@ -61,8 +61,8 @@ def known_parameters(data: RegressionData, known: Mapping[str, float]) -> Regres
         problems.append(
             Problem(
                 "known",
-                f"all {len(known)} unknowns are known",
-                "leave out the parameters to be identified",
+                f"all {len(known)} unknowns are given as known, so nothing remains to be identified",
+                "do not list the parameters that are to be identified",
             )
         )
     IdentificationError.raise_if_any(problems)
@@ -91,7 +91,7 @@ def known_rests(data: RegressionData, rests: Mapping[str, float]) -> RegressionD
             springs,
             "has no spring with unknown stiffness and preload",
             "known {}.rest",
-            "name the element of a spring, such as a joint",
+            "name an element that has a spring, such as a joint",
         )
     )
     ties = data.relations
@@ -108,10 +108,10 @@ def with_payload(
     """Return logs of a machine that carries an unknown rigid body in some of them.
 
     The payload is an additional body in the frame of one of the machine's bodies. It adds ten
-    unknowns (``payload.m``, ``payload.mcx`` to ``payload.Izz``). Their columns are those of the
-    machine's body in the logs with payload, and zero in the others. All logs together determine the
-    machine, and their difference determines the payload (Khalil, Gautier and Lemoine 2007,
-    Identification of the payload inertial parameters of industrial manipulators).
+    unknowns (``payload.m``, ``payload.mcx`` to ``payload.Izz``). In the logs with the payload their
+    columns equal those of the machine's body; in the other logs they are zero. All logs together
+    determine the machine, and their difference determines the payload (Khalil, Gautier and Lemoine
+    2007, Identification of the payload inertial parameters of industrial manipulators).
 
     Args:
         logs: regression data of the machine without the payload, all prepared in the same way.
@@ -120,7 +120,7 @@ def with_payload(
         carried: True for each log with the payload.
 
     Raises:
-        IdentificationError: there is no such body, or no log with the payload, or no log without.
+        IdentificationError: there is no such body, or all logs or no log carry the payload.
     """
     bodies = [name.removesuffix(".Izz") for name in logs[0].parameters if name.endswith(".Izz")]
     problems = Problems(
@@ -131,7 +131,7 @@ def with_payload(
             "payload",
             f"is carried in {sum(map(bool, carried))} of {len(logs)} logs, so it cannot be distinguished from the "
             "machine",
-            "give a log with it and a log without it",
+            "give a log with the payload and a log without it",
         )
     IdentificationError.raise_if_any(problems)
     columns = [logs[0].parameters.index(f"{body}.{suffix}") for suffix in BODY_SUFFIXES]
@@ -148,9 +148,9 @@ def drive_gains(data: RegressionData, estimator: Estimator | None = None) -> Dri
 
     With forces f of unknown scale, diag(f) g = Y p + Y p_known. The gains g are additional
     unknowns, and the forces of the known parameters are the right-hand side (Gautier and Briot
-    2014, Global identification of joint drive gains and dynamic parameters of robots). Force noise
-    is noise in the regressor here, and makes the gains too small by its fraction of the forces'
-    power.
+    2014, Global identification of joint drive gains and dynamic parameters of robots). Here force
+    noise is noise in the regressor. It makes the gains too small by the ratio of the noise's power
+    to the power of the forces.
 
     Args:
         data: samples with known parameters, such as from `known_parameters`.
@@ -180,7 +180,7 @@ def drive_gains(data: RegressionData, estimator: Estimator | None = None) -> Dri
         Problem(
             name,
             "cannot be distinguished from the unknown parameters",
-            "give more known parameters, or a log in which this drive carries the payload",
+            "give more known parameters, or a log in which this drive moves the payload",
         )
         for name in names
         if name not in identifiable
@@ -221,7 +221,8 @@ def _require_scale(data: RegressionData, known: np.ndarray) -> None:
     raise IdentificationError.of(
         "gains",
         message,
-        "give known parameters that no unknown one can replace, such as those of a payload in some of the logs",
+        "give known parameters that unknown parameters cannot replace, such as those of a payload in some of the "
+        "logs",
     )
 
 

@@ -17,20 +17,20 @@ from tauloop.identification.parameters.cones import Cone, divergence
 
 #: A coefficient is at its bound if it is at most this far above zero, as a fraction of its scale.
 LMI_BOUND_TOLERANCE = 1e-6
-#: Distance of coefficients from zero, as a fraction of their scale, where Newton's method starts
-#: from the prior.
+#: Smallest value of coefficients, as a fraction of their scale, when Newton's method starts from
+#: the prior.
 START_MARGIN = 1e-2
-#: The data do not determine directions of unit-norm columns with a smaller singular value, as a
-#: fraction of the largest.
+#: Directions of unit-norm columns with a singular value below this fraction of the largest are not
+#: determined by the data.
 DATA_RANK_TOLERANCE = 1e-8
-#: Maximum number of Newton steps after the solver, which stops at 1e-8 of the objective and
+#: Maximum number of Newton steps after the solver. The solver stops at 1e-8 of the objective, and
 #: sometimes earlier.
 MAX_POLISHING_STEPS = 12
 #: An error names the inertias whose negative margin is at least this fraction of the worst one.
 WORST_MARGIN_FRACTION = 0.5
-#: Rounding of these margins, whose scale is that of the prior's, 1.
+#: Rounding errors of these margins; the margins of the prior are 1.
 MARGIN_ROUNDING = 1e-9
-#: Maximum number of Newton steps from the prior, where the solver failed.
+#: Maximum number of Newton steps from the prior if the solver failed.
 MAX_STEPS_FROM_PRIOR = 200
 
 
@@ -40,7 +40,7 @@ class ConeMap:
 
     Attributes:
         cone: cone of one body or rod.
-        constant, linear: (k, k) and (n, k, k).
+        constant, linear: constant part (k, k) and derivatives (n, k, k) of the matrix.
     """
 
     cone: Cone
@@ -76,17 +76,17 @@ class ConeMap:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ConicProblem:
-    """The problem: minimize |A r - b|^2 / 2 + weight sum of D(P_b | P_b0) over r.
+    """The minimization of |A r - b|^2 / 2 + weight sum of D(P_b | P_b0) over r.
 
     All P_b(T r + o) must be positive semidefinite.
 
     Attributes:
         matrix, right: A (m, n) and b (m,), weighted and reduced to the triangular factor of a QR
             factorization (see `Condensed`).
-        ties_matrix, ties_offset: T (n_p, n) and o (n_p,).
-        cones: cones of the parameters p = T r + o.
-        prior: p_0 (n_p,) with strictly positive inertias.
-        scale: (n,) sizes of the unknowns, which improve the conditioning for the solver.
+        ties_matrix, ties_offset: T (n_p, n) and o (n_p,) of the parameters p = T r + o.
+        cones: cones of the parameters p.
+        prior: prior parameters p_0 (n_p,) with strictly positive inertias.
+        scale: (n,) sizes by which the unknowns are divided, to improve the conditioning.
     """
 
     matrix: np.ndarray
@@ -104,9 +104,9 @@ class ConicProblem:
 
     @cached_property
     def numbers(self) -> list[ConeMap]:
-        """The coefficients, each divided by its largest factor.
+        """The coefficients as functions of y, each divided by its largest factor.
 
-        A coefficient is about 1 where its unknown is as large as its scale.
+        A coefficient is about 1 if its unknown is as large as its scale.
         """
         return [self._mapped(cone) for cone in self.cones if not cone.is_inertial]
 
@@ -129,20 +129,20 @@ class ConicSolution:
     """The minimum of a `ConicProblem`.
 
     Attributes:
-        unknowns: r (n,).
+        unknowns: unknowns r (n,) at the minimum.
         status: status that the solver returned.
-        from_solver: whether it is the solver's solution. Otherwise the solver failed, and this is
+        from_solver: whether this is the solver's solution. If False, the solver failed, and this is
             the best feasible solution that Newton's method found from the prior.
         decrement: decrease of the objective by a further Newton step, as a fraction of the
             objective; zero at the minimum. It is computed without the solver.
         at_bound: elements whose coefficient is zero because it would be negative otherwise.
-        multiplier: smallest slope of the objective into the feasible side of those bounds, as a
+        multiplier: smallest slope of the objective towards the feasible side of those bounds, as a
             fraction of the largest slope of all unknowns at zero; not negative at the minimum.
-        data_share: (n,) fraction of each unknown that the data determine, where the prior
-            determines the rest. It is the reduction of the prior's variance by the data, 1 -
-            [(H_data + H_prior)^-1]_jj / [H_prior^-1]_jj; 1 without prior.
-        reachable_share: (n,) the same as the weight of the prior goes to zero, the largest share
-            that these data can determine.
+        data_share: (n,) fraction of each unknown that the data determine; the prior determines the
+            rest. It is the reduction of the prior's variance by the data, 1 - [(H_data +
+            H_prior)^-1]_jj / [H_prior^-1]_jj; 1 without prior.
+        reachable_share: (n,) limit of `data_share` as the weight of the prior goes to zero. It is
+            the largest fraction that these data can determine.
     """
 
     unknowns: np.ndarray
@@ -159,8 +159,9 @@ def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicS
     """Solve the problem for each weight of the prior, and refine the solution by Newton's method.
 
     The solver is Clarabel, called by CVXPY. The problem is compiled once, with the weight as a
-    parameter. Where the solver fails, Newton's method starts from the prior instead. The
-    log-determinants keep it inside the cones, and `decrement` shows how far it is from the minimum.
+    parameter. If the solver fails, Newton's method starts from the prior instead. The
+    log-determinants keep its iterates inside the cones, and `decrement` shows how far the result is
+    from the minimum.
 
     Returns:
         One solution for each weight.
@@ -193,17 +194,17 @@ def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicS
         else:
             raise IdentificationError.of(
                 "physically consistent estimation",
-                f"the solver found no solution at prior weight {value:.3g}: {status}; and the prior does not "
-                "agree with the known values, so that it cannot be used as a start",
+                f"the solver found no solution at prior weight {value:.3g} ({status}), and the prior cannot be "
+                "used as a start because it does not agree with the known values",
                 "raise the weight of the prior, or use known values that agree with it",
             )
     return tuple(solutions)
 
 
 def solve_and_status(cvxpy: Any, program: Any) -> str:
-    """Solve a convex program and return its status, with the reason where the solver failed."""
+    """Solve a convex program and return its status, with the reason if the solver failed."""
     with warnings.catch_warnings():
-        # "Solution may be inaccurate": the accuracy is checked by Newton's method.
+        # Suppress "Solution may be inaccurate", because Newton's method checks the accuracy.
         warnings.simplefilter("ignore")
         try:
             program.solve(solver=cvxpy.CLARABEL)
@@ -220,7 +221,7 @@ def prior_unknowns(problem: ConicProblem) -> np.ndarray | None:
 
 
 def _off_bounds(problem: ConicProblem, y: np.ndarray) -> np.ndarray:
-    """Return unknowns whose coefficients are off their bounds, if these are inside the cones."""
+    """Return unknowns moved away from the bounds of coefficients, if these are inside the cones."""
     free = [number for number in problem.numbers if number.is_free]
     rows = np.array([number.linear[:, 0, 0] for number in free]).reshape(-1, len(y))
     values = rows @ y + [number.constant[0, 0] for number in free]
@@ -240,8 +241,8 @@ def _is_inside(problem: ConicProblem, y: np.ndarray) -> bool:
 def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
     """Raise an error if known values exclude all points of the cones.
 
-    It maximizes the margin t with P_0^-1/2 P_b P_0^-1/2 >= t I for all bodies, and coefficients not
-    negative.
+    The check maximizes the margin t with P_0^-1/2 P_b P_0^-1/2 >= t I for all bodies, under the
+    condition that no coefficient is negative.
 
     Raises:
         IdentificationError: for each impossible element, its largest possible eigenvalue.
@@ -250,9 +251,9 @@ def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
     constraints, impossible = [margin <= 1.0], []
     for cone_map in (*problem.inertial, *problem.numbers):
         if not cone_map.is_free:
-            least = float(np.linalg.eigvalsh(cone_map.constant)[0])
-            if least < 0.0 or (cone_map.cone.is_inertial and least == 0.0):
-                impossible.append((cone_map.cone.element, least))
+            smallest = float(np.linalg.eigvalsh(cone_map.constant)[0])
+            if smallest < 0.0 or (cone_map.cone.is_inertial and smallest == 0.0):
+                impossible.append((cone_map.cone.element, smallest))
             continue
         relative = cone_map.expression(cvxpy, y)
         if cone_map.cone.is_inertial:
@@ -267,25 +268,26 @@ def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
             impossible = [("the coefficients that cannot be negative", float("nan"))]
         elif margin.value <= 0.0:
             for inertia in problem.inertial:
-                least = inertia.least(y.value)
-                if least <= WORST_MARGIN_FRACTION * margin.value + MARGIN_ROUNDING:
-                    impossible.append((inertia.cone.element, least))
+                smallest = inertia.least(y.value)
+                if smallest <= WORST_MARGIN_FRACTION * margin.value + MARGIN_ROUNDING:
+                    impossible.append((inertia.cone.element, smallest))
     if impossible:
         raise IdentificationError(
             Problem(
                 name,
-                f"the known values exclude all physically possible parameters: the smallest eigenvalue (for a "
-                f"body, of its pseudo-inertia relative to the prior's) is at most {least:.3g}; it must be above zero",
-                "free one of its known values, or correct it",
+                f"the known values exclude all physically possible parameters: the smallest eigenvalue "
+                f"(for a body, of its pseudo-inertia relative to the prior's) is at most {smallest:.3g}; "
+                "it must be above zero",
+                "correct one of its known values, or do not give it",
             )
-            for name, least in impossible
+            for name, smallest in impossible
         )
 
 
 def _polished(
     problem: ConicProblem, y: np.ndarray, weight: float, status: str, *, from_solver: bool = True
 ) -> ConicSolution:
-    """Return the solution of Newton's method from y, with coefficients at their bound held there.
+    """Return the solution of Newton's method from y; coefficients at their bound stay there.
 
     The steps stay in the interior of the inertias' cones.
     """
@@ -304,7 +306,7 @@ def _polished(
             break
         y = y + length * step
         if sum(number.is_at_bound(y) for number in problem.numbers) > len(held):
-            # One more coefficient is at its bound: start again with it held there.
+            # Another coefficient has reached its bound, so start again with it held there.
             return _polished(problem, y, weight, status, from_solver=from_solver)
     # Remove the rounding errors of the steps.
     y = y - np.linalg.pinv(bounds) @ (bounds @ y + constants)
@@ -332,9 +334,9 @@ def _polished(
 
 
 def _reachable_share(A: np.ndarray, H_prior: np.ndarray) -> np.ndarray:
-    """Return the share (n,) of each unknown that the data determine as the weight goes to zero.
+    """Return the fraction (n,) of each unknown that the data determine as the weight goes to zero.
 
-    Then only directions that the data do not determine have a variance.
+    In this limit, only directions that the data do not determine have a variance.
     """
     norms = np.linalg.norm(A, axis=0)
     norms = np.where(norms > DATA_RANK_TOLERANCE * norms.max(), norms, np.inf)

@@ -16,29 +16,29 @@ from tauloop.mechanism.description.units import parse_unit
 from tauloop.mechanism.suggestions import listing
 from tauloop.model import Model
 
-#: A shared factor is a wrong unit if it or its inverse is at least this large. Wrong values in a
-#: file are usually closer.
+#: A shared factor indicates a wrong unit if it or its inverse is at least this large. Wrong values
+#: in a file usually have smaller factors.
 MIN_FACTOR = 3.0
-#: Ratios agree with a shared factor if they differ from it by less than this power of it: by 1.44
-#: for a factor of 3, by 10 for 1000.
+#: Ratios agree with a shared factor f if they differ from it by a factor below f to this power:
+#: 1.44 for f = 3, and 10 for f = 1000.
 AGREEMENT_POWER = 1.0 / 3.0
 #: A factor is shared if at least this number of ratios agree with it, ...
 MIN_SHARED = 3
 #: ... and at least this fraction of all ratios.
 MIN_SHARED_SHARE = 0.6
-#: An estimate is near the file's value within this factor.
+#: An estimate is close to the file's value if they differ by less than this factor.
 NEAR_FILE_FACTOR = 1.3
 #: A parameter is compared if its relative standard deviation is below this, ...
 MAX_RELATIVE_DEVIATION = 0.3
-#: ... and if its value in the file is at least this fraction of the sum of its terms' sizes.
-#: Otherwise it is a small difference of large terms.
+#: ... and if its value in the file is at least this fraction of the sum of its terms' absolute
+#: values. Otherwise it is a small difference of large terms.
 MIN_SUM_SHARE = 0.3
 #: A negative value of a positive quantity is impossible if it exceeds this number of standard
 #: deviations, ...
 MIN_SIGNIFICANCE = 5.0
 #: ... and this fraction of the value in the file.
 MIN_NEGATIVE_SHARE = 0.1
-#: A mass is impossible if it exceeds this number of times all masses of the file together.
+#: A mass is impossible if it exceeds the sum of all masses in the file by this factor.
 MAX_MASS_RATIO = 10.0
 #: Factors of common unit mistakes, with their explanation.
 UNIT_FACTORS = {
@@ -55,7 +55,7 @@ UNIT_FACTORS = {
     1e2: "centi units read without the prefix",
     1e-2: "hecto units read without the prefix",
 }
-#: A shared factor is that of a unit mistake if it agrees with it within this factor.
+#: A shared factor is attributed to a unit mistake if it agrees with its factor up to this ratio.
 UNIT_FACTOR_TOLERANCE = 1.15
 #: Roles of inertial parameters that cannot be negative.
 POSITIVE_ROLES = ("m", "Ixx", "Iyy", "Izz", "J", "inertia")
@@ -69,10 +69,11 @@ class PriorComparison:
     Attributes:
         names: names of the r base parameters.
         values, standard_deviations: (r,) estimates, SI.
-        prior: (r,) values of the machine file, SI; NaN where the file has none.
-        comparable: (r,) True for parameters with a meaningful ratio: known to 30 %, and not a small
-            difference of large terms in the file.
-        findings: a factor that many ratios share; masses and inertias that are impossible.
+        prior: (r,) values in the machine file, SI; NaN if the file has none.
+        comparable: (r,) True for parameters with a meaningful ratio. Their relative standard
+            deviation is below 30 %, and they are not small differences of large terms in the file.
+        findings: a finding if many ratios share a factor, and findings on impossible masses and
+            inertias.
     """
 
     names: tuple[str, ...]
@@ -84,7 +85,7 @@ class PriorComparison:
 
     @property
     def ratios(self) -> np.ndarray:
-        """Ratios (r,) of estimates to values of the machine file; NaN where not comparable."""
+        """Ratios (r,) of estimates to values in the machine file; NaN if not comparable."""
         values = np.full(len(self.values), np.nan)
         values[self.comparable] = self.values[self.comparable] / self.prior[self.comparable]
         return values
@@ -102,7 +103,8 @@ class PriorComparison:
         name = self.names[compared[farthest]]
         return (
             f"compared with the machine file: {near} of the {len(ratios)} comparable base parameters are within a "
-            f"factor of {NEAR_FILE_FACTOR:g} of it; farthest is {name}, {ratios[farthest]:.3g} times its value",
+            f"factor of {NEAR_FILE_FACTOR:g} of their values in it; the farthest is {name}, which is "
+            f"{ratios[farthest]:.3g} times its value",
         )
 
     def rows(self) -> list[dict[str, object]]:
@@ -135,11 +137,12 @@ def compare_with_prior(
 ) -> PriorComparison:
     """Return the comparison of an identification with the machine file.
 
-    The comparison uses the ratios of estimates to values of the file. A factor f is shared if at
-    least three comparable ratios, and 60 % of them, agree with their median f to its cube root, and
-    if f is at least 3 or at most 1/3. This is tested for all base parameters, then for the inertial
-    ones alone, because a file's friction can be a guess. Sums of masses or moments of inertia
-    cannot be negative, and a mass cannot be ten times the total mass of the file.
+    The comparison uses the ratios of estimates to values in the file. Let f be the median of the
+    comparable ratios. It is a shared factor if at least three ratios, and 60 % of all, agree with
+    it up to the factor f^(1/3), and if f is at least 3 or at most 1/3. This is tested for all base
+    parameters, and then only for the inertial ones, because friction in a file can be a guess. Sums
+    of masses or moments of inertia cannot be negative, and a mass cannot be ten times the total
+    mass in the file.
 
     Args:
         model: the machine with the values of its file.
@@ -171,15 +174,15 @@ def compare_with_prior(
     findings = findings or _shared_factor(
         comparison, comparable & inertial, "inertial base parameters"
     )
-    # A wrong unit makes masses impossible, so only the unit is reported then.
+    # A wrong unit causes impossible masses, so these are not reported in addition to the unit.
     return replace(comparison, findings=findings or _impossible_values(model, base, comparison))
 
 
 def runaway_masses(physical: ConsistentIdentification) -> tuple[Problem, ...]:
     """Return a problem for each body with at least ten times its mass in the machine file.
 
-    Such a mass of a physically consistent identification shows that the forces do not determine the
-    mass or have a wrong unit, and that the prior's weight is too small.
+    Such a mass in a physically consistent identification shows that the weight of the prior is too
+    small, and that the forces do not determine the mass or have a wrong unit.
     """
     regularized = {body.element for body in physical.regularized}
     problems = Problems()
@@ -225,10 +228,10 @@ def _shared_factor(
         Problem(
             "forces",
             f"{agree.sum()} of {len(indices)} {description} are {factor:.4g} times their value in the machine file "
-            f"({listing(examples)}): a factor that most parameters share is a wrong unit or scale"
+            f"({listing(examples)}): a factor shared by most parameters indicates a wrong unit or scale"
             + (units[0] if units else ""),
             "check the units of forces, positions and time in the log and in the machine file, and torque constants "
-            "and gears; use --gains where the scale is unknown",
+            "and gears; use --gains if the scale of the forces is unknown",
         ),
     )
 
@@ -277,8 +280,8 @@ def _impossible_values(
             comparison.names[k],
             f"is estimated as {value:.4g} {unit} (standard deviation {deviation:.2g}; {stated}), which is "
             f"impossible: {reason}",
-            "check units, signs and times of the columns, and whether the model lacks an effect; --consistent keeps "
-            "bodies physically possible",
+            "check units, signs and time stamps of the columns, and whether the model lacks an effect; --consistent "
+            "keeps bodies physically possible",
         )
     return tuple(problems)
 

@@ -9,15 +9,16 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
 
-#: Number of decades beyond the given weights that are tried if the best weight is at an end.
+#: Number of decades beyond the given weights that are tried if the best weight is the first or
+#: last.
 EXTRA_DECADES = 3
-#: Validation errors are equal if they differ from the error at the lower end of the weights by less
-#: than this fraction, ...
+#: Validation errors count as equal if they differ by less than this fraction from the error at the
+#: lower end of the weights, ...
 LOWER_END_TOLERANCE = 1e-3
-#: ... or from the error at the upper end by less than this share. The tolerance is larger there,
-#: because errors decrease slowly towards the upper end where the prior is right.
+#: ... or by less than this fraction from the error at the upper end. The upper tolerance is larger,
+#: because errors decrease slowly towards the upper end if the prior is correct.
 UPPER_END_TOLERANCE = 1e-2
-#: A weight is an end of the weights if it is nearer to it than this number of decades.
+#: A weight counts as an end of the weights if it is closer to the end than this number of decades.
 MIN_DECADES = 1e-6
 
 
@@ -27,7 +28,8 @@ class WeightTrial:
 
     Attributes:
         weight: weight of the prior.
-        validation_error: RMS of residuals over noise, on validation parts of the training data.
+        validation_error: RMS of the residuals divided by the noise, on validation parts of the
+            training data.
     """
 
     weight: float
@@ -57,10 +59,11 @@ def widened(
 def chosen_weight(trials: Sequence[WeightTrial]) -> float:
     """Return the weight with the smallest validation error.
 
-    With good data the error decreases, by less and less, as the weight goes to zero. With a correct
-    prior it does so as the weight grows. If the smallest error is at an end, the chosen weight is
-    the one farthest from that end whose error exceeds the smallest one by at most the fraction
-    `LOWER_END_TOLERANCE` (`UPPER_END_TOLERANCE` at the upper end). It is never the other end.
+    With good data the error decreases towards a limit as the weight goes to zero. With a correct
+    prior it decreases towards a limit as the weight grows. If the smallest error is at an end, the
+    chosen weight is therefore the one farthest from this end whose error exceeds the smallest by at
+    most the fraction `LOWER_END_TOLERANCE` (`UPPER_END_TOLERANCE` at the upper end). It is never
+    the other end.
 
     Args:
         trials: trials by ascending weight.
@@ -77,17 +80,17 @@ def chosen_weight(trials: Sequence[WeightTrial]) -> float:
 
 
 def weight_diagnostic(trials: Sequence[WeightTrial], weight: float) -> Diagnostic:
-    """Return the distance of the chosen weight from the ends of the weights, in decades.
+    """Return the distance of the chosen weight from the nearer end of the weights, in decades.
 
-    A single weight was not chosen, so it has no distance.
+    The value is None for a single weight, because there was no choice.
     """
     below = -float(np.log10(trials[0].weight / weight))
     above = float(np.log10(trials[-1].weight / weight))
     if below < above:
         advice = (
             f"the prediction improves with decreasing weight of the prior, down to {weight:.0e}: the validation "
-            "samples repeat the fitted motion, or the parameters absorb errors of the model; choose the weight on "
-            "other motions (`groups`), or check the model"
+            "samples repeat the fitted motion, or the parameters absorb errors of the model; validate with other "
+            "motions (`groups`), or check the model"
         )
     else:
         advice = (

@@ -1,4 +1,4 @@
-"""Application of the options on known parameters and payloads to regression data."""
+"""Application of options for known parameters and payloads to regression data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def with_stated(
         parts: regression data of the logs.
         names: names of the logs.
         terms: known parameters and payloads.
-        taken: known parameters that are already values of the machine.
+        taken: names of known parameters that the machine already contains with these values.
 
     Raises:
         InputError: a name is not a parameter, or a value has the wrong dimension; lists all

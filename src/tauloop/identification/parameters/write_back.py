@@ -29,38 +29,39 @@ from tauloop.mechanism.model import Actuator, Body, Freedom, Joint, Mechanism, R
 from tauloop.mechanism.suggestions import listing
 from tauloop.model import Model
 
-#: Error of dynamic parameters, relative to each, up to which values of others represent them.
+#: Independent parameters represent dynamic parameters if no relative error exceeds this value.
 _REPRESENTED = 1e-11
-#: Maximum number of Gauss-Newton steps towards these values; expressions are products of a few.
+#: Maximum number of Gauss-Newton steps to find such independent parameters.
 _MAX_STEPS = 30
 
 
 def identified_mechanism(
     model: Model, values: np.ndarray, *, source: str = "identified"
 ) -> Mechanism:
-    """Return the model's mechanism with other dynamic parameters.
+    """Return the model's mechanism with new values of the dynamic parameters.
 
-    The values can be those of `ConsistentIdentification.parameters`. Where values of the machine's
-    own independent parameters give them exactly, these alone change: expressions, shared parameters
-    and the text of the machine file remain. It is so if the unknowns of the identification were
-    parameters of the file, or if the file states all numbers of every body. Otherwise every dynamic
-    parameter becomes an independent parameter (``link_1.mcx``), so parts of equal legs no longer
-    share parameters, and independent parameters that are no longer used are removed.
+    The values can be those of `ConsistentIdentification.parameters`. If values of the machine's
+    independent parameters represent them exactly, only these values change: expressions, shared
+    parameters and the text of the machine file remain. This is the case if the unknowns of the
+    identification were parameters of the file, or if the file contains all ten numbers of every
+    body. Otherwise every dynamic parameter becomes an independent parameter (``link_1.mcx``), so
+    parts of equal legs no longer share parameters. Independent parameters that are no longer used
+    are removed.
 
     Args:
         model: the machine.
         values: (n_pi,) values of `model.parameters`, SI.
-        source: source that is given for every value.
+        source: source of the values in the provenance of the machine.
 
     Raises:
-        InputError: the number of finite values differs from the number of parameters, or a spring
-            has zero stiffness and a preload.
+        InputError: there is not one finite value for each parameter, or a spring has zero
+            stiffness and a preload.
     """
     values = np.asarray(values, dtype=float)
     if values.shape != (len(model.parameters),) or not np.isfinite(values).all():
         raise InputError.of(
             "values",
-            f"has shape {values.shape} or numbers that are not finite",
+            f"has shape {values.shape}, or contains values that are not finite",
             f"give {len(model.parameters)} finite values, one for each of model.parameters",
         )
     writer = _LeafWriter(
@@ -76,15 +77,18 @@ def identified_mechanism(
 
 
 def _own_values(model: Model, values: np.ndarray, names: list[str]) -> dict[str, float] | None:
-    """Return new values of independent parameters that give dynamic parameters; None without any.
+    """Return values of independent parameters that represent given dynamic parameters.
 
-    Gauss-Newton steps on pi(theta) - values, each relative to its size; of values that are not
-    determined, those nearest to the present ones.
+    Gauss-Newton steps solve pi(theta) = values with relative errors. If the solution is not unique,
+    it is the one nearest to the present values.
 
     Args:
         model: the machine.
         values: dynamic parameters (n_pi,).
-        names: independent parameters on which nothing but dynamic parameters depends.
+        names: independent parameters on which only dynamic parameters depend.
+
+    Returns:
+        Values by name; None if no values represent the dynamic parameters.
     """
     if not names:
         return None
@@ -96,21 +100,21 @@ def _own_values(model: Model, values: np.ndarray, names: list[str]) -> dict[str,
     size = np.maximum(np.abs(values), np.abs(model.pi))
     size = np.where(size > 0.0, size, 1.0)
     function = ca.Function("pi", [theta], [pi, ca.densify(ca.jacobian(pi, theta))])
-    own = np.array([table[name].value for name in names])
-    unit = np.where(own != 0.0, np.abs(own), 1.0)
+    current = np.array([table[name].value for name in names])
+    unit = np.where(current != 0.0, np.abs(current), 1.0)
     for _ in range(_MAX_STEPS):
-        result, slope = (np.array(item) for item in function(own))
+        result, slope = (np.array(item) for item in function(current))
         residual = (values - result.ravel()) / size
         if not np.isfinite(residual).all():
             return None
         if np.abs(residual).max() <= _REPRESENTED:
             break
         step, *_ = np.linalg.lstsq(slope / size[:, None] * unit, residual)
-        own = own + unit * step
+        current = current + unit * step
     else:
         return None
     before = (table[name].value for name in names)
-    pairs = zip(names, own.tolist(), before, strict=True)
+    pairs = zip(names, current.tolist(), before, strict=True)
     return {name: new for name, new, old in pairs if abs(new - old) > _REPRESENTED * abs(old)}
 
 
@@ -130,29 +134,30 @@ def mechanism_with_estimates(
 ) -> Mechanism:
     """Return the mechanism with estimates of combinations of its independent parameters.
 
-    Of all values theta with R theta = estimates, R the regrouping, it takes those with the smallest
-    relative changes. What the data do not determine so keeps its value.
+    Of all values theta with R theta = estimates, where R is the regrouping, those with the smallest
+    relative changes are used. Directions that the data do not determine therefore do not change.
 
     Args:
         mechanism: the machine.
         base: base parameters, whose parameters are independent parameters of the machine.
-        estimates: their values (r,), SI.
-        source: source that is stated for every changed value.
+        estimates: values (r,) of the base parameters, SI.
+        source: source of the changed values in the provenance of the machine.
 
     Raises:
-        InputError: a parameter is not one of the machine, or gets a value outside its bounds.
+        InputError: a parameter does not belong to the machine, or its new value is outside its
+            bounds.
     """
     table = mechanism.parameters
     missing = [name for name in base.parameters if name not in table.names]
     if missing:
         what = f"{listing(missing)} are not parameters of the machine file"
-        raise InputError.of("machine", what, "describe them in the file, or leave them out")
+        raise InputError.of("machine", what, "describe them in the file, or do not identify them")
     theta = np.array([table[name].value for name in base.parameters])
     known = np.abs(theta[theta != 0.0])
     size = np.where(theta != 0.0, np.abs(theta), known.min(initial=1.0))
     scaled = base.regrouping * size
     change = size * np.linalg.lstsq(scaled, estimates - base.regrouping @ theta)[0]
-    # lstsq gives rounding where the regrouping has zeros
+    # lstsq returns rounding errors instead of zeros for parameters outside the regrouping
     change = np.where(np.abs(base.regrouping).any(axis=0), change, 0.0)
     problems = Problems()
     values: dict[str, float] = {}
@@ -160,7 +165,7 @@ def mechanism_with_estimates(
         parameter = table[name]
         if not parameter.lower <= new <= parameter.upper:
             what = f"is identified as {new:.4g} {si_unit(parameter.unit)}, outside its bounds"
-            remedy = "excite it more, state it (--known), or identify with --consistent"
+            remedy = "excite it more, give its value (--known), or identify with --consistent"
             problems.add(name, what, remedy, file=mechanism.file)
         if shift:
             values[name] = new
@@ -198,7 +203,7 @@ class _LeafWriter:
         return replace(new, parameters=ParameterTable((*remaining, *self._new)))
 
     def _replacement(self, element: str, role: str, old: Expression | None) -> Expression | None:
-        """Return the expression that replaces a dynamic parameter; `old` if it is not one."""
+        """Return the expression that replaces `old`; `old` itself if it is no dynamic parameter."""
         if (element, role) not in self._values:
             return old
         parameter, value = self._values[element, role]
@@ -206,8 +211,8 @@ class _LeafWriter:
 
     def _new_parameter(self, name: str, value: float, unit: str, group: str) -> Leaf:
         """Add an independent parameter with a unique name and return its expression."""
-        taken = set(self._old.parameters.names) | {parameter.name for parameter in self._new}
-        while name in taken:
+        used_names = set(self._old.parameters.names) | {parameter.name for parameter in self._new}
+        while name in used_names:
             name = f"identified.{name}"
         self._new.append(
             Parameter(
@@ -274,12 +279,12 @@ class _LeafWriter:
                     f"is zero with a preload of {preload:g}, which no rest position can produce",
                     "describe the constant force as the offset of friction",
                 )
-            rest = preload / k if k else 0.0
+            rest_position = preload / k if k else 0.0
             unit = "rad" if "rad" in stiffness.unit else "m"
             spring = replace(
                 spring,
                 stiffness=self._new_parameter(stiffness.name, k, stiffness.unit, stiffness.group),
-                rest=self._new_parameter(f"{element}.rest", rest, unit, stiffness.group),
+                rest=self._new_parameter(f"{element}.rest", rest_position, unit, stiffness.group),
             )
         return replace(
             freedom,

@@ -1,4 +1,4 @@
-"""Preparation of each channel: source of the velocity, cut-off, bad and saturated samples."""
+"""Preparation of each channel: source of the velocity, cut-off, and bad and saturated samples."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from tauloop.common.errors import IdentificationError, InputError, Problem, Problems
 from tauloop.common.plain import OMITTED, PlainData, json_keys, stated
 from tauloop.common.records import dataclass
+from tauloop.common.wording import counted
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.options import IdentificationOptions
 from tauloop.identification.preparation.choice.automatic import PreparationChoice
@@ -38,7 +39,7 @@ class Channels(PlainData):
     Attributes:
         prepared: the preparation of each log (`MeasuredLog.as_dict`).
         choice: the choice by validation; None if there was nothing to choose.
-        notes: the decisions in sentences.
+        notes: the decisions as sentences.
         problems: velocity channels that are not the derivatives of their positions.
         chosen: options of the preparation that were chosen by validation.
     """
@@ -76,8 +77,8 @@ def mended_samples(
     Args:
         logs: the measured logs.
         count: number of fitted logs.
-        marks: whether samples of forces may be marked as left out; averages of periods cannot use
-            such marks.
+        marks: whether samples of forces may be marked as left out; marks are not possible for
+            averages of periods.
     """
     mended: list[MeasuredLog] = []
     problems = Problems()
@@ -89,7 +90,7 @@ def mended_samples(
 
 
 def less_known_forces(logs: Sequence[MeasuredLog]) -> tuple[list[MeasuredLog], tuple[str, ...]]:
-    """Return the logs without the known forces that their recordings state, and a note for each."""
+    """Return the logs minus the known forces in their recordings, and a note for each force."""
     reduced: list[MeasuredLog] = []
     notes: list[str] = []
     for entry in logs:
@@ -106,9 +107,9 @@ def chosen_channels(
     options: IdentificationOptions,
     ties: Ties | None,
 ) -> tuple[list[MeasuredLog], Channels]:
-    """Return the logs with the source of every velocity and the cut-offs that validation chose.
+    """Return the logs with the sources of velocity and the cut-offs that validation chose.
 
-    Cut-offs of single channels are only tried if the options state some.
+    Cut-offs of single channels are only tried if the options list cut-offs.
 
     Args:
         model: the machine.
@@ -150,7 +151,7 @@ def chosen_channels(
         place = "" if len(logs) == 1 else f"{entry.name}: "
         for name, count in left_out_counts(entry.log, SATURATED).items():
             notes.append(
-                f"{place}force.{name} is at a limit in {count} samples: these are left out"
+                f"{place}force.{name} is at a limit in {counted(count, 'sample')}: left out"
             )
     notes += dict.fromkeys(_filter_note(entry) for entry in logs)
     channels = Channels(
@@ -187,12 +188,14 @@ def _unused_velocities(
                 problems.setdefault(name, wrong[name])
             elif name not in names:
                 meant = suggestion(name, names)
-                notes[name] = f"velocity.{name} is not used: it is not a given actuator"
+                notes[name] = (
+                    f"velocity.{name} is not used: {name} is not an actuator with a given motion"
+                )
                 if meant:
                     notes[name] += f"; {meant}"
             else:
                 notes[name] = (
-                    f"velocity.{name} is not used: a log lacks it, is too short or has another unit"
+                    f"velocity.{name} is not used: in a log it is missing, too short or has another unit"
                 )
     return tuple(problems.values()), list(notes.values())
 
@@ -213,7 +216,8 @@ def _velocity_note(name: str, log: MeasuredLog, velocity: MeasuredVelocity) -> s
     if source != "positions":
         details += ", corrected"
         if velocity.saturated:
-            details += f"; {velocity.saturated} samples at its limit are from the positions"
+            count = counted(velocity.saturated, "sample")
+            details += f"; {count} at its limit replaced by the derivative of the positions"
     return f"{words} ({details})"
 
 

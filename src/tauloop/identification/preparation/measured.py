@@ -1,4 +1,4 @@
-"""Reading of the logs of an identification, from files or memory, each with its preparation."""
+"""Reading of logs for an identification, from files or memory, each with its preparation."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.wording import counted
 from tauloop.identification.options import IdentificationOptions, LogSource
 from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.identification.preparation.repairs import Repairs
@@ -30,7 +31,7 @@ def measured_logs(
 ) -> list[MeasuredLog]:
     """Return the logs, read and repaired.
 
-    A log without a given preparation is prepared as the first log.
+    A log without a given preparation is prepared like the first log.
 
     Raises:
         InputError: two logs are identical.
@@ -61,8 +62,8 @@ def recorded(source: LogSource, name: str, folder: Path | None, repairs: Repairs
 
     Args:
         source: a table, a YAML file that describes a recording, or data.
-        name: name of data that have none.
-        folder: folder of the files that a YAML file names.
+        name: name that is used for data without a name.
+        folder: folder of the files that a YAML file refers to.
         repairs: repairs that are applied.
     """
     if isinstance(source, MeasuredLog):
@@ -116,7 +117,7 @@ def commanded_regressor(
     options: IdentificationOptions,
     repairs: Repairs,
 ) -> np.ndarray:
-    """Return the regressor of the commanded positions, prepared or averaged as the measured log is.
+    """Return the regressor of the commanded positions, prepared or averaged like the measured log.
 
     Raises:
         InputError: the commanded positions have another number of samples than the measured log, or
@@ -146,7 +147,7 @@ def _require_same_motion(log: MeasuredLog, commanded: MeasuredLog, model: Model)
     commands = samples(commanded.log, "position", names)
     problems = Problems()
     if len(measured) != len(commands):
-        count = f"has {len(commands)} samples, and {log.name} has {len(measured)}"
+        count = f"has {counted(len(commands), 'sample')}, and {log.name} has {len(measured)}"
         problems.add(commanded.name, count, "give the commanded motion sample by sample")
     else:
         differences = np.sqrt(np.mean((commands - measured) ** 2, axis=0))
@@ -156,8 +157,8 @@ def _require_same_motion(log: MeasuredLog, commanded: MeasuredLog, model: Model)
             if difference > limit:
                 problems.add(
                     f"{commanded.name}: position.{name}",
-                    f"differs by {difference:.3g} (RMS) from that of {log.name}, "
-                    f"which moves by {size:.3g}",
+                    f"differs by {difference:.3g} (RMS) from the measured position in {log.name}, "
+                    f"which varies by {size:.3g} (RMS)",
                     "give the positions that were commanded in this log, in the same order and "
                     "with the same zero",
                 )
@@ -165,7 +166,7 @@ def _require_same_motion(log: MeasuredLog, commanded: MeasuredLog, model: Model)
 
 
 def _outputs_of(data: RegressionData) -> set[str]:
-    """Return the names of the outputs whose forces the data have."""
+    """Return the names of the outputs whose forces are measured in the data."""
     return {data.outputs[k] for k in data.kept}
 
 
@@ -184,9 +185,9 @@ def require_same_outputs(logs: Sequence[MeasuredLog], data: Sequence[RegressionD
             continue
         names = ", ".join(sorted(present ^ first))
         if present < first:
-            what = f"has no force of {names}, but {logs[0].name} has"
+            what = f"does not contain the force of {names}, but {logs[0].name} does"
         else:
-            what = f"has a force of {names}, but {logs[0].name} has not"
+            what = f"contains the force of {names}, but {logs[0].name} does not"
         problems.add(
             log.name,
             what,
@@ -208,10 +209,13 @@ def require_all_outputs(logs: Sequence[MeasuredLog], data: Sequence[RegressionDa
     *fitted, validation = (_outputs_of(entry) for entry in data)
     different = set().union(*fitted) ^ validation
     if different:
-        amount = "does not have all" if different - validation else "has more than the"
-        what = f"{amount} forces that the fitted logs have: {', '.join(sorted(different))}"
+        names = ", ".join(sorted(different))
+        if different - validation:
+            what = f"lacks forces that the fitted logs contain: {names}"
+        else:
+            what = f"contains forces that the fitted logs do not contain: {names}"
         remedy = (
-            "validate with a log with the same forces, or without a validation log, so that the end "
-            "of each log is held out"
+            "use a validation log with the same forces, or omit it, so that the end of each log is "
+            "held out"
         )
         raise InputError.of(logs[-1].name, what, remedy)

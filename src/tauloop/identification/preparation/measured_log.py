@@ -37,7 +37,7 @@ class MeasuredLog(PlainData, ReprMixin):
     Attributes:
         name: name of the file, or any other name.
         log: the channels.
-        preparation: filters, trimming, decimation; None if it is prepared as the first log.
+        preparation: filters, trimming, decimation; None if it is prepared like the first log.
         known_forces: forces that the machine file does not describe; they are subtracted.
         average: average of the periods, if periods are averaged.
         highest: highest frequency, Hz, of the averaged motion.
@@ -56,7 +56,7 @@ class MeasuredLog(PlainData, ReprMixin):
 
     @property
     def how(self) -> Preparation:
-        """The preparation; without filters if none is given."""
+        """The preparation; a preparation without filters if none is given."""
         return self.preparation or Preparation(cutoff=None)
 
     @property
@@ -66,11 +66,11 @@ class MeasuredLog(PlainData, ReprMixin):
 
     @property
     def source(self) -> Signals:
-        """The channels, or their average over all periods."""
+        """The channels, or their average over all periods if periods are averaged."""
         return self.log if self.average is None else as_signals(self.average.log)
 
     def prepared(self) -> Signals:
-        """Return the filtered channels, or the average period with derivatives by its series."""
+        """Return the filtered channels, or the average period with derivatives of its series."""
         if self.average is None:
             return prepared_signals(self.log, self.how)
         return periodic_signals(
@@ -80,9 +80,9 @@ class MeasuredLog(PlainData, ReprMixin):
     def prepared_again(self, longest: int) -> Signals | None:
         """Return the first samples of the prepared log, prepared once more; None for averages.
 
-        The prepared motion is smooth and known exactly, so that its difference from this motion is
-        what the preparation changes without any noise. The first preparation is not trimmed, so
-        that the ends of the log have the same effect twice.
+        The prepared motion is smooth and known exactly, so its difference from the result is the
+        change that the preparation causes without noise. The first preparation is not trimmed, so
+        that the ends of the log have the same effect in both preparations.
 
         Args:
             longest: largest number of samples.
@@ -97,8 +97,8 @@ class MeasuredLog(PlainData, ReprMixin):
     def averaged(self, period: float, highest: float) -> MeasuredLog:
         """Return the log with the average of its periods, without the samples that are trimmed.
 
-        A log of a single period is an average already. `tauloop log subtract` writes such logs,
-        with the noise of the forces.
+        A log of a single period counts as an average. `tauloop log subtract` writes such logs, with
+        the noise of the forces.
         """
         trim = self.how.trim
         trimmed = self.log.dataset().isel({TIME: slice(trim, len(self.log.time) - trim)})

@@ -18,10 +18,11 @@ CHECKED_SAMPLES = 1000
 
 
 def motion_limits(model: Model, log: Log) -> tuple[Diagnostic, ...]:
-    """Return the coordinates of a log beyond their limits, and its angles that look like degrees.
+    """Return diagnostics of coordinates beyond their limits and of angles that look like degrees.
 
-    All coordinates are calculated from the actuators' positions. If these do not close the loops,
-    or leave freedoms open, only the driven coordinates are checked.
+    All coordinates are computed from the actuators' positions. If the loops do not close at these
+    positions, or the positions do not determine all coordinates, only the driven coordinates are
+    checked.
 
     Args:
         model: the machine.
@@ -38,8 +39,8 @@ def motion_limits(model: Model, log: Log) -> tuple[Diagnostic, ...]:
     q = ports.known_coordinates(position[checked], model.topology.n_q)
     if not model.limits.like_degrees(q):
         with suppress(TauloopError):
-            # Full revolutions can only be counted by tracking all samples; other angles need only
-            # the checked ones.
+            # Full revolutions can only be counted by tracking all samples. For other angles the
+            # checked samples suffice.
             counts_revolutions = not set(model.actuators.turning).isdisjoint(model.limits.names)
             if counts_revolutions:
                 q = model.actuators.track(position).q[checked]

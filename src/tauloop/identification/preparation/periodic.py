@@ -8,6 +8,7 @@ import numpy as np
 import scipy.fft
 
 from tauloop.common.errors import Problem
+from tauloop.common.wording import counted
 from tauloop.identification.preparation.periods import PeriodAverage, fourier_derivatives
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import driven_transmission, regression_data
@@ -19,11 +20,11 @@ from tauloop.model import Model
 
 #: A speed below this fraction of its channel's largest counts as zero, as in `Preparation`.
 STANDSTILL = 1e-6
-#: Largest difference (RMS) of positions that repeat from their mean over all periods, as a fraction
-#: of the largest stroke.
+#: Positions repeat if their difference (RMS) from the mean over all periods is at most this
+#: fraction of the largest stroke.
 MAX_PERIOD_DIFFERENCE = 0.1
 #: Power of a velocity above the highest frequency is reported if it exceeds this fraction of the
-#: whole power ...
+#: total power ...
 MIN_REPORTED_POWER = 1e-3
 #: ... and this number of standard deviations of the noise.
 MIN_REPORTED_DEVIATIONS = 6.0
@@ -80,20 +81,20 @@ def not_repeated(average: PeriodAverage) -> tuple[Problem, ...]:
         return ()
     names = [name for name in average.noise if name.startswith("position.")]
     stroke = {name: float(average.log[name].std()) for name in names}
-    # Noise is compared with the largest motion of all channels with the same unit, because a
-    # channel that is held moves by its noise alone.
+    # Noise is compared with the largest motion of all channels with the same unit, because the
+    # motion of a channel that is held is only noise.
     largest: dict[str | None, float] = {}
     for name in names:
         unit = units_of(average.log[name])
-        whole = float(np.hypot(stroke[name], average.noise[name]))
-        largest[unit] = max(largest.get(unit, 0.0), whole)
+        total_motion = float(np.hypot(stroke[name], average.noise[name]))
+        largest[unit] = max(largest.get(unit, 0.0), total_motion)
     problems = []
     for name in names:
         noise = average.noise[name]
         if noise > MAX_PERIOD_DIFFERENCE * largest[units_of(average.log[name])]:
             what = (
-                f"moves by {stroke[name]:.3g} in the mean of {average.periods} periods (RMS), and "
-                f"differs from it by {noise:.3g}: it does not repeat after the given period"
+                f"moves by {stroke[name]:.3g} (RMS) in the mean of {counted(average.periods, 'period')} and "
+                f"differs from the mean by {noise:.3g}: it does not repeat after the given period"
             )
             remedy = "correct the period, or trim the start and the end of the log"
             problems.append(Problem(name, what, remedy))
@@ -103,8 +104,9 @@ def not_repeated(average: PeriodAverage) -> tuple[Problem, ...]:
 def cut_off(average: PeriodAverage, highest: float) -> tuple[Problem, ...]:
     """Return a problem for each position whose motion is partly above the highest frequency.
 
-    Such a position has more power above the highest frequency than its noise has. The power is that
-    of the velocity, minus the mean power of white noise, as a fraction of the whole power.
+    The power of its velocity above the highest frequency exceeds the power of its noise. The
+    reported value is this power minus the mean power of white noise, as a fraction of the total
+    power.
     """
     signals = as_signals(average.log)
     rate = 1.0 / sample_period(signals)
@@ -121,14 +123,14 @@ def cut_off(average: PeriodAverage, highest: float) -> tuple[Problem, ...]:
         above = frequency > highest
         expected = noise * frequency[above] ** 2
         excess = float(power[above].sum() - expected.sum())
-        whole = float(power[~above].sum()) + max(excess, 0.0)
+        total_power = float(power[~above].sum()) + max(excess, 0.0)
         # The power of noise at one frequency has a standard deviation that equals its mean.
         deviation = float(np.sqrt(np.sum(expected**2)))
-        if excess < max(MIN_REPORTED_POWER * whole, MIN_REPORTED_DEVIATIONS * deviation):
+        if excess < max(MIN_REPORTED_POWER * total_power, MIN_REPORTED_DEVIATIONS * deviation):
             continue
         strongest = frequency[above][int(np.argmax(power[above]))]
         what = (
-            f"has {100.0 * excess / whole:.2g} % of its velocity's power above the highest "
+            f"has {100.0 * excess / total_power:.2g} % of its velocity's power above the highest "
             f"frequency of {highest:g} Hz, most of it at {strongest:.3g} Hz: this part is cut off"
         )
         problems.append(Problem(channel.name, what, "give a higher frequency (--max-frequency)"))
@@ -142,8 +144,9 @@ def force_noise(averages: Sequence[PeriodAverage], model: Model, output: str) ->
     standard deviation of A^T u.
 
     Returns:
-        The standard deviations. None for redundant actuators, whose resultants mix the forces
-        differently at every sample, and if a log is one period without a given noise.
+        The standard deviations. None for redundant actuators, because their resultants combine the
+        forces differently at every sample. None also if a log is a single period without a given
+        noise.
     """
     names = [
         a.name for a in model.mechanism.actuators if a.name in channels(averages[0].log, "force")

@@ -11,16 +11,17 @@ import scipy.fft
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
+from tauloop.common.wording import counted
 from tauloop.logs import sample_period
 from tauloop.logs.log import TIME, as_signals, build_log
 
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Quantity of the channels that state the standard deviation of a force's samples in the log of an
-#: averaged period. All samples of such a channel have the same value.
+#: Quantity of the channels that contain the standard deviation of a force's samples in the log of
+#: an averaged period. All samples of such a channel have the same value.
 FORCE_NOISE = "force_noise"
-#: Largest drift of a period against a whole number of samples over the whole log, in samples.
+#: Largest deviation of all periods together from a whole number of samples per period, in samples.
 MAX_DRIFT_SAMPLES = 0.1
 
 
@@ -71,8 +72,8 @@ def average_periods(log: xr.Dataset, period: float) -> PeriodAverage:
     total = len(log[TIME])
     periods = total // count if count else 0
     if periods < 2:
-        what = f"{total} samples of {step:g} s contain fewer than two periods of {period:g} s"
-        raise InputError.of("period", what, "record longer, or give the period in seconds")
+        what = f"{counted(total, 'sample')} of {step:g} s contain fewer than two periods of {period:g} s"
+        raise InputError.of("period", what, "record a longer log, or give the period in seconds")
     drift = abs(samples - count) * periods
     if drift > MAX_DRIFT_SAMPLES:
         raise InputError.of(
@@ -97,11 +98,12 @@ def average_periods(log: xr.Dataset, period: float) -> PeriodAverage:
 def fourier_derivatives(
     x: np.ndarray, rate: float, highest: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return position, velocity and acceleration of whole periods by Fourier series.
+    """Return position, velocity and acceleration of whole periods from their Fourier series.
 
-    The results are exact for harmonics up to the highest frequency. The discrete Fourier transform
-    is multiplied by (i omega)^k, and all components above the highest frequency are removed. This
-    is a filter without phase shift and without end effects (Swevers and others 1997).
+    The results are exact for harmonics up to the highest frequency. For the k-th derivative, the
+    discrete Fourier transform is multiplied by (i omega)^k, and all components above the highest
+    frequency are removed. This is a filter without phase shift and without end effects (Swevers and
+    others 1997).
 
     Args:
         x: (N, n) samples of a whole number of periods.

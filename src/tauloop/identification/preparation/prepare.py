@@ -64,8 +64,9 @@ class PreparedLogs:
         channels: the preparation of each channel.
         known_forces: notes on the known forces that were subtracted.
         beyond: diagnostics of the motion: coordinates beyond their limits, angles that look like
-            degrees, differences of the motions of two runs, and disagreement of redundant encoders.
-        bad_samples: spikes and frozen stretches, which are left out.
+            degrees, differences between the motions of two runs, and disagreement of redundant
+            encoders.
+        bad_samples: spikes and frozen stretches; these samples are left out.
         periods: number of periods of every log, and the noise of its channels.
         is_chosen: whether validation chose a cut-off; it may then choose the friction as well.
         unchosen: options of the preparation before validation chose others, by name.
@@ -188,8 +189,8 @@ def prepare_logs(
         options: options of the identification.
         ties: dependences between parameters.
         fitted: number of fitted logs.
-        may_choose: whether validation may choose options. Logs that arrive one by one must all be
-            prepared alike, so that nothing may be chosen.
+        may_choose: whether validation may choose options. It may not if logs are processed one by
+            one, because all of them must be prepared in the same way.
 
     Raises:
         PoseError: a motion goes beyond limits, and the options reject this.
@@ -297,7 +298,7 @@ def prepared_again(
     ties: Ties | None,
     changes: Mapping[str, Any],
 ) -> PreparedLogs:
-    """Return logs with other options of their preparations, which replace earlier choices."""
+    """Return logs prepared with other options, which replace earlier choices by validation."""
     if not changes:
         return prepared
     choices = tuple(choice for choice in prepared.channels.chosen if choice.option not in changes)
@@ -317,9 +318,9 @@ def usable_names(
 
 
 def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Diagnostic]:
-    """Yield the largest loss of acceleration amplitude by the low-pass, over all channels.
+    """Yield a diagnostic of each log: the largest loss of acceleration amplitude by the low-pass.
 
-    The loss is taken at the highest frequency of the channel's motion.
+    The loss of a channel is that at the highest frequency of its motion.
     """
     raw, how = as_signals(log.log), log.how
     rate = 1.0 / sample_period(raw)
@@ -341,13 +342,13 @@ def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Diagnostic]:
             f"of the motion ({name}, {top:.3g} Hz)",
             loss,
             at_most=MAX_AMPLITUDE_LOSS,
-            advice="estimated inertias are too large: raise the cut-off, or state none; it then "
+            advice="estimated inertias are too large: raise the cut-off, or omit it, so that it "
             "follows from the noise",
         )
 
 
 def _unstated(options: IdentificationOptions) -> tuple[str, ...]:
-    """Return the options of the preparation that validation may choose: those not given.
+    """Return the options of the preparation that the user has not given and validation may choose.
 
     If the user specifies a cut-off, no option is chosen.
     """
@@ -362,8 +363,8 @@ def _unstated(options: IdentificationOptions) -> tuple[str, ...]:
 def _with_cutoffs(logs: Sequence[MeasuredLog]) -> list[MeasuredLog]:
     """Return the logs with a cut-off for every channel.
 
-    A channel without a given cut-off gets the lowest of the cut-offs that follow from the noise of
-    the logs.
+    For a channel without a given cut-off, it is the lowest of the cut-offs that follow from the
+    noise of the logs.
     """
     prepared = []
     for entry in logs:

@@ -21,8 +21,8 @@ from tauloop.logs.matching import channel_problems
 from tauloop.model import Model
 from tauloop.model.positions.encoder_fit import all_positions, encoder_deviations, least_squares
 
-#: Largest misfit, as a fraction of the machine's characteristic length or in rad. Forces are in
-#: error by about the same share.
+#: Largest accepted misfit, as a fraction of the machine's characteristic length, or in rad. The
+#: relative error of forces is about as large.
 MAX_MISFIT = 1e-3
 #: Number of samples that are fitted at once.
 BATCH_SAMPLES = 20_000
@@ -48,7 +48,8 @@ def with_all_encoders(
         try:
             signals, misfit = _fit_positions(model, log.log, names)
         except (PoseError, AssemblyError):
-            # The regressor of the same log raises the error again and reports the samples.
+            # The error is raised again, with the samples, when the regressor of the log is
+            # computed.
             fitted.append(log)
             continue
         fitted.append(replace(log, log=signals))
@@ -58,9 +59,9 @@ def with_all_encoders(
 
 
 def _encoders(model: Model, log: Signals) -> tuple[str, ...]:
-    """Return the actuators whose positions a log has in the machine's units.
+    """Return the actuators whose positions are in a log, in the machine's units.
 
-    The result is empty if a leading actuator is missing.
+    The result is empty if the position of a leading actuator is missing.
     """
     port = model.actuators.ports.position
     every = all_positions(model.assembly, port)
@@ -131,7 +132,7 @@ def _fit_positions(
         share.max(),
         at_most=MAX_MISFIT,
         advice=f"an error of {error[worst]:.3g} {unit} of the encoder of {names[worst]} explains "
-        f"{100 * explained[worst]:.0f} % of it: check its zero, its scale and its column, "
-        "or calibrate the machine",
+        f"{100 * explained[worst]:.0f} % of the misfit: check the zero, the scale and the column of "
+        "this encoder, or calibrate the machine",
     )
     return replace(log, channels=fitted), misfit

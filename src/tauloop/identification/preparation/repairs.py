@@ -1,4 +1,4 @@
-"""Repairs of logs on request: positions of held axes, short gaps, samples at even times."""
+"""Repairs of logs on request: positions of held axes, short gaps, resampling at even times."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
+from tauloop.common.wording import counted
 from tauloop.identification.options import PreparationOptions
 from tauloop.identification.values import si_value
 from tauloop.logs import FillGaps, LogFile, Signals, held, read_signals, resampled
@@ -38,7 +39,7 @@ class Repairs:
             The repaired signals.
 
         Raises:
-            LogError: the files are damaged, or the log has an axis that is given as held.
+            LogError: the files are damaged, or the log contains an axis that is given as held.
         """
         log = read_signals(*files, sample_rate=sample_rate, gaps=self.gaps, resample=self.resample)
         return held(log, self.held) if self.held else log
@@ -47,14 +48,14 @@ class Repairs:
         """Return a repaired log in memory.
 
         Raises:
-            LogError: the log has an axis that is given as held, or time stamps decrease or have
-                gaps that are not to be filled.
+            LogError: the log contains an axis that is given as held, or time stamps decrease or
+                have gaps that are not to be filled.
         """
         log = resampled(log, self.gaps) if self.resample else log
         return held(log, self.held) if self.held else log
 
     def lines(self, names: Sequence[str], logs: Sequence[Signals]) -> tuple[str, ...]:
-        """Return the repairs of the logs in sentences."""
+        """Return notes on the repairs of the logs."""
         lines = [
             f"held on request: {name} at {np.format_float_positional(value, precision=6, trim='-')} {unit}"
             for name, (value, unit) in self.held.items()
@@ -63,7 +64,7 @@ class Repairs:
             f"{name}: {note}" for name, log in zip(names, logs, strict=True) for note in log.notes
         ]
         lines += [
-            f"{name}: {count} missing samples of {channel} interpolated"
+            f"{name}: {counted(count, 'missing sample')} of {channel} interpolated"
             for name, log in zip(names, logs, strict=True)
             for channel, count in log.interpolated.items()
         ]

@@ -1,4 +1,4 @@
-"""The two-run method: forces of a structure from a run with it and a run of the actuators alone.
+"""The two-run method: forces of a structure from a run with and a run without the structure.
 
 Both runs have the same motion.
 """
@@ -39,21 +39,21 @@ from tauloop.mechanism.suggestions import listing
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Additional quantities of the result's log: the force of the connected run, and the part of it
-#: that belongs to the actuators themselves.
+#: Additional quantities in the log of the result: the force of the connected run, and the force
+#: that the actuators need without the structure.
 CONNECTED_FORCE, OWN_FORCE = "connected_force", "own_force"
 #: Quantities of the connected run that the result's log contains.
 MOTION_QUANTITIES = ("position", "velocity")
 #: Largest relative difference of the sampling periods of the two runs.
 PERIOD_TOLERANCE = 1e-6
-#: Gauss-Newton steps for the part of the delay below one sample; the error falls quadratically.
+#: Gauss-Newton steps for the delay's fraction of a sample; they converge quadratically.
 DELAY_STEPS = 5
-#: Samples by which a record may be read beyond its ends, which allows for rounding of the delay.
+#: Number of samples by which a record may be extrapolated, to allow for rounding of the delay.
 EDGE_TOLERANCE = 1e-6
 #: Runs whose positions differ by more than this fraction of the stroke (RMS) are rejected.
 MAX_MOTION_DIFFERENCE = 0.05
-#: A larger fraction of the stroke (RMS) makes the result doubtful, because the difference of the
-#: motions may affect the difference of the forces.
+#: The result is doubtful if positions differ by more than this fraction of the stroke (RMS),
+#: because the forces then belong to different motions.
 DOUBTFUL_MOTION_DIFFERENCE = 0.005
 #: Smallest fraction of the connected run that the disconnected run must cover after alignment.
 MIN_COVERED_SHARE = 0.5
@@ -61,23 +61,24 @@ MIN_COVERED_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TwoRuns(Result):
-    """Forces of the structure alone.
+    """Forces of the structure without those of its actuators.
 
     Attributes:
         log: motion of the connected run (all channels), and for each channel that has a force in
             both runs: the structure's force, the force of the connected run and the actuator's own
             force (N or N m).
-        delay: delay of the disconnected run against the connected run, s, estimated from the
+        delay: delay of the disconnected run relative to the connected run, s, estimated from the
             positions.
         motion_mismatch: RMS difference of both runs' positions after alignment, without constant
             offsets, by channel, m or rad.
         noise: standard deviation of one sample of the structure's force, by channel: root of the
-            sum of the variances of both averages. Empty if no period was given, because noise and
-            force cannot be separated then.
+            sum of the variances of both averages. Empty if no period was given, because then noise
+            and force cannot be separated.
         removed: RMS of the actuator's own force divided by that of the connected force, both
             without their means, by channel.
-        dropped: columns of the connected run that are missing in the result, except forces.
-        unmatched: channels whose force only one of the runs has; they are missing in the result.
+        dropped: columns of the connected run that the result does not contain, except forces.
+        unmatched: channels whose force is in only one of the runs; the result does not contain
+            them.
         periods: numbers of averaged periods of the connected and of the disconnected run.
     """
 
@@ -93,7 +94,7 @@ class TwoRuns(Result):
     apart = old_attribute("apart", "motion_mismatch")
 
     def variables(self) -> Iterator[Variable]:
-        """Yield the channels of the log over time, and the removed shares over `channel`."""
+        """Yield the channels of the log over time, and `removed` over `channel`."""
         signals = as_signals(self.log)
         yield time_axis(signals.time)
         for channel in signals.channels:
@@ -134,10 +135,10 @@ class SubtractionOptions(Options):
     """Options of the alignment of two runs.
 
     Attributes:
-        period: period of the motion, such as 10s. Both runs, which must be in periodic steady state
-            from their first sample on, are averaged over their periods; this determines their
-            noise, and the result's log is one period.
-        max_delay: largest delay between the runs that is searched, s, in both directions.
+        period: period of the motion, such as 10s. Both runs are averaged over their periods, which
+            also determines their noise; the log of the result is one period. The runs must be in
+            periodic steady state from the first sample on.
+        max_delay: largest delay between the runs, s, that is searched in both directions.
 
     Examples:
         >>> import tauloop as tl
@@ -168,19 +169,19 @@ def subtract_actuator_forces(
     sample to the next, no interpolation is accurate: start both runs on the same clock, or sample
     faster.
 
-    The difference no longer contains forces that depend on the actuators' motion alone: friction,
+    The difference no longer contains forces that depend only on the actuators' motion: friction,
     hysteresis, inertia of drives and carts, cogging. It contains everything that the structure
     adds, including load-dependent friction and vibration of the frame.
 
     Args:
         connected: log, or its file, with positions of all actuators and forces of some.
         disconnected: log, or its file, of the same motion without the structure, with positions and
-            forces of those actuators.
+            forces of the same actuators.
         options: options of the alignment.
         progress: called with the completed and the total number of steps.
 
     Returns:
-        The log with the forces of the structure alone, and how well both motions agree.
+        The log with the forces of the structure, and the agreement of both motions.
 
     Raises:
         LogError: no force is in both runs, units differ, or the motions differ.
@@ -256,7 +257,7 @@ def subtract_actuator_forces(
 
 
 def _as_log(source: str | Path | xr.Dataset) -> xr.Dataset:
-    """Return a log, or that of a file."""
+    """Return a log, which is read if the source is a file."""
     return read_log(source) if isinstance(source, str | Path) else source
 
 
@@ -282,8 +283,8 @@ def _common_period(connected: xr.Dataset, disconnected: xr.Dataset) -> float:
     if abs(disconnected_step / step - 1.0) > PERIOD_TOLERANCE:
         raise InputError.of(
             "disconnected",
-            f"is sampled every {disconnected_step:.6g} s, the connected run every {step:.6g} s",
-            "record both runs at one rate",
+            f"is sampled every {disconnected_step:.6g} s, but the connected run every {step:.6g} s",
+            "record both runs at the same rate",
         )
     return step
 
@@ -301,14 +302,14 @@ def _noise_of_difference(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Alignment:
-    """The shift of the disconnected run onto the connected run.
+    """The shift that aligns the disconnected run with the connected run.
 
     Attributes:
         shift: shift of the disconnected run, in samples.
-        covered: samples of the connected run that the disconnected run covers.
-        stroke: range of each position of the connected run (n,), m or rad.
-        difference: RMS difference of the positions over the stroke (n,), without constant offsets;
-            zero for positions that rest.
+        covered: indices of the samples of the connected run that the disconnected run covers.
+        stroke: (n,) range of each position of the connected run, m or rad.
+        difference: (n,) RMS difference of the positions divided by the stroke, without constant
+            offsets; zero for positions at rest.
     """
 
     shift: float
@@ -349,7 +350,7 @@ def _aligned(
 
 
 def _dropped(connected: xr.Dataset) -> tuple[str, ...]:
-    """Return the columns of the connected run that the result lacks, except forces."""
+    """Return the columns of the connected run, except forces, that the result does not contain."""
     return tuple(
         str(name)
         for name, array in connected.data_vars.items()
@@ -370,7 +371,7 @@ class _Record:
         self._slope = self._spline.derivative()
 
     def covered(self, count: int, shift: float) -> np.ndarray:
-        """Return the samples k < count of another run for which this run covers k + shift."""
+        """Return the samples k < `count` of another run for which this run contains k + shift."""
         k = np.arange(count)
         last = len(self._values) - 1
         return k[(k + shift >= -EDGE_TOLERANCE) & (k + shift <= last + EDGE_TOLERANCE)]
@@ -384,10 +385,10 @@ class _Record:
         return np.asarray(self._slope(k + shift))
 
     def correlation(self, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return all integer shifts s, and the correlation of another run with this run for each.
+        """Return all integer shifts s, and for each the correlation of another run with this run.
 
-        The correlation is the mean over k of other(k) this(k + s), without means, summed over
-        channels.
+        The correlation is the mean over k of other(k) this(k + s) after the means are subtracted,
+        summed over channels.
         """
         # SciPy's signal processing is slow to import, and `identify` does not need it.
         import scipy.signal
@@ -402,7 +403,7 @@ class _Record:
 
 @final
 class _Periodic:
-    """Samples (N, n) of one whole period, interpolated and continued by its Fourier series."""
+    """Samples (N, n) of one whole period, interpolated and extended by its Fourier series."""
 
     def __init__(self, values: np.ndarray) -> None:
         self._count = len(values)
@@ -472,7 +473,7 @@ def _common(
             "no channel has position and force in both runs: the connected run has "
             f"{listing(sorted(in_connected))}, the disconnected run "
             f"{listing(sorted(in_disconnected))}",
-            "use the same names of channels in both logs",
+            "use the same channel names in both logs",
         )
     problems = Problems()
     for quantity in ("position", "force"):
@@ -515,7 +516,7 @@ def _log(
     force: np.ndarray,
     own_force: np.ndarray,
 ) -> xr.Dataset:
-    """Return the log of the result, without quantities other than motion and force."""
+    """Return the log of the result; it contains only quantities of motion and force."""
     all_units = units(connected, "force")
     force_units = [all_units[name] for name in names]
     signals = [

@@ -15,6 +15,7 @@ from tauloop.common.errors import IdentificationError, Problem, Problems
 from tauloop.common.options import option, require
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
+from tauloop.common.wording import counted
 from tauloop.equations.ports import numbers
 
 
@@ -30,14 +31,14 @@ class RankOptions:
         least_gap: smallest ratio of the last accepted to the first rejected remainder. With a
             smaller ratio the rank depends on the tolerance, and `base_parameters` raises an error.
         preference: among the columns whose remainder is at least this fraction of the largest, the
-            first in the given order is chosen. 1 is ordinary column pivoting; small values keep the
-            given order.
-        largest_share: a column that depends on a chosen column with a larger coefficient replaces
-            it, so that the given order does not impair the conditioning.
+            first in the given order is chosen. With 1 this is ordinary column pivoting; with small
+            values the given order decides.
+        largest_share: if a column depends on a chosen column with a larger coefficient than this,
+            it replaces the chosen column, so that the given order does not impair the conditioning.
         no_effect: a column has no effect if its norm (SI, not scaled) is at most this fraction of
             the largest norm.
-        smallest_share: a term of a regrouping is named if it is at least this fraction of its own
-            column.
+        smallest_share: a term of a regrouping is listed if it is at least this fraction of the
+            column of its own parameter.
     """
 
     tolerance: float = option(1e-8, above=0.0, most=1.0)
@@ -103,15 +104,16 @@ class BaseParameters(ReprMixin):
     Attributes:
         parameters: names of the n columns.
         independent: (r,) indices of the representatives' columns, ascending.
-        regrouping: (r, n); the identity in the independent columns, zero in columns without effect.
+        regrouping: (r, n) coefficients of the parameters in the base parameters; the identity in
+            the independent columns, zero in columns without effect.
         base: the r base parameters.
-        no_effect: parameters whose column is zero on these data.
+        no_effect: parameters whose column is zero in these data.
         singular_values: (n_effective,) singular values of the unit-norm columns, largest first.
             They confirm the rank independently.
-        remainders: (n_effective,) largest remainder of the unit-norm columns before each choice;
-            the rank is the number above the tolerance.
+        remainders: (n_effective,) largest remainder of the unit-norm columns before each choice.
+            The rank is the number of values above the tolerance.
         condition: condition number of the base regressor with unit-norm columns.
-        condition_si: the same in SI units.
+        condition_si: condition number of the base regressor in SI units.
         options: options of the rank decision.
     """
 
@@ -148,9 +150,9 @@ class BaseParameters(ReprMixin):
 
     @property
     def combined(self) -> tuple[str, ...]:
-        """Parameters that are identifiable in combinations only, in the given order."""
-        others = {*self.alone, *self.no_effect}
-        return tuple(name for name in self.parameters if name not in others)
+        """Parameters that are identifiable only in combinations, in the given order."""
+        excluded = {*self.alone, *self.no_effect}
+        return tuple(name for name in self.parameters if name not in excluded)
 
     @property
     def gap(self) -> float | None:
@@ -162,7 +164,7 @@ class BaseParameters(ReprMixin):
 
     @property
     def singular_value_gap(self) -> float | None:
-        """The same ratio for the singular values."""
+        """Ratio of the singular values at the rank, analogous to `gap`."""
         return _gap(self.singular_values, self.rank)
 
     def regroup(self, parameters: np.ndarray) -> np.ndarray:
@@ -182,8 +184,8 @@ class BaseParameters(ReprMixin):
     def mismatch(self, regressor: np.ndarray) -> float:
         """Return the largest relative misfit of the regrouping for another regressor (m, n).
 
-        It is the norm of a column's misfit over the norm of the column. It is near zero if the
-        dependences are those of the mechanism, and large if they are due to poor excitation.
+        The misfit of a column is relative to the norm of the column. It is near zero if the
+        dependences follow from the mechanism, and large if they are due to poor excitation.
         """
         norms = np.linalg.norm(regressor, axis=0)
         effective = norms > self.options.no_effect * norms.max(initial=0.0)
@@ -240,7 +242,7 @@ def base_parameters(
             f"has no clear rank: at the tolerance {options.tolerance:.3g} the remainders of unit-norm columns "
             f"fall from {remainders[rank - 1]:.3g} ({rank} columns) only to {remainders[rank]:.3g}, by a factor of "
             f"{remainders[rank - 1] / remainders[rank]:.3g} (at least {options.least_gap:g} is required)",
-            "record a motion that excites more, or set the tolerance inside a larger gap",
+            "record a motion that excites more, or choose a tolerance within a larger gap",
         )
     basis, triangle, shares = _improve_conditioning(
         scaled, np.sort(chosen[:rank]), options.largest_share
@@ -273,9 +275,9 @@ def base_parameters(
 
 
 def _gap(values: np.ndarray, rank: int) -> float | None:
-    """Return the ratio of value number `rank` to the next; None if there is no next value.
+    """Return values[rank - 1] / values[rank]; None if there is no value at `rank`.
 
-    The next value is at least the rounding error of the first.
+    The denominator is at least the rounding error of the first value.
     """
     if rank == len(values):
         return None
@@ -312,8 +314,8 @@ def _improve_conditioning(
     Each swap multiplies the volume of the basis by the size of the coefficient, so the loop ends.
 
     Returns:
-        basis (r,) in ascending order; triangle (r, r) of its columns; coefficients (r, n) with
-        columns = (basis columns) coefficients.
+        Indices of the basis (r,) in ascending order; QR factor (r, r) of its columns; coefficients
+        (r, n) with columns = (basis columns) coefficients.
     """
     while True:
         q, triangle = np.linalg.qr(columns[:, basis])
@@ -331,7 +333,11 @@ def _check(matrix: np.ndarray, names: Sequence[str], units: Sequence[str]) -> li
         remedy = "give (rows, parameters) or (samples, outputs, parameters), none of them zero"
         return [Problem("regressor", f"has shape {matrix.shape}", remedy)]
     problems = Problems(
-        Problem(where, f"has {len(items)} entries", f"give {matrix.shape[1]}, one for each column")
+        Problem(
+            where,
+            f"has {counted(len(items), 'entry', 'entries')}",
+            f"give {matrix.shape[1]}, one for each column",
+        )
         for where, items in (("names", names), ("units", units))
         if len(items) != matrix.shape[1]
     )
@@ -340,6 +346,6 @@ def _check(matrix: np.ndarray, names: Sequence[str], units: Sequence[str]) -> li
         problems.add(
             "regressor",
             f"{count} of {matrix.size} numbers are not finite",
-            "repair or leave out these samples",
+            "repair or remove these samples",
         )
     return problems

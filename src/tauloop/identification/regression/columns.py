@@ -17,8 +17,9 @@ def with_columns(
     """Return regression data with additional unknowns.
 
     Args:
-        data: the samples; with ties, the new unknowns are added to those of the ties.
-        columns: (N, n_out, n_new), decimated as the regressor.
+        data: the samples; if they have ties, the new unknowns are added to the unknowns of the
+            ties.
+        columns: (N, n_out, n_new) columns with the decimation of the regressor.
         names, units: names and units of the new columns.
 
     Raises:
@@ -29,7 +30,7 @@ def with_columns(
         raise IdentificationError.of(
             "columns",
             f"have shape {columns.shape}",
-            f"give {expected}, which matches the regressor",
+            f"give {expected}, as in the regressor",
         )
     ties = data.ties
     if ties is not None:
@@ -56,19 +57,19 @@ def with_columns(
 def asymmetric_friction(velocity: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
     """Return columns for the dependence of Coulomb and viscous friction on the direction of motion.
 
-    With F = F_c sign(v) + F_v v + F_0 in the machine, the force |v| F_a changes the viscous
-    coefficient to F_v + F_a for positive and to F_v - F_a for negative velocities. The force
-    |sign(v)| F_b does the same for Coulomb friction; it differs from an offset F_0 at standstill
-    only.
+    Let the friction of the machine be F = F_c sign(v) + F_v v + F_0. An additional force |v| F_a
+    changes the viscous coefficient to F_v + F_a for positive and to F_v - F_a for negative
+    velocities. An additional force |sign(v)| F_b does the same for Coulomb friction; it differs
+    from an offset F_0 only at standstill.
 
     Args:
-        velocity: (N, n), velocities of the coordinates with friction; without `rows`, each
-            coordinate has its own output.
+        velocity: (N, n) velocities of the coordinates with friction; without `rows`, each
+            coordinate corresponds to one output.
         rows: (N, n_out, n), change of the outputs per unit force on each coordinate (see
             `friction_columns`).
 
     Returns:
-        (N, n_out, 2 n): |sign(v)| of all coordinates, then |v| of all coordinates.
+        Columns (N, n_out, 2 n): |sign(v)| of all coordinates, then |v| of all coordinates.
     """
     columns = (np.abs(np.sign(velocity)), np.abs(velocity))
     return np.concatenate([_on_rows(column, rows) for column in columns], axis=2)
@@ -79,14 +80,15 @@ def stribeck_friction(
 ) -> np.ndarray:
     """Return the columns (N, n_out, n) of sign(v) exp(-(v / v_s)^2), the Stribeck effect.
 
-    It is the breakaway friction above Coulomb friction. The Stribeck speed v_s is a nonlinear
-    parameter: try several values and choose one with held-out data (Armstrong-Helouvry, Dupont and
-    Canudas de Wit 1994, A survey of models, analysis tools and compensation methods for the control
-    of machines with friction).
+    This is the friction at low speed in excess of Coulomb friction. The Stribeck speed v_s is a
+    nonlinear parameter: try several values and choose one with held-out data (Armstrong-Helouvry,
+    Dupont and Canudas de Wit 1994, A survey of models, analysis tools and compensation methods for
+    the control of machines with friction).
 
     Args:
-        velocity: (N, n); without `rows`, each coordinate has its own output.
-        speed: v_s (n,), positive.
+        velocity: (N, n) velocities of the coordinates with friction; without `rows`, each
+            coordinate corresponds to one output.
+        speed: Stribeck speeds v_s (n,), positive.
         rows: (N, n_out, n), change of the outputs per unit force on each coordinate.
 
     Raises:
@@ -101,5 +103,5 @@ def stribeck_friction(
 
 
 def _on_rows(columns: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
-    """Return forces (N, n) on coordinates as columns of the outputs (N, n_out, n)."""
+    """Return the columns (N, n_out, n) of the outputs for forces (N, n) on coordinates."""
     return np.asarray((np.eye(columns.shape[1]) if rows is None else rows) * columns[:, None, :])

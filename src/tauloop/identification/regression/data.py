@@ -1,4 +1,4 @@
-"""Regression data: a stacked regressor and measured forces, in full or condensed to triangles.
+"""Regression data: a stacked regressor and measured forces, in full or condensed to QR factors.
 
 Source: Golub and Van Loan 2013, Matrix Computations: least squares by triangularization.
 """
@@ -15,6 +15,7 @@ from scipy.linalg.lapack import dtpqrt
 from tauloop.common.errors import IdentificationError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
+from tauloop.common.wording import counted
 from tauloop.equations.ports import numbers
 from tauloop.identification.regression.ties import Ties, count_problems, freeze, named
 from tauloop.logs.signals import HIGHEST_CUTOFF, filter_reach, low_pass
@@ -28,7 +29,7 @@ COLUMNS_AT_ONCE = 16
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RegressionData(ReprMixin):
-    """Samples of forces = Y p, with names and units. The arrays are views, not copies.
+    """Samples of the equations f = Y p, with names and units. The arrays are views, not copies.
 
     Attributes:
         regressor: Y (N, n_out, n_p), SI.
@@ -36,14 +37,14 @@ class RegressionData(ReprMixin):
             ignored.
         parameters, parameter_units: name and unit of each of the n_p columns.
         outputs, output_units: name and unit of each of the n_out rows (actuators).
-        time: (N,), s, for plots only; optional.
+        time: (N,) times of the samples, s, used only for plots; optional.
         measured: (n_out,) True for measured outputs; all are measured when not given.
-        present: (N, n_out) True for measured rows, where several logs measured different outputs;
-            regressor and forces are zero in the other rows.
+        present: (N, n_out) True for measured rows, if different outputs were measured in several
+            logs; regressor and forces are zero in the other rows.
         ties: known relations between the parameters.
-        logs: (N,) index of the log of each sample, where there are several (`merge`).
-        period: sampling period, s, where it is constant.
-        reach: number of samples at each end of a log in which a filter reduced regressor and
+        logs: (N,) index of the log of each sample, if there are several (`merge`).
+        period: sampling period, s, if it is constant.
+        reach: number of samples at each end of a log in which a filter attenuates regressor and
             forces, because there are no samples beyond the end.
     """
 
@@ -96,7 +97,7 @@ class RegressionData(ReprMixin):
         ):
             if array is not None and array.shape != shape:
                 problems.add(
-                    where, f"has shape {array.shape}", f"give {shape}, which matches the regressor"
+                    where, f"has shape {array.shape}", f"give {shape}, as in the regressor"
                 )
         if measured.dtype != bool:
             problems.add(
@@ -163,7 +164,7 @@ class RegressionData(ReprMixin):
         return unknowns if self.ties is None else self.ties.expand(unknowns)
 
     def of_output(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the columns (N, n) of the unknowns in output k, and its forces (N,).
+        """Return the columns (N, n) of the unknowns, and the forces (N,), of the output k.
 
         The forces of known parameters are subtracted.
         """
@@ -184,13 +185,13 @@ class RegressionData(ReprMixin):
 
     @cached_property
     def triangles(self) -> np.ndarray:
-        """Condensed samples R_k with R_k^T R_k = [Y_k f_k]^T [Y_k f_k] of measured outputs k.
+        """QR factors R_k of the measured outputs k, with R_k^T R_k = [Y_k f_k]^T [Y_k f_k].
 
-        They have the shape (n_measured, n + 1, n + 1) for n unknowns; the force is the last column.
-        They are sufficient for least squares with any weights of the outputs. They are computed by
-        Householder QR of chunks of samples, each stacked below the triangle of the chunks before
-        (LAPACK's tpqrt). No products are formed, so singular values and least-squares solutions
-        have the accuracy of the full regressor.
+        Their shape is (n_measured, n + 1, n + 1) for n unknowns; the force is the last column. They
+        are sufficient for least squares with any weights of the outputs. They are computed by
+        Householder QR of chunks of samples, each stacked below the factor of the chunks before
+        (LAPACK's tpqrt). The products are not formed, so singular values and least-squares
+        solutions have the accuracy of the full regressor.
         """
         size = len(self.unknowns) + 1
         triangles = [np.zeros((size, size), order="F") for _ in self.kept]
@@ -229,8 +230,8 @@ class RegressionData(ReprMixin):
         """Return the data with the same low-pass filter applied to regressor and forces.
 
         Args:
-            cutoff: as a fraction of the rate of the data (see `tauloop.logs.signals.low_pass`);
-                None for no filter.
+            cutoff: cut-off frequency as a fraction of the sampling rate of the data (see
+                `tauloop.logs.signals.low_pass`); None for no filter.
         """
         if cutoff is None or cutoff >= HIGHEST_CUTOFF:
             return self
@@ -262,7 +263,7 @@ def split_data(data: RegressionData, share: float = 0.7) -> tuple[RegressionData
     if not 0 < count < len(data):
         raise IdentificationError.of(
             "share",
-            f"{share:g} of {len(data)} samples leaves one part without samples",
+            f"with a share of {share:g} of {counted(len(data), 'sample')}, one part has no samples",
             "choose a share between 0 and 1, such as 0.7",
         )
     return data.part(slice(None, count)), data.part(slice(count, None))
@@ -288,7 +289,7 @@ def _time_problems(time: np.ndarray) -> list[Problem]:
 def _finite_problems(
     where: str, array: np.ndarray, labels: tuple[Sequence[str], ...]
 ) -> list[Problem]:
-    """Return a problem with the number and the first place of values that are not finite."""
+    """Return a problem with the number and the first position of values that are not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(array.sum()):
             return []
@@ -301,6 +302,6 @@ def _finite_problems(
         Problem(
             where,
             f"{len(bad)} of {array.size} numbers are not finite, the first at sample {sample}{place}",
-            "repair or leave out these samples",
+            "repair or remove these samples",
         )
     ]

@@ -1,9 +1,9 @@
 """Standard deviations for many logs whose errors have an unknown correlation.
 
 The scores s_n = Z_n^T e_n need the estimate, so they cannot be computed before all logs are folded.
-Each log is therefore read two more times. The second reading gives the sums from which the kernel
-follows. The third gives the log's part of the sum over l of k_l (G_l + G_l^T). The result is that
-of `AutocorrelatedErrors` with all samples in memory.
+Each log is therefore read two more times. The second reading gives the sums that determine the
+kernel. The third gives the log's contribution to the sum over l of k_l (G_l + G_l^T). The result
+equals that of `AutocorrelatedErrors` with all samples in memory.
 
 Source: Andrews 1991, Heteroskedasticity and autocorrelation consistent covariance matrix
 estimation.
@@ -24,9 +24,9 @@ from tauloop.identification.estimation.error_models import (
     MANY_SAMPLES,
     ScoreSums,
     correlated,
-    less_followed,
-    not_below,
     residual_products,
+    with_absorbed_errors,
+    with_min_variances,
 )
 from tauloop.identification.regression.data import RegressionData, split_data
 from tauloop.identification.regression.folding import FoldedIdentification
@@ -40,7 +40,7 @@ class ScoreDirections(ReprMixin):
         independent: indices of the base parameters' columns.
         values: (r,) values of the base parameters, SI.
         weights: weights of the measured outputs.
-        sensitivity: B (r, r).
+        sensitivity: matrix B (r, r).
     """
 
     independent: np.ndarray
@@ -79,7 +79,7 @@ def _fitted_samples(data: RegressionData, share: float) -> RegressionData:
 
 @solving(IdentificationError)
 def score_sums(data: RegressionData, directions: ScoreDirections, share: float = 1.0) -> ScoreSums:
-    """Return the sums of a log from which the kernel follows, in its second reading.
+    """Return the sums of a log that determine the kernel, in its second reading.
 
     Args:
         data: samples of the log.
@@ -132,7 +132,7 @@ class NoiseFloor(ReprMixin):
 
     Attributes:
         squares: (n_out,) sum of squares of the residuals of each output.
-        spread: (n_out, r, r) Y_k^T C Y_k of all logs.
+        spread: (n_out, r, r) sum of Y_k^T C Y_k over all logs.
     """
 
     squares: np.ndarray
@@ -159,12 +159,12 @@ def with_autocorrelation(
     Args:
         folded: identification of all logs.
         sums: score sums of all logs.
-        spreads: `score_spread` of each log, in their order.
-        floor: lower bound of the variances; None where forces passed no filter of known length.
+        spreads: `score_spread` of each log, in the order of the logs.
+        floor: lower bound of the variances; None if forces passed no filter of known length.
     """
     outputs = len(folded.estimate.weights)
     total = reduce(np.add, spreads)
-    covariance = less_followed(total, sums.squares, float(folded.samples), outputs)
+    covariance = with_absorbed_errors(total, sums.squares, float(folded.samples), outputs)
     if floor is not None and folded.samples <= MANY_SAMPLES:
-        covariance = not_below(covariance, floor.variances(folded))
+        covariance = with_min_variances(covariance, floor.variances(folded))
     return replace(folded, estimate=replace(folded.estimate, covariance=covariance))

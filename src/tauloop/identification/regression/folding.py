@@ -1,19 +1,19 @@
-"""Identification from many logs: each is condensed to a triangle, and triangles are merged.
+"""Identification from many logs: each log is condensed to a QR factor, and the factors are merged.
 
-A log's triangle is R with R^T R = [Y f]^T [Y f], by QR, for the fitted and for the held-out
-samples. The samples of different logs are never needed together. Further data are kept for the
-standard deviations:
+The condensed form of a log contains the triangular QR factor R of [Y f], with R^T R = [Y f]^T [Y
+f], for the fitted and for the held-out samples. The samples of different logs are never in memory
+together. Further data are stored for the standard deviations:
 
 - For errors with a known correlation c in time: Y^T C Y, where C is the Toeplitz matrix of c. For
-  two consecutive parts of a log it is the sum of both plus a term from the ends where they meet, so
-  a triangle keeps its first and last rows.
-- For errors of unknown correlation: the triangles of blocks or of each log (`ClusteredErrors`).
+  two consecutive parts of a log it is the sum of both plus a term from the rows next to their
+  common boundary, so the first and the last rows are stored too.
+- For errors of unknown correlation: the QR factors of blocks or of each log (`ClusteredErrors`).
 
 Parts of one log, logs of one machine, and logs that are recorded later can be folded in any order,
 with the same result up to rounding.
 
-A triangle records its machine and options, and a fingerprint of each log. Logs of another machine
-or with other options are rejected, and a log that is folded twice is recognized.
+Machine and options, and a fingerprint of each log, are stored too. Logs of another machine or with
+other options are rejected, and a log that is folded twice is recognized.
 
 Source: Demmel, Grigori, Hoemmen and Langou 2012, Communication-optimal parallel and sequential QR
 and LU factorizations (trees of triangles).
@@ -34,6 +34,7 @@ from tauloop.common.errors import IdentificationError, LogError, solving
 from tauloop.common.files import unreadable, write_file
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
+from tauloop.common.wording import counted
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors, jackknife
 from tauloop.identification.estimation.error_models import correlated
 from tauloop.identification.estimation.estimators import CondensedEstimator, Estimate
@@ -43,7 +44,7 @@ from tauloop.identification.regression.streaming import Condensed, condensed, es
 from tauloop.logs.files.unpacking import require_archive
 
 _TRIANGLE_FORMAT = "tauloop-triangle/3"
-#: Attributes of a triangle that are saved without conversion.
+#: Attributes of a `LogTriangle` that are saved without conversion.
 _TRIANGLE_ARRAYS = ("correlation", "spread", "head", "tail", "clusters", "marks")
 #: Number of differences that a message names for two triangles that do not match.
 _MAX_NAMED_DIFFERENCES = 5
@@ -55,16 +56,16 @@ class LogTriangle(ReprMixin):
 
     Attributes:
         training: the fitted samples, condensed.
-        held_out: the held-out samples, condensed; None without any.
+        held_out: the held-out samples, condensed; None if there are none.
         correlation: (L,) correlation of the errors at lags 0 to L - 1.
         spread: (n_measured, n, n) Y_k^T C Y_k of the fitted samples.
-        head, tail: (n_measured, m, n) the first and the last rows Y, at most L - 1.
+        head, tail: (n_measured, m, n) the first and the last m rows of Y, with m at most L - 1.
         logs: number of logs.
-        clusters: (G, n_measured, n + 1, n + 1) triangles of blocks of the fitted samples.
-        marks: a fingerprint of each log, which is equal for logs whose columns have the same norms
-            to ten digits.
-        origin: machine and options, which must be the same for all logs, by name; empty where they
-            are not known.
+        clusters: (G, n_measured, n + 1, n + 1) QR factors of blocks of the fitted samples.
+        marks: a fingerprint of each log. It is equal for logs whose columns have the same norms to
+            ten digits.
+        origin: properties of machine and options by name, which must be the same for all logs;
+            empty if they are not known.
     """
 
     training: Condensed
@@ -89,7 +90,7 @@ class FoldedIdentification(ReprMixin):
         sensitivity: (sum over outputs of w_k^2 Y_k^T Y_k)^-1 (r, r).
         samples: number of fitted samples.
         training: RMS residual of each measured output on the fitted samples, SI.
-        held_out: the same on the held-out samples; None without any.
+        held_out: RMS residual on the held-out samples, SI; None if there are none.
     """
 
     base: BaseParameters
@@ -108,16 +109,16 @@ def fold_log(
     correlation: np.ndarray | None = None,
     blocks: int = 0,
 ) -> LogTriangle:
-    """Return the triangle of one log.
+    """Return the condensed form of one log.
 
     Args:
         data: samples of the log, with all measured outputs in all samples.
         share: fraction of the samples, at the start of the log, that are fitted; the others are
             held out. With 1, all are fitted.
-        correlation: (L,) correlation of the errors, 1 first, such as from `decimation_correlation`;
-            white errors when not given.
-        blocks: number of blocks of the fitted samples whose triangles are kept for
-            `ClusteredErrors`. With 1, the triangle of the log is kept.
+        correlation: (L,) correlation of the errors at lags 0 to L - 1, such as from
+            `decimation_correlation`; errors are white when not given.
+        blocks: number of blocks of the fitted samples whose QR factors are stored for
+            `ClusteredErrors`. With 1, the whole log is one block.
 
     Raises:
         IdentificationError: there are fewer samples than blocks, a part would be empty, or rows of
@@ -137,7 +138,7 @@ def fold_log(
     if blocks > len(training):
         raise IdentificationError.of(
             "blocks",
-            f"a log of {len(training)} samples cannot be split into {blocks} blocks",
+            f"a log of {counted(len(training), 'sample')} cannot be split into {counted(blocks, 'block')}",
             "use fewer blocks",
         )
     clusters = condensed_training.triangles[None][:blocks]
@@ -162,7 +163,7 @@ def fold_log(
 
 
 def _fingerprint(*parts: Condensed | None) -> int:
-    """Return a fingerprint of 48 bits of a log, which does not depend on rounding errors."""
+    """Return a 48-bit fingerprint of a log that does not depend on rounding errors."""
     norms = [
         np.append(np.linalg.norm(part.triangles, axis=1), part.samples)
         for part in parts
@@ -177,7 +178,7 @@ def _spread(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return Y_k^T C Y_k of every output, and the rows at both ends of a log.
 
-    For white errors it is R^T R of the triangle, and no rows are needed.
+    For white errors, C is the identity. The products are then R^T R, and no rows are needed.
     """
     if len(kernel) == 1:
         R = samples.triangles[:, :, :-1]
@@ -197,12 +198,12 @@ def _spread(
 def merge_triangles(
     first: LogTriangle, second: LogTriangle, *, one_log: bool = False
 ) -> LogTriangle:
-    """Return the triangle of the samples of both.
+    """Return the condensed form of the samples of both.
 
     Args:
-        first, second: triangles.
+        first, second: condensed forms of logs.
         one_log: whether the second continues the log of the first, so that errors are correlated
-            across the seam.
+            across the boundary.
 
     Raises:
         IdentificationError: unknowns, outputs, correlations, machines or options differ.
@@ -235,7 +236,7 @@ def merge_triangles(
 
 
 def _require_same_origin(first: LogTriangle, second: LogTriangle) -> None:
-    """Raise an error if two triangles have different machines or options."""
+    """Raise an error if two condensed forms have different machines or options."""
     if not first.origin or not second.origin or first.origin == second.origin:
         return
     differences = []
@@ -246,20 +247,20 @@ def _require_same_origin(first: LogTriangle, second: LogTriangle) -> None:
     raise IdentificationError.of(
         "triangles",
         f"they were folded in different ways: {'; '.join(differences[:_MAX_NAMED_DIFFERENCES])}",
-        "fold all logs with one machine file and the same options",
+        "fold all logs with the same machine file and the same options",
     )
 
 
 def seam(tail: np.ndarray, head: np.ndarray, correlation: np.ndarray) -> np.ndarray:
-    """Return the sum over rows i before and j after a seam of c_(lag) Y_i^T Y_j.
+    """Return the products of rows on both sides of a boundary: sum over i and j of c_lag Y_i^T Y_j.
 
     Args:
-        tail: rows before the seam (n_measured, m, n).
-        head: rows after the seam (n_measured, m, n).
-        correlation: (L,) correlation c of the errors.
+        tail: rows Y_i before the boundary (n_measured, m, n).
+        head: rows Y_j after the boundary (n_measured, m, n).
+        correlation: (L,) correlation c of the errors; the lag is the distance of the rows.
 
     Returns:
-        (n_measured, n, n).
+        Sum of the products of each output (n_measured, n, n).
     """
     before, after = tail.shape[1], head.shape[1]
     lags = np.arange(after)[None, :] + np.arange(before, 0, -1)[:, None]
@@ -270,14 +271,14 @@ def seam(tail: np.ndarray, head: np.ndarray, correlation: np.ndarray) -> np.ndar
 
 
 def fold_all(triangles: Iterable[LogTriangle]) -> LogTriangle:
-    """Return the triangle of all logs, folded pairwise as a tree.
+    """Return the condensed form of all logs, merged pairwise as a binary tree.
 
-    At most one triangle of each height of the tree is in memory.
+    At most one condensed form of each level of the tree is in memory.
 
     Raises:
         IdentificationError: there are no triangles, or they do not match.
     """
-    # Pairs of height and triangle, by descending height.
+    # Pairs of level and condensed form, by descending level.
     subtrees: list[tuple[int, LogTriangle]] = []
     for triangle in triangles:
         height = 0
@@ -285,7 +286,9 @@ def fold_all(triangles: Iterable[LogTriangle]) -> LogTriangle:
             triangle, height = merge_triangles(subtrees.pop()[1], triangle), height + 1
         subtrees.append((height, triangle))
     if not subtrees:
-        raise IdentificationError.of("triangles", "there are none", "give at least one")
+        raise IdentificationError.of(
+            "triangles", "there are no condensed logs", "give at least one"
+        )
     return reduce(
         lambda later, earlier: merge_triangles(earlier, later),
         (item for _, item in reversed(subtrees)),
@@ -300,16 +303,16 @@ def identify_folded(
     *,
     errors: ClusteredErrors | None = None,
 ) -> FoldedIdentification:
-    """Return the base parameters of all logs of a triangle.
+    """Return the base parameters of all logs in a condensed form.
 
     The covariance is that of `FilteredErrors`: B (sum over outputs k of w_k^4 s_k^2 Y_k^T C Y_k) B
     with B = (sum of w_k^2 Y_k^T Y_k)^-1 and the weights w_k of the estimator. The noise variance
-    s_k^2 is the residual's sum of squares over N - t_k, where t_k is the number of parameters that
-    output k determines. For errors of any correlation within blocks or logs, it is the jackknife
-    over these clusters.
+    s_k^2 is the residual's sum of squares divided by N - t_k, where t_k is the number of parameters
+    that output k determines. For errors with any correlation within blocks or logs, the covariance
+    is the jackknife over these clusters.
 
     Args:
-        triangle: triangle of all logs.
+        triangle: condensed form of all logs.
         estimator, rank: estimator, and options of the rank decision.
         errors: clustered errors, if the triangle contains clusters; when not given, errors have the
             correlation `triangle.correlation`.
@@ -329,8 +332,8 @@ def identify_folded(
     if errors is not None and len(clusters) < 2:
         raise IdentificationError.of(
             "triangle",
-            f"contains {len(clusters)} clusters, but at least 2 are needed",
-            "fold several logs with blocks=1, or each with blocks=12",
+            f"contains {counted(len(clusters), 'cluster')}, but at least 2 are needed",
+            "fold several logs with blocks=1, or each log with blocks=12",
         )
     total = np.zeros_like(sensitivity)
     for w, R, spread in zip(weights, triangles, triangle.spread, strict=True):
@@ -357,7 +360,7 @@ def identify_folded(
 
 
 def triangle_arrays(triangle: LogTriangle) -> dict[str, np.ndarray]:
-    """Return the contents of a triangle as arrays by name."""
+    """Return the contents of a condensed form as arrays by name."""
     texts = {"unknowns": triangle.training.unknowns, "units": triangle.training.unknown_units}
     texts |= {
         "outputs": triangle.training.outputs,
@@ -377,10 +380,10 @@ def triangle_arrays(triangle: LogTriangle) -> dict[str, np.ndarray]:
 
 
 def triangle_of(arrays: Mapping[str, np.ndarray]) -> LogTriangle:
-    """Return the triangle from the arrays of `triangle_arrays`.
+    """Return the condensed form from the arrays of `triangle_arrays`.
 
     Raises:
-        KeyError, ValueError: the arrays are not those of a triangle.
+        KeyError, ValueError: the arrays do not come from `triangle_arrays`.
     """
     if arrays["format"].tolist() != [_TRIANGLE_FORMAT]:
         raise ValueError("it has another format")
@@ -412,10 +415,10 @@ def triangle_of(arrays: Mapping[str, np.ndarray]) -> LogTriangle:
 
 
 def write_triangle(triangle: LogTriangle, path: str | Path) -> Path:
-    """Write a triangle as a NumPy archive of arrays and texts, without pickled objects.
+    """Write condensed logs as a NumPy archive of arrays and texts, without pickled objects.
 
     Returns:
-        The path.
+        Path of the file.
 
     Raises:
         InputError: the file cannot be written.
@@ -429,10 +432,10 @@ def write_triangle(triangle: LogTriangle, path: str | Path) -> Path:
 
 
 def read_triangle(path: str | Path) -> LogTriangle:
-    """Return the triangle in a file of `write_triangle`.
+    """Return the condensed logs in a file of `write_triangle`.
 
     Raises:
-        IdentificationError: the file does not contain a triangle, or is damaged.
+        IdentificationError: the file does not contain condensed logs, or is damaged.
     """
     path = Path(path)
     if (problem := unreadable(path)) is not None:
@@ -447,7 +450,7 @@ def read_triangle(path: str | Path) -> LogTriangle:
         # NumPy parses a damaged header as Python source, which can raise any exception.
         raise IdentificationError.of(
             "",
-            f"is not a file of folded logs (triangular factor): {type(error).__name__}",
-            "fold its logs again",
+            f"is not a file of condensed logs: {type(error).__name__}",
+            "condense the logs again",
             file=str(path),
         ) from None

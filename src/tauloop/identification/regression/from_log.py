@@ -54,22 +54,22 @@ FOLLOWED_AT_ONCE = 100_000
 def dynamic_parameters(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the independent parameters of the machine file on which forces depend linearly.
 
-    They are parameters of inertia, friction, drives and springs. Known parameters are not included,
-    nor are rest positions of springs and Stribeck speeds (see `held_leaves`), and lengths (see
+    They are parameters of inertia, friction, drives and springs. The result does not contain known
+    parameters, rest positions of springs and Stribeck speeds (see `held_leaves`), and lengths (see
     `held_lengths`).
     """
-    held = {*known, *held_leaves(model, known), *held_lengths(model, known)}
+    excluded = {*known, *held_leaves(model, known), *held_lengths(model, known)}
     return tuple(
         p.name
         for p in model.mechanism.parameters
-        if p.group in DYNAMIC_GROUPS and p.name not in held
+        if p.group in DYNAMIC_GROUPS and p.name not in excluded
     )
 
 
 def held_leaves(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the parameters that keep their values because forces are not linear in them.
+    """Return the rest positions of springs with unknown stiffness, and the Stribeck speeds.
 
-    They are rest positions of springs with unknown stiffness, and Stribeck speeds.
+    They are not identified, because forces are not linear in them together with other unknowns.
     """
     mechanism = model.mechanism
     freedoms = model.topology.freedoms
@@ -88,11 +88,11 @@ def held_leaves(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def held_lengths(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the lengths and angles that keep their values because forces are not linear in them.
+    """Return the lengths and angles that are not identified because forces are not linear in them.
 
     Forces depend on their powers, or on products with other unknown parameters. An example is a
-    leg's length that also determines its mass center. With a known mass, the distance of the mass
-    center can be an unknown.
+    leg's length that also determines its mass center. If the mass is known, the distance of the
+    mass center can be an unknown.
     """
     table = model.mechanism.parameters
     unknown = {p.name for p in table if p.group in DYNAMIC_GROUPS} - set(known)
@@ -106,7 +106,10 @@ def held_lengths(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def _is_linear(model: Model, entry: DynamicParameter, name: str) -> bool:
-    """Return whether a dynamic parameter is linear in an independent one, from three values."""
+    """Return whether a dynamic parameter is linear in an independent parameter.
+
+    This is tested at three values of the independent parameter.
+    """
     first, second, third = (
         model.mechanism.at_values({name: value}).value(entry.expression)
         for value in (1.0, 2.0, 3.0)
@@ -117,14 +120,14 @@ def _is_linear(model: Model, entry: DynamicParameter, name: str) -> bool:
 def parameter_ties(model: Model, names: Iterable[str] | None = None) -> Ties:
     """Return the ties of the regressor's columns to independent parameters of the machine file.
 
-    All other independent parameters keep their values.
+    All other independent parameters have their values in the file.
 
     Args:
         model: the machine.
         names: independent parameters to identify; those of `dynamic_parameters` when not given.
 
     Raises:
-        InputError: forces are not linear in these parameters together.
+        InputError: forces are not jointly linear in these parameters.
     """
     chosen = dynamic_parameters(model) if names is None else tuple(names)
     matrix, offset = model.parameter_map(chosen)
@@ -143,13 +146,13 @@ def regression_data(
     prepared: Signals | None = None,
     common_filter: bool = True,
 ) -> RegressionData:
-    """Return the regressor and forces of a log whose channels have the names of actuators.
+    """Return the regressor and forces of a log whose channels are named after the actuators.
 
     Positions are filtered and differentiated. Loops are closed by forward kinematics tracked along
     the log. Regressor and forces are filtered and decimated in the same way; this includes the
-    columns of dry friction. Samples of a force that the log marks (``left_out.NAME``, such as from
-    `without_saturated`) are set to zero on both sides before, so they do not contribute to any
-    decimated row.
+    columns of dry friction. If the log marks samples of a force (``left_out.NAME``, such as from
+    `without_saturated`), force and regressor are first set to zero at these samples, so that they
+    do not contribute to any decimated row.
 
     Args:
         model: the machine.
@@ -160,11 +163,12 @@ def regression_data(
             actuators. Redundant actuators have one equation per leading actuator, or per coordinate
             that it drives, for the resultant of all forces (`Model.measurable_output`).
         ties: relations between the parameters, such as `parameter_ties(model)`.
-        prepared: result of `prepared_signals` for the log, if it was computed before. Then the
-            preparation must have the cut-offs of `with_cutoffs`, or none if nothing was filtered.
-        common_filter: whether regressor and forces pass the filter of `common_cutoff`. Otherwise
-            only the decimation filters them, so that data with several cut-offs are comparable
-            (`RegressionData.low_passed` filters them later).
+        prepared: result of `prepared_signals` for the log, if it has been computed already. The
+            preparation must then have the cut-offs of `with_cutoffs`, or none if nothing was
+            filtered.
+        common_filter: whether regressor and forces pass the filter of `common_cutoff`. If False,
+            they pass only the filter of the decimation, so that data with different cut-offs can be
+            compared (`RegressionData.low_passed` filters them later).
 
     Raises:
         InputError: the output is unknown.
@@ -186,7 +190,7 @@ def regression_data(
         forces = forces * present
     forces = decimate(forces, factor, cutoff)
     if factor > 1:
-        # A view would keep the times of the full log in memory.
+        # Copy the times, because a view would hold the times of the full log in memory.
         time = time[::factor][: len(forces)].copy()
     if present is not None:
         present = present[::factor][: len(forces)] & measured
@@ -236,7 +240,7 @@ def motion_regressor(
     """Return the regressor (N, n_out, n_pi) of a motion without forces.
 
     The motion is prepared as in `regression_data`. The regressor of the commanded motion, at the
-    samples of the measured one, gives the instruments of ideal tracking (see
+    samples of the measured motion, provides the instruments for ideal tracking (see
     `InstrumentalVariables`).
 
     Raises:
@@ -271,7 +275,7 @@ def measured_forces(model: Model, log: Log, output: str) -> tuple[np.ndarray, np
 
 
 def force_mixing(model: Model, log: Log, output: str) -> np.ndarray:
-    """Return B (N or 1, n_u, n_out): the regressor's rows are B^T u for actuator forces u.
+    """Return the matrices B (N or 1, n_u, n_out) that map actuator forces u to the outputs B^T u.
 
     For redundant actuators B^T u are the resultants R^T u on the leading motions, at the log's
     positions.
@@ -289,15 +293,18 @@ def force_mixing(model: Model, log: Log, output: str) -> np.ndarray:
 
 
 def leading_transmission(model: Model) -> np.ndarray:
-    """Return A (n, n_driven) of the leading actuators.
+    """Return the matrix A (n, n_driven) of the leading actuators.
 
-    The forces on the coordinates that they drive are A^T u.
+    Forces u of these actuators act as A^T u on the coordinates that they drive.
     """
     return model.assembly.leading_drive.matrix
 
 
 def driven_transmission(model: Model) -> np.ndarray:
-    """Return A (n_u, n_driven): forces on driven coordinates are A^T u for actuator forces u."""
+    """Return the matrix A (n_u, n_driven) of all actuators.
+
+    Actuator forces u act as A^T u on the driven coordinates.
+    """
     return np.asarray(model.assembly.loops.transmission[:, list(model.assembly.driven)])
 
 
@@ -320,7 +327,7 @@ def regressor_rows(
             (N, n).
         output: one of `OUTPUTS`.
         start: coordinates at every sample (N, n_q) for a machine with loops, else None.
-        samples: total number of samples, if these are one piece of them.
+        samples: total number of samples, if the motion is one part of a longer motion.
     """
     measured = model.measurable_output(output)
     rows = model.actuators.regressor(*motion, output=measured, start=start, samples=samples)
@@ -420,14 +427,14 @@ class _LoopTracker:
         self._first, self._q = 0, np.empty((0, model.topology.n_q))
 
     def __call__(self, part: slice) -> np.ndarray:
-        """Return the coordinates (size, n_q) of a slice that starts at or after the one before.
+        """Return the coordinates (size, n_q) of a slice that starts at or after the previous slice.
 
         Raises:
             PoseError, AssemblyError: see `track`.
         """
         self._q, self._first = self._q[part.start - self._first :], part.start
         while (end := self._first + len(self._q)) < part.stop:
-            # The last sample is tracked again, so that the step at the seam is like any other.
+            # The last sample is tracked again, so that the step to the next sample is checked too.
             ahead = slice(max(end - 1, 0), max(part.stop, end + FOLLOWED_AT_ONCE))
             position = samples(self._log.part(ahead), "position", self._names)
             q = self._track(position, self._q[-1] if end else None).q
@@ -436,7 +443,7 @@ class _LoopTracker:
 
 
 def _dry_friction_columns(model: Model) -> list[tuple[int, int]]:
-    """Return pairs of an actuator's index among the positions and a column of its dry friction."""
+    """Return pairs of indices: an actuator's position, and a column of its dry friction."""
     columns = {parameter.name: k for k, parameter in enumerate(model.parameters)}
     actuators = {actuator.name for actuator in model.mechanism.actuators}
     pairs = []
@@ -485,8 +492,8 @@ def require_channels(model: Model, log: Log, output: str) -> None:
         problems.append(
             Problem(
                 "force",
-                f"the log has no force of an actuator; it has {', '.join(measured) or 'none'}",
-                f"map columns to some or all of {', '.join(units)}",
+                f"the log has no force of an actuator; its forces are {', '.join(measured) or 'none'}",
+                f"assign columns to some or all of {', '.join(units)}",
             )
         )
     elif not needs_all:
@@ -506,4 +513,5 @@ def _suggest_hold(problem: Problem) -> Problem:
     quantity, _, name = problem.where.partition(".")
     if quantity != "position" or not isinstance(problem, MissingChannel):
         return problem
-    return replace(problem, remedy=f"{problem.remedy}; where it stood still: --hold {name}=VALUE")
+    remedy = f"{problem.remedy}; if the axis did not move, give --hold {name}=VALUE"
+    return replace(problem, remedy=remedy)

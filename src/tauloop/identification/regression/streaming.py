@@ -1,4 +1,4 @@
-"""Identification from several logs, and from data larger than memory, by merging triangles."""
+"""Identification from several logs, and from data larger than memory, by merging QR factors."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Condensed(ReprMixin):
     """The condensed form of samples, which is sufficient for least squares.
 
     Attributes:
-        triangles: (n_measured, n + 1, n + 1), R_k^T R_k = [Y_k f_k]^T [Y_k f_k]; the force is the
-            last column.
+        triangles: (n_measured, n + 1, n + 1) QR factors R_k with R_k^T R_k = [Y_k f_k]^T [Y_k f_k];
+            the force is the last column.
         samples: number of samples.
         unknowns, unknown_units: names and units of the n unknowns.
         outputs: names of the measured outputs.
@@ -75,9 +75,9 @@ def condensed(data: RegressionData) -> Condensed:
 def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
     """Condense samples part by part, such as chunks of one long log or logs of one machine.
 
-    The triangle of a union of samples is that of the stacked triangles (incremental QR: Golub and
-    Van Loan 2013, Matrix Computations). Only one part is in memory at a time, and the result does
-    not depend on how the samples were split, up to rounding.
+    The QR factor of all samples is the QR factor of the stacked factors of the parts (incremental
+    QR: Golub and Van Loan 2013, Matrix Computations). Only one part is in memory at a time, and the
+    result does not depend on how the samples were split, up to rounding.
 
     Returns:
         The condensed samples, which are sufficient for least squares.
@@ -91,7 +91,7 @@ def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
         total = part if total is None else total.joined_with(part, f"part {number}")
     if total is None:
         raise IdentificationError.of(
-            "parts", "there are none", "give at least one part with samples"
+            "parts", "there are no samples", "give at least one part with samples"
         )
     return total
 
@@ -100,7 +100,7 @@ def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
 def estimate_condensed(
     condensed: Condensed, estimator: CondensedEstimator, rank: RankOptions | None = None
 ) -> tuple[BaseParameters, Estimate]:
-    """Return the base parameters of condensed samples and their estimate.
+    """Return the base parameters of condensed samples, and the estimate of their values.
 
     To validate the estimate, use `Condensed.root_mean_squares` of other samples.
 
@@ -120,15 +120,15 @@ def estimate_condensed(
 def merge_data(logs: Iterable[RegressionData]) -> RegressionData:
     """Return several logs of one machine as one set of samples, without time stamps.
 
-    A single log is returned unchanged. If the logs measured different outputs, missing rows are
-    zero and not `present`.
+    A single log is returned unchanged. If different outputs were measured in the logs, missing rows
+    are zero and not `present`.
 
     Raises:
         IdentificationError: there are no logs, or their parameters, outputs or ties differ.
     """
     parts = list(logs)
     if not parts:
-        raise IdentificationError.of("logs", "there are none", "give at least one log")
+        raise IdentificationError.of("logs", "there are no logs", "give at least one log")
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -172,7 +172,7 @@ def _require_equal(where: str, part: object, first: object, names: Sequence[str]
         Problem(
             where,
             f"its {name} differ from those of the first log",
-            "prepare all logs in the same way, with one machine and the same ties",
+            "prepare all logs in the same way, with the same machine and the same ties",
         )
         for name in names
         if getattr(part, name) != getattr(first, name)

@@ -10,6 +10,7 @@ import numpy as np
 from tauloop.common.errors import IdentificationError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
+from tauloop.common.wording import counted
 from tauloop.equations.ports import numbers
 from tauloop.mechanism.suggestions import unknown_names
 
@@ -18,10 +19,10 @@ from tauloop.mechanism.suggestions import unknown_names
 class Ties(ReprMixin):
     """Known relations between the parameters of a regressor: p = matrix r + offset.
 
-    Equal legs share one unknown, and known parameters are not unknowns.
+    For example, equal legs share one unknown, and known parameters are constant.
 
     Attributes:
-        matrix: (n_p, n_r).
+        matrix: (n_p, n_r) derivatives of the parameters with respect to the unknowns.
         parameters: names of the unknowns r.
         units: units of the unknowns.
         offset: known part of p (n_p,), SI; zero when not given.
@@ -47,7 +48,9 @@ class Ties(ReprMixin):
             problems += named("ties.parameters", self.parameters, columns)
             problems += count_problems("ties.units", self.units, columns)
             if offset.shape != (rows,):
-                problems.add("ties.offset", f"has shape {offset.shape}", f"give {rows} numbers")
+                problems.add(
+                    "ties.offset", f"has shape {offset.shape}", f"give {counted(rows, 'number')}"
+                )
             if not (np.isfinite(matrix).all() and np.isfinite(offset).all()):
                 problems.add("ties", "contains a number that is not finite", "give finite numbers")
         IdentificationError.raise_if_any(problems)
@@ -112,7 +115,7 @@ def named_ties(
             problems.add(
                 f"ties.{group}",
                 f"equal parameters have different units: {', '.join(sorted(group_units))}",
-                "tie parameters with the same unit only",
+                "tie only parameters with the same unit",
             )
     IdentificationError.raise_if_any(problems)
     group_of = {name: group for group, members in equal.items() for name in members}
@@ -164,5 +167,11 @@ def count_problems(where: str, items: Sequence[str], count: int) -> list[Problem
     """Return a problem if the number of items is not `count`."""
     if not isinstance(items, str) and len(items) == count:
         return []
-    message = "is a single text" if isinstance(items, str) else f"has {len(items)} entries"
-    return [Problem(where, message, f"give {count} entries, which matches the regressor")]
+    message = (
+        "is a single text"
+        if isinstance(items, str)
+        else f"has {counted(len(items), 'entry', 'entries')}"
+    )
+    return [
+        Problem(where, message, f"give {counted(count, 'entry', 'entries')}, as in the regressor")
+    ]

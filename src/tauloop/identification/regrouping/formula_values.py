@@ -8,8 +8,8 @@ from tauloop.common.records import dataclass
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.regrouping.regrouping import AnalyticRegrouping
 
-#: A formula is not determined if the identified base parameters do not reproduce it to this
-#: fraction of its coefficients.
+#: A formula is determined if the identified base parameters reproduce its coefficients within this
+#: relative tolerance.
 FORMULA_TOLERANCE = 1e-6
 
 
@@ -20,9 +20,9 @@ class FormulaValue:
     Attributes:
         formula: formula in link parameters and lengths.
         unit: SI unit.
-        value, deviation: identified value and its standard deviation; None where the data do not
+        value, deviation: identified value and its standard deviation; None if the data do not
             determine it.
-        file: value of the machine file.
+        file: value in the machine file.
     """
 
     formula: str
@@ -35,11 +35,12 @@ class FormulaValue:
 def formula_values(
     identification: Identification, regrouping: AnalyticRegrouping
 ) -> tuple[FormulaValue, ...]:
-    """Return identified base parameters b = B p in the basis A p = T b of the formulas.
+    """Return the values of formulas A p from identified base parameters b = B p.
 
-    T follows from T B = A, and the covariance is T C T'. The representatives of the base parameters
-    depend on the data in B and on the order of the columns in A. Both bases span the same space,
-    unless the data do not excite a direction; formulas with such a direction have no value.
+    The values are A p = T b with T from T B = A, and their covariance is T C T'. Both sets of base
+    parameters span the same space, unless the data do not excite a direction; formulas with such a
+    direction have no value. The representatives differ: those in B depend on the data, those in A
+    on the order of the columns.
     """
     base = identification.base
     names = list(dict.fromkeys([*base.parameters, *(item.name for item in regrouping.parameters)]))

@@ -28,10 +28,10 @@ class SymbolicBaseOptions(Options):
     """Options of the symbolic regrouping.
 
     Attributes:
-        products: expressions in parameters of the file that replace the inertial parameters, such
-            as m1 * d_c1.
-        lengths: parameters of the file that the coefficients may depend on; all its lengths if none
-            is given.
+        products: expressions in parameters of the machine file that replace the inertial
+            parameters, such as m1 * d_c1.
+        lengths: parameters of the machine file on which the coefficients may depend; by default all
+            its lengths.
         seed: seed of the random geometries with which formulas are found and checked.
 
     Examples:
@@ -60,7 +60,7 @@ def symbolic_base_parameters(
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: products of parameters that replace the inertial ones; lengths; seed.
+        options: products that replace the inertial parameters, lengths, and seed.
         progress: called with the completed and the total number of steps.
 
     Raises:

@@ -36,24 +36,24 @@ Regressor = Callable[[Mapping[str, float]], np.ndarray]
 #: Range of random lengths as a fraction of their nominal values. It is wide enough to distinguish
 #: monomials.
 GEOMETRY_RANGE = (0.9, 1.1)
-#: To find the lengths in a coefficient, each length is changed by this share. The length is not in
-#: the coefficient ...
+#: To find the lengths in a coefficient, each length is changed by this fraction. A coefficient does
+#: not depend on the length ...
 LENGTH_STEP = 0.05
-#: ... if the coefficient changes by less than this fraction of its size.
+#: ... if it changes by less than this fraction of its value.
 MIN_RELATIVE_CHANGE = 1e-8
 #: Largest denominator of a factor that is a simple fraction, ...
 MAX_DENOMINATOR = 12
 #: ... and the relative accuracy that the fraction must have.
 FRACTION_TOLERANCE = 1e-6
-#: Denominator that limits the digits of other factors to those that the geometries determine.
+#: Largest denominator of other factors; it limits their digits to those that the fit determines.
 MAX_DECIMAL_DENOMINATOR = 10**10
 #: A coefficient is zero below this value, for columns of unit norm.
 ZERO_TOLERANCE = 1e-9
-#: Number of geometries in the fit in addition to the minimum that determines the factors.
+#: Number of geometries in a fit in addition to the minimum that determines the factors.
 EXTRA_GEOMETRIES = 2
 #: Number of geometries that check the formulas.
 CHECK_GEOMETRIES = 3
-#: The formulas must reproduce the regressor's columns to this fraction of their norm.
+#: The formulas must reproduce the regressor's columns within this fraction of their norm.
 FORMULA_TOLERANCE = 1e-8
 
 
@@ -71,7 +71,7 @@ class Monomial:
 
     Attributes:
         numerator, denominator: numerator and denominator of the fraction.
-        powers: lengths with their powers.
+        powers: pairs of a length and its power.
     """
 
     numerator: int
@@ -151,7 +151,7 @@ class AnalyticRegrouping(Result):
         lengths: nominal lengths by name, SI.
         singular_values: singular values of the unit-norm columns at the nominal lengths, largest
             first. They confirm the rank independently.
-        values: values of the n parameters, SI; None where they are not known.
+        values: (n,) values of the parameters, SI; None if they are not known.
     """
 
     parameters: tuple[ColumnParameter, ...] = field(metadata=json_keys("columns", summary=len))
@@ -163,7 +163,7 @@ class AnalyticRegrouping(Result):
     values: np.ndarray | None = field(default=None, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """Yield the base parameters' values where known, and the columns' singular values."""
+        """Yield the base parameters, with values if these are known, and the singular values."""
         names, values = [parameter.name for parameter in self.base], self.base_values
         if values is not None:
             yield from rows(
@@ -215,7 +215,8 @@ class AnalyticRegrouping(Result):
             lengths: lengths by name, SI.
 
         Returns:
-            Misfit over the norm of the column; for a column without effect, over the largest norm.
+            Misfit divided by the norm of the column; for a column without effect, by the largest
+            norm.
         """
         norms = np.linalg.norm(regressor, axis=0)
         independent = regressor[:, list(self.independent)]
@@ -227,7 +228,7 @@ class AnalyticRegrouping(Result):
     @property
     @in_json()
     def dependent(self) -> dict[str, str]:
-        """Formulas of the dependent columns in the representatives' columns, by parameter."""
+        """Dependent columns as formulas in the representatives' columns, by parameter."""
         terms: dict[str, list[str]] = {}
         for parameter in self.base:
             for term in parameter.terms:
@@ -238,7 +239,7 @@ class AnalyticRegrouping(Result):
         return {name: " + ".join(parts).replace("+ -", "- ") for name, parts in terms.items()}
 
     def directions(self, lengths: Mapping[str, float] | None = None) -> np.ndarray:
-        """Return changes of the parameters (n - r, n) that change no force.
+        """Return changes of the parameters (n - r, n) that do not change any force.
 
         There is one row for each parameter that is dependent or has no effect.
         """
@@ -260,14 +261,14 @@ def analytic_regrouping(
     values: np.ndarray | None = None,
     progress: Progress | None = None,
 ) -> AnalyticRegrouping:
-    """Regroup a regressor's columns, with coefficients that are polynomials of the lengths.
+    """Regroup a regressor's columns, with coefficients that are polynomials in the lengths.
 
     The independent columns are found at the nominal lengths (`base_parameters`). The coefficient of
     column j in base parameter i has the dimension of p_i / p_j, which is a power of a length. It is
-    therefore a sum of monomials of that degree in the lengths. Where polynomials do not suffice,
-    one division by a length is allowed. The factors are fitted over random geometries and rounded
-    to simple fractions. Factors that are not simple fractions, such as the cosine of a constant
-    angle, are rounded to decimals. Other geometries check the result (`FORMULA_TOLERANCE`).
+    therefore a sum of monomials of that degree in the lengths. If polynomials do not suffice, one
+    division by a length is allowed. The factors are fitted to random geometries and rounded to
+    simple fractions. Factors that are not simple fractions, such as the cosine of a constant angle,
+    are rounded to decimals. Other geometries check the result (`FORMULA_TOLERANCE`).
 
     Args:
         regressor: function that returns the stacked regressor (m, n) at given lengths, with m >= n.
@@ -275,13 +276,15 @@ def analytic_regrouping(
         lengths: nominal lengths by name, SI, on which the coefficients may depend.
         rng: generator of the random geometries.
         options: options of the rank decision.
-        values: values of the n parameters, SI, where they are known.
+        values: (n,) values of the parameters, SI, if they are known.
         progress: called with the completed and the total number of steps.
 
     Raises:
-        IdentificationError: the rank is not clear, or coefficients are not such sums; lists all.
+        IdentificationError: the rank is not clear, or coefficients are not sums of monomials; lists
+            all of these.
 
-    Source: Kroneis, Müller and Liu (SpiderMill), eqs. 6 to 10; the fit of the coefficients is ours.
+    Source: Kroneis, Müller and Liu (SpiderMill), eqs. 6 to 10. The fit of the coefficients is
+        Tauloop's own.
     """
     nominal = np.asarray(regressor(lengths))
     names, units = [item.name for item in parameters], [item.unit for item in parameters]
@@ -319,9 +322,9 @@ def analytic_regrouping(
             if monomials is None:
                 problems.add(
                     quantity.name,
-                    f"its coefficient {first[i, j]:.6g} in {representative.name} is not a sum of simple monomials of "
+                    f"its coefficient {first[i, j]:.6g} in {representative.name} is not a sum of simple monomials in "
                     f"{listing(involved)}",
-                    "name all lengths on which it depends, or fewer",
+                    "name all lengths on which it depends, or fewer lengths",
                 )
             else:
                 terms.append(AnalyticTerm(parameter=quantity.name, coefficient=monomials))
@@ -365,7 +368,8 @@ def _diagnostics(misfit: float, numerical: BaseParameters) -> tuple[Diagnostic, 
             "largest misfit of a column by the formulas, over its norm, at other geometries",
             misfit,
             at_most=FORMULA_TOLERANCE,
-            advice="the formulas do not hold: name further lengths on which the coefficients depend",
+            advice="the formulas are wrong at other geometries: name further lengths on which the "
+            "coefficients depend",
         ),
         diagnostic(
             "ratio of the last independent column's remainder to the next",
@@ -411,7 +415,7 @@ class _RandomGeometries:
 def _fitted_coefficient(
     geometries: _RandomGeometries, i: int, j: int, names: Sequence[str], degree: int
 ) -> tuple[Monomial, ...] | None:
-    """Return a coefficient as a sum of monomials, polynomial or with one division by a length.
+    """Return a coefficient as a polynomial in the lengths, or with one division by a length.
 
     Factors are simple fractions or else decimals, such as the cosine of a constant angle.
 
@@ -468,7 +472,7 @@ def _monomial_values(
 
 
 def _exponents(count: int, degree: int, lowest: int) -> list[tuple[int, ...]]:
-    """Return all exponents of `count` lengths that add up to a degree.
+    """Return all tuples of `count` exponents that add up to `degree`.
 
     At most one exponent is negative, and none is below `lowest`.
     """
@@ -492,7 +496,7 @@ def _length_degree(numerator: str, denominator: str) -> int:
     if not ratio.matches(length) or ratio.length.denominator != 1:
         raise IdentificationError.of(
             "units",
-            f"the unit {numerator} over {denominator} is not an integer power of a length",
-            "regroup parameters of inertia only",
+            f"the ratio of the units {numerator} and {denominator} is not an integer power of a length",
+            "regroup only parameters of inertia",
         )
     return int(ratio.length)

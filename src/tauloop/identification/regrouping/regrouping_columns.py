@@ -188,12 +188,13 @@ class ProductColumns(ReprMixin):
     def shares(
         self, model: Model, regressor: np.ndarray, lengths: Mapping[str, float]
     ) -> np.ndarray:
-        """Return A (n_pi, n): standard parameters with an effect are A times the products.
+        """Return A (n_pi, n) so that standard parameters with an effect are A times the products.
 
         Args:
             model: the machine with these lengths.
             regressor: its stacked regressor (m, n_pi).
-            lengths: lengths by name. They are constant, while all other parameters in the products vary.
+            lengths: lengths by name. They are constant, while all other parameters in the products
+                vary.
 
         Raises:
             IdentificationError: a standard parameter is not linear in the products; lists all.
@@ -225,8 +226,9 @@ class ProductColumns(ReprMixin):
         IdentificationError.raise_if_any(
             Problem(
                 model.parameters[k].name,
-                f"is not a sum of the products: {error:.3g} of {size:.3g} {model.parameters[k].unit} remain",
-                "name the products of which it is a sum",
+                f"is not a sum of the products: a rest of {error:.3g} of {size:.3g} {model.parameters[k].unit} "
+                "remains",
+                "add the missing products",
             )
             for k, error, size in zip(effective, misfit, largest, strict=True)
             if error > LINEARITY_TOLERANCE * size
@@ -259,7 +261,7 @@ class SetColumns(ReprMixin):
         """Parse the expressions of the coefficients.
 
         Returns:
-            Columns of the sets.
+            Columns of the set.
 
         Raises:
             InputError: an expression cannot be read, or a product is not one of the columns.
@@ -292,7 +294,7 @@ class SetColumns(ReprMixin):
     def misfit(self, lengths: Mapping[str, float]) -> float:
         """Return the fraction of the products' columns that the set cannot reproduce.
 
-        It is zero if the forces depend on the combinations only.
+        It is zero if the forces depend only on the combinations.
         """
         W = self.products(lengths)
         remainder = W - self(lengths) @ self.coefficients(lengths)

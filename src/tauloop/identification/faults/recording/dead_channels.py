@@ -8,12 +8,14 @@ from itertools import combinations
 import numpy as np
 
 from tauloop.common.errors import Problem, Problems
+from tauloop.common.wording import counted
 from tauloop.logs.log import Log, by_channel
 
 #: Two channels are copies, up to a factor and an offset, if they differ by at most this fraction of
 #: their largest value.
 COPY_TOLERANCE = 1e-9
-#: Two channels of a symmetric motion are equal or opposite to this fraction of their range (RMS).
+#: Two channels of a symmetric motion are equal or opposite within this fraction of their range
+#: (RMS).
 CHANNEL_SYMMETRY_TOLERANCE = 0.1
 
 
@@ -31,14 +33,16 @@ def dead(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
         return ()
     for name, values in by_channel(log, "force").items():
         if len(values) > 1 and np.ptp(values) == 0.0:
-            what = f"is {values[0]:.6g} in all {len(values)} samples: the channel is dead"
+            what = (
+                f"is {values[0]:.6g} in all {counted(len(values), 'sample')}: the channel is dead"
+            )
             remedy = (
                 "check the sensor and the column, or omit the column: not all forces are needed"
             )
             problems.add(f"force.{name}", what, remedy)
     for name, values in measured.items():
         if not values.any():
-            what = f"is zero in all {len(values)} samples: the channel is dead, or the axis did not move"
+            what = f"is zero in all {counted(len(values), 'sample')}: the channel is dead, or the axis did not move"
             remedy = (
                 "check the sensor and the column; if the axis did not move, omit the column and "
                 f"give --hold {name}=VALUE"
@@ -77,8 +81,8 @@ def copied(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
 def _copy_problem(name: str, original: str) -> Problem:
     """Return the problem of a channel that is a copy of another."""
     what = (
-        f"is a copy of {original} in all samples, up to a factor and an offset: two sensors never "
-        "read exactly the same"
+        f"is a copy of {original} in all samples, up to a factor and an offset: readings of two "
+        "sensors are never exactly equal"
     )
     return Problem(name, what, "check the columns from which both are read")
 
@@ -98,7 +102,7 @@ def _is_copy(first: np.ndarray, second: np.ndarray) -> bool:
 
 
 def _is_symmetric(log: Log, quantity: str, first: str, second: str) -> bool:
-    """Return whether both channels have a quantity, and it is nearly equal or opposite in them."""
+    """Return whether a quantity is measured in both channels and nearly equal or opposite."""
     values = by_channel(log, quantity)
     if first not in values or second not in values:
         return False

@@ -1,4 +1,4 @@
-"""Detection of positions in another unit than declared, with which the loops do not close."""
+"""Detection of positions whose declared unit is wrong, because the loops close only in another."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from tauloop.logs import samples
 from tauloop.logs.log import Log
 from tauloop.model import Model
 
-#: Units in which positions may actually be, by the declared unit, with their size in it.
+#: For each declared unit, the units in which positions may actually be, with the size of each in
+#: the declared unit.
 POSSIBLE_UNITS: Mapping[str, Mapping[str, float]] = {
     "rad": {"deg": np.pi / 180.0, "rev": 2.0 * np.pi, "mrad": 1e-3},
     "m": {"mm": 1e-3, "um": 1e-6},
 }
-#: Number of samples of a log whose loops must close in the other unit.
+#: Number of samples of a log at which the loops must close in the other unit.
 CHECKED_SAMPLES = 50
 
 
 @contextmanager
 def naming_units(model: Model, logs: Sequence[Log]) -> Iterator[None]:
-    """Add positions in another unit to the problems of a motion out of reach.
+    """Add the problems of `wrong_units` to the error of a motion that is out of reach.
 
     Args:
         model: the machine.
@@ -48,7 +49,7 @@ def naming_units(model: Model, logs: Sequence[Log]) -> Iterator[None]:
 
 
 def wrong_units(model: Model, position: np.ndarray) -> tuple[Problem, ...]:
-    """Return positions with which the loops close in another unit, but not in the declared one.
+    """Return a problem for positions whose loops close in another unit than the declared one.
 
     Args:
         model: the machine.

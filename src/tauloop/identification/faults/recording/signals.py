@@ -48,7 +48,7 @@ def clipped_channels(
                 f"stays at its {word} value {limit.value:.6g} in {limit.at.sum()} samples, "
                 f"{MIN_PLATEAU_SAMPLES} or more in a row: it is clipped{limit.why}"
             )
-            remedy = "excite less, raise the drive's limit, or leave these samples out"
+            remedy = "use less excitation, raise the drive's limit, or remove these samples"
             problems.add(f"{quantity}.{name}", what, remedy)
     return tuple(problems)
 
@@ -56,7 +56,7 @@ def clipped_channels(
 def channels_with_spikes(log: Log) -> tuple[Problem, ...]:
     """Return a problem for each position and force with samples far from both their neighbors.
 
-    Lost bits or messages cause such samples.
+    Such samples are caused by lost bits or messages.
 
     Returns:
         One problem for each channel, with the number and times of the samples, and the first of

@@ -8,7 +8,8 @@ from tauloop.common.errors import Problem
 from tauloop.logs.checks.stamps import stamp_jitter
 from tauloop.logs.log import Log
 
-#: The fraction of the jitter that positions follow differs from one by at most this, ...
+#: Jitter is reported if the fraction of it that positions follow differs from 1 by at most this,
+#: ...
 SHARE_TOLERANCE = 0.3
 #: ... and is at least this number of standard deviations.
 MIN_SHARE_DEVIATIONS = 6.0

@@ -1,4 +1,4 @@
-"""Detection of a wrong unit of time in a log, by the inertias of the machine file."""
+"""Detection of a wrong unit of time in a log, from the inertias in the machine file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tauloop.model import Model
 
 #: Largest number of samples that are used, spread evenly over the log.
 MAX_TESTED_SAMPLES = 200
-#: Possible units of time stamps that are given in seconds, by their size in seconds.
+#: Units of time stamps that may be declared as seconds by mistake, by their size in seconds.
 POSSIBLE_TIME_UNITS = {1e-3: "ms", 1e-6: "us"}
-#: Inertial forces belong to another unit if they agree with the square of its factor up to this
-#: factor. Machine files have smaller errors, and units differ by far more.
+#: Inertial forces indicate another unit if they agree with the square of its size up to this
+#: factor. Errors of machine files are smaller than this factor, and units differ by far more.
 MAX_INERTIA_FACTOR = 5.0
-#: With the given unit, the residual must be larger by at least this factor.
+#: The residual with the declared unit must be larger by at least this factor.
 MIN_RESIDUAL_RATIO = 1.4
 #: Roles of the parameters that are fitted freely, because machine files seldom state friction.
 FREE_ROLES = ("viscous", "coulomb", "offset")
@@ -28,20 +28,20 @@ def wrong_time_unit(
 ) -> tuple[Problem, ...]:
     """Return a problem if inertial forces agree with the machine file only in another unit of time.
 
-    Forces are fitted by g G + x A + friction. G are the forces at rest of the machine file, and A
-    the forces that motion adds with the inertias of the file. Friction is free, and every output is
-    weighted by its own force. If times are given in seconds, but their unit is s seconds, then
-    x / g = 1 / s^2. Without forces at rest, x = 1 / s^2.
+    Forces are fitted by g G + x A + friction. G are the forces at rest according to the machine
+    file, and A the additional forces of the motion with the inertias in the file. Friction is free,
+    and every output is weighted by its own force. If times are declared in seconds, but their unit
+    is s seconds, then x / g = 1 / s^2. Without forces at rest, x = 1 / s^2.
 
     Args:
         model: the machine as its file describes it.
-        log: its motion and forces.
+        log: motion and forces of the log.
         output: output of `regressor_rows`.
 
     Returns:
-        One problem if x / g agrees with ms or us up to a factor of `MAX_INERTIA_FACTOR`, and x = g
-        has a residual that is larger by `MIN_RESIDUAL_RATIO`. The result is empty if the machine
-        file has no inertias, or if actuators are redundant.
+        One problem if x / g agrees with ms or us up to a factor of `MAX_INERTIA_FACTOR`, and the
+        residual with x = g is larger by the factor `MIN_RESIDUAL_RATIO`. The result is empty if the
+        machine file has no inertias, or if actuators are redundant.
     """
     if model.assembly.is_redundant:
         return ()
@@ -64,7 +64,7 @@ def wrong_time_unit(
     sizes = np.maximum(np.linalg.norm(forces[tested], axis=0), np.finfo(float).tiny)
 
     def weighted(columns: np.ndarray) -> np.ndarray:
-        """Return columns (M n_out, n), weighted by the sizes of the outputs' forces."""
+        """Return columns (M n_out, n), divided by the sizes of the outputs' forces."""
         return np.asarray(
             (columns / sizes[:, None]).reshape(sizes.size * len(tested), columns.shape[2])
         )
@@ -106,7 +106,7 @@ def _unit_of_ratio(ratio: float) -> str | None:
 
 
 def _least_squares(columns: np.ndarray, measured: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the coefficients of least squares, and the norm of the residual."""
+    """Return the least-squares coefficients and the norm of the residual."""
     norms = np.linalg.norm(columns, axis=0)
     norms[norms == 0.0] = 1.0
     solution = np.linalg.lstsq(columns / norms, measured, rcond=None)[0]

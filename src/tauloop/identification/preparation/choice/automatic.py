@@ -1,10 +1,10 @@
 """Options of the preparation, chosen by validation on thinned logs.
 
 An option is chosen here if neither the recording nor the user specifies it. The options are tried
-one after the other: cut-off, order, standstill, and then the cut-off again. Each trial fits the
-first part of the samples before the held-out part. The rest of them validates the fit, with the
-forces as measured. The decimation follows from the cut-off, because forces and regressor contain
-nothing above it.
+one after the other: cut-off, order, standstill, and then the cut-off again. The samples before the
+held-out part are divided in two. Each trial fits the first part and is validated on the second,
+with the forces as measured. The decimation follows from the cut-off, because forces and regressor
+contain no frequencies above it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tauloop.model import Model
 CHOSEN_OPTIONS = ("cutoff", "cutoffs", "order", "standstill")
 #: Largest number of samples of each log in a trial.
 MAX_TRIAL_SAMPLES = 4_000
-#: A value is chosen if it reduces the validation error of all outputs by at least this share.
+#: A value is chosen if it reduces the validation error of all outputs by at least this fraction.
 MIN_ERROR_REDUCTION = 0.01
 #: Cut-offs of the first round, as multiples of the cut-off that the noise allows.
 COARSE_CUTOFF_FACTORS = (0.0625, 0.125, 0.25, 0.5, 2.0)
@@ -54,7 +54,7 @@ TRIED_STANDSTILLS = (1e-3, 3e-3, 1e-2, 3e-2, 0.1)
 OVERSAMPLING = 2.0
 #: Fraction of the samples before the held-out part that a trial fits; the rest validates.
 TRAINING_SHARE = 0.7
-#: Smallest number of rows at which a decimation saves a relevant amount of time.
+#: Smallest number of rows at which decimation saves a significant amount of time.
 MIN_ROWS_TO_DECIMATE = 5_000
 
 #: A function that returns a preparation with another value of one option.
@@ -72,9 +72,9 @@ class PreparationChoice(PlainData, ReprMixin):
     Attributes:
         option: name of the option.
         value: the chosen value, SI.
-        error: validation error with this value, % of the largest force, root mean square of the
+        error: validation error with this value, % of the largest force; root mean square over the
             outputs.
-        tried: other values with their errors.
+        tried: other values that were tried, with their errors.
     """
 
     option: str
@@ -111,7 +111,7 @@ class _PreparationSearch:
         self.error = self.error_of(self.preparations)
 
     def error_of(self, preparations: Sequence[Preparation]) -> float:
-        """Return the validation error of preparations, infinite where they are not possible."""
+        """Return the validation error of preparations; infinite if they are not possible."""
         try:
             data = self._trials.data([replace(how, decimation=1) for how in preparations])
             training, validation = split_each(data, TRAINING_SHARE)
@@ -162,8 +162,8 @@ def choose_preparation(
 
     Args:
         model: the machine.
-        logs: the fitted logs, followed by the validation log if there is one. Each states a cut-off
-            for every channel.
+        logs: the fitted logs, followed by the validation log if there is one. The preparation of
+            each log has a cut-off for every channel.
         free: names of the options that may be chosen: cutoff, order, standstill, decimation.
         fitted: number of fitted logs.
         estimator, output, ties: options of the identification.
@@ -205,8 +205,8 @@ def possible_cutoffs(
     Multiples above one are also allowed if the cut-off itself removes motion.
     """
     highest = HIGHEST_CUTOFF / max(sample_period(entry.log) for entry in logs)
-    least = min(center, max(_least_cutoff(entry) for entry in logs))
-    return [factor * center for factor in factors if least <= factor * center < highest]
+    lowest = min(center, max(_least_cutoff(entry) for entry in logs))
+    return [factor * center for factor in factors if lowest <= factor * center < highest]
 
 
 def _change_cutoff(preparation: Preparation, cutoff: float) -> Preparation:

@@ -27,7 +27,7 @@ from tauloop.model import Model
 
 #: A change is accepted if it reduces the validation error of all outputs by this fraction, ...
 MIN_ERROR_REDUCTION = 0.01
-#: ... and if the error of no single output grows by more than this share.
+#: ... and if the error of no single output increases by more than this fraction.
 MAX_OUTPUT_ERROR_GROWTH = 0.03
 #: Largest number of sweeps over all channels.
 MAX_SWEEPS = 2
@@ -37,12 +37,12 @@ MAX_SAMPLES = 40_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChannelChoice(ReprMixin):
-    """The chosen preparation of the channels, with the validation errors behind the choice.
+    """The chosen preparation of the channels, with the validation errors that led to the choice.
 
     Attributes:
-        preparations: the preparation of each log, with `cutoffs` and `velocities` of every channel
-            that differs from the others.
-        common: validation error, %, of each preparation that treats all channels alike, by its
+        preparations: the preparation of each log. Its `cutoffs` and `velocities` contain every
+            channel that differs from the others.
+        common: validation error, %, of each preparation that is the same for all channels, by its
             label, such as ``velocity measured``.
         before, after: (n_out,) validation errors, % of each output's largest force, with the given
             and with the chosen preparations.
@@ -86,7 +86,8 @@ class ChannelChoice(ReprMixin):
 def usable_velocities(model: Model, logs: Sequence[Log]) -> dict[str, MeasuredVelocity]:
     """Return the measured velocities of the given actuators that can be used in all logs.
 
-    All logs must have the velocity, in the right unit, and it must be the position's derivative.
+    All logs must contain the velocity in the correct unit, and it must be the position's
+    derivative.
     """
     velocities: dict[str, MeasuredVelocity] = {}
     each = [measured_velocities(log) for log in logs]
@@ -121,9 +122,9 @@ def choose_channels(
 
     A change of one channel is accepted if it reduces the root mean square of all outputs'
     validation errors by `MIN_ERROR_REDUCTION` and increases the error of no output by more than
-    `MAX_OUTPUT_ERROR_GROWTH`. If each output depends on its own channel alone, every joint is
-    chosen independently. If loops couple the outputs, no output gets worse for the benefit of
-    another. Forces are the same in all trials.
+    `MAX_OUTPUT_ERROR_GROWTH`. If each output depends only on its own channel, the choice is
+    independent for every joint. If loops couple the outputs, the second condition prevents that one
+    output becomes much worse while another improves. Forces are the same in all trials.
 
     Args:
         model, logs, preparations, output, ties: as for `regression_data`, with one preparation for
@@ -152,7 +153,7 @@ def choose_channels(
     def errors_of(tried: Sequence[Preparation]) -> np.ndarray:
         """Return the RMSE (n_out,) on the validation part, % of each output's largest force.
 
-        Preparations with which no pose is found have an infinite error.
+        The error is infinite for preparations with which a pose cannot be computed.
         """
         try:
             data = trials.data(tried)
@@ -211,7 +212,7 @@ def choose_channels(
 
 
 def _is_source_stated(name: str, preparations: Sequence[Preparation]) -> bool:
-    """Return whether a preparation gives the source of velocity of a channel."""
+    """Return whether some preparation states the source of velocity of a channel."""
     return any(p.velocity is not None or name in p.velocities for p in preparations)
 
 
@@ -234,5 +235,5 @@ def _with_entry(preparation: Preparation, field: str, name: str, value: str | fl
 
 
 def _current(preparation: Preparation, field: str, name: str) -> object:
-    """Return the value that a channel has now, in `velocities` or `cutoffs`."""
+    """Return the current value of a channel in `velocities` or `cutoffs`."""
     return preparation.source_of(name) if field == "velocities" else preparation.cutoff_of(name)

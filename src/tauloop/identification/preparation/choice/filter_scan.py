@@ -47,7 +47,7 @@ class FilterTrial(ReprMixin):
             `Preparation`).
         validation_percent: (n_out,) RMSE on the validation part, % of each output's largest force.
         held_out_percent: (n_out,) the same on the held-out part, which is not used for the choice.
-        values: (r,) base parameters from training and validation parts together, SI.
+        values: (r,) base parameters fitted to training and validation parts together, SI.
     """
 
     order: int
@@ -68,11 +68,11 @@ class FilterScan(Result):
     """The trials of all filters, the chosen one, and the spread of each base parameter.
 
     Attributes:
-        trials: all trials, ordered by order, then cut-off, then standstill.
+        trials: all trials, sorted by order, then cut-off, then standstill.
         chosen: index of the trial with the smallest validation error.
         base: the base parameters, the same for all filters.
-        spread: (r,) difference of the largest and smallest value over the trials, SI.
-        spread_in_deviations: (r,) the same in standard deviations of the chosen trial.
+        spread: (r,) difference between the largest and the smallest value of all trials, SI.
+        spread_in_deviations: (r,) the same difference in standard deviations of the chosen trial.
         identification: the fit with the chosen filter, evaluated on the held-out part.
     """
 
@@ -98,8 +98,7 @@ class FilterScan(Result):
     def least_errors(self, option: str) -> dict[float, float]:
         """Return the smallest validation error (%) for every value of one of `SCANNED_OPTIONS`.
 
-        If the errors of the values differ little, the option matters little and its choice is
-        accidental.
+        If the errors differ little, the option has little effect and its chosen value is arbitrary.
         """
         errors: dict[float, float] = {}
         for trial in self.trials:
@@ -120,11 +119,11 @@ class FilterScan(Result):
     @property
     @in_json()
     def least_validation_percent(self) -> dict[str, list[dict[str, float]]]:
-        """The smallest validation errors of each option; see `least_errors`."""
-        least = {option: self.least_errors(option) for option in SCANNED_OPTIONS}
+        """Smallest validation errors of each option; see `least_errors`."""
+        smallest_errors = {option: self.least_errors(option) for option in SCANNED_OPTIONS}
         return {
             option: records(value=errors.keys(), error=errors.values())
-            for option, errors in least.items()
+            for option, errors in smallest_errors.items()
         }
 
     @property
@@ -157,13 +156,13 @@ def scan_filters(
 
     Each fit filters forces and regressor with its own cut-off. It is evaluated on forces that are
     only trimmed and decimated. These are the same for all fits, so that the errors can be compared.
-    Percentages relate to the largest force of the whole log.
+    Percentages refer to the largest force of the whole log.
 
     Args:
         model, log, preparation, output, ties: as for `regression_data`, with one preparation for
             all logs or one for each. The filter of a preparation need not be among those scanned.
         orders: orders of the Butterworth filter.
-        cutoffs: cut-offs, Hz; if empty, a quarter, a half, once and twice the cut-off of the first
+        cutoffs: cut-offs, Hz; if empty, 1/4, 1/2, 1 and 2 times the cut-off of the first
             preparation.
         standstills: fractions of the largest speed; if empty, the standstill of the first
             preparation.

@@ -1,6 +1,6 @@
 """Trials of preparations: logs are prepared, fitted and evaluated by the same procedure.
 
-Both the scan of filters and the choice of preparations use them.
+Both the scan of filters and the choice of preparations use these trials.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Trials:
     ) -> None:
         """Store the arguments of `regression_data` and `fit`; nothing is fitted yet.
 
-        With a stride n, only every n-th sample is fitted and evaluated, without a common filter.
+        If the stride n is larger than 1, only every n-th sample is fitted and evaluated, without a
+        common filter.
         """
         self._stride = stride
         self._model = model
@@ -53,7 +54,7 @@ class Trials:
     def data(self, preparations: Sequence[Preparation]) -> list[RegressionData]:
         """Return the regression data of every log, each with its preparation.
 
-        The filter that forces and regressor share is left out. All cut-offs then have the same
+        The common filter of forces and regressor is not applied. All cut-offs then have the same
         forces, so that their errors can be compared.
         """
         self._cutoffs = []
@@ -131,6 +132,6 @@ class Trials:
 
 
 def decimated_cutoff(log: Log, preparation: Preparation) -> float | None:
-    """Return the common cut-off as a fraction of the rate after decimation; None without a filter."""
+    """Return the common cut-off as a fraction of the decimated rate; None without a filter."""
     cutoff = common_cutoff(log, preparation)
     return None if cutoff is None else cutoff * preparation.decimation
