@@ -37,7 +37,7 @@ from tauloop.mechanism.suggestions import listing, suggestion
 
 #: Dimensions of unknowns and readings, by SI unit.
 DIMENSIONS: dict[str, Dimension] = {"m": LENGTH, "rad": ANGLE, "1": ONE}
-#: Further dimensions of unknowns: stiffnesses, compliances, expansion and temperatures.
+#: Additional dimensions of unknowns: stiffnesses, compliances, expansion and temperatures.
 ELASTIC_DIMENSIONS = (
     FORCE,
     *STIFFNESSES,
@@ -48,15 +48,15 @@ ELASTIC_DIMENSIONS = (
     EXPANSION,
     TEMPERATURE,
 )
-#: Names of these dimensions in messages, by SI unit.
+#: Names of the dimensions in messages, by SI unit.
 _DIMENSION_NAMES = {"m": "a length", "rad": "an angle", "1": "a plain number"}
-#: Groups of independent parameters that a pattern with * or ? selects. Of drives it selects only
-#: those in one of the units above, because poses do not depend on the inertia of a rotor. Other
-#: parameters must be named in full.
+#: Groups of independent parameters that a pattern with * or ? selects. In the group of drives it
+#: selects only parameters with a unit in `DIMENSIONS`, because poses do not depend on the inertia
+#: of a rotor. Other parameters must be named in full.
 PICKED_GROUPS = ("geometry", "drive")
-#: Parameters of stiffness and expansion stay above this fraction of their value.
+#: Parameters of stiffness and expansion are at least this fraction of their nominal value.
 SMALLEST_SHARE = 1e-2
-#: Names listed in the remedy for an unknown name.
+#: Maximum number of names listed in the remedy for an unknown name.
 MAX_LISTED_NAMES = 12
 
 
@@ -81,11 +81,11 @@ class Unknown(Corrected):
 
     Attributes:
         name: name of the parameter, or the name given to several tied parameters.
-        members: parameters that get the correction.
-        unit: SI unit: m, rad or 1 (or another).
-        tolerance: expected size of the correction, SI: the scale of the problem, the largest standard
-            deviation that counts as observable, and the standard deviation of a prior.
-        has_prior: whether a prior with mean zero and that standard deviation holds the correction.
+        members: parameters to which the correction is added.
+        unit: SI unit, such as m, rad or 1.
+        tolerance: expected size of the correction, SI. It is the scale of the unknown, the largest
+            standard deviation that counts as observable, and the standard deviation of a prior.
+        has_prior: whether the correction has a prior with mean zero and this standard deviation.
         is_nuisance: whether it belongs to an instrument or encoder and not to the machine file.
         value: start value of the first member, SI.
         lower, upper: limits of the correction, SI.
@@ -101,8 +101,8 @@ class Bounds:
     """Minimum and maximum value of an unknown (for ties, of its first member), SI.
 
     Attributes:
-        lower, upper: the bounds; minus or plus infinity for none.
-        unit: m, rad or 1, which must be that of the unknown; empty if not given.
+        lower, upper: the bounds; minus or plus infinity if there is none.
+        unit: m, rad or 1; it must be the unit of the unknown. Empty if not given.
     """
 
     lower: float = -np.inf
@@ -111,7 +111,7 @@ class Bounds:
 
 
 def bounds_of(text: str, between: str) -> Bounds:
-    """Parse bounds such as ``1.2 m:1.3 m`` or ``:5 deg``; a side that is left out is infinite.
+    """Parse bounds such as ``1.2 m:1.3 m`` or ``:5 deg``; an omitted side is infinite.
 
     Args:
         text: the bounds.
@@ -121,8 +121,8 @@ def bounds_of(text: str, between: str) -> Bounds:
         The bounds in SI units.
 
     Raises:
-        UnitError: the text does not have two sides, both are left out, they have two units, or a
-            side has a dimension that no unknown has.
+        UnitError: the text does not have two sides, both are empty, they have different units, or
+            no unknown has the dimension of a side.
     """
     bounds = interval(text, between, *DIMENSIONS.values(), *ELASTIC_DIMENSIONS)
     unit = str(bounds.dimension) or "1"
@@ -136,7 +136,7 @@ def read_bounds(texts: str | Iterable[str]) -> dict[str, Bounds]:
         The bounds by unknown, in SI units.
 
     Raises:
-        InputError: items that are not of this form, all at once.
+        InputError: items do not have this form; lists all of them.
     """
     bounds, problems = {}, Problems()
     for item in listed(texts):
@@ -167,7 +167,7 @@ class Tolerances(ReprMixin):
             units the size is `ratio` times the value.
         temperature: size for offsets of thermometers, K.
         elastic: size for parameters of stiffness and expansion, as a fraction of their value.
-        named: sizes by name or pattern of an unknown, SI; these override those above.
+        named: sizes by name or pattern of an unknown, SI; they override all other sizes.
         priors: patterns of the unknowns whose tolerance is also a prior; ("*",) for all parameters
             of the machine.
     """
@@ -182,7 +182,7 @@ class Tolerances(ReprMixin):
     of = old_attribute("of", "tolerance")
 
     def tolerance(self, name: str, unit: str, value: float, *, is_elastic: bool = False) -> float:
-        """Return the tolerance of an unknown, SI; that of an elastic one is relative."""
+        """Return the tolerance of an unknown, SI; for elastic parameters it is relative."""
         for pattern, tolerance in self.named.items():
             if fnmatchcase(name, pattern):
                 return tolerance
@@ -207,84 +207,37 @@ def select_unknowns(
         mechanism: the machine with its independent parameters and their bounds.
         nuisances: nuisance parameters of instruments and encoders.
         patterns: names or shell patterns such as ``track*.length``; ``radius=tower*.radius`` ties
-            all matches into one unknown of that name, so that they get the same correction.
+            all matches to one unknown with the name on the left, so that they have the same
+            correction.
         tolerances: usual sizes of corrections.
         relative: parameters of stiffness and expansion, which patterns select too. Their tolerance
-            is relative, and they stay above zero.
+            is relative, and their lower bound is above zero.
 
     Raises:
         InputError: nothing matches a pattern, a parameter is named twice, or a tie mixes units.
     """
-    parameters = {p.name: p for p in mechanism.parameters}
-    nuisance_of = {n.name: n for n in nuisances}
+    selectable = _SelectableParameters(
+        parameters={p.name: p for p in mechanism.parameters},
+        nuisances={n.name: n for n in nuisances},
+        tolerances=tolerances,
+        relative=relative,
+    )
     problems = Problems()
     result: list[Unknown] = []
     pattern_of: dict[str, str] = {}
-
-    def unit_of(name: str) -> str:
-        return nuisance_of[name].unit if name in nuisance_of else si_unit(parameters[name].unit)
-
-    def matches(name: str, pattern: str) -> bool:
-        if name == pattern:
-            return True
-        if not fnmatchcase(name, pattern):
-            return False
-        if name in nuisance_of or name in relative:
-            return True
-        group = parameters[name].group
-        return group == "geometry" or (group in PICKED_GROUPS and unit_of(name) in _DIMENSION_NAMES)
-
-    def lower_of(parameter: Parameter) -> float:
-        is_positive = parameter.name in relative and parameter.value > 0.0
-        least = SMALLEST_SHARE * parameter.value if is_positive else -np.inf
-        return max(least, parameter.lower)
-
-    def unknown(name: str, members: tuple[str, ...]) -> Unknown:
-        first = members[0]
-        value = nuisance_of[first].value if first in nuisance_of else parameters[first].value
-        machine_members = [parameters[member] for member in members if member in parameters]
-        is_nuisance = not machine_members
-        unit = unit_of(first)
-        is_elastic = first in relative
-        tolerance = tolerances.tolerance(name, unit, value, is_elastic=is_elastic)
-        has_prior = any(
-            fnmatchcase(name, pattern) and (not is_nuisance or pattern != "*")
-            for pattern in tolerances.priors
-        )
-        return Unknown(
-            name=name,
-            members=members,
-            value=value,
-            unit=unit,
-            tolerance=tolerance,
-            has_prior=has_prior,
-            lower=max((lower_of(p) - p.value for p in machine_members), default=-np.inf),
-            upper=min((p.upper - p.value for p in machine_members), default=np.inf),
-            is_nuisance=is_nuisance,
-        )
-
     for text in patterns:
         tie, _, pattern = text.rpartition("=")
         tie, pattern = tie.strip(), pattern.strip()
-        members = tuple(name for name in (*parameters, *nuisance_of) if matches(name, pattern))
+        members = selectable.matches(pattern)
         if not members:
-            elastic = [
-                p.name
-                for p in parameters.values()
-                if p.group == "elasticity" and fnmatchcase(p.name, pattern)
-            ]
-            if elastic:
-                problems.add(text, *_without_conditions(elastic))
-                continue
-            remedy = _similar_names(pattern, list(parameters), list(nuisance_of))
-            problems.add(text, "no parameter has this name", remedy)
+            problems.add(text, *selectable.problem_without_match(pattern))
             continue
-        units = {unit_of(name) for name in members}
+        units = {selectable.unit(name) for name in members}
         if tie and len(units) > 1:
             problems.add(
                 text,
                 f"ties parameters in {' and '.join(sorted(units))}",
-                "tie parameters of one unit",
+                "tie only parameters with the same unit",
             )
             continue
         for name in members:
@@ -296,9 +249,9 @@ def select_unknowns(
                 )
             pattern_of[name] = text
         if tie:
-            result.append(unknown(tie, members))
+            result.append(selectable.unknown(tie, members))
         else:
-            result += [unknown(name, (name,)) for name in members]
+            result += [selectable.unknown(name, (name,)) for name in members]
     if not problems and not result:
         problems.add("parameters", "none is selected", "give at least one name or pattern")
     for item in result:
@@ -309,10 +262,95 @@ def select_unknowns(
     return tuple(result)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SelectableParameters:
+    """The parameters from which patterns select unknowns.
+
+    Attributes:
+        parameters: independent parameters of the machine, by name.
+        nuisances: nuisance parameters, by name.
+        tolerances: usual sizes of corrections.
+        relative: names of parameters of stiffness and expansion, whose tolerance is relative.
+    """
+
+    parameters: Mapping[str, Parameter]
+    nuisances: Mapping[str, Nuisance]
+    tolerances: Tolerances
+    relative: Collection[str]
+
+    def unit(self, name: str) -> str:
+        """Return the SI unit of a parameter."""
+        if name in self.nuisances:
+            return self.nuisances[name].unit
+        return si_unit(self.parameters[name].unit)
+
+    def matches(self, pattern: str) -> tuple[str, ...]:
+        """Return the names of the parameters that match a name or pattern."""
+        names = (*self.parameters, *self.nuisances)
+        return tuple(name for name in names if self._is_match(name, pattern))
+
+    def _is_match(self, name: str, pattern: str) -> bool:
+        if name == pattern:
+            return True
+        if not fnmatchcase(name, pattern):
+            return False
+        if name in self.nuisances or name in self.relative:
+            return True
+        group = self.parameters[name].group
+        if group == "geometry":
+            return True
+        return group in PICKED_GROUPS and self.unit(name) in _DIMENSION_NAMES
+
+    def problem_without_match(self, pattern: str) -> tuple[str, str]:
+        """Return problem and remedy of a pattern that does not match any parameter."""
+        elastic = [
+            parameter.name
+            for parameter in self.parameters.values()
+            if parameter.group == "elasticity" and fnmatchcase(parameter.name, pattern)
+        ]
+        if elastic:
+            return _without_conditions(elastic)
+        remedy = _similar_names(pattern, list(self.parameters), list(self.nuisances))
+        return "no parameter has this name", remedy
+
+    def unknown(self, name: str, members: tuple[str, ...]) -> Unknown:
+        """Return the unknown of some parameters that have the same correction."""
+        first = members[0]
+        is_nuisance = first in self.nuisances
+        value = self.nuisances[first].value if is_nuisance else self.parameters[first].value
+        machine_members = [
+            self.parameters[member] for member in members if member in self.parameters
+        ]
+        belongs_to_machine = bool(machine_members)
+        unit = self.unit(first)
+        tolerance = self.tolerances.tolerance(name, unit, value, is_elastic=first in self.relative)
+        has_prior = any(
+            fnmatchcase(name, pattern) and (belongs_to_machine or pattern != "*")
+            for pattern in self.tolerances.priors
+        )
+        return Unknown(
+            name=name,
+            members=members,
+            value=value,
+            unit=unit,
+            tolerance=tolerance,
+            has_prior=has_prior,
+            lower=max((self._lower(p) - p.value for p in machine_members), default=-np.inf),
+            upper=min((p.upper - p.value for p in machine_members), default=np.inf),
+            is_nuisance=not belongs_to_machine,
+        )
+
+    def _lower(self, parameter: Parameter) -> float:
+        """Return the lower bound of a parameter's value; above zero for elastic parameters."""
+        is_positive = parameter.name in self.relative and parameter.value > 0.0
+        smallest = SMALLEST_SHARE * parameter.value if is_positive else -np.inf
+        return max(smallest, parameter.lower)
+
+
 def _without_conditions(names: list[str]) -> tuple[str, str]:
-    """Return problem and remedy of a pattern of elastic parameters that no series makes identifiable."""
+    """Return problem and remedy of a pattern that matches only elastic parameters without loads."""
     what = (
-        f"matches only elastic parameters ({listing(names, 3)}), and no series has load columns or "
+        f"matches only elastic parameters ({listing(names, 3)}), but no series has load columns or "
         "temperatures that make them identifiable"
     )
     remedy = (
@@ -358,15 +396,15 @@ def bounded(unknowns: Iterable[Unknown], bounds: Mapping[str, Bounds]) -> tuple[
             problems.add(
                 where,
                 f"{low:g} to {high:g} is an empty range",
-                "give a lower bound and a larger upper one",
+                "give a lower bound that is smaller than the upper bound",
             )
             continue
         for i in matches:
             unknown = result[i]
             if bound.unit and bound.unit != unknown.unit:
                 dimension = _DIMENSION_NAMES.get(unknown.unit, unknown.unit)
-                mismatch = f"is {_DIMENSION_NAMES.get(bound.unit, bound.unit)}, and {unknown.name} is {dimension}"
-                problems.add(where, mismatch, "give both bounds in its unit")
+                mismatch = f"is {_DIMENSION_NAMES.get(bound.unit, bound.unit)}, but {unknown.name} is {dimension}"
+                problems.add(where, mismatch, "give both bounds in the unit of this unknown")
                 continue
             if not low <= unknown.value <= high:
                 unit = "" if unknown.unit == "1" else f" {unknown.unit}"
