@@ -72,7 +72,7 @@ CASES: dict[str, tuple[Spoil, tuple[str, ...], str, str]] = {
     "fewer data than parameters": (
         lambda s: s.take(np.arange(2)),
         ("track*.length", "track*.offset_?"),
-        "6 residuals of 2 poses cannot give 12 unknowns",
+        "6 residuals of 2 poses cannot determine 12 unknowns",
         "measure more poses, estimate fewer parameters, or give priors from tolerances",
     ),
     "collinear poses": (
@@ -97,31 +97,31 @@ CASES: dict[str, tuple[Spoil, tuple[str, ...], str, str]] = {
         lambda s: readings(s, lambda y: 1e3 * y),
         (),
         "mm read as m?",
-        "state the unit of the columns",
+        "give the unit of the columns",
     ),
     "two units in one table": (
         lambda s: readings(s, some(slice(4, 9), 1e3)),
         (),
         "two units in one table?",
-        "bring all rows to one unit",
+        "convert all rows to the same unit",
     ),
     "encoders in another unit": (
         lambda s: positions(s, lambda p: 1e-3 * p),
         (),
         "when multiplied by 1000",
-        "state the unit of the encoder columns",
+        "give the unit of the encoder columns",
     ),
     "a mirrored tracker frame": (
         lambda s: readings(s, lambda y: y * [1.0, -1.0, 1.0]),
         ("track*.length", "tracker.frame.*"),
-        "the readings are a mirror image",
+        "the readings are mirrored",
         "the instrument's frame is left-handed: invert the sign of one column, or swap two columns",
     ),
     "swapped readings": (
         lambda s: readings(s, lambda y: y[:, [0, 2, 1]]),
         (),
         "columns look swapped",
-        "map the columns in the order xzy",
+        "assign the columns in the order xzy",
     ),
     "swapped encoders": (
         lambda s: positions(s, lambda p: p[:, [0, 2, 1]]),
@@ -132,8 +132,8 @@ CASES: dict[str, tuple[Spoil, tuple[str, ...], str, str]] = {
     "a gross outlier among 176": (
         lambda s: readings(s, off(57, 1, 0.3)),
         (),
-        "tracker, pose 58 (line 59): 300 mm off with the nominal geometry",
-        "measure this pose again or leave it out, or use a robust loss",
+        "tracker, pose 58 (line 59): error of 300 mm with the nominal geometry",
+        "measure this pose again, remove it, or use a robust loss",
     ),
 }
 
@@ -155,7 +155,7 @@ def test_a_smaller_outlier_among_176_is_named_after_the_fit(session, tmp_path):
     assert (outlier.label, outlier.quantity) == ("tracker, pose 58 (line 59)", "y")
     assert outlier.error == pytest.approx(-30 * NOISE, rel=0.2)
     assert any(
-        "measure these poses again or leave them out, or use a robust loss" in line
+        "measure these poses again, remove them, or use a robust loss" in line
         for line in result.advice
     )
 
@@ -180,7 +180,7 @@ def test_a_plane_touched_on_one_line_and_swaps_that_cannot_be_seen(tmp_path):
     with pytest.raises(TauloopError) as refused:
         calibrate(machine(name), touched(line), options)
     (problem,) = [
-        p for p in refused.value.problems if "the plane is touched on one line only" in p.what
+        p for p in refused.value.problems if "the plane is touched only along one line" in p.what
     ]
     assert "touch the plane in two directions" in problem.remedy
     exchanges = calibrate(machine(name), touched(spread), options).exchanges

@@ -330,7 +330,7 @@ def test_tables_whose_rows_do_not_belong_together_are_refused(tmp_path):
             read_measurements(path, machine(NAME), kind=kind, noise=NOISE)
         return str(error.value)
 
-    assert "7 rows, and each reading belongs to 2 poses" in refused(odd)
+    assert "7 rows, which is not a multiple of the 2 poses of each reading" in refused(odd)
     numbered = np.hstack([rows, np.array([0, 0, 1, 1, 1, 2, 2, 3])[:, None]])
     path = table(tmp_path / "numbers.csv", numbered, "measured.distance [mm]", "reading")
     assert "reading 1 (line 4): has 3 of 2 poses" in refused(path)
@@ -347,7 +347,7 @@ def test_tables_whose_rows_do_not_belong_together_are_refused(tmp_path):
 
 def test_what_reads_several_poses_is_refused_where_it_makes_no_sense(tmp_path):
     encoders, distances = pairs(4, np.random.default_rng(12))
-    with pytest.raises(InputError, match="7 rows, and each reading belongs to 2 poses"):
+    with pytest.raises(InputError, match="7 rows, but each reading belongs to 2 poses"):
         Series(
             instrument=Between(name="bar"),
             encoders=encoders[:7],

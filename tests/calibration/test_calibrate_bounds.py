@@ -100,7 +100,7 @@ def test_bootstrap_keeps_bounds(problem):
         ("track1.lenght", Bounds(upper=2.0), "did you mean track1.length"),
         ("track1.length", Bounds(lower=2.0, upper=1.0), "2 to 1 is an empty range"),
         ("track1.length", Bounds(lower=3.0), "starts at"),
-        ("track1.yaw", Bounds(lower=-1.0, unit="m"), "is a length, and track1.yaw is an angle"),
+        ("track1.yaw", Bounds(lower=-1.0, unit="m"), "is a length, but track1.yaw is an angle"),
     ],
 )
 def test_bounds_that_cannot_be_meant(problem, name, bounds, message):
@@ -128,7 +128,7 @@ def test_all_wrong_bounds_are_told_at_once(problem):
     [
         ("track1.length", "is not LOW:HIGH"),
         ("track1.length=1 m:200 deg", "have different dimensions"),
-        ("track1.length=1:2", "is a plain number, and track1.length is a length"),
+        ("track1.length=1:2", "is a plain number, but track1.length is a length"),
         ("track1.length=1 kg:", "is a mass (kg) where a length (m) or an angle"),
         ("=1 m:2 m", "has no name of an unknown"),
     ],

@@ -224,7 +224,7 @@ def test_candidates_keep_all_limits() -> None:
 
 
 def test_limits_that_cannot_be_kept_are_named(tau: Model) -> None:
-    with pytest.raises(PoseError, match=r"left out: .*singularity"):
+    with pytest.raises(PoseError, match=r"excluded: .*singularity"):
         candidate_poses(tau, 10, np.random.default_rng(SEED), limits=PoseLimits(singularity=0.99))
     with pytest.raises(InputError, match="not a platform position"):
         candidate_poses(

@@ -64,7 +64,7 @@ def test_a_drift_is_found_and_told_as_one(series, kind):
     drift = 2 * NOISE * np.linspace(-1, 1, POSES)
     analysis = calibrated(added(series, 1, drift), **kind).residual_analysis
     assert len(analysis.remarks) >= 1
-    assert analysis.remarks[0].startswith("y of tracker trends with order")
+    assert analysis.remarks[0].startswith("y of tracker has a trend with order")
     assert "thermal drift" in analysis.remarks[0]
     trend = min(analysis.quantities[1].trends, key=lambda trend: trend.p)
     # errors are predictions less readings

@@ -323,5 +323,5 @@ def test_a_tied_series_of_two_components_takes_the_frame_that_the_other_places()
         assert np.allclose(
             np.abs(item.instrument.frame.quaternion), np.abs(FRAME.quaternion), atol=1e-4
         )
-    with pytest.raises(InputError, match="do not determine a frame"):
+    with pytest.raises(InputError, match="each cannot determine a frame"):
         aligned_together(machine(name), unplaced)

@@ -120,7 +120,7 @@ def test_an_unknown_frame_is_found_with_align(session, tmp_path):
             {"noise": "0.02 deg", "parameters": ("track*.length",)},
             "is an angle (rad) where a length (m) is needed",
         ),
-        ({"noise": "0.02 mm"}, "no unknowns are named"),
+        ({"noise": "0.02 mm"}, "no unknowns are given"),
         (
             {"noise": "0.02 mm", "measure": "distance", "parameters": ("x",)},
             "cannot be read from a bare table",

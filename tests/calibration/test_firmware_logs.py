@@ -91,7 +91,7 @@ def test_files_without_measurements_are_refused(tmp_path: Path) -> None:
         read_measurements(tmp_path / "probe.log", machine, noise=1e-5)
     broken = KOSSEL.read_text().replace("height3_pos = ", "height3_pos = 1,")
     (tmp_path / "printer.cfg").write_text(broken, encoding="utf-8")
-    with pytest.raises(tl.DescriptionError, match="not three numbers of steps"):
+    with pytest.raises(tl.DescriptionError, match="not three step counts"):
         read_measurements(tmp_path / "printer.cfg", machine, noise=1e-5)
-    with pytest.raises(tl.InputError, match="noise: is not stated"):
+    with pytest.raises(tl.InputError, match="noise: is not given"):
         read_measurements(KOSSEL, machine)

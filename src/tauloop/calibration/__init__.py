@@ -1,4 +1,4 @@
-"""Geometric calibration: estimate the geometry of a machine, with error bars, from measurements.
+"""Geometric calibration: estimates of a machine's geometry from measurements, with uncertainties.
 
 Examples:
     >>> import tauloop as tl

@@ -1,4 +1,4 @@
-"""Fit a calibration: check the measurements, choose identifiable unknowns, solve and assess."""
+"""Fit of a calibration: checks of the measurements, identifiable unknowns, solution, assessment."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ from tauloop.elasticity.heat.expansion import rise_diagnostics
 from tauloop.equations.assembly.limits import limits_of
 from tauloop.mechanism.description import units
 
-#: Largest loop residual at the optimum, in characteristic lengths or plain numbers: 10 nm on a
-#: machine of 0.2 m.
+#: Largest accepted loop residual at the optimum, relative to the characteristic length (10 nm for a
+#: machine of 0.2 m), or as a plain number.
 LOOP_TOLERANCE = 5e-8
 #: Largest cosine between the residuals and a column of the Jacobian at an optimum.
 STATIONARITY_TOLERANCE = 1e-4
-#: Range of the weighted sum of squares over degrees of freedom in which the given noise is
-#: accepted; wider for few degrees of freedom.
+#: The given noise is accepted if the weighted sum of squares, divided by the degrees of freedom, is
+#: in this range. The range is wider for few degrees of freedom.
 VARIANCE_FACTOR_RANGE = (0.25, 4.0)
-#: A correction of the machine beyond this number of tolerances is doubtful. A tolerance is the
-#: usual size of a correction; prototypes differ from nominal drawings by about ten tolerances.
+#: A correction of the machine is doubtful if it exceeds this number of tolerances. A tolerance is
+#: the usual size of a correction; prototypes differ from nominal drawings by about ten tolerances.
 MAX_RELATIVE_CORRECTION = 30.0
-#: A trend of the residuals with a smaller p value than this is a fault of the model.
+#: A trend of the residuals with a smaller p-value than this indicates an error of the model.
 MIN_TREND_P = 1e-6
 
 
@@ -104,7 +104,7 @@ def fit_geometry(
         The corrected geometry with standard deviations, residuals and diagnostics.
 
     Raises:
-        InputError: bounds that are empty or do not contain the start values.
+        InputError: bounds are empty or do not contain the start values.
         IdentificationError: the data cannot support the calibration, with all reasons.
         PoseError: poses are out of reach.
     """
@@ -202,10 +202,11 @@ class _ErrorBars:
     Attributes:
         covariance: covariance (n, n) of the corrections, SI.
         deviations: standard deviation of each; None if it is not determined.
-        factor_95: half the width of the 95 % interval over the deviation; None without readings
-            from which the noise can be estimated.
-        degrees_of_freedom: readings and priors less unknowns.
-        variance_factor: weighted sum of squares over these; None without any.
+        factor_95: half-width of the 95 % interval, in standard deviations; None if the readings
+            are too few to estimate the noise.
+        degrees_of_freedom: number of readings and priors minus the number of unknowns.
+        variance_factor: weighted sum of squares divided by the degrees of freedom; None if there
+            are no degrees of freedom.
     """
 
     covariance: np.ndarray
@@ -218,7 +219,7 @@ class _ErrorBars:
 def _error_bars(
     problem: CalibrationProblem, solution: Solution, *, scale_covariance: bool
 ) -> _ErrorBars:
-    """Return the uncertainty of a solution, with the given noise or the size of the residuals."""
+    """Return the uncertainty of a solution, from the given noise or the size of the residuals."""
     factor = variance_factor(solution)
     scale = factor if scale_covariance and factor is not None else 1.0
     C = covariance(solution, scale, problem.tolerances)
@@ -309,22 +310,22 @@ def _support(result: Calibration, *, noise_is_sized: bool) -> tuple[Diagnostic, 
             "degrees of freedom: readings and priors less unknowns",
             result.degrees_of_freedom,
             at_least=None if noise_is_sized else 1.0,
-            advice="no reading is left to check the fit or to estimate its noise, so there are no error bars: measure "
-            "more poses, estimate fewer parameters, or give priors from tolerances",
+            advice="no redundant reading remains to check the fit or to estimate the noise, so there are no standard "
+            "deviations: measure more poses, estimate fewer parameters, or use tolerances as priors",
         ),
         diagnostic(
             f"unknowns that are not determined at the fitted geometry{listed}",
             len(undetermined_names),
             at_most=0.0,
-            advice="the search ended at a singular geometry, so these have no error bars: measure more or better "
-            "chosen poses, give priors, or estimate fewer parameters",
+            advice="the search ended at a singular geometry, so these unknowns have no standard deviations: measure "
+            "more or better chosen poses, give priors, or estimate fewer parameters",
         ),
         diagnostic(
             "second-order effect over the 95 % interval, along the least certain direction",
             share,
             at_most=1.0,
-            advice="error bars assume a linear problem, and this one is nonlinear: do not rely on them, measure more "
-            "or better chosen poses, or give priors",
+            advice="standard deviations assume a linear problem, but this problem is nonlinear: do not rely on them, "
+            "measure more or better chosen poses, or give priors",
         ),
     )
 
@@ -346,7 +347,7 @@ def _corrections(result: Calibration) -> tuple[Diagnostic, ...]:
             relative[worst],
             at_most=MAX_RELATIVE_CORRECTION,
             advice="the correction is implausibly large: the search may have ended at another solution, or a reading, "
-            "a unit or the machine file is wrong; if the correction is real, state a larger tolerance",
+            "a unit or the machine file is wrong; if the correction is real, give a larger tolerance",
         ),
     )
 
@@ -365,8 +366,8 @@ def _trends(result: Calibration) -> tuple[Diagnostic, ...]:
             f"{item.series} with {trend.against}, {100 * trend.share:.0f} % of its sum of squares)",
             trend.p,
             at_least=MIN_TREND_P,
-            advice="the model lacks an effect that depends on this: estimate more parameters, or check the machine "
-            "for deflection, backlash and thermal expansion",
+            advice="the model lacks an effect that depends on this quantity: estimate more parameters, or check the "
+            "machine for deflection, backlash and thermal expansion",
         ),
     )
 
@@ -379,7 +380,7 @@ def _largest_loop_residual(problem: CalibrationProblem, x: np.ndarray, at: Evalu
     for measured_pose, state in zip(problem.predicting().measured_poses, at.states, strict=True):
         f, _ = measured_pose.evaluate(x, state.q)
         n_loops = measured_pose.n_equations[0]
-        # Equations of equilibrium, which follow those of the loops, are lengths already.
+        # Equations of equilibrium come after those of the loops and are already lengths.
         row_factors = np.ones(n_loops // measured_pose.poses)
         row_factors[: len(factors)] = factors
         residuals = np.tile(row_factors, measured_pose.poses) * f[:, :n_loops]
@@ -414,34 +415,34 @@ def _diagnostics(result: Calibration, predicted: Evaluation) -> tuple[Diagnostic
             "largest cosine between the residuals and a column of the Jacobian",
             None if noiseless else cosine,
             at_most=STATIONARITY_TOLERANCE,
-            advice="the search has not converged; start elsewhere or give priors",
+            advice="the search has not converged: use other start values or give priors",
         ),
         diagnostic(
             "weighted sum of squares over degrees of freedom",
             result.variance_factor,
             at_least=accepted[0],
             at_most=accepted[1],
-            advice="the residuals are not consistent with the stated noise: state the real noise, or find the "
-            "effect missing in the model",
+            advice="the residuals are not consistent with the given noise: give the real noise, or find the effect "
+            "that the model lacks",
         ),
         diagnostic(
             "largest standard deviation over tolerance" + (f" ({weakest})" if weakest else ""),
             relative[weakest] if weakest else None,
             at_most=1.0,
-            advice="measure more or better chosen poses, give priors, or leave such unknowns out",
+            advice="measure more or better chosen poses, give priors, or do not estimate such unknowns",
         ),
         diagnostic(
             f"unknowns at a bound{listed}",
             len(names_at_bounds),
             at_most=0.0,
-            advice="the best fit is outside the bounds, which error bars do not account for: widen the bounds, or find "
-            "the missing effect in the model",
+            advice="the best fit is outside the bounds, which standard deviations do not account for: widen the "
+            "bounds, or find the effect that the model lacks",
         ),
         diagnostic(
             "outliers",
             len(result.outliers),
             at_most=0.0,
-            advice="measure these poses again or leave them out, or use a robust loss",
+            advice="measure these poses again, remove them, or use a robust loss",
         ),
         *limits_of(problem.assembly.mechanism, problem.assembly.topology).diagnostics(
             np.concatenate([state.q for state in predicted.states])

@@ -25,10 +25,11 @@ from tauloop.common.errors import Problem
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result
+from tauloop.common.wording import counted
 from tauloop.mechanism.expression import Parameter, ParameterTable
 from tauloop.mechanism.model import Mechanism
 
-#: First entry of the JSON file; its number changes when the meaning of the format changes.
+#: First entry of the JSON file. The number increases when the meaning of an entry changes.
 CALIBRATION_FORMAT = "tauloop-calibration/1"
 #: Correlations larger than this are listed.
 STRONG_CORRELATION = 0.9
@@ -40,13 +41,13 @@ class EstimatedUnknown(Corrected):
 
     Attributes:
         name, members, unit, tolerance, has_prior, is_nuisance: as in `Unknown`.
-        nominal: value of its first member before the fit.
-        value: value of its first member after the fit.
-        correction: difference of the two.
-        deviation: standard deviation; None if no degree of freedom is left to estimate the noise,
+        nominal: value of the first member before the fit.
+        value: value of the first member after the fit.
+        correction: `value` minus `nominal`.
+        deviation: standard deviation; None if there is no degree of freedom to estimate the noise,
             or if the fitted geometry does not determine the unknown.
-        half_width: half-width of its 95 % interval, by Student's t with the degrees of freedom of
-            the fit; None if `deviation` is None.
+        half_width: half-width of the 95 % interval, from Student's t distribution with the degrees
+            of freedom of the fit; None if `deviation` is None.
         bound: the bound that the estimate has reached, SI, if the best fit is beyond it; None
             otherwise.
     """
@@ -60,7 +61,7 @@ class EstimatedUnknown(Corrected):
 
 
 def _number(value: float | None) -> float:
-    """Return a number for a table: NaN if a value is not defined."""
+    """Return a number for a table; NaN if the value is None."""
     return np.nan if value is None else value
 
 
@@ -73,7 +74,7 @@ def _stated_deviation(deviation: float | None, parameter: Parameter) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Calibration(Result):
-    """A calibrated geometry with error bars and diagnostics.
+    """A calibrated geometry with standard deviations and diagnostics.
 
     Attributes:
         problem: the calibration problem; its free unknowns are those that were estimated.
@@ -83,16 +84,17 @@ class Calibration(Result):
             deviation.
         correlations: correlations of the estimates (n, n).
         degrees_of_freedom: number of residuals and priors minus the number of unknowns.
-        variance_factor: weighted sum of squares over degrees of freedom; None without degrees of
-            freedom.
-        identifiability: identifiable unknowns, and those that were left out with the reason.
+        variance_factor: weighted sum of squares divided by the degrees of freedom; None if there
+            are no degrees of freedom.
+        identifiability: identifiable unknowns, and the unknowns that were left out, with reasons.
         findings: problems of the measurements that were accepted (`FitOptions.refuse`).
         before, after: errors of every quantity with nominal and calibrated geometry, SI.
         errors: errors (N, n_errors) of every series after the fit, SI.
         outliers: poses with outlying residuals.
         base_combinations: combinations of stiffnesses, expansions and offsets of thermometers with
             independent errors, the best determined first; empty without loads and temperatures.
-        prior_tightness: consistency of the priors' width with the data; None without priors.
+        prior_tightness: consistency of the priors' width with the data; None if there are no
+            priors.
         exchanges, leave_one_out, bootstrap, comparison: further assessments (`calibrate`); None
             unless requested.
     """
@@ -151,7 +153,7 @@ class Calibration(Result):
     @property
     @in_json()
     def strong_correlations(self) -> tuple[tuple[str, str, float], ...]:
-        """Pairs of estimates with a correlation above 0.9 in size, the strongest first."""
+        """Pairs of estimates with an absolute correlation above 0.9, the strongest first."""
         names = [estimate.name for estimate in self.estimates]
         pairs = [
             (names[i], names[j], float(self.correlations[i, j]))
@@ -164,7 +166,7 @@ class Calibration(Result):
     def mechanism(self) -> Mechanism:
         """The machine with calibrated values.
 
-        The source of each calibrated parameter states its error bar and its nominal value.
+        The source of each calibrated parameter contains its standard deviation and nominal value.
         """
         nominal, values = self.problem.mechanism, self.values
         deviations = {member: e.deviation for e in self.estimates for member in e.members}

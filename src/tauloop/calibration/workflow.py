@@ -1,4 +1,4 @@
-"""Calibration in one call, from measurements to a geometry with error bars and assessments."""
+"""Calibration in one call, from measurements to a geometry with uncertainties and assessments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tauloop.model.model import MachineSource
 
 #: Measurements: a file, a measurement set or a series.
 Measurements = str | Path | MeasurementSet | Series
-#: A function that is called with the phase, the number of steps done and the number of all steps.
+#: A function that is called with the phase, and the completed and total number of steps.
 PhaseProgress = Callable[[str, int, int], None]
 
 
@@ -53,26 +53,26 @@ class CalibrationOptions(Options):
         temperature_noise: standard deviation of temperatures in a bare table, such as '0.1 K'.
         encoder_noise: standard deviation of the encoders, such as '0.01 mm', instead of that of
             the measurement set; it determines the weights of encoders of redundant drives.
-        data: folder of the data files that YAML files name; by default that of the YAML file.
+        data: folder of the data files that YAML files refer to; by default that of the YAML file.
         parameters: parameters to estimate, by name or pattern, separated by commas; NAME=PATTERN
             ties all matches. By default those that the measurement set proposes.
-        priors: patterns of unknowns whose tolerance is a prior; '*' for all. A diagnostic reports
-            whether the priors are too tight.
+        priors: patterns of unknowns whose tolerance is used as a prior; '*' for all. A diagnostic
+            reports whether the priors are too tight.
         tolerances: usual sizes of corrections; by default those of the measurement set.
         residuals: definition of the residuals.
         fit: options of the fit.
-        equilibrium: the machine is in static equilibrium at every pose, in the degrees of freedom
-            that its actuators leave open: weight and springs determine the rest of the pose. For
-            example a platform with fewer cables than degrees of freedom.
+        equilibrium: assume static equilibrium at every pose, in the degrees of freedom that the
+            actuators do not determine: weight and springs determine the rest of the pose. An
+            example is a platform with fewer cables than degrees of freedom.
         align: start from the instrument frames that fit the nominal machine best; tied frames are
             aligned together.
         compare_with: another set of unknowns, in the form of the parameters, to compare with on held-out
             poses.
         random_splits: random draws of 5 folds for that comparison.
         replicates: number of bootstrap replicates; 0 for no bootstrap.
-        leave_one_out: predict every pose by a fit without it.
+        leave_one_out: predict every pose by a fit to all other poses.
         seed: seed of random draws.
-        workers: number of parallel workers; no result depends on it.
+        workers: number of parallel workers; the result does not depend on it.
 
     Examples:
         >>> import tauloop as tl
@@ -111,11 +111,12 @@ def calibrate(
     *,
     progress: PhaseProgress | None = None,
 ) -> Calibration:
-    """Calibrate a machine, with error bars and the unknowns that cannot be estimated.
+    """Calibrate a machine; return standard deviations and the unknowns that cannot be estimated.
 
-    Unknowns are geometry; with columns of loads and temperatures (`Series`) also stiffnesses,
-    coefficients of expansion and offsets of thermometers. Without a load, the weight alone deflects
-    the machine; the calibrated geometry is that without weight at the reference temperature.
+    Unknowns are geometric parameters. With columns of loads and temperatures (`Series`), they can
+    also be stiffnesses, coefficients of expansion and offsets of thermometers. Without a load, only
+    the weight deflects the machine. The calibrated geometry is that of the weightless machine at
+    the reference temperature.
 
     The measurements are checked and the identifiable unknowns are chosen. Corrections are the
     (robust) least-squares solution of the whitened residuals. The options request further
@@ -123,19 +124,20 @@ def calibrate(
     `compare_unknowns`.
 
     Args:
-        machine: the nominal machine: a model, a mechanism, a path, or the name of a shipped machine.
+        machine: the nominal machine: a model, a mechanism, a path, or the name of a shipped
+            machine.
         measurements: files (`read_measurements`), measurement sets, or series, one or several.
         options: unknowns, fit and assessments.
-        progress: called with the phase, the number of steps done and the number of all steps.
+        progress: called with the phase, and the completed and total number of steps.
 
     Returns:
         The calibration: corrections of the unknowns with standard deviations (`to_pandas()`), the
         calibrated machine, and the requested assessments.
 
     Raises:
-        InputError, LogError, DescriptionError: if a file, name or value is invalid.
-        IdentificationError: if the data do not determine the unknowns; lists all reasons.
-        PoseError: if a measured pose is out of reach.
+        InputError, LogError, DescriptionError: a file, name or value is invalid.
+        IdentificationError: the data do not determine the unknowns; lists all reasons.
+        PoseError: a measured pose is out of reach.
 
     Examples:
         >>> import tauloop as tl
@@ -218,7 +220,7 @@ def _measured(
 
 
 def _encoder_noise(stated: str | float) -> float:
-    """Return the standard deviation of encoders, m or rad, checked."""
+    """Return the checked standard deviation of encoders, m or rad."""
     noise = (
         quantity("encoder_noise", stated, LENGTH, ANGLE)
         if isinstance(stated, str)
@@ -242,8 +244,8 @@ def _problem(
     if not parameters:
         raise InputError.of(
             "parameters",
-            "no unknowns are named",
-            "name them, such as 'track*.length,track*.offset_?'",
+            "no unknowns are given",
+            "name the parameters to estimate, such as 'track*.length,track*.offset_?'",
         )
     return calibration_problem(
         mechanism,

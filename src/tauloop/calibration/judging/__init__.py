@@ -1,1 +1,1 @@
-"""Assessment of calibrations: identifiability before a fit; accuracy, residuals and validation after it."""
+"""Assessment of calibrations: identifiability, accuracy, residuals and validation."""

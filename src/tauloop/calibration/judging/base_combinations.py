@@ -1,8 +1,8 @@
-"""Base combinations of stiffnesses and expansions: identifiable from measurements under load and temperature.
+"""Base combinations of stiffnesses and expansions, from measurements under load and temperature.
 
-Single compliances often have wide intervals, because several of them have similar effects on the tool. With the
-covariance C of their corrections, in tolerances, the eigenvectors of C are combinations with
-independent errors, and its eigenvalues are their variances.
+Single compliances often have wide intervals, because several of them have similar effects on the
+tool. The eigenvectors of the covariance C of their corrections (in tolerances) are combinations
+with independent errors, and the eigenvalues of C are the variances of these combinations.
 
 Source: Golub and Van Loan 2013, Matrix Computations, chapter 8.
 """
@@ -21,11 +21,11 @@ class BaseCombination:
     """A combination of corrections of stiffness, expansion and thermometers.
 
     Attributes:
-        terms: (unknown, coefficient of its correction, in the inverse of its SI unit), largest first; the sum
-            of the squares of the coefficients times tolerances is one.
+        terms: pairs (unknown, coefficient of its correction), largest first. A coefficient has the
+            inverse SI unit of its unknown. The squares of coefficient times tolerance add up to 1.
         value: estimate of the combination, in tolerances.
-        deviation: its standard deviation; None without degrees of freedom.
-        half_width: half-width of its 95 % interval; None without `deviation`.
+        deviation: standard deviation of the combination; None if there are no degrees of freedom.
+        half_width: half-width of its 95 % interval; None if `deviation` is None.
     """
 
     terms: tuple[tuple[str, float], ...]
@@ -44,9 +44,9 @@ def base_combinations(
 
     Args:
         problem: the calibration.
-        correction: corrections of its free unknowns (n,), SI.
-        covariance: their covariance (n, n), SI.
-        factor_95: half-width of a 95 % interval over the deviation; None if it is not known.
+        correction: corrections of the free unknowns (n,), SI.
+        covariance: covariance of the corrections (n, n), SI.
+        factor_95: half-width of a 95 % interval, in standard deviations; None if it is not known.
     """
     deflection = problem.deflection
     if deflection is None:

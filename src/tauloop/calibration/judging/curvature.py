@@ -1,4 +1,4 @@
-"""Second-order effects over a fit's intervals: whether linear error bars suit a nonlinear problem.
+"""Second-order effects within confidence intervals: validity of linear standard deviations.
 
 With residuals r(x) and their Jacobian J at the optimum, a step d along the least certain direction
 has the remainder
@@ -18,25 +18,27 @@ import numpy as np
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution
 
-#: Lengths of the step, in tolerances, tried in this order: long steps may put poses out of reach.
+#: Lengths of the step, in tolerances, in the order in which they are tried. Long steps may put
+#: poses out of reach.
 STEP_LENGTHS = (1.0, 0.3, 0.1, 0.03)
 
 
 def second_order_share(
     problem: CalibrationProblem, solution: Solution, half_widths: np.ndarray
 ) -> float | None:
-    """Return the largest second-order shift of an estimate over the half-width of its interval.
+    """Return the largest second-order shift of an estimate, relative to its interval's half-width.
 
-    Steps longer than `STEP_LENGTHS` are shortened, and the shift is scaled with the square of the
-    length.
+    Longer steps than those in `STEP_LENGTHS` are shortened, and the shift is scaled with the square
+    of the length.
 
     Args:
         problem: the calibration.
-        solution: its optimum.
+        solution: optimum of the calibration.
         half_widths: half-widths of the intervals (n,), SI.
 
     Returns:
-        None if poses are out of reach close to the optimum, or if nothing is estimated.
+        The relative shift; None if poses are out of reach close to the optimum, or if nothing is
+        estimated.
     """
     scale = problem.tolerances
     if not len(scale):

@@ -1,4 +1,4 @@
-"""How much the deflection changes with the corrected geometry, which derivatives leave out."""
+"""Change of the deflection due to the corrected geometry, which the derivatives do not contain."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tauloop.common.result import Diagnostic, diagnostic
 
 
 def deflection_change(problem: CalibrationProblem, at: Evaluation) -> Iterator[Diagnostic]:
-    """Yield the change of the deflection with the corrected geometry and pose, over the noise.
+    """Yield the change of the deflection due to the corrected geometry and pose, over the noise.
 
-    The deflection itself is always that of the corrected geometry. Its derivatives leave this
-    change out, so that error bars miss a part of this size.
+    The deflection itself is always computed with the corrected geometry. Its derivatives do not
+    contain this change, so that standard deviations miss a contribution of this size.
 
     Args:
         problem: the calibration, by forward kinematics.
-        at: its evaluation at the optimum.
+        at: evaluation of the calibration at the optimum.
     """
     if problem.deflection is None:
         return

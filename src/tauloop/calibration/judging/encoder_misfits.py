@@ -7,7 +7,7 @@ e_i = g_i.r / g_i.g_i, and
     t_i = |g_i.r| / (s_(i) |g_i|)
 
 is Student's t of that error, where s_(i) is the standard deviation of the remaining residuals. A
-wrong scale is an error in proportion to the reading p_i: its column is c_i p_i.
+wrong scale is an error proportional to the reading p_i: its column is c_i p_i.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution
 from tauloop.common.result import Diagnostic, diagnostic
 
-#: An encoder error is not observable if the unknowns leave less than this fraction of it in the
-#: residuals.
+#: An encoder error is not observable if less than this fraction of it remains in the residuals
+#: after the unknowns are fitted.
 MIN_OBSERVABLE_FRACTION = 1e-6
 
 
 def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Diagnostic, ...]:
     """Return a diagnostic of the encoder whose error would explain most of the residuals.
 
-    The error is constant or in proportion to the reading. There is no diagnostic without redundant
-    drives.
+    The error is constant or proportional to the reading. The result is empty for machines without
+    redundant drives.
 
     Args:
         problem: the calibration.
-        solution: its optimum.
+        solution: optimum of the calibration.
     """
     if not problem.assembly.is_redundant:
         return ()
@@ -71,16 +71,17 @@ def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Di
             f"largest misfit of an encoder over its standard deviation ({actuator.name})",
             t[worst],
             at_most=float(-scipy.special.stdtrit(dof, OUTLIER_FALSE_ALARM / (4 * count))),
-            advice=f"the encoder of {actuator.name} reads {amount} more than the pose and the geometry predict: "
-            f"check its zero, its scale and its column, or estimate {parameter}",
+            advice=f"the encoder of {actuator.name} reads {amount} more than pose and geometry predict: check the "
+            f"zero, the scale and the column of this encoder, or estimate {parameter}",
         ),
     )
 
 
 def _error_columns(measured_pose: MeasuredPose, state: MeasuredPoseState) -> np.ndarray:
-    """Return the derivatives (n, 2 n_u) of residuals with respect to constant, then scale errors.
+    """Return the derivatives (n, 2 n_u) of residuals with respect to encoder errors.
 
-    Readings of several poses, such as differences, have no column for a scale.
+    The first n_u columns are for constant errors, the others for scale errors. Columns of scale
+    errors are zero if a reading belongs to several poses, such as a difference.
     """
     constant = measured_pose.encoder_columns(state)
     if measured_pose.poses == 1:

@@ -1,17 +1,18 @@
-"""Names of gauge freedoms: motions of frames that the measurements do not depend on.
+"""Names of gauge freedoms: motions of frames that do not affect the measurements.
 
-A null direction of the Jacobian is a change of parameters. Its effect is the motion of the
-platform, the instruments' targets and the joints at the measured poses, with dq/dx from the
-equations of the calibration. That motion is compared with infinitesimal motions of frames:
+A null direction of the Jacobian is a change of parameters. It moves the platform, the instruments'
+targets and the joints at the measured poses, with dq/dx from the equations of the calibration. This
+motion is compared with infinitesimal motions of frames:
 
-    base frame       platform and target both move by e, or by e x p            the whole machine moves
-    platform frame   the platform moves by R e, or rotates about the target     the target is fixed, or moves too
-    target           the target moves by R e                                    the platform is fixed
-    scale            platform and target move by p                              the whole machine grows
-    zero, scale      a joint coordinate shifts by a constant, or in proportion  no measured body moves
+    base frame       platform and target both move by e, or by e x p            the whole machine
+    moves platform frame   the platform moves by R e, or rotates about the target     the target is
+    fixed, or moves too target           the target moves by R e
+    the platform is fixed scale            platform and target move by p
+    the whole machine grows zero, scale      a joint coordinate shifts by a constant, or in
+    proportion  no measured body moves
 
-The null space is searched for each motion in turn (least squares). The motions that it contains
-become its basis.
+For each of these motions, least squares decide whether the null space contains it. The motions that
+it contains become its basis.
 
 Source: Triggs, McLauchlan, Hartley and Fitzgibbon 2000, Bundle adjustment: a modern synthesis.
 """
@@ -29,7 +30,7 @@ from tauloop.calibration.problem.problem import CalibrationProblem, Linearized
 from tauloop.common.records import dataclass
 from tauloop.equations.values import BatchFunction
 
-#: A motion is in the null space if the null space contains at least this fraction of its square.
+#: A motion is in the null space if its projection has at least this fraction of its squared norm.
 MIN_EXPLAINED_SHARE = 0.999
 #: Maximum number of poses of a series at which motions are evaluated.
 MAX_SAMPLED_POSES = 40
@@ -51,10 +52,10 @@ class Gauge:
     """One freedom of a null space.
 
     Attributes:
-        name: the corresponding motion in words; empty for an unknown motion.
-        explained: fraction of the square of the named motion that the freedom contains. Without a
-            name, fraction of the freedom's motion that all known motions explain together. None if
-            nothing moves.
+        name: description of the corresponding motion; empty for an unknown motion.
+        explained: fraction of the squared norm of the named motion that the freedom contains. If
+            the name is empty, fraction of the freedom's motion that all known motions together
+            explain. None if nothing moves.
         direction: coefficients (k,) in the basis of the null space.
     """
 
@@ -68,7 +69,7 @@ class _Motion:
     """A known motion.
 
     Attributes:
-        name: the motion in words.
+        name: description of the motion.
         field: displacements at all poses, stacked.
         along: fields that may be added, as columns. A rotation about any axis of the same direction
             is the rotation about the origin plus a translation.
@@ -132,11 +133,11 @@ class _Freedoms:
         self._directions = np.column_stack([self._directions, unit])
 
     def is_new(self, direction: np.ndarray) -> bool:
-        """Return whether a direction is independent of those added before."""
+        """Return whether a direction is independent of the freedoms added before."""
         return _is_new(self._directions, direction)
 
     def complement(self) -> np.ndarray:
-        """Return orthonormal directions (k, m) orthogonal to those added before."""
+        """Return orthonormal directions (k, m) that are orthogonal to the freedoms added before."""
         previous = self._directions
         if not previous.shape[1]:
             return np.eye(len(previous))
@@ -154,7 +155,7 @@ def gauges(problem: CalibrationProblem, near: Linearized, null: np.ndarray) -> t
 
     Args:
         problem: the calibration.
-        near: its linearization at the geometry of the null space.
+        near: linearization of the problem at the geometry of the null space.
         null: null directions (n, k) in tolerances.
     """
     k = null.shape[1]
@@ -190,11 +191,14 @@ def gauges(problem: CalibrationProblem, near: Linearized, null: np.ndarray) -> t
                 freedoms.add(NO_MOTION, None, direction)
     known_fields = np.column_stack([np.column_stack([m.field, m.along]) for m in known])
     for direction in freedoms.complement().T:
-        moved = fields.motion @ direction
-        size = float(moved @ moved)
+        direction_motion = fields.motion @ direction
+        size = float(direction_motion @ direction_motion)
         share = None
         if size > 0:
-            remainder = moved - known_fields @ np.linalg.lstsq(known_fields, moved, rcond=None)[0]
+            remainder = (
+                direction_motion
+                - known_fields @ np.linalg.lstsq(known_fields, direction_motion, rcond=None)[0]
+            )
             share = 1.0 - float(remainder @ remainder) / size
         freedoms.add("", share, direction)
     return tuple(freedoms.gauges)
@@ -203,15 +207,15 @@ def gauges(problem: CalibrationProblem, near: Linearized, null: np.ndarray) -> t
 def _causes(
     problem: CalibrationProblem, fields: _Fields, null: np.ndarray, direction: np.ndarray
 ) -> str:
-    """Return the instruments that move too and the offsets of actuators of a motion, as a text."""
-    moved = np.abs(null @ direction)
+    """Return a text with instruments that move too, and constant offsets of all actuators."""
+    changes = np.abs(null @ direction)
     names = [
         unknown.name.partition(".")[0]
-        for unknown, size in zip(problem.estimated, moved, strict=True)
-        if unknown.is_nuisance and size > MOTION_TOLERANCE * moved.max()
+        for unknown, size in zip(problem.estimated, changes, strict=True)
+        if unknown.is_nuisance and size > MOTION_TOLERANCE * changes.max()
     ]
-    along = sorted({name for name in names if name != "encoder"})
-    text = f", with {' and '.join(along)}" if along else ""
+    moving_instruments = sorted({name for name in names if name != "encoder"})
+    text = f", with {' and '.join(moving_instruments)}" if moving_instruments else ""
     driven = {name for actuator in problem.mechanism.actuators for name, _ in actuator.drives}
     columns = [j for j, name in enumerate(fields.names) if name in driven]
     shifts = fields.joints[:, columns] @ direction
@@ -224,7 +228,7 @@ def _causes(
 
 
 def _motions(fields: _Fields) -> Iterator[_Motion]:
-    """Yield known motions of frames; rotations follow the translations that they may contain."""
+    """Yield known motions of frames; rotations come after the translations they may contain."""
     n, L = len(fields.p_body), fields.length
     zero = np.zeros((n, 3))
 
@@ -256,8 +260,8 @@ def _motions(fields: _Fields) -> Iterator[_Motion]:
         )
         for letter, e in axes
     ]
-    # A platform with constant orientation does not rotate with the base, so its target gets a
-    # constant offset.
+    # A platform with constant orientation does not rotate with the base, so a constant offset of
+    # its target is added.
     extra = [] if fields.turns else [shift.field for shift in platform_shifts]
     for letter, e in axes:
         turn = zero + L * e if fields.turns else zero
@@ -286,13 +290,13 @@ def _motions(fields: _Fields) -> Iterator[_Motion]:
         yield motion(
             f"translation of the target on the platform along {letter}", (fields.R @ e, zero, zero)
         )
-    # The size of a tool stays if it is not an unknown.
+    # Translations are added because the size of a tool does not change if it is not an unknown.
     along = [*shifts, *(shift.field for shift in platform_shifts), *extra]
     yield motion("scale of the whole machine", (fields.p_target, fields.p_body, zero), along)
 
 
 def _joint_motions(fields: _Fields) -> Iterator[_Motion]:
-    """Yield a constant shift and a change in proportion of each joint coordinate."""
+    """Yield a constant shift and a proportional change of each joint coordinate."""
     n, width = fields.coordinates.shape
     for j, name in enumerate(fields.names):
         shift, stretch = np.zeros((2, n, width))
@@ -305,9 +309,9 @@ def _joint_motions(fields: _Fields) -> Iterator[_Motion]:
 
 
 def _axis_location(motion: _Motion, shift: np.ndarray) -> str:
-    """Return the text for a point on the axis of a rotation; empty if this is the origin.
+    """Return a text with a point on the axis of a rotation; empty if the point is the origin.
 
-    The point is e x t for an axis e and the translation t that belongs to the rotation.
+    The point is e x t, with the axis e and the translation t of the rotation.
     """
     if motion.axis is None:
         return ""
@@ -318,11 +322,11 @@ def _axis_location(motion: _Motion, shift: np.ndarray) -> str:
 
 
 def _sparse(null: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """Return combinations (k, m) of directions, each with a parameter that no other has."""
+    """Return combinations (k, m) of directions, each with a parameter that no other contains."""
     if not directions.shape[1]:
         return directions
-    moved = null @ directions
-    return np.asarray(directions @ np.linalg.inv(moved[np.sort(leading_rows(moved))]))
+    changes = null @ directions
+    return np.asarray(directions @ np.linalg.inv(changes[np.sort(leading_rows(changes))]))
 
 
 def leading_rows(null: np.ndarray) -> list[int]:
@@ -373,7 +377,7 @@ def _is_new(previous: np.ndarray, direction: np.ndarray) -> bool:
 
 
 def _null_space(fields: np.ndarray) -> np.ndarray:
-    """Return orthonormal combinations (k, m) of fields (rows, k) that move nothing."""
+    """Return orthonormal combinations (k, m) of fields (rows, k) that do not move anything."""
     _, sizes, Vt = np.linalg.svd(fields, full_matrices=True)
     largest = max(float(sizes.max(initial=0.0)), MOTION_TOLERANCE)
     rank = int((sizes > MOTION_TOLERANCE * largest).sum())
@@ -433,10 +437,10 @@ def _fields(problem: CalibrationProblem, near: Linearized, directions: np.ndarra
 def _target_and_platform(
     pose: SymbolicPose, instrument: str, q: np.ndarray, x: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return target, platform origin and platform orientation (by columns) at N poses.
+    """Return target, platform origin and platform orientation (column by column) at N poses.
 
     Returns:
-        Values (N, 12), their derivatives in the velocities, and in the unknowns.
+        Values (N, 12), and their derivatives with respect to the velocities and to the unknowns.
     """
     scene = pose.scene
     body = scene.motion.bodies[scene.mechanism.platform.body]

@@ -12,11 +12,11 @@ from tauloop.common.result import Diagnostic, diagnostic
 def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Diagnostic, ...]:
     """Return diagnostics of the smallest cable tension and the smallest stiffness.
 
-    There are none unless the calibration assumes static equilibrium.
+    The result is empty unless the calibration assumes static equilibrium.
 
     Args:
         problem: the calibration, by forward kinematics.
-        evaluation: its evaluation at the optimum.
+        evaluation: evaluation of the calibration at the optimum.
     """
     equilibrium = problem.equilibrium
     if equilibrium is None:
@@ -44,13 +44,13 @@ def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Diagno
             least_tension if place else None,
             at_least=0.0,
             unit="N",
-            advice="a cable with negative tension is slack, so its length does not determine the pose: leave such "
-            "poses out",
+            advice="a cable with negative tension is slack, so its length does not determine the pose: remove such "
+            "poses",
         ),
         diagnostic(
             "smallest stiffness of the equilibrium, divided by weight per length",
             stiffness,
             at_least=0.0,
-            advice="the equilibrium is unstable: check masses and encoders, or leave the pose out",
+            advice="the equilibrium is unstable: check masses and encoders, or remove the pose",
         ),
     )

@@ -1,10 +1,11 @@
 """Identifiability of the unknowns from the measurements, before anything is fitted.
 
 Unknowns are in units of their tolerances, residuals in standard deviations. With the scaled
-Jacobian J diag(tolerance) = U S V^T, a direction v of size one tolerance moves the residuals by s,
-so its standard deviation is 1/s tolerances. Directions that do not move the residuals at *any*
-geometry are gauge freedoms. Directions that do not move them at the nominal geometry only, or less
-than the noise, are practically unobservable: more poses, less noise or a prior resolve them.
+Jacobian J diag(tolerance) = U S V^T, a direction v of size one tolerance changes the residuals by
+s, so its standard deviation is 1/s tolerances. Directions that do not change the residuals at *any*
+geometry are gauge freedoms. Other directions do not change them only at the nominal geometry, or
+change them by less than the noise. They are practically unobservable; more poses, less noise or a
+prior resolve them.
 
 Source: Golub and Van Loan 2013, Matrix Computations: rank by singular values.
 """
@@ -30,12 +31,14 @@ MIN_LISTED_SHARE = 0.02
 MAX_LISTED_POSES = 5
 #: An unknown whose column is below this fraction of the largest column has no effect.
 NO_EFFECT_TOLERANCE = 1e-10
-#: Beginning of the reason for leaving out an unknown that is part of a gauge freedom.
+#: Beginning of the reason why an unknown is not estimated if it belongs to a gauge freedom.
 INDISTINGUISHABLE = "cannot be distinguished from others"
-#: Share of an offset of a thermometer in a null direction below which the direction is without it.
+#: A null direction does not contain an offset of a thermometer if its component is below this
+#: value.
 OFFSET_TOLERANCE = 1e-6
-#: Sizes (in tolerances) of the random change of geometry, tried in this order. Rank deficiencies of
-#: the changed geometry are gauge freedoms; those of the nominal geometry may be accidental.
+#: Sizes (in tolerances) of the random change of geometry, in the order in which they are tried.
+#: Rank deficiencies of the changed geometry are gauge freedoms; those of the nominal geometry may
+#: be accidental.
 GEOMETRY_CHANGES = (1.0, 0.3, 0.1, 0.03)
 
 
@@ -44,13 +47,14 @@ class ParameterDirection:
     """A combination of unknowns.
 
     Attributes:
-        terms: (unknown, change in SI) for one tolerance of the first, largest first.
-        deviation: standard deviation along it, in tolerances; None if the data do not depend on it.
+        terms: pairs (unknown, change in SI), largest first; the first changes by one tolerance.
+        deviation: standard deviation of the combination, in tolerances; None if the data do not
+            depend on it.
         name: motion that a gauge freedom corresponds to, such as "translation of the base frame
             along x"; empty for an unknown motion (`tauloop.calibration.judging.gauges`).
-        explained: fraction of that motion which the freedom contains, 1 for all of it. Without a
-            name, fraction of the freedom's motion that known motions explain. None if nothing moves
-            or the direction is not a gauge freedom.
+        explained: fraction of this motion that the freedom contains; 1 for the whole motion. If the
+            name is empty, fraction of the freedom's motion that known motions explain. None if
+            nothing moves or the direction is not a gauge freedom.
     """
 
     terms: tuple[tuple[str, float], ...]
@@ -64,7 +68,7 @@ class ParameterDirection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """An unknown that stays at its start value, with the reason."""
+    """An unknown that is not estimated, with the reason; it has its start value."""
 
     name: str
     reason: str
@@ -75,16 +79,16 @@ class Identifiability(ReprMixin):
     """Identifiability of the unknowns of a calibration.
 
     Attributes:
-        unknowns: names (n,).
+        unknowns: names of the unknowns (n,).
         equations: number of residuals.
         singular_values: singular values of the scaled Jacobian at the given geometry, in standard
             deviations per tolerance.
         rank: number of nonzero singular values at the given geometry.
         generic_rank: rank at a geometry some tolerances away; n minus this rank is the number of
             gauge freedoms.
-        gauge: combinations that the measurements do not depend on at any geometry.
-        silent: further combinations that they do not depend on at the given geometry.
-        weak: combinations with a standard deviation above the tolerance, at the geometry away.
+        gauge: combinations that do not affect the measurements at any geometry.
+        silent: further combinations that do not affect the measurements at the given geometry.
+        weak: combinations with a standard deviation above the tolerance, at the changed geometry.
         subset: identifiable unknowns.
         left_out: the other unknowns, with the reason.
     """
@@ -111,11 +115,11 @@ def identifiability(
     """Return rank, null directions and an identifiable subset of the free unknowns.
 
     Args:
-        problem: the calibration; priors are not counted, but unknowns with a prior are never left
-            out.
-        rng: draws the geometry away from the given one.
+        problem: the calibration. Priors do not count as data, but unknowns with a prior are never
+            left out.
+        rng: random generator of the changed geometry.
         leave_out_weak: also leave out unknowns, the worst first, until all standard deviations are
-            below tolerances.
+            below the tolerances.
         near: the problem linearized at the given geometry; by default at the start values.
     """
     tolerances = problem.tolerances
@@ -179,23 +183,25 @@ def _thermometer_freedoms(
         null: orthonormal null directions, in tolerances.
 
     Returns:
-        For each thermometer's offset (by its index) that other unknowns can replace, a direction
-        (n,) without the offsets of other thermometers; and the directions without any offset.
+        Directions (n,) by the index of a thermometer's offset, for offsets that other unknowns can
+        replace; each direction contains no other offset. Also the directions without any offset.
     """
     offsets = np.array([unknown.unit == "K" for unknown in problem.estimated], dtype=bool)
     if not null.shape[1] or not offsets.any():
         return {}, null
     _, sizes, rows = np.linalg.svd(null[offsets])
     count = int((sizes > OFFSET_TOLERANCE).sum())
-    own, others = null @ rows[:count].T, null @ rows[count:].T
+    direction_of_offset, others = null @ rows[:count].T, null @ rows[count:].T
     if not count:
         return {}, others
     if others.shape[1]:
-        # Leave the unknowns that resolve the other directions out of the gauges.
+        # The gauges must not contain the unknowns that resolve the other directions.
         resolved = leading_rows(others)
-        own = own - others @ np.linalg.solve(others[resolved], own[resolved])
-    pivots = np.flatnonzero(offsets)[leading_rows(own[offsets])]
-    basis = own @ np.linalg.inv(own[pivots])
+        direction_of_offset = direction_of_offset - others @ np.linalg.solve(
+            others[resolved], direction_of_offset[resolved]
+        )
+    pivots = np.flatnonzero(offsets)[leading_rows(direction_of_offset[offsets])]
+    basis = direction_of_offset @ np.linalg.inv(direction_of_offset[pivots])
     return {int(index): basis[:, k] for k, index in enumerate(pivots)}, others
 
 
@@ -221,7 +227,7 @@ def _undetermined(
     Args:
         problem: the calibration.
         J: scaled Jacobian (R, n).
-        null: its null space (n, k).
+        null: null space of the Jacobian (n, k).
         gauge: gauge freedoms with their names.
     """
     reasons: dict[int, str] = {}
@@ -259,7 +265,7 @@ def _rank(sizes: np.ndarray) -> int:
 
 
 def _away(problem: CalibrationProblem, near: Linearized, rng: np.random.Generator) -> Linearized:
-    """Return the problem at a random geometry some tolerances away that reaches all poses."""
+    """Return the problem at a random geometry, some tolerances away, that reaches all poses."""
     correction = near.evaluation.correction
     draw = rng.standard_normal(len(correction)) * problem.tolerances
     unreached = ""
@@ -273,8 +279,8 @@ def _away(problem: CalibrationProblem, near: Linearized, rng: np.random.Generato
         "tolerances"
     )
     remedy = (
-        "leave them out: they are at the edge of the work volume or in a singularity (`tauloop workspace`); "
-        "or state smaller tolerances"
+        "remove these poses, which are at the edge of the work volume or in a singularity (`tauloop workspace`), "
+        "or give smaller tolerances"
     )
     if problem.assembly.passive and problem.equilibrium is None:
         remedy += (
@@ -301,7 +307,7 @@ def _sparse_directions(
 ) -> tuple[tuple[ParameterDirection, ...], tuple[int, ...]]:
     """Return a basis of a null space (n, k) and the index of the pivot unknown of each direction.
 
-    Each pivot unknown takes part in one direction only.
+    Each pivot unknown is in only one direction.
     """
     if not null.shape[1]:
         return (), ()
@@ -318,9 +324,9 @@ def _direction(
     deviation: float | None,
     share: float = MIN_LISTED_SHARE,
 ) -> ParameterDirection:
-    """Return a direction in SI from one in tolerances; its largest term is one tolerance.
+    """Convert a direction from tolerances to SI; its largest term is one tolerance.
 
-    Terms below a share of the largest are left out.
+    Terms below a fraction `share` of the largest are left out.
     """
     largest = int(np.abs(scaled).argmax())
     shares = scaled / scaled[largest]
@@ -337,8 +343,8 @@ def _leave_out_weak(
 ) -> None:
     """Add weak unknowns to those left out, with the reason.
 
-    The unknown with the largest standard deviation over tolerance is left out repeatedly, until
-    this ratio is at most one for all others.
+    The unknown with the largest ratio of standard deviation to tolerance is left out repeatedly,
+    until this ratio is at most one for all others.
     """
     remaining = [i for i in range(J.shape[1]) if i not in left]
     information = J.T @ J + np.diag([1.0 if prior else 0.0 for prior in with_prior])

@@ -3,11 +3,12 @@
 With the singular values s_1 >= ... >= s_m of the stacked, dimensionless Jacobian of N poses
 (residuals in standard deviations, parameters in tolerances):
 
-    O1 = (s_1 s_2 ... s_m)^(1/m) / sqrt(N)     volume: geometric mean over directions (Borm and Menq 1989)
-    O2 = s_m / s_1                             eccentricity: inverse condition number (Driels and Pathre 1990)
-    O3 = s_m                                   worst direction (Nahvi, Hollerbach and Hayward 1994)
-    O4 = s_m^2 / s_1                           noise amplification index (Nahvi and Hollerbach 1996)
-    O5 = 1 / (1/s_1 + ... + 1/s_m)             harmonic mean (Sun and Hollerbach 2008)
+    O1 = (s_1 s_2 ... s_m)^(1/m) / sqrt(N)     volume: geometric mean over directions (Borm and Menq
+    1989) O2 = s_m / s_1                             eccentricity: inverse condition number (Driels
+    and Pathre 1990) O3 = s_m                                   worst direction (Nahvi, Hollerbach
+    and Hayward 1994) O4 = s_m^2 / s_1                           noise amplification index (Nahvi
+    and Hollerbach 1996) O5 = 1 / (1/s_1 + ... + 1/s_m)             harmonic mean (Sun and
+    Hollerbach 2008)
 
 O1 ranks designs as D-optimality does and O3 as E-optimality. O5 sums 1/s, whereas A-optimality sums
 1/s^2. All indices grow with better poses.
@@ -22,9 +23,9 @@ from tauloop.common.errors import IdentificationError, InputError
 from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 
-#: Singular values below this fraction of the largest are zero: no pose determines their directions.
-#: For 51 parameters of a six-link machine the smallest nonzero value is 4e-11 to 2e-10, and zeros
-#: are below 1e-15 (18 sessions).
+#: Singular values below this fraction of the largest count as zero: no pose determines their
+#: directions. For 51 parameters of a six-link machine, the smallest nonzero value was 4e-11 to
+#: 2e-10 in 18 sessions, and zeros were below 1e-15.
 NULL_TOLERANCE = 1e-12
 
 
@@ -33,9 +34,9 @@ class Observability:
     """Observability indices of one set of poses.
 
     Attributes:
-        O1, O2, O3, O4, O5: see the module.
+        O1, O2, O3, O4, O5: the five indices, see the module.
         singular_values: nonzero singular values (m,), largest first.
-        n_unobservable: number of directions that no pose determines; the indices leave them out.
+        n_unobservable: number of directions that no pose determines; they are not in the indices.
         poses: number of poses N.
     """
 
@@ -55,12 +56,12 @@ def observability(jacobians: np.ndarray, *, null: float = NULL_TOLERANCE) -> Obs
     """Return the observability indices of a set of poses.
 
     Args:
-        jacobians: Jacobians (N, r, n) of the whitened residuals of every pose in the parameters in
-            tolerances.
+        jacobians: Jacobians (N, r, n) of the whitened residuals of every pose with respect to the
+            parameters in tolerances.
         null: fraction of the largest singular value below which a direction counts as unobservable.
 
     Raises:
-        InputError: an array of another shape, or numbers that are not finite.
+        InputError: the array has another shape, or numbers that are not finite.
         IdentificationError: all Jacobians are zero.
     """
     J = require_jacobians(jacobians)
@@ -94,7 +95,7 @@ def require_jacobians(jacobians: np.ndarray) -> np.ndarray:
     """Return the Jacobians as an array of floats, checked.
 
     Raises:
-        InputError: an array of another shape, or numbers that are not finite.
+        InputError: the array has another shape, or numbers that are not finite.
     """
     J = np.asarray(jacobians, dtype=float)
     if J.ndim != 3 or 0 in J.shape:
@@ -106,5 +107,5 @@ def require_jacobians(jacobians: np.ndarray) -> np.ndarray:
             f"numbers are not finite in {int(bad.sum())} of {counted(len(J), 'pose')}, first in pose "
             f"{int(bad.argmax()) + 1}"
         )
-        raise InputError.of("jacobians", what, "leave unreachable and singular poses out")
+        raise InputError.of("jacobians", what, "remove unreachable and singular poses")
     return J

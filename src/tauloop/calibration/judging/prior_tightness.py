@@ -1,8 +1,9 @@
-"""Width of the priors that the data support: likelihood of the measurements over the priors' width.
+"""Width of the priors that the data support: likelihood as a function of the priors' width.
 
 Whitened residuals are r = r_0 + J x, linearized at the optimum. Unknowns u have priors with
-deviations s D, where D are the given ones; the other unknowns are free. P projects onto the
-directions that free unknowns cannot change. There the measurements are normal about zero:
+standard deviations s D, where D are the given ones; the other unknowns are free. P projects onto
+the residual directions that free unknowns cannot change. In these directions the residuals have a
+normal distribution with mean zero:
 
     P r_0 ~ N(0, f I + s^2 (P J_u D) (P J_u D)^T),
 
@@ -25,12 +26,12 @@ from tauloop.calibration.solving.solver import Solution
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
 
-#: Widths from 10^-MAX_EXPONENT to 10^MAX_EXPONENT times the given one are searched.
+#: Widths from 10^-MAX_EXPONENT to 10^MAX_EXPONENT times the given width are searched.
 MAX_EXPONENT = 3.0
 #: Number of grid points of this search before the best is refined.
 GRID_POINTS = 25
-#: 95 % quantile of chi squared with one degree of freedom; twice the difference in log likelihood
-#: is compared with it to find the ends of intervals.
+#: 95 % quantile of the chi-squared distribution with one degree of freedom. Twice the difference in
+#: log likelihood is compared with it to find the ends of intervals.
 CHI_SQUARED_95 = 3.84
 #: The 99.9 % quantile, beyond which the given width is doubtful.
 CHI_SQUARED_999 = 10.83
@@ -44,9 +45,9 @@ class PriorTightness:
 
     Attributes:
         unknowns: number of unknowns with priors.
-        width: factor on the given deviations with the largest likelihood; at most 1000.
+        width: factor of the given deviations with the largest likelihood; at most 1000.
         lower, upper: 95 % interval of this factor.
-        ratio: twice the difference of log likelihoods between this factor and one; above 10.83 the
+        ratio: twice the difference in log likelihood between this factor and 1. Above 10.83 the
             given deviations are unlikely.
     """
 
@@ -59,16 +60,16 @@ class PriorTightness:
     def diagnostic(self) -> Diagnostic:
         """Return a diagnostic that is doubtful if the priors are too tight.
 
-        Estimates are then held at their nominal values against the data.
+        Priors that are too tight hold estimates at their nominal values against the data.
         """
         return diagnostic(
             "ratio of the prior standard deviation that the data support to the specified one"
             f" ({self.unknowns} priors; 95 %: {self.lower:.2g} to {self.upper:.2g})",
             self.width,
-            # an unlikely specified deviation fails the check also where the best factor is below 1
+            # An unlikely specified deviation fails the check even if the best factor is below 1.
             at_most=None if self.ratio <= CHI_SQUARED_999 else min(1.0, self.width),
             advice="the priors are too tight: estimates are held near the nominal values against the data, and their "
-            "error bars are too small; multiply the tolerances by this factor",
+            "standard deviations are too small; multiply the tolerances by this factor",
         )
 
 
@@ -79,11 +80,13 @@ def prior_tightness(
 
     Args:
         problem: the calibration.
-        solution: its optimum.
-        known_noise: whether the noise is as given; otherwise it is estimated with the width.
+        solution: optimum of the calibration.
+        known_noise: whether the noise is as given; otherwise it is estimated together with the
+            width.
 
     Returns:
-        None without priors, or if no residual depends on an unknown with a prior.
+        The comparison; None if there are no priors, or no residual depends on an unknown with a
+        prior.
     """
     has_prior = solution.prior > 0
     if not has_prior.any():
@@ -139,7 +142,7 @@ def _column_space(A: np.ndarray) -> np.ndarray:
 def _cost(
     width: float, S: np.ndarray, c: np.ndarray, rho: float, n: int, known_noise: bool
 ) -> float:
-    """Return -2 log L of a width; without known noise its minimum over the size of the noise."""
+    """Return -2 log L of a width; if the noise is not known, the minimum over the noise's size."""
 
     def cost_of_noise(noise: float) -> float:
         variance = noise + (width * S) ** 2

@@ -1,17 +1,17 @@
 """Tests of the residuals after a fit: trends, correlation from pose to pose, and distribution.
 
 White noise has no trends and no correlation. Effects that the model lacks (deflection, heat, a
-swapped sign) appear as a trend with position or time; standard deviations are then too small.
+wrong sign) appear as a trend with position or time; standard deviations are then too small.
 
-- Trend with a coordinate u: fraction of the sum of squares that a + b P1(u) + c P2(u) explains
+- Trend with a coordinate u: the fraction of the sum of squares that a + b P1(u) + c P2(u) explains
   (Legendre polynomials), with the F test of b = c = 0.
-- Lag-1 autocorrelation in the order of measurement, r1 = sum(e_i e_(i+1)) / sum(e_i^2), and
-  the Ljung-Box statistic Q of the first lags, which is chi-squared distributed (Ljung and Box 1978).
+- Lag-1 autocorrelation in the order of measurement, r1 = sum(e_i e_(i+1)) / sum(e_i^2), and the
+  Ljung-Box statistic Q of the first lags, which is chi-squared distributed (Ljung and Box 1978).
 - Skewness, excess kurtosis, and the Shapiro-Wilk test of a normal distribution.
 
 The tests use the instruments' errors divided by sqrt(1 - leverage), so that errors at poses with
-high leverage are comparable with the others. The fitted parameters have absorbed part of any trend,
-so the tests are conservative.
+high leverage are comparable with the others. The tests are conservative, because the fitted
+parameters absorb part of any trend.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 
-#: Probability that any of all tests reports something about residuals that are white noise.
+#: Probability that at least one of all tests fails for residuals that are white noise.
 ANALYSIS_FALSE_ALARM = 0.01
 #: Minimum number of residuals of a quantity for these tests.
 MIN_RESIDUALS = 12
@@ -92,9 +92,9 @@ class ResidualAnalysis(ReprMixin):
 
     Attributes:
         quantities: results for each quantity, series by series.
-        level: p value below which a test is significant: `ANALYSIS_FALSE_ALARM` over the number of
-            tests (Bonferroni).
-        remarks: significant results in words; empty for white noise.
+        level: p-value below which a test is significant: `ANALYSIS_FALSE_ALARM` divided by the
+            number of tests (Bonferroni).
+        remarks: descriptions of the significant results; empty for white noise.
     """
 
     quantities: tuple[QuantityResiduals, ...]
@@ -124,11 +124,11 @@ def analyse_residuals(
 
     Args:
         problem: the calibration; poses of each series are in the order of measurement.
-        solution: its optimum.
+        solution: optimum of the calibration.
         errors: errors of the instruments at the optimum (N, n_errors), series by series, SI.
 
     Returns:
-        Results of the tests for each measured quantity, with remarks on those that fail.
+        Results of the tests for each measured quantity, with remarks on the tests that fail.
     """
     shares = _free_shares(problem, solution)
     start = np.zeros(len(problem.unknowns))
@@ -173,7 +173,7 @@ def _free_shares(problem: CalibrationProblem, solution: Solution) -> list[np.nda
 def _coordinates(
     problem: CalibrationProblem, points: np.ndarray, encoders: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return the coordinates for trends, each scaled to -1..1; nearly constant ones are left out."""
+    """Return the coordinates for trends, scaled to -1 to 1; nearly constant ones are left out."""
     scaled = {}
     groups = (
         {f"target {letter}": points[:, i] for i, letter in enumerate("xyz")},
@@ -244,7 +244,7 @@ def _trend(name: str, u: np.ndarray, e: np.ndarray) -> Trend:
 
 
 def _remarks(item: QuantityResiduals, level: float) -> list[str]:
-    """Return the significant results of a quantity in words."""
+    """Return descriptions of the significant results of a quantity."""
     name = f"{item.quantity} of {item.series}"
     remarks = []
     significant = sorted(
@@ -257,9 +257,9 @@ def _remarks(item: QuantityResiduals, level: float) -> list[str]:
         if strongest.against == "order":
             cause = "thermal drift, or a loose part"
         else:
-            cause = "the model lacks an effect that depends on position: parameters left out, or deflection"
+            cause = "the model lacks an effect that depends on position: missing parameters, or deflection"
         remarks.append(
-            f"{name} trends with {strongest.against}{more}, which explains {100 * strongest.share:.0f} % of its "
+            f"{name} has a trend with {strongest.against}{more}, which explains {100 * strongest.share:.0f} % of its "
             f"sum of squares (p {strongest.p:.1g}): {cause}"
         )
     if item.correlation_p is not None and item.correlation_p < level:

@@ -15,12 +15,13 @@ OUTLIER_FALSE_ALARM = 0.01
 MAX_OUTLIER_FRACTION = 0.1
 #: Probability with which an interval covers the true value.
 CONFIDENCE = 0.95
-#: Probability that noise as given has a variance factor below, or above, the accepted range.
+#: Probability that the variance factor is below (or above) the accepted range although the noise is
+#: as given.
 VARIANCE_FALSE_ALARM = 1e-3
-#: Eigenvalues of the scaled information below this fraction of the largest are rounding errors. The
-#: information squares the Jacobian, whose entries have errors of up to 1e-8 from Newton's method.
+#: Eigenvalues of the scaled information below this fraction of the largest are rounding errors.
+#: Errors of the Jacobian of up to 1e-8, from Newton's method, are squared in the information.
 INFORMATION_TOLERANCE = 1e-14
-#: An unknown takes part in a unit direction if the size of its component is above this.
+#: A unit direction contains an unknown if the absolute value of its component is above this.
 MIN_COMPONENT = 1e-3
 
 
@@ -95,7 +96,7 @@ def degrees_of_freedom(solution: Solution) -> int:
 
 
 def interval_factor(dof: int, *, known_noise: bool) -> float | None:
-    """Return the half-width of a 95 % interval over the standard deviation.
+    """Return the half-width of a 95 % interval, in standard deviations.
 
     This is Student's quantile if the noise is estimated from the residuals, and the normal quantile
     if it is known.
@@ -105,7 +106,7 @@ def interval_factor(dof: int, *, known_noise: bool) -> float | None:
         known_noise: whether the given noise is used.
 
     Returns:
-        None without degrees of freedom to estimate the noise.
+        The factor; None if there are no degrees of freedom to estimate the noise.
     """
     if known_noise:
         return float(scipy.special.ndtri(0.5 + CONFIDENCE / 2))
@@ -115,13 +116,13 @@ def interval_factor(dof: int, *, known_noise: bool) -> float | None:
 
 
 def undetermined(solution: Solution, scale: np.ndarray) -> np.ndarray:
-    """Return which unknowns (n,) have a component along an undetermined direction at the optimum.
+    """Return a mask (n,) of unknowns with a component along an undetermined direction.
 
-    The eigenvalue of the information (in units of `scale`) of such a direction is rounding error.
-    The pseudo-inverse would give it zero variance.
+    The eigenvalue of the information (in units of `scale`) for such a direction is a rounding
+    error. The pseudo-inverse would assign zero variance to it.
 
     Args:
-        solution: the optimum.
+        solution: optimum of the calibration.
         scale: sizes of the unknowns (n,).
     """
     sizes, directions = np.linalg.eigh(solution.information * np.outer(scale, scale))
@@ -130,10 +131,10 @@ def undetermined(solution: Solution, scale: np.ndarray) -> np.ndarray:
 
 
 def variance_factor(solution: Solution) -> float | None:
-    """Return the weighted sum of squares (residuals and priors) over degrees of freedom.
+    """Return the weighted sum of squares (residuals and priors) divided by degrees of freedom.
 
-    It is about one if the noise is as given. Priors count as measurements of zero. It is None
-    without degrees of freedom.
+    It is about one if the noise is as given. Priors count as measurements of zero. The result is
+    None if there are no degrees of freedom.
     """
     prior = solution.prior * solution.correction
     dof = degrees_of_freedom(solution)
@@ -147,8 +148,8 @@ def variance_range(dof: int, usual: tuple[float, float]) -> tuple[float, float]:
 
     Args:
         dof: degrees of freedom of the fit.
-        usual: the range for many degrees of freedom. For few, quantiles of the chi-squared
-            distribution widen it.
+        usual: the range for many degrees of freedom. For few degrees of freedom, quantiles of the
+            chi-squared distribution widen it.
     """
     if dof <= 0:
         return usual
@@ -187,7 +188,7 @@ def outliers(
 
     Args:
         problem: the calibration.
-        solution: its optimum.
+        solution: optimum of the calibration.
         errors: errors of the instruments at the optimum (N, n_errors), series by series.
     """
     J, r = solution.jacobian, np.array(solution.residual)
@@ -223,7 +224,7 @@ def outliers(
 def _outlier(
     problem: CalibrationProblem, errors: tuple[np.ndarray, ...], row: int, deviations: float
 ) -> Outlier:
-    """Return the outlier of a residual, by its row."""
+    """Return the outlier for the residual with index `row`."""
     pose = local = int(problem.pose_of_row[row])
     for series, of_series in zip(problem.series, errors, strict=True):
         if local < len(series):

@@ -1,4 +1,4 @@
-"""Validation of a calibration by held-out poses: leave-one-out, k-fold, model comparison, bootstrap.
+"""Validation of a calibration with held-out poses: leave-one-out, k-fold, comparison, bootstrap.
 
 Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap.
 """
@@ -20,12 +20,13 @@ from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
+from tauloop.common.wording import counted
 
 #: A bootstrap fit ends when its step is below this fraction of a standard deviation.
 BOOTSTRAP_STEP_TOLERANCE = 1e-2
 #: Maximum number of Gauss-Newton steps of a bootstrap fit.
 MAX_BOOTSTRAP_STEPS = 4
-#: Work in this process only.
+#: Default of arguments that share work between processes: all work is done in this process.
 THIS_PROCESS = SharedWork()
 
 
@@ -71,12 +72,12 @@ def held_out(
     progress: Progress = _no_progress,
     processes: SharedWork = THIS_PROCESS,
 ) -> HeldOut:
-    """Return the errors at the poses of each part, by a fit to all other poses.
+    """Return the errors at the poses of each part, predicted by a fit to all other poses.
 
     Args:
         problem: the calibration.
-        solution: its optimum, from which each fit starts.
-        parts: indices of poses; every pose in one part.
+        solution: optimum of the calibration, from which each fit starts.
+        parts: indices of the poses of each part; every pose belongs to one part.
         progress: called after every fit.
         processes: processes that share the fits.
     """
@@ -118,7 +119,7 @@ def _held_out(
 def _predict_part(
     work: tuple[CalibrationProblem, np.ndarray], part: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return whitened residuals and errors of each series at some poses, by a fit to all others.
+    """Return whitened residuals and errors of each series at some poses, after a fit to all others.
 
     Args:
         work: the calibration, and the corrections from which the fit starts.
@@ -133,7 +134,7 @@ def _predict_part(
 
 
 def _at_solution(problem: CalibrationProblem, solution: Solution) -> CalibrationProblem:
-    """Return the same problem with coordinates that start at the optimum."""
+    """Return the same problem with the coordinates at the optimum as start values."""
     measured_poses = tuple(
         replace(measured_pose, q=state.q)
         for measured_pose, state in zip(
@@ -149,7 +150,7 @@ def leave_one_out(
     progress: Progress = _no_progress,
     processes: SharedWork = THIS_PROCESS,
 ) -> HeldOut:
-    """Return the errors at every pose, by a fit to all other poses."""
+    """Return the errors at every pose, predicted by a fit to all other poses."""
     return held_out(problem, solution, _single_poses(problem.n_poses), progress, processes)
 
 
@@ -170,7 +171,7 @@ def folds(n_poses: int, count: int, rng: np.random.Generator) -> list[np.ndarray
     if not 2 <= count <= n_poses:
         raise InputError.of(
             "folds",
-            f"{counted(count, 'fold')} of {counted(n_poses, 'pose')}",
+            f"{count} folds of {counted(n_poses, 'pose')}",
             f"give a number from 2 to {n_poses}",
         )
     return [np.sort(part) for part in np.array_split(rng.permutation(n_poses), count)]
@@ -183,8 +184,8 @@ class ModelScore:
     Attributes:
         name: name of the set.
         unknowns: number of unknowns.
-        leave_one_out: errors by leave-one-out.
-        fold_rms: whitened RMS of each repeated k-fold draw (draws,).
+        leave_one_out: errors of leave-one-out validation.
+        fold_rms: whitened RMS of each random draw of folds (draws,).
         fold_errors: RMS errors of each draw (draws,), SI.
     """
 
@@ -201,12 +202,13 @@ class PairedDifference:
 
     Attributes:
         first, second: names of the models.
-        leave_one_out: mean difference, in variances of the noise; negative where the second
+        leave_one_out: mean difference, in variances of the noise; negative if the second model
             predicts better.
-        leave_one_out_error: its standard error over poses.
+        leave_one_out_error: standard error of this mean over the poses.
         folds: mean difference over the draws.
-        folds_spread: standard deviation over the draws (same poses: not an error of the mean).
-        folds_won: fraction of draws in which the second predicts better.
+        folds_spread: standard deviation over the draws. It is not the error of the mean, because
+            all draws use the same poses.
+        folds_won: fraction of draws in which the second model predicts better.
     """
 
     first: str
@@ -223,8 +225,8 @@ class UnknownsComparison(ReprMixin):
     """Sets of unknowns compared on the same held-out poses.
 
     Attributes:
-        models: scores in the order of the number of unknowns.
-        differences: difference of every later model from the first.
+        models: scores, sorted by the number of unknowns.
+        differences: difference between each later model and the first.
         recommended: name of the set to use.
         reason: reason of the recommendation.
     """
@@ -259,7 +261,7 @@ def compare_unknowns(
 
     Args:
         problems: calibrations by name, with the same measurements.
-        rng: draws the folds.
+        rng: random generator of the folds.
         draws: number of random splits of all poses.
         count: number of parts of each split.
         progress: called after every fit.
@@ -275,7 +277,7 @@ def compare_unknowns(
     sizes = {problem.n_poses for problem in problems.values()}
     if len(order) < 2 or len(sizes) > 1:
         what = f"{counted(len(order), 'set')} of unknowns on {sorted(sizes)} poses"
-        raise InputError.of("compare", what, "give two or more sets on the same measurements")
+        raise InputError.of("compare", what, "give two or more sets for the same measurements")
     n = sizes.pop()
     splits = [folds(n, count, rng) for _ in range(draws)]
     total, done = len(order) * (n + draws * count), 0
@@ -397,8 +399,9 @@ def bootstrap(
 ) -> Bootstrap:
     """Refit to poses drawn with replacement within each series.
 
-    The spread of the replicates estimates the uncertainty, without an assumption about the noise. Each
-    replicate takes Gauss-Newton steps from the optimum; the first one uses the Jacobian there.
+    The spread of the replicates estimates the uncertainty without an assumption about the noise.
+    Each replicate is fitted by Gauss-Newton steps from the optimum; the first step uses the
+    Jacobian at the optimum.
 
     Returns:
         Corrections of all refits, and their standard deviations.
@@ -445,7 +448,8 @@ def _refitted(
     """Return the corrections (n,) of a fit with poses repeated `counts` times (N,).
 
     Args:
-        work: the calibration, its optimum, and standard deviations of the unknowns in tolerances.
+        work: the calibration, its optimum, and the standard deviations of the unknowns, in
+            tolerances.
         counts: number of times that each pose is used.
     """
     problem, solution, deviations = work

@@ -19,9 +19,9 @@ from tauloop.logs.checks.scales import find_scale
 from tauloop.logs.tables import LogTable
 from tauloop.mechanism.suggestions import suggestion, unknown_names
 
-#: Beginnings of the names of standard columns.
+#: Prefixes of the names of standard columns.
 LOAD_PREFIX, TEMPERATURE_PREFIX = "load.", "temperature."
-#: Units with a zero of their own, which cannot be a unit of a difference.
+#: Units with an offset, which are not allowed for temperature differences.
 _CELSIUS = ("degC", "°C", "C", "celsius", "Celsius")
 
 
@@ -42,14 +42,17 @@ class ConditionColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PoseConditions:
-    """Loads and temperatures of the rows of a table, as in `Series`."""
+    """Loads and temperatures of the rows of a table.
+
+    The attributes are described in `Series`.
+    """
 
     loads: np.ndarray | None
     thermometers: tuple[str, ...]
     temperatures: np.ndarray | None
 
     def rows(self, rows: np.ndarray) -> PoseConditions:
-        """Return those of some rows."""
+        """Return the conditions of some rows."""
         return PoseConditions(
             loads=None if self.loads is None else self.loads[rows],
             thermometers=self.thermometers,
@@ -83,10 +86,10 @@ def read_conditions(
 
     Args:
         table: the measurements.
-        count: number of its rows.
-        chosen: its columns.
+        count: number of rows of the table.
+        chosen: columns of the table with loads and temperatures.
         units: units by group (``loads``, ``temperatures``) or column.
-        findings: receives problems; the values are then not complete.
+        findings: receives problems. If there are any, the result is not complete.
     """
     for problem in unknown_names(
         chosen.loads, TOOL_PORT.columns, "is not a component of a wrench", "load.{}"
@@ -131,7 +134,7 @@ def _column(
     name, units = group
     text = units.get(column, units.get(name, table.units[index]))
     if text.strip() in _CELSIUS:
-        what = f"is in {text.strip()}, which has a zero of its own"
+        what = f"is in {text.strip()}, but temperatures above the reference are differences"
         remedy = "subtract the reference temperature, and give differences in K"
         findings.add("units that are missing or wrong", where, what, remedy, table.file)
         return None

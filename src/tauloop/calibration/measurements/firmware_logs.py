@@ -1,14 +1,14 @@
-"""Measurements that printers' firmware takes itself: probed heights and distances.
+"""Measurements made by the firmware of 3D printers: probed heights and distances.
 
-Klipper's ``printer.cfg`` contains them after DELTA_CALIBRATE (section ``delta_calibrate``) as steps
-from the end stops. A log of probing has points as the firmware computed them; the positions of the
-motors follow from the nominal machine, which must be the one that the firmware had.
+After DELTA_CALIBRATE, Klipper's ``printer.cfg`` (section ``delta_calibrate``) contains them as
+steps from the end stops. A log of probing contains points as computed by the firmware. Motor
+positions are computed from these points with the nominal machine, which must have the geometry that
+was configured in the firmware.
 
-| line or option | measurement |
-|---|---|
-| ``height0``, ``height0_pos``; ``manual_height0`` ... | the nozzle is at that height (mm) |
-| ``distance0``, ``distance0_pos1``, ``distance0_pos2`` | distance of the nozzle between two poses (mm) |
-| ``probe at 10.0,20.0 is z=0.12`` (Klipper), ``Bed X: 10 Y: 20 Z: 0.12`` (Marlin) | contact with z = 0 |
+| line or option | measurement | |---|---| | ``height0``, ``height0_pos``; ``manual_height0`` ... |
+the nozzle is at this height (mm) | | ``distance0``, ``distance0_pos1``, ``distance0_pos2`` |
+distance of the nozzle between two poses (mm) | | ``probe at 10.0,20.0 is z=0.12`` (Klipper), ``Bed
+X: 10 Y: 20 Z: 0.12`` (Marlin) | contact with z = 0 |
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tauloop.formats.printers.klipper import KlipperConfig
 from tauloop.mechanism.description.yaml_nodes import read_text
 from tauloop.mechanism.model import Mechanism
 
-#: Endings of files that contain such measurements.
+#: File extensions of configurations and logs with such measurements.
 CONFIGURATION, LOGS = ".cfg", (".log", ".txt")
 _MM = 1e-3
 _NUMBER = r"(-?[0-9]*\.?[0-9]+)"
@@ -48,7 +48,7 @@ def read_firmware(path: Path, mechanism: Mechanism, noise: float) -> Measurement
 
     Raises:
         InputError: there are no measurements.
-        DescriptionError: the file is wrong, or the machine has no end stops.
+        DescriptionError: the configuration is invalid, or the machine has no end stops.
         PoseError: a probed point is out of reach of the machine.
     """
     if path.suffix.lower() == CONFIGURATION:
@@ -72,7 +72,7 @@ def _calibration_points(path: Path, mechanism: Mechanism, noise: float) -> Measu
         except ValueError:
             counts = np.zeros(0)
         if counts.shape != (3,):
-            what = f"is {config.word(_SECTION, option)!r}, not three numbers of steps"
+            what = f"is {config.word(_SECTION, option)!r}, not three step counts"
             remedy = "give three numbers, separated by commas"
             config.problems.add(f"{_SECTION}.{option}", what, remedy, file=str(path))
             return stops
@@ -110,7 +110,7 @@ def _numbered(config: KlipperConfig, prefix: str) -> list[int]:
 
 
 def _probed_points(path: Path, mechanism: Mechanism, noise: float) -> MeasurementSet:
-    # Only logs of probing need a model.
+    # Imported here because only logs of probing need a model.
     from tauloop.model import Model
 
     text = read_text(path)
@@ -124,14 +124,16 @@ def _probed_points(path: Path, mechanism: Mechanism, noise: float) -> Measuremen
     model = Model(mechanism)
     columns = [name.rpartition(".")[2] for name in model.platform.ports.position.columns]
     if columns != ["x", "y", "z"]:
-        what = f"the platform of {mechanism.name} has {', '.join(columns)}, and the log has x, y, z"
-        raise InputError.of("machine", what, "give the printer's machine", file=str(path))
+        what = f"the platform of {mechanism.name} has {', '.join(columns)}, but the log has x, y, z"
+        raise InputError.of(
+            "machine", what, "give the machine file of this printer", file=str(path)
+        )
     try:
         q = model.inverse_kinematics(np.array(points)).q
     except PoseError as error:
         what = f"a probed point is out of reach: {error.problems[0].what}"
         raise InputError.of(
-            "measurements", what, "give the machine of this log", file=str(path)
+            "measurements", what, "give the machine file of the printer of this log", file=str(path)
         ) from None
     encoders = model.actuators.ports.at(q)
     labels = [f"({x / _MM:g}, {y / _MM:g})" for x, y, _ in points]

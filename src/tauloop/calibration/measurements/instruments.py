@@ -1,4 +1,4 @@
-"""Instruments: the readings of each kind of measurement at a pose, and its nuisance parameters.
+"""Instruments: the readings of each kind of measurement at a pose, and their nuisance parameters.
 
 An instrument provides the expression of its errors: predicted readings at coordinates q minus
 measured readings. Frames, targets, centers and zero points of instruments are *nuisance*
@@ -33,9 +33,9 @@ from tauloop.mechanism.suggestions import unknown_names
 ORIGIN: Vector3 = (0.0, 0.0, 0.0)
 #: Usual sizes of corrections of a length (m), an angle (rad) and a dimensionless number.
 TYPICAL = {"m": 1e-3, "rad": 1e-3, "1": 1e-3}
-#: The distances in both rows of a pair may differ by this, m.
+#: Largest difference between the distances in both rows of a pair, m.
 DISTANCE_TOLERANCE = 1e-9
-#: A unit quaternion may differ in length from 1 by this.
+#: Largest deviation of a unit quaternion's length from 1.
 UNIT_LENGTH_TOLERANCE = 1e-6
 _QUATERNION_COLUMNS = (("qw", "1"), ("qx", "1"), ("qy", "1"), ("qz", "1"))
 _ROTATION_ERRORS = (("turn x", "rad"), ("turn y", "rad"), ("turn z", "rad"))
@@ -46,7 +46,7 @@ class Nuisance:
     """An unknown that belongs to an instrument and not to the machine.
 
     Attributes:
-        name: such as ``tracker.frame.x``.
+        name: name of the parameter, such as ``tracker.frame.x``.
         value: start value, SI.
         unit: m, rad or 1.
     """
@@ -58,16 +58,16 @@ class Nuisance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """The machine at symbolic coordinates, as instruments measure it.
+    """The machine at symbolic coordinates, as seen by instruments.
 
     Attributes:
         mechanism, topology, values, motion: the machine, its coordinates, its parameters and the
             poses of its bodies.
         nuisances: values or symbols of all nuisance parameters by name.
-        others: the same machine at the further poses of a reading, for instruments with several
+        others: the same machine at the other poses of a reading, for instruments with several
             `poses`.
-        twist: deflection (6,) of the tool center point by loads and heat, in the axes of the base,
-            m and rad; None for a machine without deflection.
+        twist: deflection (6,) of the tool center point due to loads and heat, in the axes of the
+            base, m and rad; None for a machine without deflection.
     """
 
     mechanism: Mechanism
@@ -106,9 +106,9 @@ class Scene:
 def nominal_scene(
     mechanism: Mechanism, topology: Topology, instrument: Instrument
 ) -> tuple[ca.SX, Scene]:
-    """Return the symbolic coordinates of all poses of a reading, stacked, and the machine there.
+    """Return the stacked symbolic coordinates of all poses of a reading, and the machine at them.
 
-    The machine is at rest, with nominal parameters and start values.
+    The machine is at rest, with nominal parameters and start values of the nuisance parameters.
     """
     values = nominal(mechanism)
     nuisances = {nuisance.name: nuisance.value for nuisance in instrument.nuisances()}
@@ -129,14 +129,16 @@ def nominal_scene(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instrument(ABC):
-    """One kind of measurement; a new kind defines columns, nuisance parameters and errors.
+    """Base class of one kind of measurement.
+
+    A derived class defines columns, nuisance parameters and errors.
 
     Attributes:
-        name: prefix of its nuisance parameters; one name for each real instrument.
+        name: prefix of the nuisance parameters; every physical instrument needs its own name.
         kind: name of the kind in files and on the command line.
         usual_name: default name of an instrument of this kind.
-        is_contact: whether the instrument takes its readings at contact, where its single error is zero.
-        reads: name and SI unit of every number that it reads, if they are the same for all
+        is_contact: whether the instrument is read at contact, where its only error is zero.
+        reads: name and SI unit of every number in a reading, if they are the same for all
             instruments of the kind.
     """
 
@@ -160,26 +162,32 @@ class Instrument(ABC):
         return 1
 
     def at_poses(self, count: int) -> Instrument:
-        """Return the instrument for a number of poses of each reading; most kinds do not change."""
+        """Return the instrument with a number of poses for each reading.
+
+        Most kinds have a fixed number of poses and return themselves.
+        """
         return self
 
     @property
     def default_reading(self) -> float | None:
-        """The reading if a table does not contain it; None if the table must contain it."""
+        """The reading that is assumed if a table does not contain it.
+
+        None if the table must contain it.
+        """
         return None
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
-        """Name and SI unit of every number that is read."""
+        """Name and SI unit of every number in a reading."""
         return self.reads
 
     @property
     def row_columns(self) -> tuple[tuple[str, str], ...]:
-        """Name and SI unit of every number in the row of one pose of a table."""
+        """Name and SI unit of every number in the table row of one pose."""
         return self.columns
 
     def readings_from_rows(self, rows: np.ndarray) -> np.ndarray:
-        """Return readings (N, n_columns) from the rows of their poses (N, `poses`, n_row_columns)."""
+        """Return readings (N, n_columns) from rows of their poses (N, `poses`, n_row_columns)."""
         return rows[:, 0]
 
     def readings_at(self, errors: np.ndarray) -> np.ndarray:
@@ -210,7 +218,7 @@ class Instrument(ABC):
 
     @property
     def quaternion_column(self) -> int | None:
-        """Index of qw among the columns (and of the first rotation error); None without quaternion."""
+        """Index of qw among the columns, and of the first rotation error; None if there is none."""
         return next((i for i, (name, _) in enumerate(self.columns) if name == "qw"), None)
 
     @abstractmethod
@@ -251,7 +259,8 @@ def _rotation_vector(prefix: str) -> tuple[Nuisance, ...]:
 def _rotated(rho: ca.SX, start: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)) -> ca.SX:
     """Return R(rho) R_0 (3, 3) for a small rotation rho and an initial quaternion.
 
-    R(rho) has the normalized quaternion (1, rho/2): rho is the rotation vector up to third order.
+    R(rho) has the normalized quaternion (1, rho/2), so rho equals the rotation vector up to terms
+    of third order.
     """
     q = ca.vertcat(1, rho / 2)
     return quaternion_rotation(q / ca.sqrt(ca.dot(q, q))) @ quaternion_rotation(ca.SX(list(start)))
@@ -282,7 +291,7 @@ class Framed(Instrument):
     The unknown rotation ``frame.rx, ry, rz`` is R_F = R(rho) R_0.
 
     Attributes:
-        frame: initial pose of that frame in the base frame.
+        frame: initial pose of the instrument's frame in the base frame.
         target: start value of the target's offset from the tool center point, in the tool frame, m.
     """
 
@@ -439,7 +448,7 @@ class Distance(Instrument):
     target: Vector3 = ORIGIN
 
     def nuisances(self) -> tuple[Nuisance, ...]:
-        """Return the parameters: center (3), target (3) and a constant error of the bar's length."""
+        """Return the parameters: center (3), target (3), constant error of the bar's length."""
         return (
             *_vector(f"{self.name}.center", self.center),
             *_vector(f"{self.name}.target", self.target),
@@ -502,9 +511,9 @@ class Contact(Instrument):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inclinometer(Instrument):
-    """Inclination of the tool frame to the vertical: roll atan2(u_y, u_z) and pitch -asin(u_x).
+    """Inclination of the tool frame: roll atan2(u_y, u_z) and pitch -asin(u_x).
 
-    u is the upward vertical (opposite to gravity) in the tool frame.
+    Here u is the upward vertical (opposite to gravity) in the tool frame.
     """
 
     kind: ClassVar[str] = "inclinometer"
@@ -546,10 +555,10 @@ def sensor_units(mechanism: Mechanism, topology: Topology) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointSensor(Instrument):
-    """A sensor on a further joint, or of an output of the machine file.
+    """A sensor of an additional joint coordinate, or of an output of the machine file.
 
-    Its reading is the coordinate or output times a scale plus an offset. Redundant sensors let a
-    machine calibrate itself.
+    Its reading is the coordinate or output times a scale plus an offset. With redundant sensors, a
+    machine can be calibrated without external instruments.
 
     Attributes:
         coordinate: name of a scalar coordinate (see `tauloop show`) or of an output.
@@ -613,10 +622,10 @@ class Between(Instrument):
     scale |e.(p_B - p_A)| + offset along a direction e. It does not depend on the base frame.
 
     Attributes:
-        length: length of a gauge or ball bar, m: the reading if a table does not contain it.
+        length: length of a gauge or ball bar, m. It is the reading if a table does not contain it.
         target: start value of the target's offset from the tool center point, in the tool frame, m.
         direction: direction of the measurement in the base frame, of any length, such as that of a
-            caliper across two walls; None for the distance of the points.
+            caliper across two walls; None for the distance between the points.
     """
 
     kind: ClassVar[str] = "between"
@@ -637,7 +646,7 @@ class Between(Instrument):
         return self.length
 
     def readings_from_rows(self, rows: np.ndarray) -> np.ndarray:
-        """Return the distances, which the rows of both ends contain.
+        """Return the distances; the rows of both ends contain the same distance.
 
         Raises:
             InputError: the rows of both ends contain different distances.
@@ -683,27 +692,27 @@ class Between(Instrument):
         problems = Problems()
         if self.direction is not None and not np.linalg.norm(self.direction) > 0.0:
             what = "has no direction: all three numbers are zero"
-            problems.add(f"{self.name}.direction", what, "give a vector, or leave it out")
+            problems.add(f"{self.name}.direction", what, "give a nonzero vector, or omit it")
         if self.length is not None and not self.length > 0.0:
             problems.add(
                 f"{self.name}.length",
                 f"must be positive, got {1e3 * self.length:g} mm",
-                "give the length of the gauge, or leave it out if a table contains the readings",
+                "give the length of the gauge, or omit it if a table contains the readings",
             )
         return problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepGauge(Instrument):
-    """Positions of several contacts along a calibrated step gauge or scale, placed anywhere.
+    """Positions of several contacts along a calibrated step gauge or scale at any location.
 
-    With the direction e from the first to the last touch, scale e.p_k equals the position y_k on
-    the gauge except for a constant, because the start of the gauge is unknown. The errors are the
-    K - 1 Helmert contrasts of the K differences d_k:
+    Let e be the direction from the first to the last touch. Then scale e.p_k equals the position
+    y_k on the gauge plus a constant, because the location of the gauge's start is unknown. The
+    errors are the K - 1 Helmert contrasts of the K differences d_k:
 
         (d_1 + ... + d_k - k d_(k+1)) / sqrt(k (k + 1)).
 
-    They have the noise of one touch. They are independent if the touches are.
+    Their noise is that of one touch. They are independent if the touches are independent.
 
     Attributes:
         count: number K of touches in one location of the gauge.
@@ -745,7 +754,7 @@ class StepGauge(Instrument):
         return rows[:, :, 0]
 
     def readings_at(self, errors: np.ndarray) -> np.ndarray:
-        """Return positions with mean zero: the contrasts do not depend on the mean."""
+        """Return positions with mean zero, because the contrasts do not depend on the mean."""
         return errors @ _contrasts(self.count)
 
     def nuisances(self) -> tuple[Nuisance, ...]:
@@ -768,13 +777,13 @@ class StepGauge(Instrument):
         """Return a problem for fewer than two touches."""
         if self.count >= 2:
             return []
-        what = f"a step needs two touches of the gauge, and the count is {self.count}"
+        what = f"a step needs two touches of the gauge, but the count is {self.count}"
         remedy = "touch the gauge at two positions or more"
         return [Problem(where=f"{self.name}.count", what=what, remedy=remedy)]
 
 
 def _contrasts(count: int) -> np.ndarray:
-    """Return the orthonormal Helmert contrasts (count - 1, count), each orthogonal to a constant."""
+    """Return the orthonormal Helmert contrasts (count - 1, count); each is zero for constants."""
     rows = np.zeros((count - 1, count))
     for k in range(1, count):
         rows[k - 1, :k] = 1.0
@@ -812,10 +821,10 @@ def required_fields(kind: type[Instrument]) -> tuple[str, ...]:
 def require_instruments(
     instruments: list[Instrument], mechanism: Mechanism, topology: Topology
 ) -> None:
-    """Reject instruments that cannot work on a machine, all problems at once.
+    """Reject instruments that do not suit a machine.
 
     Raises:
-        InputError: with every problem.
+        InputError: lists all problems.
     """
     problems = Problems(
         problem for instrument in instruments for problem in instrument.check(mechanism, topology)

@@ -32,13 +32,13 @@ class MeasurementSet(ReprMixin):
 
 
 def joined(sets: Sequence[MeasurementSet]) -> MeasurementSet:
-    """Join several sets; tolerances and bounds are those of the first set that gives them.
+    """Join several sets; tolerances and bounds are taken from the first set that has them.
 
     Returns:
         One set with all series.
 
     Raises:
-        InputError: the sets state different noise of the encoders.
+        InputError: the sets have different noise of the encoders.
     """
     noises = sorted({item.encoder_noise for item in sets})
     if len(noises) > 1:

@@ -2,18 +2,15 @@
 
 format: tauloop-measurements/1
 series:
-  - path: bed.csv
-    header: [a, b, c]                       # names of the columns, if the file does not have a header
-    kind: contact                           # one of KINDS
-    name: bed
-    encoders: {motor1: a, motor2: b, motor3: c}   # default: columns encoder.motor1, ...
-    readings: {gap: d}                      # default: columns measured.gap, ...; contacts without them: zero gaps
-    units: {encoders: 0.009375 mm}          # of the groups or of single columns
-    loads: {fz: pull}                       # default: columns load.fx ... load.mz
-    temperatures: {rod1: t1}                # default: columns temperature.PART, K above the reference
-    temperature_noise: 0.1 K                # thermometers are exact without it
-    together: part                          # readings of several poses: rows with equal numbers are one reading
-    noise: 0.04 mm
+  - path: bed.csv header: [a, b, c]                       # names of the columns, if the file does
+    not have a header kind: contact                           # one of KINDS name: bed encoders:
+    {motor1: a, motor2: b, motor3: c}   # default: columns encoder.motor1, ... readings: {gap: d}
+    # default: columns measured.gap, ...; contacts without them: zero gaps units: {encoders:
+    0.009375 mm}          # of the groups or of single columns loads: {fz: pull}
+    # default: columns load.fx ... load.mz temperatures: {rod1: t1}                # default:
+    columns temperature.PART, K above the reference temperature_noise: 0.1 K                #
+    thermometers are exact without it together: part                          # column that numbers
+    the readings; equal numbers: one reading, several poses noise: 0.04 mm
 parameters: [tower*.end_stop]
 tolerances: {length: 5 mm, angle: 0.5 deg}
 bounds: {tower1.arm: 200 mm to 230 mm, tower*.end_stop: -5 mm to}
@@ -47,6 +44,7 @@ from tauloop.calibration.measurements.surfaces import SURFACES, Plane
 from tauloop.calibration.problem.unknowns import DIMENSIONS, Bounds, Tolerances, bounds_of
 from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, LogError, Problems
+from tauloop.common.wording import counted
 from tauloop.logs.checks.findings import Findings
 from tauloop.logs.checks.scales import find_scale
 from tauloop.logs.files.opening import open_table
@@ -83,8 +81,8 @@ def read_measurements(
             `measurements.firmware_logs`).
         mechanism: the machine with the actuators of the encoders.
         kind: kind of measurement in a table, one of `KINDS` that only need columns.
-        noise: standard deviation of its readings, SI, or a text such as ``0.02 mm``.
-        folder: folder of the files named in a YAML file; by default that of the YAML file.
+        noise: standard deviation of the readings in a table, SI, or a text such as ``0.02 mm``.
+        folder: folder of the files that a YAML file refers to; by default that of the YAML file.
         temperature_noise: standard deviation of the temperatures in a table, K, or a text.
 
     Returns:
@@ -103,7 +101,7 @@ def read_measurements(
         )
     if noise is None:
         remedy = "give the standard deviation of the readings, such as '0.02 mm'"
-        raise InputError.of("noise", "is not stated", remedy, file=str(path))
+        raise InputError.of("noise", "is not given", remedy, file=str(path))
     if path.suffix.lower() in (CONFIGURATION, *LOGS):
         return read_firmware(path, mechanism, _standard_deviation(noise, "m"))
     table_kinds = [
@@ -111,7 +109,8 @@ def read_measurements(
     ]
     if kind not in table_kinds:
         remedy = f"use one of {', '.join(table_kinds)}; describe others in a YAML file"
-        raise InputError.of("measure", f"{kind!r} cannot be read from a bare table", remedy)
+        what = f"measurements of kind {kind!r} cannot be read from a bare table"
+        raise InputError.of(str(path), what, remedy)
     instrument = INSTRUMENTS[kind](name=INSTRUMENTS[kind].usual_name)
     noise = _standard_deviation(noise, instrument.errors[0][1])
     table = open_table(path)
@@ -157,7 +156,7 @@ def _standard_encoders(mechanism: Mechanism) -> dict[str, str]:
 def _standard_readings(table: LogTable, instrument: Instrument) -> dict[str, str]:
     """Return the columns of the readings in a table with standard headers.
 
-    There are none if the table leaves out readings that can be assumed, such as gaps of contacts.
+    The result is empty if the table omits readings that have a default, such as gaps of contacts.
     """
     columns = {name: f"measured.{name}" for name, _ in instrument.row_columns}
     has_readings = any(column in table.names for column in columns.values())
@@ -171,7 +170,7 @@ def _standard_together(table: LogTable, instrument: Instrument) -> str:
 
 
 def read_instrument(path: str | Path) -> Instrument:
-    """Read an instrument from a YAML file with its keys in a series (kind, center, surface, ...).
+    """Read an instrument from a YAML file with the keys of a series (kind, center, surface, ...).
 
     Returns:
         The instrument.
@@ -205,16 +204,16 @@ def _series(
         table: the table.
         instrument: the instrument.
         encoders: column of each actuator.
-        readings: column of each reading; empty for readings that are assumed.
+        readings: column of each reading; empty to use the default readings.
         units: units by group or column.
         noise: standard deviations of the errors, SI.
         mechanism: the machine.
         conditions: columns of loads and temperatures.
-        together: column that numbers the readings of several poses; empty without.
+        together: column that numbers the readings of several poses; empty if there is none.
 
     Raises:
-        LogError: missing columns or wrong numbers, all at once.
-        InputError: rows that do not give each reading its poses.
+        LogError: columns are missing or numbers are invalid; lists all problems.
+        InputError: the rows of a reading do not match its number of poses.
     """
     findings = Findings()
 
@@ -318,14 +317,16 @@ def _rows_together(
         count: number of rows.
 
     Raises:
-        InputError: rows that do not give each reading its poses.
+        InputError: the rows of a reading do not match its number of poses.
     """
-    is_any_number = instrument.at_poses(instrument.poses + 1) != instrument
+    accepts_any_count = instrument.at_poses(instrument.poses + 1) != instrument
     if marks is None:
-        size = count if is_any_number else instrument.poses
+        size = count if accepts_any_count else instrument.poses
         if size < 2 or count % size:
-            rows = counted(count, "row")
-            what = f"has {rows}, and each reading belongs to {max(size, 2)} poses"
+            what = (
+                f"has {counted(count, 'row')}, which is not a multiple of the {max(size, 2)} poses of "
+                "each reading"
+            )
             remedy = (
                 "give consecutive rows for the poses of each reading, or number the readings in a "
                 f"column {READING_NUMBER_COLUMN!r}"
@@ -334,19 +335,19 @@ def _rows_together(
         return np.arange(count).reshape(-1, size)
     _, first, group = np.unique(marks, return_index=True, return_inverse=True)
     sizes = np.bincount(group)
-    size = int(sizes[group[0]]) if is_any_number else instrument.poses
+    size = int(sizes[group[0]]) if accepts_any_count else instrument.poses
     problems = Problems()
     for k in np.flatnonzero((sizes != size) | (sizes < 2)):
         line = table.line(int(first[k]))
         where = f"reading {marks[first[k]]:g}" + (f" (line {line})" if line is not None else "")
-        if is_any_number:
+        if accepts_any_count:
             remedy = (
                 "give all readings of a series the same number of touches, at least 2, or split them "
                 "into two series"
             )
         else:
-            remedy = f"give each reading {size} rows with its number"
-        problems.add(where, f"has {sizes[k]} of {size} poses", remedy, file=table.file)
+            remedy = f"give each reading {counted(size, 'row')} with its number"
+        problems.add(where, f"has {sizes[k]} of {counted(size, 'pose')}", remedy, file=table.file)
     InputError.raise_if_any(problems)
     order = np.argsort(first[group], kind="stable")
     return order.reshape(-1, size)
@@ -400,7 +401,7 @@ def _series_of(
     noise = _noise(place, entry.get("noise"), instrument)
     if instrument is not None and instrument.poses == 1 and "together" in entry:
         place.problem(
-            f"is not a key of measurements of kind {instrument.kind}", "leave it out", "together"
+            f"is not a key of measurements of kind {instrument.kind}", "remove it", "together"
         )
     if place.collector.count > before or instrument is None or not entry.get("path") or not noise:
         return None
@@ -441,7 +442,9 @@ def _noise(place: Cursor, stated: Any, instrument: Instrument | None) -> tuple[f
     units = [unit for _, unit in instrument.errors]
     if len(amounts) == 1 and len(set(units)) > 1:
         place.problem(
-            f"is one for errors in {' and '.join(sorted(set(units)))}", "give a list", "noise"
+            f"is one value, but the errors have different units ({' and '.join(sorted(set(units)))})",
+            "give a list",
+            "noise",
         )
         return ()
     for amount, unit in zip(amounts, units, strict=False):
@@ -462,10 +465,10 @@ def instrument_of(place: Cursor, entry: dict[str, Any]) -> Instrument | None:
     docs = {item.name: item.doc for item in INSTRUMENT.fields}
     attributes = {item.name for item in fields(kind)}
     for key in docs.keys() & entry.keys() - attributes - {"kind"}:
-        place.problem(f"is not a key of measurements of kind {kind.kind}", "leave it out", key)
+        place.problem(f"is not a key of measurements of kind {kind.kind}", "remove it", key)
     missing = [key for key in required_fields(kind) if key not in entry]
     for key in missing:
-        place.problem("is missing", f"give it: {docs[key]}", key)
+        place.problem("is missing", f"add it ({docs[key]})", key)
     if missing:
         return None
     values = {key: entry[key] for key in docs.keys() & entry.keys() & attributes}

@@ -11,6 +11,7 @@ from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
+from tauloop.common.wording import counted
 from tauloop.equations.ports import numbers
 from tauloop.mechanism.suggestions import listing
 
@@ -26,16 +27,17 @@ class Series(ReprMixin):
         instrument: instrument of all readings.
         encoders: encoder readings of all actuators at every pose (N * poses, n_u), in the order of
             the machine file, with the poses of one reading in consecutive rows; m or rad.
-        readings: readings of the instrument (N, n_columns), SI, columns as `instrument.columns`.
+        readings: readings of the instrument (N, n_columns), SI; the columns are
+            `instrument.columns`.
         noise: standard deviation of the instrument's errors, SI: one number, or one for each of
             `instrument.errors`.
         labels: a name for each reading in messages; by default its number from 1.
         loads: wrench (N * poses, 6) at the tool center point at every pose, in the axes of the
             base, N and N m, in addition to the machine's weight; None for no load.
-        thermometers: parts (k) whose temperature is measured; a name means a part, or all parts
-            whose names begin with it and a dot.
-        temperatures: their temperatures (N * poses, k) above the reference at every pose, K; None
-            without thermometers.
+        thermometers: parts (k) whose temperature is measured. A name means a part, or all parts
+            whose names begin with the name and a dot.
+        temperatures: temperatures of these parts (N * poses, k) above the reference at every pose,
+            K; None if there are no thermometers.
         temperature_noise: standard deviation of the temperatures, K.
     """
 
@@ -66,9 +68,8 @@ class Series(ReprMixin):
 
         count, rest = divmod(len(encoders), poses)
         if rest:
-            rows = counted(len(encoders), "row")
-            what = f"have {rows}, and each reading belongs to {poses} poses"
-            remedy = f"give {poses} consecutive rows for each reading"
+            what = f"have {counted(len(encoders), 'row')}, but each reading belongs to {counted(poses, 'pose')}"
+            remedy = f"give {counted(poses, 'consecutive row')} for each reading"
             refuse("encoders", what, remedy)
         expected = (count, len(self.instrument.columns))
         if readings.shape != expected:
@@ -84,8 +85,8 @@ class Series(ReprMixin):
             if len(bad):
                 refuse(
                     where,
-                    f"{len(bad)} are not finite, first in row {bad[0, 0] + 1}",
-                    "leave these poses out",
+                    f"contain numbers that are not finite: {len(bad)}, first in row {bad[0, 0] + 1}",
+                    "remove these poses",
                 )
         noise = np.atleast_1d(numbers(self.noise, f"{name}.noise"))
         if (

@@ -12,20 +12,22 @@ from tauloop.calibration.measurements.instruments import (
 )
 from tauloop.calibration.measurements.series import Series
 from tauloop.common.errors import InputError
+from tauloop.common.wording import counted
 from tauloop.equations.values import BatchFunction
 from tauloop.model import Model
 
 
 def simulated_readings(model: Model, instrument: Instrument, q: np.ndarray) -> np.ndarray:
-    """Return the readings without noise (N, n_columns), SI, of an instrument with its start values.
+    """Return the readings (N, n_columns), SI, of an instrument without noise.
 
-    Errors are predicted minus measured readings, so that errors at zero readings are the
-    predictions (`Instrument.readings_at`).
+    Nuisance parameters have their start values. Errors are predicted minus measured readings, so
+    that errors at zero readings are the predictions (`Instrument.readings_at`).
 
     Args:
         model: the machine.
         instrument: instrument that reads the poses.
-        q: assembled coordinates (N * poses, n_q), with the poses of one reading in consecutive rows.
+        q: assembled coordinates (N * poses, n_q), with the poses of one reading in consecutive
+            rows.
 
     Raises:
         InputError: the instrument does not suit this machine, or the number of poses is wrong.
@@ -39,8 +41,12 @@ def simulated_readings(model: Model, instrument: Instrument, q: np.ndarray) -> n
     poses = instrument.poses
     count = len(q) // poses
     if count * poses != len(q):
-        what = f"has {len(q)} poses, and each reading belongs to {poses} poses"
-        raise InputError.of("q", what, f"give {poses} consecutive poses for each reading")
+        what = (
+            f"has {counted(len(q), 'pose')}, but each reading belongs to {counted(poses, 'pose')}"
+        )
+        raise InputError.of(
+            "q", what, f"give {counted(poses, 'consecutive pose')} for each reading"
+        )
     rows = np.ascontiguousarray(q).reshape(count, -1)
     (errors,) = BatchFunction(ca.Function("readings", [symbol], [error]))([rows], count)
     return instrument.readings_at(np.asarray(errors))
@@ -58,10 +64,11 @@ def simulated_series(
     Args:
         model: the machine.
         instrument: instrument that reads the poses.
-        q: assembled coordinates (N * poses, n_q), with the poses of one reading in consecutive rows.
+        q: assembled coordinates (N * poses, n_q), with the poses of one reading in consecutive
+            rows.
         noise: standard deviation of the instrument's errors, SI; see `Series`. The noise of an
             orientation is a small rotation (three numbers) that multiplies the quaternion.
-        rng: draws the noise; None for readings without noise.
+        rng: random generator of the noise; None for readings without noise.
     """
     readings = simulated_readings(model, instrument, q)
     encoders = model.actuator_position(q)

@@ -1,4 +1,4 @@
-"""Known surfaces that a tool touches: signed distance, and unknowns of their location."""
+"""Known surfaces that a tool touches: signed distances, and unknowns of their location."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Plane(Surface):
     normal: Vector3 = (0.0, 0.0, 1.0)
 
     def unknowns(self) -> tuple[tuple[str, float, str], ...]:
-        """Return the offset along the normal (m) and slopes in two directions of the plane (rad)."""
+        """Return the offset along the normal (m) and two slopes of the plane (rad)."""
         return (("offset", 0.0, "m"), ("slope_u", 0.0, "rad"), ("slope_w", 0.0, "rad"))
 
     def faults(self) -> tuple[Fault, ...]:
@@ -88,8 +88,8 @@ class Plane(Surface):
     def distance(self, point: ca.SX, location: Mapping[str, Any]) -> ca.SX:
         """Return the signed distance of a point.
 
-        With d from the plane's point it is
-        (n.d - offset - slope_u u.d - slope_w w.d) / sqrt(1 + slope_u^2 + slope_w^2).
+        It is (n.d - offset - slope_u u.d - slope_w w.d) / sqrt(1 + slope_u^2 + slope_w^2), where d
+        is the vector from the plane's point to the given point.
         """
         u, w, n = (ca.DM(e) for e in self.directions())
         d = point - ca.DM(list(self.point))
@@ -103,8 +103,8 @@ class Sphere(Surface):
     """A sphere touched from outside.
 
     Attributes:
-        center: its center, m.
-        radius: its radius, plus that of the probe's ball, m.
+        center: center of the sphere, m.
+        radius: radius of the sphere plus radius of the probe's ball, m.
     """
 
     center: Vector3 = (0.0, 0.0, 0.0)
@@ -133,9 +133,9 @@ class Cylinder(Surface):
     """A cylinder touched from outside.
 
     Attributes:
-        point: a point of its axis, m.
-        axis: direction of its axis, of any length.
-        radius: its radius, plus that of the probe's ball, m.
+        point: a point on the axis, m.
+        axis: direction of the axis, of any length.
+        radius: radius of the cylinder plus radius of the probe's ball, m.
     """
 
     point: Vector3 = (0.0, 0.0, 0.0)

@@ -1,4 +1,4 @@
-"""Candidate poses for measuring: spread over the work volume, within limits and reach."""
+"""Candidate poses for measurements: spread over the work volume, within limits and reach."""
 
 from __future__ import annotations
 
@@ -43,14 +43,15 @@ class PoseLimits(Options):
     """Limits of the poses to measure.
 
     Attributes:
-        ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit);
-            by default those of the machine file.
+        ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (in SI units if no
+            unit is given); by default those of the machine file.
         singularity: smallest distance to singularities (0 to 1, dimensionless); by default 0.05, or
-            half of that of the reference pose if this is less.
-        clearance: smallest distance between center lines of rods, such as 20mm; 0 for none; by
+            half the distance of the reference pose if this is smaller.
+        clearance: smallest distance between center lines of rods, such as 20mm; 0 for no limit; by
             default a fraction of the rods' length.
         max_rotation: largest rotation of the platform about each axis from its reference, rad.
-        joint_ranges: whether poses must be within the ranges of joints and rods in the machine file.
+        joint_ranges: whether poses must be within the ranges of joints and rods in the machine
+            file.
     """
 
     ranges: Mapping[str, tuple[float, float]] | None = option(
@@ -102,12 +103,12 @@ class Candidates(ReprMixin):
 def usual_clearance(model: Model) -> float | None:
     """Return the default minimum distance between the center lines of rods, m.
 
-    Machine files do not contain the thickness of rods. Slender rods are about a fiftieth of their
-    mean length thick. Half of the smallest distance at the reference pose is always allowed, so
-    that this pose is not left out.
+    Machine files do not contain the thickness of rods. The thickness of slender rods is about 1/50
+    of their mean length. Half of the smallest distance at the reference pose is always allowed, so
+    that this pose is not excluded.
 
     Returns:
-        None for a machine without pairs of rods.
+        The distance; None for a machine without pairs of rods.
     """
     clearance, q = rod_clearance(model), model.assembly.q[None]
     if not len(clearance.pairs):
@@ -125,21 +126,21 @@ def candidate_poses(
     limits: PoseLimits = LIMITS,
     touching: Instrument | None = None,
 ) -> Candidates:
-    """Return poses that are spread evenly over the work volume, without those that violate limits.
+    """Return poses that are spread evenly over the work volume and satisfy the limits.
 
-    They follow a scrambled Halton sequence.
+    The poses are drawn from a scrambled Halton sequence.
 
     Args:
         model: the machine.
         count: number of poses.
         rng: scrambles the sequence.
         limits: limits of the poses.
-        touching: an instrument whose surface every pose touches: positions are moved onto it.
+        touching: an instrument whose surface every pose must touch; positions are moved onto it.
 
     Raises:
-        InputError: a count below one, unknown or empty ranges, or a platform that cannot be moved
-            onto a surface.
-        PoseError: too few poses satisfy the limits, with the number that each limit left out.
+        InputError: the count is below one, ranges are unknown or empty, or the platform cannot be
+            moved onto a surface.
+        PoseError: too few poses satisfy the limits; states the number that each limit excludes.
     """
     if count < 1:
         raise InputError.of("candidates", f"{count} are requested", "request one or more")
@@ -166,8 +167,8 @@ def candidate_poses(
     if accepted < count:
         reasons = ", ".join(f"{reason} {number}" for reason, number in (+excluded).most_common())
         what = (
-            f"poses within the limits: {accepted} of {tried} tried; requested: {count}; left out: "
-            f"{reasons}"
+            f"only {accepted} of {tried} poses tried satisfy the limits, but {count} are requested; "
+            f"excluded: {reasons}"
         )
         remedy = (
             "widen the limits, narrow the ranges to the work volume, or request fewer candidates"
@@ -187,7 +188,7 @@ def candidate_poses(
 
 
 def _quaternion(port: Port) -> tuple[int, ...]:
-    """Return the columns of the quaternion among platform positions; empty without one."""
+    """Return the columns of the quaternion among platform positions; empty if there is none."""
     names = tuple(column.rpartition(".")[2] for column in port.columns)
     return tuple(names.index(name) for name in ("qw", "qx", "qy", "qz")) if "qw" in names else ()
 
@@ -253,7 +254,7 @@ def _within_limits(
     excluded["out of reach"] += len(position) - len(valid)
     if limits.joint_ranges:
         ranges, entry_columns = model.limits, set(model.platform.ports.q)
-        # `--ranges` replaces the ranges of the machine file, but not the stops of joints.
+        # Ranges of the options replace those of the machine file, but not the stops of joints.
         is_given = np.zeros(len(ranges.names), dtype=bool)
         is_given[: len(ranges.columns)] = [i in entry_columns for i in ranges.columns]
         is_inside = ranges.margins(state.q[valid]) >= 0.0

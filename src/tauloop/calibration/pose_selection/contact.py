@@ -16,11 +16,11 @@ from tauloop.common.errors import InputError
 from tauloop.equations.values import BatchFunction
 from tauloop.model import Model
 
-#: Gaps below this, m, are closed.
+#: A gap counts as closed below this value, m.
 GAP_TOLERANCE = 1e-10
 #: Maximum number of Newton steps that close a gap.
 MAX_CONTACT_STEPS = 12
-#: Positions do not move along smaller slopes of the gap than this.
+#: Smallest slope of the gap along which positions are moved.
 MIN_SLOPE = 1e-3
 
 
@@ -54,8 +54,8 @@ class Gap:
     def close(self, position: np.ndarray, box: np.ndarray, excluded: Counter[str]) -> np.ndarray:
         """Return positions (N, n) moved along the slope of the gap until it is closed.
 
-        Newton's method on one equation, with the shortest step each time. Positions that do not
-        reach the surface or leave the box are left out and counted.
+        Newton's method is applied to one equation, with the shortest possible steps. Positions that
+        do not reach the surface or leave the box are excluded and counted.
         """
         position = position.copy()
         gap = np.full((len(position), 1), np.inf)

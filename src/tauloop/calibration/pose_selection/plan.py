@@ -50,12 +50,13 @@ from tauloop.mechanism.description.units import LENGTH, quantity
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
-#: Default goal: the expected error of the calibrated machine over the instrument's noise. It then
-#: adds at most an eighth to the noise.
+#: Default goal: expected error of the calibrated machine divided by the instrument's noise. At this
+#: value the error increases the total noise by about one eighth.
 DEFAULT_GOAL = 0.5
 #: Number of random sets of poses that each point of the curve is compared with.
 RANDOM_SETS = 20
-#: Rounds of exchanges for a point of the curve; the initial set is already good.
+#: Number of rounds of exchanges for a point of the curve. A few suffice because the initial set is
+#: good.
 CURVE_ROUNDS = 2
 #: Default numbers of poses of the curve, as multiples of the requested number.
 COUNT_MULTIPLES = (0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0)
@@ -72,7 +73,7 @@ def _point(text: str) -> Vector3:
 
 
 def _loads(texts: str | Iterable[str]) -> tuple[str, ...]:
-    """Return wrenches as texts; each is checked where it is used."""
+    """Return wrenches as texts; `_available_loads` parses and checks them."""
     return (texts,) if isinstance(texts, str) else tuple(texts)
 
 
@@ -84,10 +85,10 @@ class PosePlanOptions(Options):
         parameters: parameters to estimate, by name or pattern, such as
             'track*.length,track*.yaw,tracker.frame.*'; with loads also those of stiffness.
         loads: available wrenches at the tool center point, such as 'fz=-500' or 'fx=100,mz=20' (N,
-            N m, in the axes of the base); a pose is chosen with its load. 'fx=0' means without a load.
-        max_force: largest force, N: also choose among no load and this force along x, y and z, both
-            ways.
-        measure: kind of measurement; contacts are with the plane z = 0.
+            N m, in the axes of the base); a load is chosen for each pose. 'fx=0' means no load.
+        max_force: largest force, N: also choose among no load and this force along x, y and z, in
+            both directions.
+        measure: kind of measurement; the surface of contacts is the plane z = 0.
         ball_center: fixed center of a ball bar (distance), such as '0 m, 0.1 m, -0.6 m'.
         coordinate: coordinate, or output of the machine file, that a joint sensor reads.
         instrument: YAML file that describes the instrument with the keys of a series of
@@ -100,10 +101,11 @@ class PosePlanOptions(Options):
         angle_noise: standard deviation of measured angles, such as '0.01 deg'.
         usual_correction: usual size of corrections, m, rad or 1.
         tolerance_priors: use tolerances as priors of the parameters.
-        tolerances: sizes of corrections, and priors, instead of the two options above.
+        tolerances: sizes of corrections, and priors; replaces usual_correction and
+            tolerance_priors.
         limits: limits of the poses.
         curve: also evaluate other numbers of poses, to find how many are enough.
-        counts: numbers of poses of that curve; by default multiples of the count.
+        counts: numbers of poses of this curve; by default multiples of the count.
         goal: the number of poses is enough if the expected error at all candidates is below this
             fraction of the noise.
         seed: seed of the candidates and of the random sets for comparison.
@@ -138,7 +140,7 @@ class PosePlanOptions(Options):
     seed: int = option(0, least=0)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Record missing parameters."""
+        """Add a problem if no parameters are given."""
         if not self.parameters:
             remedy = (
                 "give names or patterns of the unknowns, such as 'track*.length'; "
@@ -154,10 +156,10 @@ class CurvePoint:
     Attributes:
         count: number of poses.
         value: value of the criterion for the selected poses, in tolerances.
-        error: expected RMS error of the calibrated machine over all candidates, in standard
+        error: expected RMS error of the calibrated machine at all candidates, in standard
             deviations of the instrument's noise.
-        random_error: median of this error for random poses; None if random poses do not determine
-            all directions.
+        random_error: median of `error` for random poses; None if random poses do not determine all
+            directions.
     """
 
     count: int
@@ -181,7 +183,8 @@ class PosePlan(Result):
             measurements do not depend on it.
         error: expected error, as in `CurvePoint`.
         curve: expected accuracy for several numbers of poses; empty unless requested.
-        enough: smallest number of poses of the curve whose error is below the goal; None without.
+        enough: smallest number of poses of the curve whose error is below the goal; None if there
+            is none.
     """
 
     needs_forces: ClassVar[bool] = False
@@ -198,7 +201,7 @@ class PosePlan(Result):
     enough: int | None
 
     def variables(self) -> Iterator[Variable]:
-        """Yield positions of platform and actuators of each pose, and deviations of the unknowns."""
+        """Yield platform and actuator positions of each pose, and deviations of the unknowns."""
         over, assembly = ("pose",), self.problem.assembly
         ports = (
             entry_ports(assembly, PLATFORM).position,
@@ -227,7 +230,7 @@ class PosePlan(Result):
     @property
     @in_json()
     def loads(self) -> np.ndarray:
-        """Wrenches (k, 6) of the poses to measure, N and N m; no columns without loads."""
+        """Wrenches (k, 6) of the poses to measure, N and N m; (k, 0) for a plan without loads."""
         count = len(self.available_loads)
         if not count:
             return np.zeros((len(self.selection.chosen), 0))
@@ -273,19 +276,20 @@ def plan_poses(
     """Choose the poses that determine the parameters of a calibration best.
 
     The result contains the expected accuracy. Candidates are spread over the work volume within
-    reach and limits (`candidate_poses`). An exchange algorithm chooses among them with the Jacobians
-    of the calibration (`select_poses`).
+    reach and limits (`candidate_poses`). An exchange algorithm chooses among them with the
+    Jacobians of the calibration (`select_poses`).
 
     Args:
         machine: the nominal machine.
         options: unknowns, instrument, number of poses and candidates.
-        progress: called with the phase, the number of steps done and the number of all steps.
+        progress: called with the phase, and the completed and total number of steps.
 
     Returns:
         The plan: the chosen poses, and the expected standard deviations of the unknowns.
 
     Raises:
-        InputError, DescriptionError: wrong names or numbers, or a wrong file of an instrument.
+        InputError, DescriptionError: names or numbers are wrong, or the instrument's file is
+            invalid.
         PoseError: too few poses satisfy the limits.
         IdentificationError: too few poses for the unknowns.
 
@@ -358,7 +362,7 @@ def _require_single_poses(instrument: Instrument) -> None:
     """
     if instrument.poses > 1:
         what = (
-            f"a reading of {instrument.name!r} belongs to {instrument.poses} poses, and poses are "
+            f"a reading of {instrument.name!r} belongs to {instrument.poses} poses, but poses are "
             "chosen one by one"
         )
         remedy = "plan for an instrument that reads single poses, such as a position"
@@ -394,7 +398,7 @@ def _plan_diagnostics(model: Model, q: np.ndarray, error: float) -> tuple[Diagno
 
 
 def _available_loads(options: PosePlanOptions) -> np.ndarray:
-    """Return the wrenches (L, 6) that a plan chooses from; none without loads.
+    """Return the wrenches (L, 6) that a plan chooses from; empty for a plan without loads.
 
     Raises:
         InputError: a wrench is wrong.
@@ -424,7 +428,7 @@ def _with_loads(series: Series, loads: np.ndarray) -> Series:
 
 
 def _curve_counts(options: PosePlanOptions) -> list[int]:
-    """Return the numbers of poses of the curve; none unless the options request a curve."""
+    """Return the numbers of poses of the curve; empty unless the options request a curve."""
     if options.counts:
         return sorted(set(options.counts))
     if not options.curve:
@@ -437,7 +441,7 @@ def _instrument(model: Model, options: PosePlanOptions) -> Instrument:
     """Return the instrument of the options, with the name that `calibrate` uses for tables.
 
     Raises:
-        InputError: its center or coordinate is missing.
+        InputError: the center or the coordinate of the instrument is missing.
     """
     if options.instrument is not None:
         instrument = options.instrument
@@ -464,8 +468,8 @@ def _instrument(model: Model, options: PosePlanOptions) -> Instrument:
 def _expected_error(J: np.ndarray, chosen: list[int], prior: np.ndarray) -> float:
     """Return the RMS over all candidates of the standard deviation of a predicted reading.
 
-    It is sqrt(trace(J_j M^-1 J_j^T) / r). The pseudoinverse is used, because directions that no pose
-    determines do not change any reading.
+    It is sqrt(trace(J_j M^-1 J_j^T) / r). The pseudoinverse is used, because directions that no
+    pose determines do not change any reading.
     """
     M = information(J, np.diag(prior), chosen)
     covariance = np.linalg.pinv(M, rcond=OBSERVABLE_TOLERANCE**2, hermitian=True)
@@ -476,7 +480,7 @@ def _expected_error(J: np.ndarray, chosen: list[int], prior: np.ndarray) -> floa
 def _deviations(J: np.ndarray, chosen: list[int], prior: np.ndarray) -> np.ndarray:
     """Return the standard deviations (n,) of the unknowns in tolerances.
 
-    They are infinite for unknowns that take part in an unobservable direction.
+    They are infinite for unknowns that are in an unobservable direction.
     """
     sizes, V = scipy.linalg.eigh(information(J, np.diag(prior), chosen))
     is_silent = sizes <= OBSERVABLE_TOLERANCE**2 * sizes[-1]

@@ -1,19 +1,20 @@
 """Optimal selection of measuring poses by exchange.
 
 A set of poses has the information M = P + sum of J_i^T J_i (whitened residuals, parameters in
-tolerances, P from priors). A criterion measures the quality of M as a size of standard deviations,
-in tolerances. Smaller is better for all three criteria:
+tolerances, P from priors). A criterion summarizes the standard deviations that follow from M, in
+tolerances. Smaller is better for all three criteria:
 
-    D   det(M)^(-1/2m)          their geometric mean over the directions (axes of the ellipsoid)
-    A   sqrt(trace(M^-1) / m)   their root mean square
-    E   lambda_min(M)^(-1/2)    the largest
+    D   det(M)^(-1/2m)          geometric mean over the directions (axes of the ellipsoid)
+    A   sqrt(trace(M^-1) / m)   root mean square
+    E   lambda_min(M)^(-1/2)    largest standard deviation
 
 The exchange algorithm (Fedorov 1972, in the form of Cook and Nachtsheim 1980) replaces every
 selected pose in turn by the best candidate, until a whole round changes nothing. Removing and
 adding a pose are changes of rank r, so only r x r matrices are needed per candidate: with
 C = (M - J_i^T J_i)^-1,
 
-    det(M') = det(C)^-1 det(I + J C J^T),   trace(M'^-1) = trace(C) - trace((I + J C J^T)^-1 J C C J^T).
+    det(M') = det(C)^-1 det(I + J C J^T),   trace(M'^-1) = trace(C) - trace((I + J C J^T)^-1 J C C
+    J^T).
 
 Source: Fedorov 1972, Theory of Optimal Experiments; Cook and Nachtsheim 1980, A comparison of
 algorithms for constructing exact D-optimal designs.
@@ -38,11 +39,12 @@ from tauloop.common.errors import IdentificationError, InputError
 from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
+from tauloop.common.wording import counted
 
-#: The search ends after a round that improves the criterion by less than this share.
+#: The search ends after a round that improves the criterion by less than this fraction.
 MIN_IMPROVEMENT = 1e-4
-#: While the first poses are chosen, this fraction of the candidates' mean information makes the
-#: information regular.
+#: Fraction of the candidates' mean information that is added while the first poses are chosen, so
+#: that the information is regular.
 RIDGE = 1e-6
 #: Directions with singular values below this fraction of the largest are left out unless a prior
 #: determines them. Eigenvalues of the information are squares of singular values.
@@ -140,10 +142,10 @@ class Selection:
     """Selected poses.
 
     Attributes:
-        chosen: indices (k,) of candidates in rising order; a candidate that is to be measured
-            repeatedly appears repeatedly.
-        value: value of the criterion: size of standard deviations in tolerances.
-        start_value: value of the criterion for the initial set, chosen one pose after the other.
+        chosen: indices (k,) of candidates in ascending order; a candidate that is to be measured
+            several times appears several times.
+        value: value of the criterion, in tolerances.
+        start_value: value of the criterion for the initial set, which was chosen pose by pose.
         rounds: number of rounds over all selected poses.
         exchanges: number of exchanged poses.
         indices: observability of the selected poses.
@@ -182,15 +184,15 @@ def select_poses(
             priors).
         repeated: whether one candidate may be chosen more than once.
         rounds: maximum number of rounds of exchanges.
-        progress: called with the number of poses processed and a bound of their number.
+        progress: called with the number of processed poses and an upper bound of their number.
 
     Returns:
         Indices of the selected candidates, the value of the criterion and the observability.
 
     Raises:
-        InputError: wrong shapes, or more poses than candidates.
-        IdentificationError: fewer residuals than directions and no prior, or measurements that do
-            not depend on the parameters.
+        InputError: shapes are wrong, or there are more poses than candidates.
+        IdentificationError: there are fewer residuals than directions and no prior, or measurements
+            do not depend on the parameters.
     """
     J = require_jacobians(jacobians)
     n_candidates, r, n = J.shape
@@ -202,17 +204,11 @@ def select_poses(
     if m == 0:
         what = "none of them has an effect on the measurements"
         raise IdentificationError.of(
-            "parameters", what, "name geometry of the loops or of the tool"
+            "parameters", what, "name geometric parameters of the loops or of the tool"
         )
     if count * r + int((weights > 0).sum()) < m:
-        what = (
-            f"{counted(count, 'pose')} with {counted(r, 'residual')} each cannot determine "
-            f"{counted(m, 'direction')}"
-        )
-        remedy = (
-            f"choose at least {counted(-(-m // r), 'pose')}, estimate fewer parameters, or use "
-            "tolerance priors"
-        )
+        what = f"{counted(count, 'pose')} with {counted(r, 'residual')} each cannot determine {m} directions"
+        remedy = f"choose at least {counted(-(-m // r), 'pose')}, estimate fewer parameters, or use tolerance priors"
         raise IdentificationError.of("count", what, remedy)
     J = J @ basis
     P = basis.T @ (weights[:, None] * basis)
@@ -244,10 +240,10 @@ def select_poses(
 
 
 def _require_count(count: int, n_candidates: int, repeated: bool) -> None:
-    """Reject a number of poses below one or above that of the candidates."""
+    """Reject a number of poses that is below one or above the number of candidates."""
     if count < 1 or (count > n_candidates and not repeated):
-        what = f"{count} of {counted(n_candidates, 'candidate')}"
-        remedy = "choose at least one pose and no more than there are, or give more candidates"
+        what = f"{count} of {counted(n_candidates, 'candidate')} requested"
+        remedy = "request at least one pose and at most all candidates, or give more candidates"
         raise InputError.of("count", what, remedy)
 
 
@@ -288,7 +284,7 @@ def _exchange(
     others = chosen[:index] + chosen[index + 1 :]
     M = information(J, P, others)
     if np.linalg.matrix_rank(M, hermitian=True) < len(M):
-        # No other pose determines one of the directions of this pose.
+        # Without this pose, one of its directions would not be determined.
         return False
     allowed = np.ones(len(J), dtype=bool)
     if not repeated:
@@ -305,13 +301,13 @@ def _exchange(
 
 
 def _whitened(M: np.ndarray, J: np.ndarray) -> np.ndarray:
-    """Return W = J L^-T with M = L L^T, so that W W^T = J M^-1 J^T."""
+    """Return W = J L^-T with M = L L^T, which satisfies W W^T = J M^-1 J^T."""
     L = np.linalg.cholesky(M)
     return _by_rows(J, scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True).T)
 
 
 def _by_rows(J: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """Return J A for all poses by one matrix product."""
+    """Return J A for all poses, computed as one matrix product."""
     return np.asarray((J.reshape(-1, J.shape[2]) @ A).reshape(len(J), J.shape[1], -1))
 
 

@@ -1,4 +1,4 @@
-"""Set up a series: coordinates at the start values, and combinations of equations as residuals."""
+"""Setup of a series: coordinates at the start values, and equations that become residuals."""
 
 from __future__ import annotations
 
@@ -24,19 +24,21 @@ from tauloop.calibration.problem.pose_equations import (
 from tauloop.calibration.problem.residuals import ForwardKinematics, ResidualKind
 from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, PoseError, Problem, Problems
+from tauloop.common.wording import counted
 from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.ports import MAX_LISTED
 
-#: Steps along the straight line in encoder space from the reference pose to the measured poses.
+#: Number of waypoints on the straight line in encoder space from the reference pose to a measured
+#: pose.
 WAYPOINTS = 12
-#: Newton steps at each waypoint, and the step length (characteristic lengths or rad) below which
-#: the iteration moves on to the next waypoint.
+#: Maximum number of Newton steps at each waypoint, and the step length (characteristic lengths or
+#: rad) below which the iteration proceeds to the next waypoint.
 NEWTON_STEPS_AT_WAYPOINT = 4
 WAYPOINT_STEP_TOLERANCE = 1e-3
-#: Singular values below this fraction of the largest are zero: no hard equation determines these
-#: directions.
+#: Singular values below this fraction of the largest count as zero: no hard equation determines the
+#: corresponding directions.
 UNKNOWN_RANK_TOLERANCE = 1e-8
-#: Poses listed in one error.
+#: Maximum number of poses listed in an error.
 MAX_LISTED_POSES = 10
 
 
@@ -61,8 +63,8 @@ def build_measured_pose(
         where: name of the series in messages.
 
     Raises:
-        PoseError: poses out of reach.
-        InputError: the instrument reads more than `LoopEquations` can use.
+        PoseError: poses are out of reach.
+        InputError: the instrument reads more quantities than `LoopEquations` can use.
     """
     assembly = reach.assembly
     functions = (
@@ -104,8 +106,10 @@ def build_measured_pose(
     _require_finite(measured_pose, rates)
     tolerance = UNKNOWN_RANK_TOLERANCE * np.abs(rates[0]).max()
     if len(hard) > n_v or np.linalg.matrix_rank(rates[0, hard], tol=tolerance) < len(hard):
-        equations, coordinates = counted(len(hard), "equation"), counted(n_v, "coordinate")
-        problem = f"{equations} must determine {coordinates}, but they are not independent"
+        problem = (
+            f"{counted(len(hard), 'equation')} must determine {counted(n_v, 'coordinate')}, but are "
+            "not independent"
+        )
         remedy = "use ForwardKinematics() residuals, which need only actuators and loops"
         raise InputError.of(series.instrument.name, problem, remedy)
     open_count = n_v - len(hard)
@@ -129,9 +133,9 @@ def _with_twist(measured_pose: MeasuredPose, x: np.ndarray) -> MeasuredPose:
         instrument = measured_pose.series.instrument
         what = (
             f"its readings ({instrument.kind}) do not depend on the deflection of the tool "
-            "by loads and temperatures"
+            "due to loads and temperatures"
         )
-        remedy = "leave this series out, or calibrate without loads and temperatures"
+        remedy = "remove this series, or calibrate without loads and temperatures"
         raise InputError.of(instrument.name, what, remedy)
     return measured_pose
 
@@ -143,8 +147,8 @@ def _require_forward_kinematics(reach: Reach, series: Series, kind: ResidualKind
     remedy = "use ForwardKinematics() residuals (`--residuals forward-kinematics`)"
     if reach.equilibrium is not None:
         problem = (
-            "with equilibrium, loops and encoders must determine the coordinates, so loops cannot be "
-            "the residuals"
+            "with static equilibrium, loops and encoders must determine the coordinates, so loops "
+            "cannot be residuals"
         )
         raise InputError.of(series.instrument.name, problem, remedy)
     if reach.deflection is not None:
@@ -178,7 +182,7 @@ def follow_encoders(measured_pose: MeasuredPose, x: np.ndarray) -> np.ndarray:
     q = measured_pose.q
     loops, encoders, _, _ = measured_pose.n_equations
     f, _ = measured_pose.evaluate(x, q)
-    # Readings at which the reference pose solves the encoder equations (their scales are near one).
+    # At these readings the reference pose solves the encoder equations (scales are close to 1).
     origin = measured_pose.series.encoders.copy()
     origin[:, list(measured_pose.leading)] += f[:, loops : loops + encoders].reshape(
         len(origin), -1
@@ -195,7 +199,7 @@ def follow_encoders(measured_pose: MeasuredPose, x: np.ndarray) -> np.ndarray:
 
 
 def swap_columns(encoders: np.ndarray, i: int, j: int) -> np.ndarray:
-    """Return a copy of readings (N, n_u) with two columns exchanged."""
+    """Return a copy of readings (N, n_u) with two columns swapped."""
     result = encoders.copy()
     result[:, [i, j]] = result[:, [j, i]]
     return result
@@ -206,7 +210,7 @@ def with_encoders(
 ) -> MeasuredPose:
     """Return the same series with other encoder readings.
 
-    Its coordinates follow from the reference pose (n_q,) by continuation.
+    The coordinates are computed by continuation from the reference pose (n_q,).
     """
     other = replace(measured_pose, series=replace(measured_pose.series, encoders=encoders))
     other = replace(other, q=np.broadcast_to(reference, measured_pose.q.shape).copy())
@@ -235,7 +239,7 @@ def _require_reached(
             f"{where} ({series.instrument.name}), {series.label(int(i))}",
             f"out of reach of the nominal geometry: with encoders at ({readings}) the loop {name!r} stays "
             f"open by {gap}",
-            "check the units, signs and order of the encoder columns (SI), or leave the pose out",
+            "check the units, signs and order of the encoder columns (SI), or remove the pose",
         )
     if len(unreached) > MAX_LISTED_POSES:
         unlisted = len(unreached) - MAX_LISTED_POSES
@@ -245,7 +249,7 @@ def _require_reached(
 
 
 def _listed(values: np.ndarray) -> str:
-    """Return numbers as a text."""
+    """Return a text that lists numbers."""
     return ", ".join(f"{value:.5g}" for value in values)
 
 
@@ -255,7 +259,7 @@ def _widest_gap(assembly: Assembly, phi: np.ndarray, count: int) -> tuple[str, s
     Args:
         assembly: the machine.
         phi: residuals of all loop and equilibrium equations of the poses of a reading.
-        count: number of equations of one pose; those of equilibrium are last.
+        count: number of equations of one pose; equations of equilibrium are the last.
     """
     loops = assembly.loops
     rows = independent_rows(assembly)
@@ -265,7 +269,7 @@ def _widest_gap(assembly: Assembly, phi: np.ndarray, count: int) -> tuple[str, s
     if index >= len(rows):
         return (
             "equilibrium",
-            f"{1e3 * abs(residual):.3g} mm (residual of the equilibrium, scaled to a length)",
+            f"{1e3 * abs(residual):.3g} mm (residual of the static equilibrium, scaled to a length)",
         )
     row = rows[index]
     rod = next((rod for rod in loops.mechanism.rods if rod.name == loops.elements[row]), None)
@@ -324,7 +328,7 @@ def stiffness_of(
 def _reached_when_swapped(
     measured_pose: MeasuredPose, x: np.ndarray, assembly: Assembly
 ) -> list[Problem]:
-    """Return a problem for each pair of encoder columns whose swap brings all poses within reach."""
+    """Return a problem for each pair of encoder columns whose swap makes all poses reachable."""
     problems = Problems()
     encoders = measured_pose.series.encoders
     names = [actuator.name for actuator in assembly.mechanism.actuators]
@@ -342,9 +346,9 @@ def _reached_when_swapped(
 def _close_coordinates(
     measured_pose: MeasuredPose, x: np.ndarray, open_count: int, encoder_noise: np.ndarray
 ) -> MeasuredPose:
-    """Determine the open coordinates by least squares of the soft equations.
+    """Determine the open coordinates by a least-squares solution of the soft equations.
 
-    The combinations of soft equations that do so become `Elimination.closing`.
+    The combinations of soft equations that determine them become `Elimination.closing`.
     """
     elimination = measured_pose.elimination
     series = measured_pose.series
@@ -355,7 +359,7 @@ def _close_coordinates(
         N = directions[:, len(elimination.hard) :, :].transpose(0, 2, 1)
         soft_rates = rates[:, elimination.soft] @ N / sigma[:, None]
         U, sizes, _ = np.linalg.svd(soft_rates, full_matrices=False)
-        # With fewer soft equations than open coordinates, some coordinates stay undetermined.
+        # With fewer soft equations than open coordinates, some coordinates are not determined.
         sizes = np.pad(sizes, ((0, 0), (0, max(open_count - sizes.shape[1], 0))))
         largest = np.maximum(sizes.max(axis=1, keepdims=True), 1e-300)
         is_determined = sizes > UNKNOWN_RANK_TOLERANCE * largest
@@ -408,7 +412,7 @@ def _inverse(F_v: np.ndarray, measured_pose: MeasuredPose) -> np.ndarray:
             f"{listed} of {len(F_v)}"
         )
         where = measured_pose.series.instrument.name
-        raise PoseError.of(where, problem, "leave these poses out") from error
+        raise PoseError.of(where, problem, "remove these poses") from error
 
 
 def _redundant_noise(measured_pose: MeasuredPose, encoder_noise: np.ndarray) -> np.ndarray:
@@ -420,7 +424,7 @@ def _whiten(measured_pose: MeasuredPose, x: np.ndarray, encoder_noise: np.ndarra
     """Return the elimination with residual combinations of unit covariance.
 
     The covariance follows from the noise of the instrument and of the encoders. An error e of the
-    equations moves the coordinates by -F_v^-1 e, so the soft equations change by
+    equations changes the coordinates by -F_v^-1 e, so the soft equations change by
     e_soft - s_v F_v^-1 e_F.
     """
     elimination = measured_pose.elimination
@@ -457,7 +461,7 @@ def _whiten(measured_pose: MeasuredPose, x: np.ndarray, encoder_noise: np.ndarra
 
 
 def _thermometer_covariance(measured_pose: MeasuredPose, x: np.ndarray) -> np.ndarray:
-    """Return the covariance (N, n_eq, n_eq) of the equations by the noise of thermometers."""
+    """Return the covariance (N, n_eq, n_eq) of the equations due to the noise of thermometers."""
     deflection = measured_pose.deflection
     assert deflection is not None
     n, m = len(measured_pose.series), measured_pose.poses

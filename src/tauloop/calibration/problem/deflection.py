@@ -5,16 +5,14 @@ Encoders determine the rigid pose. With motors held, the tool then moves by the 
     d = J K⁻¹ (w_g + Jᵀ w) + Σ_p t_p (α_p (T_p + o_p))
 
 with the Jacobian J of the tool center point with respect to the structure's coordinates, the
-stiffness K of the structure, its weight w_g, the wrench w at the tool, and the twist t_p due to unit
-free strain of part p with the coefficient of expansion α_p, measured temperature T_p and thermometer
-offset o_p. Without a load only the weight
-deflects the machine; the estimated geometry is that of the weightless machine at the reference
-temperature.
+stiffness K of the structure, its weight w_g, the wrench w at the tool, and the twist t_p due to
+unit free strain of part p with the coefficient of expansion α_p, measured temperature T_p and
+thermometer offset o_p. Without a load only the weight deflects the machine. The estimated geometry
+is that of the weightless machine at the reference temperature.
 
 Derivatives follow from the energy: ∂d = -Xᵀ ∂K u with X = K⁻¹ Jᵀ and the elastic deformation u of
 each item due to load, weight and temperature. The twist is always evaluated with the corrected
-geometry; the derivatives leave out that it changes with geometry and pose, an effect of second
-order.
+geometry. The derivatives neglect its change with geometry and pose, which is a second-order effect.
 
 Source: Przemieniecki 1968, Theory of matrix structural analysis.
 """
@@ -64,7 +62,7 @@ MAX_STORED = 4
 
 
 def _weight_leaves(mechanism: Mechanism) -> frozenset[str]:
-    """Return the parameters that the weight of the machine depends on."""
+    """Return the parameters on which the weight of the machine depends."""
     parts: list[object] = [mechanism.gravity]
     beams = []
     for body in mechanism.bodies:
@@ -82,18 +80,18 @@ def _weight_leaves(mechanism: Mechanism) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _LoopsAlone:
-    """The loops of a machine."""
+    """Replacement of an `Assembly` that has only the loops of a machine."""
 
     loops: Loops
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _ModelStandIn:
-    """Stand-in for a `Model` that provides what its elastic structure needs, without assembly.
+    """Replacement of a `Model` with the data that its elastic structure needs, without assembly.
 
     Attributes:
         mechanism: the machine.
-        assembly: its loops.
+        assembly: loops of the machine.
     """
 
     mechanism: Mechanism
@@ -115,13 +113,13 @@ class _Deflected:
 
     Attributes:
         mechanism: the machine with corrected values.
-        assembled: its structure.
-        built: the same, with the tool.
+        assembled: structure of the machine.
+        built: structure of the machine with the tool.
         unit: (M, n, 6) displacement due to unit wrenches at the tool.
         displacement: (M, n, 1) displacement due to loads and weight.
-        response: response to the free expansion of all heated parts; None without.
-        coefficients: (p,) their coefficients of expansion, 1/K.
-        rises: (M, p) their temperature rises above the reference, K.
+        response: response to the free expansion of all heated parts; None if there are none.
+        coefficients: (p,) coefficients of expansion of the heated parts, 1/K.
+        rises: (M, p) temperature rises of the heated parts above the reference, K.
         thermal: (M, 6, p) twist of the tool due to unit free strain (α ΔT = 1) of each part.
         twist: (M, 6) deflection of the tool.
     """
@@ -144,12 +142,12 @@ class Deflection:
     def __init__(
         self, mechanism: Mechanism, unknowns: Sequence[Unknown], machine: ElasticMachine
     ) -> None:
-        """Note which unknowns change stiffness, weight, expansion and temperatures.
+        """Determine which unknowns affect stiffness, weight, expansion and temperatures.
 
         Args:
             mechanism: the machine with the joints of the calibration's coordinates.
             unknowns: all unknowns of the calibration.
-            machine: what loads and temperatures act on.
+            machine: elastic and thermal data of the machine.
         """
         self.mechanism, self.unknowns, self.machine = mechanism, tuple(unknowns), machine
         names = tuple(part for group in machine.parts.values() for part in group)
@@ -161,7 +159,7 @@ class Deflection:
         self.weights = tuple(sorted(candidates - geometric_parameters(mechanism)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave stored machines out of copies for other processes."""
+        """Return the state without stored machines, so that copies between processes are small."""
         return {**self.__dict__, "_machines": {}}
 
     def is_deflecting(self, unknown: Unknown) -> bool:
@@ -218,7 +216,7 @@ class Deflection:
         return np.asarray((loads[0] - loads[1]) / (2.0 * step))
 
     def expansion_change(self, deflected: _Deflected, name: str) -> np.ndarray:
-        """Return the derivative (p,) of all coefficients of expansion with respect to a parameter."""
+        """Return the derivative (p,) of all coefficients of expansion by a parameter."""
         mechanism = deflected.mechanism
         value = mechanism.parameters[name].value
         step = DIFFERENCE_STEP * (abs(value) or 1.0)
@@ -242,7 +240,7 @@ class PoseDeflection:
         shared: the machine.
         loads: (M, 6) wrenches at the tool center point, in the axes of the base, N and N m.
         thermometers: names (k) of the thermometers.
-        temperatures: (M, k) their readings above the reference, K.
+        temperatures: (M, k) readings of the thermometers above the reference, K.
     """
 
     shared: Deflection
@@ -262,8 +260,8 @@ class PoseDeflection:
         Args:
             x: corrections of all unknowns.
             q: coordinates (M, n_q) of the rigid poses.
-            trial: return NaN where the machine cannot be evaluated, such as with a stiffness below
-                zero; else an error is raised.
+            trial: if True, the result is NaN if the machine cannot be evaluated, such as with a
+                stiffness below zero; otherwise an error is raised.
         """
         try:
             return self._deflected(x, q).twist
@@ -291,7 +289,7 @@ class PoseDeflection:
         return np.stack(parts, axis=2) if parts else np.zeros((len(q), 6, 0))
 
     def _deflected(self, x: np.ndarray, q: np.ndarray) -> _Deflected:
-        """Return the loaded and heated machine; the last one is stored for its derivatives."""
+        """Return the loaded and heated machine, which is stored for the derivatives."""
         key = (x.tobytes(), q.tobytes())
         if self._last and self._last[0][0] == key:
             return self._last[0][1]
@@ -300,7 +298,7 @@ class PoseDeflection:
         return deflected
 
     def _calculated(self, x: np.ndarray, q: np.ndarray) -> _Deflected:
-        """Return the loaded and heated machine."""
+        """Compute the loaded and heated machine."""
         shared = self.shared
         placed = shared.placed(x)
         mechanism = placed.mechanism

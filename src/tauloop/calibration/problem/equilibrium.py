@@ -1,16 +1,16 @@
 """Static equilibrium equations of a pose, for machines that hang freely.
 
 Such a machine has more degrees of freedom than actuators; weight and springs determine the rest of
-its pose. With all actuators held, velocities satisfy J v = 0, J = (K; A): loops and leading
-encoders. A machine at rest is in equilibrium where loops and actuators carry all forces tau(q)
-(weight, springs), tau = J^T mu. Velocities are scaled by D, so that angles count as lengths:
-J_s = J D^-1, tau_s = D^-1 tau. With
+its pose. With all actuators held, velocities satisfy J v = 0 with J = (K; A), where K belongs to
+the loops and A to the leading encoders. A machine at rest is in equilibrium if loops and actuators
+support all forces tau(q) of weight and springs: tau = J^T mu. Velocities are scaled by D, so that
+angles count as lengths: J_s = J D^-1, tau_s = D^-1 tau. With
 
     mu = (J_s J_s^T)^-1 J_s tau_s,    r = tau_s - J_s^T mu,
 
 r is zero at equilibrium. The number of its independent components is the number of open degrees of
-freedom. The equations are the rows of r that are independent at the reference pose; multiplied by
-the characteristic length over the weight, they are lengths.
+freedom. The equations are the rows of r that are independent at the reference pose. They are
+multiplied by the characteristic length and divided by the weight, so that they are lengths.
 
 Source: Abbasnejad and Carricato 2015, Direct geometrico-static problem of underconstrained
 cable-driven parallel robots with n cables.
@@ -39,9 +39,9 @@ class Equilibrium:
     """The selected equations of static equilibrium and their scale.
 
     Attributes:
-        rows: velocities whose components of the force balance are the equations.
-        force: norm of the forces at the reference pose, N, which divides the force balance.
-        length: the machine's characteristic length, m; multiplied by it, the equations are in m.
+        rows: indices of the velocities whose components of the force balance are the equations.
+        force: norm of the forces at the reference pose, N, by which the force balance is divided.
+        length: the machine's characteristic length, m, by which the equations are multiplied.
     """
 
     rows: tuple[int, ...]
@@ -54,10 +54,10 @@ def equilibrium_of(assembly: Assembly, loop_rows: Sequence[int]) -> Equilibrium:
 
     Args:
         assembly: the machine.
-        loop_rows: indices of its independent loop equations.
+        loop_rows: indices of the independent loop equations of the machine.
 
     Returns:
-        Numbers of the chosen equations, with the scales of force and length.
+        Indices of the chosen equations, with the scales of force and length.
 
     Raises:
         InputError: the actuators leave no degree of freedom open, or no force acts at the
@@ -68,7 +68,7 @@ def equilibrium_of(assembly: Assembly, loop_rows: Sequence[int]) -> Equilibrium:
     where = "equilibrium"
     if count <= 0:
         problem = "the actuators leave no degree of freedom open, so the pose does not depend on the weight"
-        remedy = "leave the option out: encoders and loops determine the pose"
+        remedy = "omit the option, because encoders and loops determine the pose"
         raise InputError.of(where, problem, remedy)
     motion = symbolic_motion(shape, nominal(assembly.mechanism), is_moving=False)
     J, tau = _scaled(assembly, motion, loop_rows)
@@ -78,7 +78,7 @@ def equilibrium_of(assembly: Assembly, loop_rows: Sequence[int]) -> Equilibrium:
     open_directions = directions[-count:]
     force = float(np.linalg.norm(tau_value))
     if not force > 0.0:
-        remedy = "state gravity and masses, or leave the option out"
+        remedy = "add gravity and masses to the machine file, or omit the option"
         raise InputError.of(where, "no weight or spring acts at the reference pose", remedy)
     _, pivots = scipy.linalg.qr(open_directions, mode="r", pivoting=True)
     return Equilibrium(
@@ -100,8 +100,8 @@ def cable_tensions(
 ) -> tuple[tuple[str, ...], ca.SX]:
     """Return the names of all cables and their tensions at a pose at rest, N.
 
-    A tension is minus the multiplier of the cable's equation. Cables are rods with a bounded
-    tension, and lines over pulleys, which have the names of their winches.
+    A tension is the negative multiplier of the cable's equation. Cables are rods with a bounded
+    tension, and lines over pulleys, which are named after their winches.
     """
     J, tau = _scaled(assembly, motion, loop_rows)
     multipliers = _multipliers(J, tau)
@@ -151,15 +151,15 @@ def least_stiffness(
 ) -> np.ndarray:
     """Return the smallest eigenvalue (N,) of the stiffness, divided by weight per length.
 
-    The stiffness H is that against motions with held actuators. It is positive definite where the
-    machine hangs in a stable equilibrium. With directions Z of J_s Z = 0 and the chosen rows R, the
+    H is the stiffness against motions with held actuators. It is positive definite if the machine
+    hangs in a stable equilibrium. With directions Z of J_s Z = 0 and the chosen rows R, the
     derivatives of the equations are (L/F) R Z H Z^T.
 
     Args:
         assembly: the machine.
-        equilibrium: its equations.
-        kinematic: derivatives (N, r, n_v) of loops and leading encoders in the velocities.
-        balance: derivatives (N, k, n_v) of the equations of equilibrium.
+        equilibrium: equations of equilibrium of the machine.
+        kinematic: velocity derivatives (N, r, n_v) of loops and leading encoders.
+        balance: velocity derivatives (N, k, n_v) of the equations of equilibrium.
     """
     inverse = velocity_scale(assembly)
     count = balance.shape[1]

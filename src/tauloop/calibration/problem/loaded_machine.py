@@ -1,4 +1,4 @@
-"""What loads and temperatures of measurements act on in a machine, and what they can show."""
+"""Elastic and thermal data of a machine that is measured under loads or at temperatures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.model import Model
 
-#: Rods bend by themselves without moving the tool.
+#: Options without bending modes of single rods, because these do not move the tool.
 STRUCTURE_OPTIONS = StructureOptions(has_rod_modes=False)
 
 
@@ -42,12 +42,12 @@ def thermometer_nuisances(series: Sequence[Series]) -> tuple[Nuisance, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticMachine:
-    """What loads and temperatures act on in a machine.
+    """Elastic and thermal data of a machine that is measured under loads or at temperatures.
 
     Attributes:
-        elastic: parameters that the compliance depends on through the stiffness alone.
-        expansions: coefficients of expansion by part, 1/K; None where the file states none.
-        parts: parts of each thermometer, by its name.
+        elastic: parameters that affect the compliance only through the stiffness.
+        expansions: coefficients of expansion by part, 1/K; None if the file does not contain one.
+        parts: parts that belong to each thermometer, by the name of the thermometer.
     """
 
     elastic: tuple[str, ...]
@@ -56,11 +56,11 @@ class ElasticMachine:
 
 
 def elastic_machine(mechanism: Mechanism, series: Sequence[Series]) -> ElasticMachine | None:
-    """Return what loads and temperatures of measurements act on; None without any.
+    """Return the elastic and thermal data of a machine; None without loads and temperatures.
 
     Raises:
-        InputError: loads on a machine without elastic data, or a temperature of a part that does
-            not exist or has no coefficient of expansion.
+        InputError: loads act on a machine without elastic data, or a temperature belongs to a part
+            that does not exist or has no coefficient of expansion.
     """
     has_loads = any(item.loads is not None for item in series)
     thermometers = tuple(dict.fromkeys(name for item in series for name in item.thermometers))
@@ -90,16 +90,16 @@ def elastic_machine(mechanism: Mechanism, series: Sequence[Series]) -> ElasticMa
 def _parts_of(
     name: str, expansions: Mapping[str, float | None], problems: Problems
 ) -> tuple[str, ...]:
-    """Return the parts of a thermometer; unknown names and missing coefficients are noted."""
+    """Return the parts of a thermometer; add problems of unknown names and missing coefficients."""
     parts = [part for part in expansions if part == name or part.startswith(f"{name}.")]
     if not parts:
         remedy = suggestion(name, expansions) or f"choose among {listing(expansions, 20)}"
         what = "is not a part that can expand"
-        problems.add(f"temperature.{name}", what, f"{remedy}; or leave this column out")
+        problems.add(f"temperature.{name}", what, f"{remedy}; or remove this column")
     without = [part for part in parts if expansions[part] is None]
     if parts and len(without) == len(parts):
         what = f"{listing(without)} has no coefficient of expansion"
-        remedy = "give its section or material an `expansion`, or leave this column out"
+        remedy = "give its section or material an `expansion`, or remove this column"
         problems.add(f"temperature.{name}", what, remedy)
     return tuple(part for part in parts if expansions[part] is not None)
 
@@ -107,13 +107,13 @@ def _parts_of(
 def _prevented(
     mechanism: Mechanism, built: MachineStructure, names: tuple[str, ...]
 ) -> list[Problem]:
-    """Return a problem for each part whose expansion alone rigid parts prevent."""
+    """Return a problem for each part whose expansion is prevented by rigid parts."""
     if not names:
         return []
     expansion = unit_expansion(mechanism, built, names)
     is_prevented = thermal_response(assemble(built.structure), expansion).is_prevented
     ordered = [part for part in stated_expansions(mechanism, built) if part in names]
-    remedy = "give joints, rods or drives of its loops a stiffness, from which forces follow"
+    remedy = "give joints, rods or drives of its loops a stiffness, which allows the expansion"
     return [
         Problem(f"temperature.{name}", "rigid parts prevent the expansion of this part", remedy)
         for name, is_fixed in zip(ordered, is_prevented, strict=True)
@@ -124,10 +124,11 @@ def _prevented(
 def require_load_columns(
     unknowns: Sequence[Unknown], mechanism: Mechanism, machine: ElasticMachine | None
 ) -> None:
-    """Check that measurements can show all unknowns of stiffness and expansion.
+    """Check that all unknowns of stiffness and expansion affect the measurements.
 
     Raises:
-        InputError: a stiffness without loads, or a coefficient of expansion without temperatures.
+        InputError: a stiffness is unknown but there are no loads, or a coefficient of expansion is
+            unknown but the temperature of its parts is not measured.
     """
     if not any(parameter.group == "elasticity" for parameter in mechanism.parameters):
         return
@@ -138,19 +139,21 @@ def require_load_columns(
     for unknown in unknowns:
         members = set(unknown.members)
         if members & built_elastic and not members & with_loads and not with_loads:
-            what = "is a stiffness or compliance, and no series has load columns: it is not identifiable"
-            remedy = "measure under known loads, in columns load.fx ... load.mz, or leave it out"
+            what = "is a stiffness or compliance, but no series has load columns: it is not identifiable"
+            remedy = (
+                "measure under known loads (columns load.fx ... load.mz), or do not estimate it"
+            )
             problems.add(unknown.name, what, remedy)
         parts = {part for name in members for part in expansions.get(name, ())}
         if parts and not parts & heated:
             what = f"is the expansion of {listing(parts)}, whose temperature is not measured"
-            remedy = f"give columns such as temperature.{min(parts)} [K], or leave it out"
+            remedy = f"add columns such as temperature.{min(parts)} [K], or do not estimate it"
             problems.add(unknown.name, what, remedy)
     InputError.raise_if_any(problems)
 
 
 def _known_names(mechanism: Mechanism) -> tuple[set[str], dict[str, tuple[str, ...]]]:
-    """Return the parameters of stiffness, and the parts that each parameter of expansion changes."""
+    """Return the parameters of stiffness, and the parts affected by each parameter of expansion."""
     model = Model(mechanism)
     try:
         built = machine_structure(model, model.assembly.q, STRUCTURE_OPTIONS)
@@ -163,8 +166,12 @@ def _known_names(mechanism: Mechanism) -> tuple[set[str], dict[str, tuple[str, .
         if parameter.unit != "1/K":
             continue
         name = parameter.name
-        moved = stated_expansions(with_any_values(mechanism, {name: 2.0 * parameter.value}), built)
-        changed[name] = tuple(part for part, value in moved.items() if value != stated[part])
+        changed_expansions = stated_expansions(
+            with_any_values(mechanism, {name: 2.0 * parameter.value}), built
+        )
+        changed[name] = tuple(
+            part for part, value in changed_expansions.items() if value != stated[part]
+        )
     return elastic, changed
 
 

@@ -18,10 +18,10 @@ from tauloop.equations.topology import Topology, integrate
 #: Newton's method stops when no coordinate moves by more than this, in characteristic lengths or
 #: rad. The remaining error is of the order of its square.
 NEWTON_STEP_TOLERANCE = 1e-7
-#: Newton's method does not start where a motion smaller than this, in characteristic lengths or
-#: rad, would satisfy every hard equation.
+#: Newton's method is skipped if a motion smaller than this, in characteristic lengths or rad, would
+#: satisfy every hard equation.
 CLOSURE_TOLERANCE = 1e-12
-#: Newton steps before a pose counts as out of reach.
+#: Number of Newton steps after which a pose counts as out of reach.
 MAX_NEWTON_STEPS = 40
 #: Longest Newton step, in characteristic lengths or rad.
 MAX_STEP_LENGTH = 1.0
@@ -61,10 +61,10 @@ class MeasuredPoseState:
 
     Attributes:
         q: coordinates (N m, n_q).
-        rates: derivatives (N, n_eq, m n_v) of all equations in the velocities.
+        rates: derivatives (N, n_eq, m n_v) of all equations with respect to the velocities.
         residual: whitened residuals (N, r).
         errors: errors of the instrument (N, n_errors), SI.
-        is_reached: whether the coordinates solve the hard equations (N,).
+        is_reached: (N,) True if the coordinates solve the hard equations.
         twist: deflections (N m, 6) of the tool, m and rad; no columns for a rigid machine.
     """
 
@@ -90,9 +90,9 @@ class MeasuredPose:
         elimination: which equations determine coordinates and which give residuals.
         q: coordinates (N m, n_q) at the start values, with the m poses of each reading in
             consecutive rows.
-        scale: unit displacement of every velocity of the poses of a reading (m n_v,): the
+        scale: (m n_v,) unit displacement of every velocity of the poses of a reading: the
             characteristic length, or one radian.
-        deflection: motion of the tool by loads and heat; None for a rigid machine.
+        deflection: motion of the tool due to loads and heat; None for a rigid machine.
         twist: deflections (N m, 6) at the start values; no columns for a rigid machine.
     """
 
@@ -152,8 +152,8 @@ class MeasuredPose:
             x: corrections of all unknowns.
             q: coordinates (N m, n_q).
             encoders: encoder readings; None for those of the series.
-            twist: deflections (N m, 6); None for those at the start values. The derivatives leave
-                out that they change with the coordinates.
+            twist: deflections (N m, 6); None for those at the start values. The derivatives neglect
+                that they change with the coordinates.
         """
         n = len(self.series)
         f, columns = self.functions.equations(self._given(x, q, encoders, twist), n)
@@ -185,7 +185,7 @@ class MeasuredPose:
         return [*inputs, d.reshape(n, -1)]
 
     def by_twist(self, x: np.ndarray, state: MeasuredPoseState) -> np.ndarray:
-        """Return the derivatives (N, n_eq, 6 m) of all equations in the deflections."""
+        """Return the derivatives (N, n_eq, 6 m) of all equations with respect to deflections."""
         n, by_twist = len(self.series), self.functions.by_twist
         assert by_twist is not None
         (columns,) = by_twist(self._given(x, state.q, None, state.twist), n)
@@ -223,7 +223,7 @@ class MeasuredPose:
     def _closed(
         self, x: np.ndarray, q: np.ndarray, twist: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return coordinates by Newton's method with constant deflections, and the equations there."""
+        """Return coordinates by Newton's method at constant deflections, and the equations."""
         f, rates = self.evaluate(x, q, twist=twist)
         F, F_v = coordinate_equations(f, rates, self.elimination)
         for _ in range(MAX_NEWTON_STEPS):
@@ -237,7 +237,7 @@ class MeasuredPose:
         return q, f, rates
 
     def _distance_to_zero(self, F: np.ndarray, F_v: np.ndarray) -> np.ndarray:
-        """Return the motion (N, k) that would satisfy each equation F (N, k) on its own.
+        """Return the motion (N, k) that would satisfy each equation F (N, k) separately.
 
         Motions are in characteristic lengths or rad.
         """
@@ -247,12 +247,12 @@ class MeasuredPose:
     def newton_step(
         self, q: np.ndarray, F: np.ndarray, F_v: np.ndarray
     ) -> tuple[np.ndarray, float]:
-        """Return the coordinates after one Newton step for F = 0 and the length of the longest step.
+        """Return the coordinates after one Newton step for F = 0, and the longest step.
 
         Args:
             q: coordinates (N m, n_q).
             F: equations (N, m n_v).
-            F_v: their derivatives in the velocities.
+            F_v: derivatives of the equations with respect to the velocities.
 
         Returns:
             Coordinates (N m, n_q), and the length in characteristic lengths or rad.
@@ -264,7 +264,7 @@ class MeasuredPose:
         return stepped, float(length.max(initial=0.0))
 
     def encoder_columns(self, state: MeasuredPoseState) -> np.ndarray:
-        """Return the derivatives (N, r, n_u) of the whitened residuals in constant encoder errors."""
+        """Return the derivatives (N, r, n_u) of whitened residuals by constant encoder errors."""
         elimination = self.elimination
         loops, encoders, errors, _ = self.n_equations
         leading, count = len(self.leading), self.series.encoders.shape[1]
@@ -284,7 +284,7 @@ class MeasuredPose:
         return np.asarray(columns[:, :, order])
 
     def jacobian(self, x: np.ndarray, state: MeasuredPoseState) -> tuple[np.ndarray, np.ndarray]:
-        """Return the derivatives of residuals and coordinates in all unknowns.
+        """Return the derivatives of residuals and coordinates with respect to all unknowns.
 
         Returns:
             Derivatives (N, r, n) of the whitened residuals, and (N m, n_v, n) of the coordinates.
@@ -308,7 +308,7 @@ def coordinate_equations(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the equations that determine the coordinates, and their velocity derivatives.
 
-    These are the hard equations and the closing combinations of the soft ones.
+    These are the hard equations and the closing combinations of the soft equations.
     """
     if not elimination.closing.shape[1]:
         return f[:, elimination.hard], rates[:, elimination.hard]
@@ -326,10 +326,10 @@ def _select_rows(derivatives: np.ndarray, elimination: Elimination) -> np.ndarra
 def solve_stacked(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Solve stacked linear systems A (N, m, n), b (N, m, k).
 
-    Systems that are not square or not regular get the solution of least norm.
+    The solution of systems that are not square or not regular is the one with minimum norm.
 
     Returns:
-        x (N, n, k).
+        Solutions x (N, n, k).
     """
     if A.shape[1] == A.shape[2]:
         try:

@@ -1,4 +1,4 @@
-"""The equations of a pose as CasADi functions: loops, encoders, and the errors of one instrument."""
+"""The equations of a pose as CasADi functions: loops, encoders, and errors of one instrument."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Reach:
         evaluator: how functions are evaluated: interpreted or compiled.
         equilibrium: static equilibrium equations of every pose; None if the machine does not hang
             freely.
-        deflection: motion of the tool by loads and heat; None for a rigid machine.
+        deflection: motion of the tool due to loads and heat; None for a rigid machine.
     """
 
     assembly: Assembly
@@ -66,7 +66,7 @@ class SymbolicPose:
     scene: Scene
 
     def rates(self, f: ca.SX) -> ca.SX:
-        """Return the derivatives of f in the velocities."""
+        """Return the derivatives of f with respect to the velocities."""
         return ca.jacobian(f, self.q) @ coordinate_rates(self.scene.topology, self.q)
 
 
@@ -81,7 +81,7 @@ def symbolic_pose(
         reach: the machine and the unknowns.
         instrument: instrument that measures the pose.
         x: symbols of the corrections, shared with other poses; None for new symbols.
-        twist: symbols (6,) of the tool's deflection; None without.
+        twist: symbols (6,) of the tool's deflection; None for a rigid machine.
     """
     mechanism, shape = reach.assembly.mechanism, reach.assembly.topology
     x = ca.SX.sym("x", len(reach.unknowns)) if x is None else x
@@ -115,17 +115,17 @@ class MeasuredPoseFunctions:
     """The functions of one instrument at the poses of a machine.
 
     Attributes:
-        equations: (q, x, p, y, d) -> all equations and their derivatives in the velocities, with
-            encoder readings p, instrument readings y, and deflections d of the tool; rigid machines
-            have no d.
-        sensitivity: (q, x, p, y, d) -> derivatives of all equations in the unknowns.
+        equations: (q, x, p, y, d) -> all equations and their velocity derivatives, with encoder
+            readings p, instrument readings y, and deflections d of the tool; rigid machines have no
+            d.
+        sensitivity: (q, x, p, y, d) -> derivatives of all equations with respect to the unknowns.
         target: (q, x) -> point (3,) in the base frame that the instrument measures, m.
         sizes: numbers of (loops, leading encoders, errors, spare encoders); equations of
             equilibrium count as loops.
         cables: names of the cables that hold a machine at equilibrium.
-        tensions: (q, x) -> tensions of these cables, N; None without cables.
-        by_twist: (q, x, p, y, d) -> derivatives of all equations in the deflections; None for a
-            rigid machine.
+        tensions: (q, x) -> tensions of these cables, N; None if there are no cables.
+        by_twist: (q, x, p, y, d) -> derivatives of all equations with respect to the deflections;
+            None for a rigid machine.
     """
 
     equations: PoseFunction
@@ -138,7 +138,7 @@ class MeasuredPoseFunctions:
 
 
 class PoseFunction:
-    """A function on batches of samples, interpreted or compiled as an evaluator decides."""
+    """A function for batches of samples; the evaluator decides whether it is compiled."""
 
     def __init__(self, function: ca.Function, evaluator: Evaluator, samples: int) -> None:
         """Store the function; compile it if the evaluator wants that for this number of samples."""
@@ -230,7 +230,7 @@ def measured_pose_functions(
 
 
 def _closing(reach: Reach, scene: Scene, rows: Sequence[int]) -> ca.SX:
-    """Return some of the loop equations at a pose, followed by those of equilibrium if any."""
+    """Return some loop equations at a pose, then the equations of equilibrium if there are any."""
     equations = closure(reach.assembly.mechanism, scene.motion)
     phi, _, _ = stacked(tuple(equations[i] for i in rows))
     if reach.equilibrium is None:
@@ -241,7 +241,7 @@ def _closing(reach: Reach, scene: Scene, rows: Sequence[int]) -> ca.SX:
 
 
 def _encoder_misfits(assembly: Assembly, scene: Scene, q: ca.SX, p: ca.SX) -> ca.SX:
-    """Return actuator positions (n_u,) at coordinates q minus those that the encoders read."""
+    """Return actuator positions (n_u,) at coordinates q minus the positions from the encoders."""
     mechanism, shape = assembly.mechanism, assembly.topology
     A = transmission(mechanism, shape, scene.values)
     scalars = ca.vertcat(*(q[j] if j >= 0 else 0 for j in shape.q_of_v))

@@ -17,8 +17,9 @@ from tauloop.model.model import MachineSource
 def predicted_readings(machine: MachineSource, series: Series) -> np.ndarray:
     """Return the readings (N, n_columns), SI, that a machine predicts at the encoders of a series.
 
-    With loads or temperatures, the deflection by loads and weight and the motion by heat are added
-    to the rigid pose. The instrument has its start values; the readings of the series are not used.
+    With loads or temperatures, the deflection due to loads and weight and the motion due to heat
+    are added to the rigid pose. Parameters of the instrument have their start values. The readings
+    of the series are not used.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.

@@ -2,18 +2,18 @@
 
 Every pose has unknown coordinates q of the extended space. Its equations are
 
-    phi(q, theta) = 0            loops, and equilibrium of a machine that hangs freely (`equilibrium`)
-    A q - (s p + o) = 0          encoders, with their scale s and offset o; redundant ones are soft
-    h(q, theta) - y = 0          the instrument
+    phi(q, theta) = 0            loops, and equilibrium of a machine that hangs freely
+    (`equilibrium`) A q - (s p + o) = 0          encoders with scale s and offset o; redundant
+    encoders are soft h(q, theta) - y = 0          the instrument
 
 Two definitions of the residuals are available: `ForwardKinematics` and `LoopEquations`. In both,
 *hard* equations determine the coordinates, and the *soft* equations are residuals. Hard equations
 may leave coordinates open, such as an orientation that was not measured. Combinations of soft
 equations then determine these coordinates, and the residuals are the other combinations. With
-F = (hard; combinations) the derivatives of the coordinates by the unknowns x are
-dq/dx = -F_v^-1 F_x, where F_v is the derivative by displacements in the components of the
-velocities. Hence dr/dx = C (e_x + e_v dq/dx) for the residuals r = C e, with the soft equations e
-and the other combinations C.
+F = (hard; combinations), the derivatives of the coordinates with respect to the unknowns x are
+dq/dx = -F_v^-1 F_x, where F_v is the derivative with respect to displacements along the velocities.
+Hence dr/dx = C (e_x + e_v dq/dx) for the residuals r = C e, with the soft equations e and the other
+combinations C.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ from tauloop.common.errors import InputError, PoseError, Problem, solving
 from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
+from tauloop.common.wording import counted
 from tauloop.compiler.c.calling.evaluator import Evaluator, default_evaluator
 from tauloop.equations.assembly.assembly import Assembly, assemble
 from tauloop.equations.assembly.freedoms.locks import DEFAULT_LOCKS
@@ -90,7 +91,7 @@ class Evaluation(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Linearized:
-    """An evaluation with its derivatives in the free unknowns.
+    """An evaluation with its derivatives with respect to the free unknowns.
 
     Attributes:
         evaluation: residuals and coordinates at the corrections.
@@ -103,7 +104,10 @@ class Linearized:
     tangents: tuple[np.ndarray, ...]
 
     def only(self, columns: Sequence[int]) -> Linearized:
-        """Return the derivatives in some of the free unknowns; corrections of the others must be zero."""
+        """Return the derivatives with respect to some of the free unknowns.
+
+        Corrections of the other unknowns must be zero.
+        """
         indices = list(columns)
         return Linearized(
             evaluation=replace(self.evaluation, correction=self.evaluation.correction[indices]),
@@ -118,17 +122,18 @@ class CalibrationProblem(ReprMixin):
 
     Attributes:
         mechanism: the nominal machine.
-        assembly: how its loops close.
-        unknowns: parameters that can be estimated; corrections are in their order.
+        assembly: how the loops of the machine close.
+        unknowns: parameters that can be estimated; corrections are in the same order.
         measured_poses: the measured poses of each series, with their functions.
         residuals: definition of the residuals.
         evaluator: how functions are evaluated: interpreted or compiled.
         encoder_noise: standard deviation of the encoders' errors, m or rad. Zero means exact
-            encoders; redundant drives then get 1e-5 rad, and 1e-5 of the characteristic length.
-        free: indices of the unknowns that are estimated; the others stay at their start values.
+            encoders; for redundant drives it is then 1e-5 rad, or 1e-5 of the characteristic
+            length.
+        free: indices of the unknowns that are estimated; the others have their start values.
         equilibrium: static equilibrium equations of every pose; None if the machine does not hang
             freely.
-        deflection: motion of the tool by loads and heat; None for a rigid machine.
+        deflection: motion of the tool due to loads and heat; None for a rigid machine.
     """
 
     mechanism: Mechanism
@@ -178,7 +183,7 @@ class CalibrationProblem(ReprMixin):
         return np.repeat(np.arange(self.n_poses), rows_per_pose)
 
     def whole(self, correction: np.ndarray) -> np.ndarray:
-        """Return the corrections (n_all, ...) of all unknowns; zero for those that are not estimated.
+        """Return the corrections (n_all, ...) of all unknowns; zero for unknowns that are not free.
 
         Args:
             correction: corrections (n, ...) of the free unknowns.
@@ -194,8 +199,9 @@ class CalibrationProblem(ReprMixin):
 
         Args:
             correction: corrections (n,), SI.
-            near: an evaluation whose coordinates start the iterations, extrapolated along the
-                tangent of a linearized one; None to start from the nominal coordinates.
+            near: an evaluation whose coordinates are the start of the iterations; those of a
+                `Linearized` are extrapolated along its tangents. None to start from the nominal
+                coordinates.
         """
         x = self.whole(correction)
         if isinstance(near, Linearized):
@@ -223,7 +229,7 @@ class CalibrationProblem(ReprMixin):
         return tuple(J for J, _ in self._sensitivities(evaluation))
 
     def jacobian(self, evaluation: Evaluation) -> np.ndarray:
-        """Return the Jacobian (R, n) of all whitened residuals, rows as in `Evaluation.residual`."""
+        """Return the Jacobian (R, n) of all residuals; the rows are as in `Evaluation.residual`."""
         return self.linearized(evaluation).jacobian
 
     def linearized(self, evaluation: Evaluation) -> Linearized:
@@ -269,8 +275,7 @@ class CalibrationProblem(ReprMixin):
         """Return the same problem on a subset of the poses.
 
         Args:
-            poses: indices into the poses of all series, one series after the other; repeats are
-                allowed.
+            poses: indices into the poses of all series, series by series; an index may be repeated.
         """
         poses = np.arange(self.n_poses)[poses]
         first, measured_poses = 0, []
@@ -310,7 +315,7 @@ class CalibrationProblem(ReprMixin):
         """Return the same problem with instrument errors by forward kinematics as residuals.
 
         Raises:
-            PoseError: poses that are out of reach with the nominal geometry.
+            PoseError: poses are out of reach with the nominal geometry.
         """
         return self if isinstance(self.residuals, ForwardKinematics) else self._forward
 
@@ -322,7 +327,7 @@ class CalibrationProblem(ReprMixin):
         return replace(self, measured_poses=measured_poses, residuals=FORWARD_KINEMATICS)
 
     def values(self, correction: np.ndarray) -> dict[str, float]:
-        """Return the values of all members of the free unknowns after a correction, SI."""
+        """Return the values, SI, of all parameters of the free unknowns after a correction."""
         start = self.start_values
         return {
             member: start[member] + float(step)
@@ -372,7 +377,7 @@ def calibration_problem(
 
     Raises:
         InputError: wrong names or shapes.
-        PoseError: poses that are out of reach with the nominal geometry, all named.
+        PoseError: poses are out of reach with the nominal geometry; lists them.
         AssemblyError: the nominal machine does not assemble.
     """
     series = tuple(series)
@@ -428,8 +433,8 @@ def _require_held(machine: ElasticMachine | None, *, equilibrium: bool) -> None:
     """Reject loads and temperatures of a machine that hangs freely."""
     if machine is None or not equilibrium:
         return
-    what = "the machine hangs freely, and loads and temperatures need a pose that actuators hold"
-    raise InputError.of("equilibrium", what, "leave out either this option or these columns")
+    what = "the machine hangs freely, but loads and temperatures need a pose held by actuators"
+    raise InputError.of("equilibrium", what, "omit either this option or these columns")
 
 
 def _relative_parameters(mechanism: Mechanism, machine: ElasticMachine | None) -> tuple[str, ...]:
@@ -455,7 +460,7 @@ def hanging_coordinates(mechanism: Mechanism, encoders: np.ndarray) -> np.ndarra
 
     Raises:
         InputError: the actuators leave no degree of freedom open, or no weight acts.
-        PoseError: positions out of reach, or an equilibrium that is not stable.
+        PoseError: positions are out of reach, or the equilibrium is not stable.
         AssemblyError: the machine does not assemble.
     """
     encoders = np.atleast_2d(encoders)

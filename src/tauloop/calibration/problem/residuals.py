@@ -1,4 +1,4 @@
-"""Two definitions of residuals: errors of the instrument by forward kinematics, or loop equations."""
+"""Two definitions of residuals: instrument errors from forward kinematics, or loop equations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tauloop.common.records import dataclass
 
 
 class ResidualKind(ABC):
-    """The choice of equations that determine coordinates; the other equations are residuals."""
+    """The choice of equations that determine the coordinates; the other equations are residuals."""
 
     @abstractmethod
     def split(
@@ -34,7 +34,7 @@ class ForwardKinematics(ResidualKind):
     def split(
         self, n_loops: int, n_encoders: int, n_errors: int, n_spares: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the equations with loops and leading encoders as the hard ones."""
+        """Return loops and leading encoders as hard equations, and the others as soft equations."""
         hard = n_loops + n_encoders
         return np.arange(hard), np.arange(hard, hard + n_errors + n_spares)
 
@@ -50,7 +50,7 @@ class LoopEquations(ResidualKind):
     def split(
         self, n_loops: int, n_encoders: int, n_errors: int, n_spares: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the equations with leading encoders and instrument as the hard ones."""
+        """Return leading encoders and instrument as hard equations, and the others as soft ones."""
         spares = n_loops + n_encoders + n_errors
         return np.arange(n_loops, spares), np.concatenate(
             [np.arange(n_loops), np.arange(spares, spares + n_spares)]

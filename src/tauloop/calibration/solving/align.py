@@ -1,4 +1,4 @@
-"""Initial poses of instrument frames that fit the nominal machine, as the start of a calibration."""
+"""Initial poses of instrument frames that fit the nominal machine, to start a calibration."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from tauloop.calibration.problem.unknowns import Tolerances, Unknown, select_unk
 from tauloop.calibration.solving.registration import kabsch
 from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problems
+from tauloop.common.wording import counted
 from tauloop.mechanism.model import Mechanism
 
-#: Rotations of a target beyond this, rad, are not mounting errors, and too large for a search that
+#: A larger rotation of a target, rad, is not a mounting error and too large for a search that
 #: starts at zero.
 MAX_MOUNTING_ROTATION = 0.2
 #: Minimum number of poses that determine a frame.
@@ -50,13 +51,13 @@ def aligned_together(
 ) -> tuple[Series, ...]:
     """Return all series with the instrument frames that fit the nominal machine best.
 
-    Positions are aligned by Kabsch's method, orientations without positions by the mean rotation
-    between measured and nominal ones. For poses, the rotation of the target is initialized too if
-    it is large: as the mean rotation from the tool to the measured orientation.
+    Positions are aligned by Kabsch's method. Orientations without positions are aligned by the mean
+    rotation between measured and nominal orientations. For poses, a large rotation of the target is
+    initialized too, with the mean rotation from the tool to the measured orientation.
 
-    Series of one instrument, and series whose frames are tied by an unknown, are aligned together.
-    A tie gives all its members the same correction, so equal frames must remain equal. The same
-    holds for tied rotations of targets.
+    Series of the same instrument, and series whose frames are tied by an unknown, are aligned
+    together: all members of a tie have the same correction, so equal frames must remain equal. The
+    same applies to tied rotations of targets.
 
     Args:
         mechanism: the nominal machine.
@@ -104,7 +105,7 @@ def _without_frame(series: Sequence[Series]) -> Problems:
 
 
 def _unknowns(problem: CalibrationProblem, patterns: Iterable[str]) -> tuple[Unknown, ...]:
-    """Return the unknowns that patterns select; none without patterns."""
+    """Return the unknowns that patterns select; empty if there are no patterns."""
     patterns = list(patterns)
     if not patterns:
         return ()
@@ -123,7 +124,7 @@ def _tied(series: Sequence[Series], unknowns: Iterable[Unknown], prefix: str) ->
     Args:
         series: measurements.
         unknowns: unknowns, some of which tie parameters of several instruments.
-        prefix: beginning of the names of the parameters, after that of the instrument.
+        prefix: beginning of the parameters' names after the name of the instrument.
     """
     names = [item.instrument.name for item in series]
     group_of = {name: name for name in names}
@@ -174,9 +175,11 @@ def _align_frames(
     n_orientations = sum(len(series) for series, _ in oriented)
     if (n_points or n_orientations) < MIN_POSES:
         series = members[0][0]
-        numbers = counted(len(series.instrument.columns), "number")
-        what = f"{counted(len(series), 'pose')} with {numbers} each cannot determine a frame"
-        remedy = "measure all of x, y, z at three poses or more, or state the frame"
+        what = (
+            f"{counted(len(series), 'pose')} with {counted(len(series.instrument.columns), 'number')} "
+            "each cannot determine a frame"
+        )
+        remedy = "measure x, y and z at three poses or more, or give the frame"
         raise InputError.of(series.instrument.name, what, remedy)
     if readings:
         y, p = np.concatenate(readings), np.concatenate(points)
@@ -193,7 +196,7 @@ def _align_frames(
 
 
 def _framed(series: Series) -> Framed:
-    """Return the instrument of a series, which has a frame."""
+    """Return the instrument of a series, which is known to have a frame."""
     instrument = series.instrument
     if not isinstance(instrument, Framed):
         raise AssertionError("instruments without a frame are refused before")
@@ -201,7 +204,7 @@ def _framed(series: Series) -> Framed:
 
 
 def _posed(series: Series) -> Pose:
-    """Return the instrument of a series, which reads poses."""
+    """Return the instrument of a series, which is known to read poses."""
     instrument = series.instrument
     if not isinstance(instrument, Pose):
         raise AssertionError("only instruments that read poses have target rotations to align")
@@ -218,7 +221,7 @@ def _with_frame(series: Series, shift: np.ndarray, rotation: Rotation) -> Series
 
 
 def _rotate_targets(members: list[tuple[Series, Series, MeasuredPoseState]]) -> list[Series]:
-    """Return the aligned series with one correction of all their targets' rotations, if it is large.
+    """Return the aligned series with one correction of all target rotations, if it is large.
 
     Args:
         members: original series, series with its aligned frame, and the nominal poses.

@@ -1,4 +1,4 @@
-"""Checks of measurements before a fit: each problem with the value that shows it and a remedy."""
+"""Checks of measurements before a fit: problems, each with a value that shows it and a remedy."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ from tauloop.calibration.solving.registration import kabsch, rms_distance
 from tauloop.calibration.solving.row_order import MIN_FIT_RATIO, MIN_RELATIVE_ERROR, wrong_rows
 from tauloop.common.counts import counted
 from tauloop.common.errors import Problem, Problems
+from tauloop.common.wording import counted
 from tauloop.equations.assembly.limits import limits_of
 
-#: Points are on a line, or in a plane, if their spread across is below this fraction of that along.
+#: Points are on a line, or in a plane, if their spread across it is below this fraction of the
+#: spread along it.
 MAX_FLATNESS = 1e-2
-#: The error of a gross pose is more than this many times the median error.
+#: A pose has a gross error if its error exceeds the median error by this factor.
 GROSS_ERROR_RATIO = 20.0
 #: Maximum number of poses listed one by one.
 MAX_LISTED_POSES = 5
-#: A joint may exceed its stops by this fraction of its range, because calibration also finds zero
-#: points.
+#: A joint may exceed its stops by this fraction of its range, because its zero point may be wrong
+#: before the calibration.
 STOP_TOLERANCE = 0.05
-#: Distances beyond this many times the usual one may be in another unit.
+#: A distance may be in another unit if it exceeds the usual distance by this factor.
 FAR_DISTANCE_RATIO = 20.0
-#: A ratio of lengths is a known one if it differs by less than this factor.
+#: A ratio of lengths matches an entry of `UNIT_RATIOS` if they differ by less than this factor.
 UNIT_RATIO_TOLERANCE = 1.3
-#: Readings are in another unit if, in that unit, they differ from the nominal positions by less than
-#: this fraction of the spread, in any frame.
+#: Readings are reported to be in another unit if, in this unit and in the best frame, they differ
+#: from the nominal positions by less than this fraction of the spread.
 MAX_UNIT_MISFIT = 0.1
 #: Ratios of readings to true lengths that indicate confused units.
 UNIT_RATIOS = {
@@ -61,8 +63,8 @@ def measurement_problems(
 
     Args:
         problem: measurements and unknowns.
-        gross: also search for single poses with gross errors. A least-squares fit would adapt to
-            them; a robust loss may tolerate them.
+        gross: whether to search for single poses with gross errors. A least-squares fit would adapt
+            to them; a robust loss may tolerate them.
         start: the evaluation of `problem.predicting()` without corrections, if available.
         exchanges: processor time of the search for swapped encoders, s.
     """
@@ -72,7 +74,7 @@ def measurement_problems(
     priors = sum(unknown.has_prior for unknown in problem.estimated)
     if rows + priors < n:
         what = (
-            f"{counted(rows, 'residual')} of {counted(problem.n_poses, 'pose')} cannot give "
+            f"{counted(rows, 'residual')} of {counted(problem.n_poses, 'pose')} cannot determine "
             f"{counted(n, 'unknown')}"
         )
         remedy = "measure more poses, estimate fewer parameters, or give priors from tolerances"
@@ -119,13 +121,14 @@ def _on_a_line(series: Series, points: np.ndarray) -> list[Problem]:
         return []
     instrument = series.instrument
     if isinstance(instrument, Contact) and isinstance(instrument.surface, Plane):
-        fault = "the plane is touched on one line only"
+        fault = "the plane is touched only along one line"
         remedy = "touch the plane in two directions"
     else:
         fault = "all poses lie on one line"
         remedy = "spread the poses over the whole work volume"
     sizes = (
-        f"they spread by {1e3 * spreads[0]:.3g} mm along it and {1e3 * spreads[1]:.3g} mm across"
+        f"the points spread by {1e3 * spreads[0]:.3g} mm along the line and by {1e3 * spreads[1]:.3g} mm "
+        "across it"
     )
     return [Problem(instrument.name, f"{fault}: {sizes}", remedy)]
 
@@ -153,8 +156,8 @@ def _misread_positions(
     if not is_flat and rotated > MIN_FIT_RATIO * mirrored and is_large:
         problems.add(
             f"{instrument.name}.frame",
-            f"the readings are a mirror image: {1e3 * mirrored:.3g} mm RMS from the nominal positions when "
-            f"mirrored, {1e3 * rotated:.3g} mm as they are",
+            f"the readings are mirrored: they differ from the nominal positions by {1e3 * mirrored:.3g} mm RMS "
+            f"when mirrored, and by {1e3 * rotated:.3g} mm unchanged",
             "the instrument's frame is left-handed: invert the sign of one column, or swap two columns",
         )
     as_is = rotated if frame_free else rms_distance(predicted - measured)
@@ -163,7 +166,7 @@ def _misread_positions(
     if not frame_free:
         problems += _swapped_readings(instrument.name, measured, predicted, as_is)
     encoders = measured_pose.series.encoders
-    remedy = "state the unit of the encoder columns"
+    remedy = "give the unit of the encoder columns"
     scaled = (
         (ratio * encoders, "in another unit", f"multiplied by {ratio:g}", remedy)
         for ratio in UNIT_RATIOS
@@ -172,7 +175,7 @@ def _misread_positions(
     if wrong_units:
         _, nearest = min(wrong_units, key=itemgetter(0))
         return [*problems, nearest]
-    # Report swapped encoders only if they fit about as well as the explanations before.
+    # Report swapped encoders only if they fit about as well as the previous explanations.
     best = as_is if not problems else min(as_is, MIN_FIT_RATIO**2 * mirrored)
     names = [actuator.name for actuator in problem.mechanism.actuators]
     swaps = (
@@ -199,9 +202,9 @@ def _swapped_readings(
             names = "".join("xyz"[column] for column in order)
             problems.add(
                 f"{instrument}.readings",
-                f"columns look swapped: {1e3 * reordered:.3g} mm RMS from the nominal positions when read as "
-                f"{names}, {1e3 * as_is:.3g} mm as xyz",
-                f"map the columns in the order {names}, or estimate the frame of the instrument",
+                f"columns look swapped: they differ from the nominal positions by {1e3 * reordered:.3g} mm RMS "
+                f"when read as {names}, and by {1e3 * as_is:.3g} mm as xyz",
+                f"assign the columns in the order {names}, or estimate the frame of the instrument",
             )
     return problems
 
@@ -214,22 +217,23 @@ def _better_encoders(
     frame_free: bool,
     alternatives: Iterable[tuple[np.ndarray, str, str, str]],
 ) -> Iterator[tuple[float, Problem]]:
-    """Yield the distance and a problem for each alternative of the encoders that fits much better.
+    """Yield the RMS distance and a problem for each alternative of the encoders that fits better.
 
     Args:
         problem: the calibration, by forward kinematics.
         measured_pose: the measured poses.
         measured: measured positions (N, 3), m.
-        as_is: RMS distance with the readings as they are, m.
+        as_is: RMS distance with the unchanged readings, m.
         frame_free: whether the instrument's frame is unknown.
-        alternatives: encoder readings, the suspected fault, the change tried, and a remedy.
+        alternatives: changed encoder readings, the suspected fault, a description of the change,
+            and a remedy.
     """
     for encoders, fault, change, remedy in alternatives:
         distance = _nominal_distance(problem, measured_pose, encoders, measured, frame_free)
         if distance is not None and as_is > MIN_FIT_RATIO * distance:
             comparison = (
-                f"{1e3 * distance:.3g} mm RMS from the nominal positions when {change}, "
-                f"{1e3 * as_is:.3g} mm as they are"
+                f"readings differ from the nominal positions by {1e3 * distance:.3g} mm RMS when {change}, "
+                f"and by {1e3 * as_is:.3g} mm unchanged"
             )
             where = f"{measured_pose.series.instrument.name}.encoders"
             yield distance, Problem(where, f"{fault}: {comparison}", remedy)
@@ -244,25 +248,26 @@ def _confused_units(series: Series, measured: np.ndarray, predicted: np.ndarray)
     is_known = differences[nearest] < np.log(UNIT_RATIO_TOLERANCE)
     if is_known and _misfit(measured / nearest, predicted) < MAX_UNIT_MISFIT:
         what = f"positions spread {ratio:.4g} times as far as the nominal ones: {UNIT_RATIOS[nearest]}?"
-        return [Problem(where=where, what=what, remedy="state the unit of the columns")]
+        return [Problem(where=where, what=what, remedy="give the unit of the columns")]
     distance = np.linalg.norm(measured - np.median(measured, axis=0), axis=1)
     reach = float(np.linalg.norm(predicted - predicted.mean(axis=0), axis=1).max())
     usual = max(min(np.median(distance), reach), 1e-12)
-    far = np.flatnonzero(distance > FAR_DISTANCE_RATIO * usual)
-    # With more far positions the prediction is wrong, for example by encoders in another unit.
-    if 2 <= len(far) <= len(series) / 2 and _fits_in_two_units(measured, predicted, far):
-        names = ", ".join(series.label(int(i)) for i in far[:MAX_LISTED_POSES])
-        times = distance[far].min() / usual
+    far_rows = np.flatnonzero(distance > FAR_DISTANCE_RATIO * usual)
+    # With more far positions, rather the prediction is wrong, such as with encoders in another
+    # unit.
+    if 2 <= len(far_rows) <= len(series) / 2 and _fits_in_two_units(measured, predicted, far_rows):
+        names = ", ".join(series.label(int(i)) for i in far_rows[:MAX_LISTED_POSES])
+        times = distance[far_rows].min() / usual
         what = (
-            f"{len(far)} of {len(series)} positions {'is' if len(far) == 1 else 'are'} {times:.0f} times as far "
-            f"away as the others ({names}): two units in one table?"
+            f"{len(far_rows)} of {len(series)} positions {"is" if len(far_rows) == 1 else "are"} {times:.0f} times as far away as the others ({names}): "
+            "two units in one table?"
         )
-        return [Problem(where=where, what=what, remedy="bring all rows to one unit")]
+        return [Problem(where=where, what=what, remedy="convert all rows to the same unit")]
     return []
 
 
 def _fits_in_two_units(measured: np.ndarray, predicted: np.ndarray, far: np.ndarray) -> bool:
-    """Return whether positions fit the predicted ones once the far rows have another unit."""
+    """Return whether positions fit the predicted positions after a change of the far rows' unit."""
     for ratio in UNIT_RATIOS:
         corrected = measured.copy()
         corrected[far] /= ratio
@@ -272,7 +277,7 @@ def _fits_in_two_units(measured: np.ndarray, predicted: np.ndarray, far: np.ndar
 
 
 def _misfit(measured: np.ndarray, predicted: np.ndarray) -> float:
-    """Return the RMS distance to predicted positions in any frame, as a fraction of their spread."""
+    """Return the RMS distance to predicted positions in the best frame, relative to the spread."""
     _, rotated, mirrored = kabsch(measured, predicted)
     return min(rotated, mirrored) / float(np.linalg.norm(_spreads(predicted)))
 
@@ -284,7 +289,7 @@ def _nominal_distance(
     measured: np.ndarray,
     frame_free: bool,
 ) -> float | None:
-    """Return the RMS distance of measured and nominal positions with other encoder readings, m.
+    """Return the RMS distance between measured and nominal positions for other encoder readings, m.
 
     It is None if poses are out of reach.
     """
@@ -320,8 +325,8 @@ def _beyond_stops(
             f"{lower:.4g} to {upper:.4g} {unit}; {len(beyond)} of {len(q)} poses are beyond a range"
         )
         remedy = (
-            "check the encoders of this pose, their unit and zero, or leave the pose out; or correct the "
-            "limits of the machine"
+            "check the encoders of this pose, their unit and zero; remove the pose, or correct the limits in "
+            "the machine file"
         )
         label = measured_pose.series.label(int(pose) // measured_pose.poses)
         problems.add(f"{measured_pose.series.instrument.name}, {label}", what, remedy)
@@ -338,31 +343,33 @@ def _gross_errors(
         return []
     size = np.linalg.norm(errors[:, lengths], axis=1)
     median = float(np.median(size))
-    gross = np.flatnonzero(size > max(GROSS_ERROR_RATIO * median, MIN_RELATIVE_ERROR * spread))
+    gross_poses = np.flatnonzero(
+        size > max(GROSS_ERROR_RATIO * median, MIN_RELATIVE_ERROR * spread)
+    )
     problems = Problems()
-    for pose in gross[np.argsort(-size[gross])][:MAX_LISTED_POSES]:
+    for pose in gross_poses[np.argsort(-size[gross_poses])][:MAX_LISTED_POSES]:
         what = (
-            f"{1e3 * size[pose]:.3g} mm off with the nominal geometry, where the median is {1e3 * median:.3g} mm; "
-            f"poses with such errors: {len(gross)} of {len(series)}"
+            f"error of {1e3 * size[pose]:.3g} mm with the nominal geometry; the median is {1e3 * median:.3g} mm, and "
+            f"{len(gross_poses)} of {counted(len(series), 'pose')} have such errors"
         )
         change = _fitting_unit(problem, measured_pose.take(np.array([pose])), float(size[pose]))
-        remedy = "measure this pose again or leave it out, or use a robust loss"
+        remedy = "measure this pose again, remove it, or use a robust loss"
         if change:
             what, remedy = (
                 f"{what}; {change}: two units in one table?",
-                "bring all rows to one unit",
+                "convert all rows to the same unit",
             )
         problems.add(f"{series.instrument.name}, {series.label(int(pose))}", what, remedy)
     return problems
 
 
 def _fitting_unit(problem: CalibrationProblem, measured_pose: MeasuredPose, size: float) -> str:
-    """Return a change of unit that makes a pose fit, with its error; empty if there is none.
+    """Return a text with a change of unit that makes a pose fit; empty if there is none.
 
     Args:
         problem: the calibration, by forward kinematics.
         measured_pose: a single pose.
-        size: its error, m.
+        size: error of the pose without the change, m.
     """
     series = measured_pose.series
     columns, errors = series.instrument.columns, series.instrument.errors

@@ -1,4 +1,4 @@
-"""Encoder columns that may be exchanged: a search over pairs of actuators within a time limit."""
+"""Encoder columns that may be swapped: a search over pairs of actuators within a time limit."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tauloop.common.records import dataclass
 DEFAULT_SEARCH_TIME = 10.0
 #: Fits whose costs differ by less than this factor are indistinguishable.
 EQUAL_COST_RATIO = 1.05
-#: Limit of the evaluations of a fit to exchanged columns, as a multiple of the evaluations of the
-#: original fit plus a constant. A fit that is as good converges as fast; a bad one would go on.
+#: A fit to swapped columns may need at most this multiple of the evaluations of the original fit,
+#: plus a constant. A fit that is equally good converges as fast; a bad fit would need many more.
 MAX_EVALUATION_RATIO = 3
 MAX_EXTRA_EVALUATIONS = 10
 
@@ -29,7 +29,7 @@ MAX_EXTRA_EVALUATIONS = 10
 def similar_pairs(
     encoders: np.ndarray, seconds: float = DEFAULT_SEARCH_TIME
 ) -> Iterator[tuple[int, int]]:
-    """Yield pairs of columns (N, n_u), the most similar first, until the processor time is over."""
+    """Yield pairs of columns of (N, n_u), the most similar first, within a processor time."""
     spread = np.maximum(encoders.std(axis=0), 1e-300)
     difference: dict[tuple[int, int], float] = {}
     for i, j in combinations(range(encoders.shape[1]), 2):
@@ -44,13 +44,13 @@ def similar_pairs(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchanges:
-    """Pairs of actuators whose encoder columns could be exchanged without changing the fit.
+    """Pairs of actuators whose encoder columns could be swapped without changing the fit.
 
     Attributes:
-        pairs: names of the actuators of each pair; the fit to the exchanged columns is as good.
-        tried: number of pairs that were tried before the time was over.
-        of: number of all pairs.
-        seconds: processor time limit; zero if no search was done.
+        pairs: names of the actuators of each pair; the fit to the swapped columns is equally good.
+        tried: number of pairs that were tried within the time limit.
+        of: total number of pairs.
+        seconds: limit of the processor time; zero if no search was done.
     """
 
     pairs: tuple[tuple[str, str], ...] = field(metadata=OMITTED)
@@ -64,15 +64,15 @@ def indistinguishable_swaps(
 ) -> Exchanges:
     """Find pairs of actuators whose encoder columns the data cannot distinguish.
 
-    A fit to the exchanged columns of such a pair is as good as the fit to the original ones.
+    A fit to the swapped columns of such a pair is as good as the fit to the original columns.
 
     Args:
         problem: the calibration.
-        solution: its optimum.
+        solution: optimum of the calibration.
         seconds: processor time after which no further pair is tried. The last fit may end later.
 
     Returns:
-        Pairs of actuators, the number of pairs that were tried, and that of all pairs.
+        Pairs of actuators, and the numbers of pairs that were tried and that exist.
     """
     names = [actuator.name for actuator in problem.mechanism.actuators]
     cost = float(solution.residual @ solution.residual)

@@ -51,19 +51,19 @@ class Huber(Loss):
         """See `Loss`."""
         c = self.threshold
         root = np.sqrt(np.maximum(z, c * c))
-        far = z > c * c
+        is_beyond = z > c * c
         return np.stack(
             [
-                np.where(far, 2 * c * root - c * c, z),
-                np.where(far, c / root, 1.0),
-                np.where(far, -c / (2 * root**3), 0.0),
+                np.where(is_beyond, 2 * c * root - c * c, z),
+                np.where(is_beyond, c / root, 1.0),
+                np.where(is_beyond, -c / (2 * root**3), 0.0),
             ]
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Cauchy(Loss):
-    """Cauchy's loss c^2 ln(1 + z/c^2), which gives gross errors nearly no weight.
+    """Cauchy's loss c^2 ln(1 + z/c^2), in which gross errors have nearly no weight.
 
     Attributes:
         threshold: c, in standard deviations.

@@ -1,4 +1,4 @@
-"""Rigid registration of measured points to predicted ones."""
+"""Rigid registration of measured points to predicted points."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 
 
 def kabsch(measured: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """Return the rotation of measured points onto predicted ones by least squares (Kabsch 1976).
+    """Return the least-squares rotation of measured points y onto predicted points p (Kabsch 1976).
 
     Returns:
-        R (3, 3) with p - mean(p) = R (y - mean(y)), the RMS distance that remains, and the RMS
+        R (3, 3) with p - mean(p) = R (y - mean(y)), the remaining RMS distance, and the RMS
         distance with the best reflection instead of a rotation.
     """
     y, p = measured - measured.mean(axis=0), predicted - predicted.mean(axis=0)

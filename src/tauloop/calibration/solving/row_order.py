@@ -1,7 +1,7 @@
 """Checks of the row order: readings that are some rows late or early, or in another order.
 
-A reading that is k rows late is compared with the prediction k rows before it. Other orders are
-found without the instrument's frame, because distances between points do not depend on it:
+To test readings that are k rows late, each is compared with the prediction k rows before it. Other
+orders are found without the instrument's frame: distances between points do not depend on it, and
 quantiles of the distances from a point to all others identify the point.
 """
 
@@ -16,17 +16,17 @@ from tauloop.calibration.solving.registration import kabsch
 from tauloop.common.counts import counted
 from tauloop.common.errors import Problem
 
-#: Another explanation of the readings is reported if it fits this many times better,
+#: Another explanation of the readings is reported if its error is smaller by this factor, ...
 MIN_FIT_RATIO = 5.0
-#: and if the error of the readings as they are exceeds this fraction of the spread of the poses.
+#: ... and if the error of the unchanged readings exceeds this fraction of the spread of the poses.
 MIN_RELATIVE_ERROR = 0.02
-#: Rows by which readings may be late or early.
+#: Numbers of rows by which readings may be late (positive) or early (negative).
 SHIFTS = (1, -1, 2, -2, 3, -3)
-#: Minimum degrees of freedom of a comparison: a ratio of `MIN_FIT_RATIO` is then not by chance.
+#: Minimum degrees of freedom of a comparison, so that a ratio of `MIN_FIT_RATIO` is not by chance.
 MIN_FREEDOM = 10
 #: Minimum number of rows for identifying points by their distances.
 MIN_ROWS = 6
-#: Maximum number of rows for this, which needs the distances between all points.
+#: Maximum number of rows for identifying points, which needs the distances between all points.
 MAX_ROWS = 2000
 #: Quantiles of distances that identify a point.
 QUANTILES = np.linspace(0.0, 1.0, 33)
@@ -43,14 +43,14 @@ MAX_LISTED_ROWS = 4
 def wrong_rows(
     measured_pose: MeasuredPose, residual: np.ndarray, errors: np.ndarray, jacobian: np.ndarray
 ) -> list[Problem]:
-    """Return a problem if readings fit other rows much better than their own.
+    """Return a problem if readings fit other rows much better than their own rows.
 
     Args:
         measured_pose: the measured poses, by forward kinematics.
         residual: whitened residuals (N, r), without corrections.
         errors: errors of the instrument (N, n_errors), without corrections, SI.
-        jacobian: Jacobian of the residuals (N, r, n) in the free unknowns, scaled by their
-            tolerances.
+        jacobian: Jacobian of the residuals (N, r, n) with respect to the free unknowns, scaled by
+            their tolerances.
     """
     instrument = measured_pose.series.instrument
     if instrument.position_columns:
@@ -68,7 +68,10 @@ def wrong_rows(
 def _late_points(
     measured_pose: MeasuredPose, measured: np.ndarray, predicted: np.ndarray
 ) -> list[Problem]:
-    """Return a problem if positions fit the nominal ones after a shift of rows, in any frame."""
+    """Return a problem if positions fit the nominal positions after a shift of rows.
+
+    The frame of the instrument is arbitrary.
+    """
     as_is = kabsch(measured, predicted)[1]
     distance = {}
     for shift in SHIFTS:
@@ -80,8 +83,8 @@ def _late_points(
     if not best or as_is <= MIN_FIT_RATIO * distance[best]:
         return []
     comparison = (
-        f"{1e3 * distance[best]:.3g} mm RMS from the nominal positions when moved, "
-        f"{1e3 * as_is:.3g} mm as they are"
+        f"they differ from the nominal positions by {1e3 * distance[best]:.3g} mm RMS when moved, and "
+        f"by {1e3 * as_is:.3g} mm unchanged"
     )
     return [_late(measured_pose, best, comparison)]
 
@@ -89,7 +92,7 @@ def _late_points(
 def _late_readings(
     measured_pose: MeasuredPose, residual: np.ndarray, jacobian: np.ndarray
 ) -> list[Problem]:
-    """Return a problem if readings fit after a shift of rows, for any corrections (to first order)."""
+    """Return a problem if readings fit after a shift of rows, with corrections to first order."""
     series = measured_pose.series
     count = len(series)
     elimination = measured_pose.elimination
@@ -99,7 +102,7 @@ def _late_readings(
     weights = elimination.whitening[:, :, is_error]
 
     def fitted_rms(rows: np.ndarray, sources: np.ndarray) -> float | None:
-        """Return the residual RMS of a fit in which rows get the readings of other rows."""
+        """Return the residual RMS of a fit in which rows have the readings of other rows."""
         change = weights[rows] @ (series.readings[rows] - series.readings[sources])[:, :, None]
         r = (residual[rows] + change[:, :, 0]).ravel()
         J = jacobian[rows].reshape(len(r), -1)
@@ -122,12 +125,15 @@ def _late_readings(
     best = min(shifted, key=lambda shift: shifted[shift], default=0)
     if as_is is None or not best or as_is <= MIN_FIT_RATIO * max(shifted[best], 1.0):
         return []
-    comparison = f"{shifted[best]:.3g} standard deviations RMS after a fit when moved, {as_is:.3g} as they are"
+    comparison = (
+        f"residuals after a fit are {shifted[best]:.3g} standard deviations RMS when moved, and "
+        f"{as_is:.3g} unchanged"
+    )
     return [_late(measured_pose, best, comparison)]
 
 
 def _shifted(count: int, late: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of readings that are late (or early, if negative) and of their poses."""
+    """Return the row indices of readings that are late (early if negative), and of their poses."""
     rows = np.arange(count)
     if late > 0:
         return rows[late:], rows[: count - late]
@@ -143,14 +149,14 @@ def _late(measured_pose: MeasuredPose, shift: int, comparison: str) -> Problem:
     return Problem(
         f"{measured_pose.series.instrument.name}.readings",
         f"the readings look {size} {row}{plural} {when}: {comparison}",
-        f"move the readings {direction} by {size} row{plural}, and leave out rows without a reading",
+        f"move the readings {direction} by {size} row{plural}, and remove rows without a reading",
     )
 
 
 def _shuffled(
     measured_pose: MeasuredPose, measured: np.ndarray, predicted: np.ndarray
 ) -> list[Problem]:
-    """Return a problem if positions fit the nominal ones in another order of the rows."""
+    """Return a problem if positions fit the nominal positions in another order of the rows."""
     count = len(measured)
     centered = predicted - predicted.mean(axis=0)
     spread = float(np.sqrt((centered**2).sum(axis=1).mean()))
@@ -183,16 +189,16 @@ def _shuffled(
     unlisted = len(misplaced) - len(listed)
     more = f" and {unlisted} more" if unlisted else ""
     what = (
-        f"the rows look shuffled: {len(misplaced)} of {counted(count, 'reading')} fit other poses ({pairs}{more}), "
-        f"{1e3 * matched_rms:.3g} mm RMS from the nominal positions when moved, "
-        f"{1e3 * as_is:.3g} mm as they are"
+        f"the rows look shuffled: {len(misplaced)} of {count} readings fit other poses ({pairs}{more}), "
+        f"they differ from the nominal positions by {1e3 * matched_rms:.3g} mm RMS when moved, and by "
+        f"{1e3 * as_is:.3g} mm unchanged"
     )
-    remedy = "bring encoders and readings to the same order of rows"
+    remedy = "sort encoders and readings in the same order of rows"
     return [Problem(f"{measured_pose.series.instrument.name}.readings", what, remedy)]
 
 
 def _order_by_distances(measured: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Return for each measured point (N, 3) the predicted one with the most similar distances."""
+    """Return, for each measured point (N, 3), the predicted point with most similar distances."""
     known = np.quantile(cdist(predicted, predicted), QUANTILES, axis=1).T
     seen = np.quantile(cdist(measured, measured), QUANTILES, axis=1).T
     return np.asarray(cKDTree(known).query(seen)[1])

@@ -11,18 +11,20 @@ from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError, PoseError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
+from tauloop.common.wording import counted
 
 SQUARES = Squares()
-#: The search ends when the sum of squares changes by less than this fraction,
+#: The search ends if the sum of squares changes by less than this fraction, ...
 COST_TOLERANCE = 1e-10
-#: or the corrections change by less than this share.
+#: ... or if the corrections change by less than this fraction.
 CORRECTION_TOLERANCE = 1e-9
-#: Maximum number of evaluations of the residuals. With data that hardly depend on the unknowns, the
-#: search would not converge.
+#: Maximum number of evaluations of the residuals, because the search does not converge if the data
+#: hardly depend on the unknowns.
 MAX_EVALUATIONS = 200
-#: A correction is at a bound if it is nearer to it than this, in tolerances.
+#: A correction is at a bound if its distance from the bound is below this, in tolerances.
 SOLVER_BOUND_TOLERANCE = 1e-3
-#: Residuals of a trial geometry that does not close all loops, as a multiple of those at the start.
+#: Residuals of a trial geometry that does not close all loops, as a multiple of the residuals at
+#: the start.
 UNREACHED_PENALTY = 1e3
 
 
@@ -35,7 +37,7 @@ class Solution(ReprMixin):
         evaluation: residuals at the optimum.
         jacobian: Jacobian of the whitened residuals (R, n), SI.
         prior: weights (n,) of the priors, 1/tolerance or zero.
-        weights: weights (R,) of the residuals by a robust loss; ones for least squares.
+        weights: weights (R,) of the residuals from a robust loss; ones for least squares.
         evaluations: number of evaluations of the residuals.
     """
 
@@ -104,7 +106,7 @@ class _ScaledResiduals:
         return self.last
 
     def residual(self, s: np.ndarray) -> np.ndarray:
-        """Return residuals and priors at scaled unknowns (n,); large values out of reach."""
+        """Return residuals and priors at scaled unknowns (n,); large values if out of reach."""
         evaluation = self.evaluate(s)
         r = np.concatenate([evaluation.residual, (self.prior * self.scale * s)[self._prior_rows]])
         if evaluation is not self.last:
@@ -121,7 +123,7 @@ class _ScaledResiduals:
         return self._linear.jacobian
 
     def jacobian(self, s: np.ndarray) -> np.ndarray:
-        """Return the Jacobian of residuals and priors in the scaled unknowns."""
+        """Return the Jacobian of residuals and priors with respect to the scaled unknowns."""
         J = self.jacobian_at(self.evaluate(s)) * self.scale
         return np.concatenate([J, np.diag(self.prior * self.scale)[self._prior_rows]])
 
@@ -173,7 +175,7 @@ def solve_calibration(
         Correction with its evaluation and Jacobian, and the number of evaluations.
 
     Raises:
-        IdentificationError: fewer residuals than unknowns.
+        IdentificationError: there are fewer residuals than unknowns.
         PoseError: poses are out of reach at the start.
     """
     residuals = _ScaledResiduals(problem, near)
@@ -182,14 +184,14 @@ def solve_calibration(
     first = residuals.residual(s)
     if len(first) < n:
         what = (
-            f"{counted(len(first), 'residual')} of {counted(problem.n_poses, 'pose')} cannot give "
+            f"{counted(len(first), 'residual')} of {counted(problem.n_poses, 'pose')} cannot determine "
             f"{counted(n, 'unknown')}"
         )
         remedy = "measure more poses, estimate fewer parameters, or give priors from tolerances"
         raise IdentificationError.of("measurements", what, remedy)
     if residuals.last is None or not residuals.last.is_reached:
         raise PoseError.of(
-            "start", "some poses are out of reach", "start nearer to the nominal geometry"
+            "start", "some poses are out of reach", "start closer to the nominal geometry"
         )
     lower, upper = (limit / residuals.scale for limit in limits(problem))
     settings = {
@@ -204,7 +206,7 @@ def solve_calibration(
     bounded = settings | {"method": "trf", "bounds": (lower, upper)}
     inside = np.clip(s, lower + 1e-9, upper - 1e-9)
     if isinstance(loss, Squares) and problem.deflection is not None:
-        # Stiffnesses below zero have no deflection.
+        # For stiffnesses below zero, there is no deflection.
         solution = least_squares(residuals.residual, inside, **bounded).x
     elif isinstance(loss, Squares):
         solution = least_squares(residuals.residual, s, method="lm", **settings).x
