@@ -100,7 +100,7 @@ def test_a_log_that_comes_later_is_added_and_one_that_cannot_be_read_is_named(lo
         assert str(problem).count(str(log)) == 1
     with pytest.raises(IdentificationError, match="give at least one"):
         tl.fold_logs(machine, [], tmp_path / "no", tl.FoldOptions(identification=how))
-    with pytest.raises(InputError, match="need the logs of the added triangle"):
+    with pytest.raises(InputError, match="need the logs of the added file again"):
         tl.fold_logs(machine, logs, tmp_path / "x", tl.FoldOptions(add=saved))
 
 

@@ -1,4 +1,4 @@
-"""Identification from many logs of one machine, each folded into a small triangle by a worker."""
+"""Identification from many logs of one machine, each condensed to a QR factor by a worker."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ from tauloop.study.folder import PROBLEM, StudyFolder
 from tauloop.study.variations import VariedInput
 from tauloop.study.workflow import StudyOptions, run_study
 
-#: Scalars that are stored for each log in addition to its triangle.
+#: Scalars that are stored for each log in addition to its QR factor.
 STORED_SCALARS = {"samples": "samples", "faults": "diagnostics/faults of the log/value"}
-#: Largest fraction of the logs whose delays and bending may be missing in the deviations.
+#: Largest accepted fraction of logs whose delays and bending the standard deviations do not cover.
 MAX_LOGS_WITHOUT_TIMING = 0.5
 #: Quantities of diagnostics, and advice.
 BASE_REGRESSOR = "the base regressor (unit-norm columns)"
@@ -66,7 +66,7 @@ class FoldOptions(Options):
     """Options of an identification from many logs.
 
     Attributes:
-        identification: options for every log; those that need samples of all logs at once are
+        identification: options for every log; options that need samples of all logs at once are
             rejected.
         study: workers, and whether to resume.
         add: condensed logs (.npz) of an earlier run, to which the new logs are added.
@@ -88,12 +88,12 @@ class FoldedLogs(Result):
 
     Attributes:
         machine: name of the machine.
-        logs: number of logs used, including those of an added triangle.
+        logs: number of used logs, including the logs in an added file.
         samples: number of fitted samples.
         errors: error model of the standard deviations.
         identification: values, deviations and residuals.
-        triangle: triangle of all logs, to which logs can be added later.
-        refused: reasons of logs that were not used, by name.
+        triangle: condensed form of all logs, to which logs can be added later.
+        refused: reasons why logs were not used, by name of the log.
         faults: number of faults by log, for logs with faults.
     """
 
@@ -142,10 +142,10 @@ class FoldedLogs(Result):
         )
 
     def write_triangle(self, path: str | Path) -> Path:
-        """Write the triangle of all logs, to which `FoldOptions.add` adds further logs.
+        """Write the condensed form of all logs, to which `FoldOptions.add` adds further logs.
 
         Returns:
-            The path.
+            Path of the file.
 
         Raises:
             InputError: the file cannot be written.
@@ -163,30 +163,29 @@ def fold_logs(
     *,
     progress: Progress | None = None,
 ) -> FoldedLogs:
-    """Identify base parameters from many logs, each folded into a small triangle by a worker.
+    """Identify base parameters from many logs, each condensed to a small QR factor by a worker.
 
-    Base parameters, deviations and errors on held-out samples equal those of `identify` with all
-    logs at once to 1e-10. Deviations for errors of unknown correlation (the default) depend on the
-    estimate, so that every log is read three times; for decimated or independent errors, or
-    clusters by logs or blocks, once. The default deviations also contain the means of the delays
-    and compliant transmissions in the logs' own fits, so that they are only close to those of
-    `identify`. Results of each log are stored in the folder, and are not
-    computed again after a resume.
+    Base parameters, deviations and errors on held-out samples agree with those of `identify` with
+    all logs at once to 1e-10. The default deviations, for errors of unknown correlation, depend on
+    the estimate, so every log is read three times. For decimated or independent errors, or clusters
+    by logs or blocks, it is read once. The default deviations also contain the delays and compliant
+    transmissions. Their terms are means over separate fits of the logs, so these deviations are
+    only close to those of `identify`. Results of each log are stored in the folder and are not
+    computed again when the identification is resumed.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        logs: files, which must have the same names for all workers.
+        logs: files, which must have the same paths for all workers.
         folder: folder of the stored results of each log.
         options: options of the identification, and workers.
         progress: called with the number of logs read, and the total number of readings.
 
     Returns:
-        The identification, the names of the logs, and the reasons of those that were not used
-        (`refused`).
+        The identification, and the reasons why logs were not used (`refused`).
 
     Raises:
-        InputError: options that need the samples of all logs at once, or to read those of a
-            triangle again; a folder of another study.
+        InputError: options need the samples of all logs at once, or the logs of an added file
+            again; or the folder belongs to another study.
         IdentificationError: no log can be folded, or the logs do not support an identification.
         EngineError: see `run_study`.
 
@@ -211,28 +210,17 @@ def fold_logs(
     """
     options, mechanism = options or FoldOptions(), mechanism_of(machine)
     settings = options.identification
-    require_foldable(settings)
-    if options.add is not None and settings.errors == "autocorrelated":
-        problem = (
-            "deviations for errors of unknown correlation need the logs of the added triangle again"
-        )
-        remedy = "use logs, blocks, decimated or independent, also for the triangle"
-        raise InputError.of("errors", problem, remedy)
-    readings = 3 if settings.errors == "autocorrelated" else 1
+    _require_foldable_options(options)
     paths = [str(Path(log).absolute()) for log in logs]
     twice = sorted({path for path in paths if paths.count(path) > 1})
     InputError.raise_if_any(
         Problem("logs", f"{path} is given twice", "give each log once") for path in twice
     )
+    readings = 3 if settings.errors == "autocorrelated" else 1
     folding = _Folding(mechanism, paths, Path(folder), options, readings, progress, {}, {})
     arrays, refused, faults = folding.read("fold", 0, {}), folding.refused, folding.faults
     added = [] if options.add is None else [read_triangle(options.add)]
-    if len(refused) == len(logs):
-        if not logs:
-            raise IdentificationError.of("logs", "none are given", "give at least one")
-        texts = (text if log in text else f"{log}: {text}" for log, text in refused.items())
-        # the texts contain their remedies
-        raise IdentificationError([Problem(where="", what=text) for text in texts])
+    _require_some_logs(logs, refused)
     known: dict[int, str] = {}
     for triangle in added:
         known |= dict.fromkeys(triangle.marks.tolist(), f"a log of {options.add}")
@@ -240,22 +228,11 @@ def fold_logs(
     timing: dict[int, dict[str, np.ndarray]] = {}
     read = _with_lobes(_with_timing(arrays, timing), lobes)
     triangle = fold_all([*added, *folding.distinct(read, known)])
-    estimator = OrdinaryLeastSquares() if settings.estimator == "ols" else WeightedLeastSquares()
-    clustered = None
-    if settings.errors in ("logs", "blocks"):
-        clustered = ClusteredErrors(by=str(settings.errors).removesuffix("s"))
-    folded = identify_folded(triangle, estimator, errors=clustered)
-    if readings == 3:
-        folded = _with_scores(folding, folded, residual_lags(max(lobes)) if lobes else 0)
-    terms: tuple[TimingTerm, ...] = ()
+    folded = _identified(triangle, settings)
     timing_diagnostics: tuple[Diagnostic, ...] = ()
     if readings == 3:
-        names, of_logs = folded.base.names, list(timing.values())
-        normals = [_normal_matrix(entry["training_triangles"], folded) for entry in of_logs]
-        terms = mean_timing_terms(of_logs, normals, names, folded.estimate)
-        folded = replace(folded, estimate=with_bias_covariance(folded.estimate, terms))
-        without = sum(not has_timing(entry, names) for entry in of_logs)
-        timing_diagnostics = _timing_diagnostics(terms, without / len(of_logs))
+        folded = _with_scores(folding, folded, residual_lags(max(lobes)) if lobes else 0)
+        folded, timing_diagnostics = _with_mean_timing(folded, list(timing.values()))
     return FoldedLogs(
         machine=mechanism.name,
         logs=triangle.logs,
@@ -272,6 +249,61 @@ def fold_logs(
             packages=("numpy", "scipy"),
         ),
     )
+
+
+def _require_foldable_options(options: FoldOptions) -> None:
+    """Reject options that need samples of several logs at once.
+
+    Raises:
+        InputError: such an option, or an error model that needs the logs of `options.add` again.
+    """
+    require_foldable(options.identification)
+    if options.add is not None and options.identification.errors == "autocorrelated":
+        what = "the default standard deviations need the logs of the added file again"
+        remedy = "use logs, blocks, decimated or independent, for the added file as well"
+        raise InputError.of("errors", what, remedy)
+
+
+def _require_some_logs(logs: Sequence[str | Path], refused: Mapping[str, str]) -> None:
+    """Raise an error if there are no logs, or if all logs are refused.
+
+    Raises:
+        IdentificationError: the reasons of the refused logs, with their remedies.
+    """
+    if not logs:
+        raise IdentificationError.of("logs", "there are no logs", "give at least one log")
+    if len(refused) == len(logs):
+        texts = (text if log in text else f"{log}: {text}" for log, text in refused.items())
+        raise IdentificationError([Problem(where="", what=text) for text in texts])
+
+
+def _identified(triangle: LogTriangle, options: IdentificationOptions) -> FoldedIdentification:
+    """Return the base parameters of all logs, with the estimator and errors of the options."""
+    estimator = OrdinaryLeastSquares() if options.estimator == "ols" else WeightedLeastSquares()
+    clustered = None
+    if options.errors in ("logs", "blocks"):
+        clustered = ClusteredErrors(by=str(options.errors).removesuffix("s"))
+    return identify_folded(triangle, estimator, errors=clustered)
+
+
+def _with_mean_timing(
+    folded: FoldedIdentification, timing: Sequence[Mapping[str, np.ndarray]]
+) -> tuple[FoldedIdentification, tuple[Diagnostic, ...]]:
+    """Add the bias by delays and compliant transmissions to the covariance.
+
+    Args:
+        folded: identification from all logs.
+        timing: timing arrays and QR factors of each log, see `_with_timing`.
+
+    Returns:
+        The identification with the larger covariance, and diagnostics of the terms.
+    """
+    names = folded.base.names
+    normals = [_normal_matrix(entry["training_triangles"], folded) for entry in timing]
+    terms = mean_timing_terms(timing, normals, names, folded.estimate)
+    folded = replace(folded, estimate=with_bias_covariance(folded.estimate, terms))
+    without = sum(not has_timing(entry, names) for entry in timing)
+    return folded, _timing_diagnostics(terms, without / len(timing))
 
 
 def _diagnostics(
@@ -297,8 +329,8 @@ def _diagnostics(
             f"largest ratio of {HELD_OUT_RATIO}",
             ratio,
             at_most=3.0,
-            advice="the model does not generalize to other motions: train with more excitation, or "
-            "add missing effects to the model",
+            advice="the model does not predict other motions: train with more excitation, or add the "
+            "missing effects to the model",
         ),
         diagnostic(
             "logs refused",
@@ -321,8 +353,8 @@ def _timing_diagnostics(
     """Return diagnostics of delays and compliant transmissions in all logs together.
 
     Args:
-        terms: their means over the logs.
-        without_share: fraction of the logs whose own fit does not determine them.
+        terms: means of the terms over the logs.
+        without_share: fraction of the logs whose separate fit does not determine the terms.
     """
     shown = [f"{term.kind} of {', '.join(term.outputs)}" for term in terms if term.is_shown]
     return (
@@ -336,7 +368,7 @@ def _timing_diagnostics(
             "fraction of logs whose delays and bending the standard deviations do not cover",
             without_share,
             at_most=MAX_LOGS_WITHOUT_TIMING,
-            advice="deviations may be too small: record logs that determine the parameters alone",
+            advice="deviations may be too small: record logs each of which determines all parameters",
         ),
     )
 
@@ -357,7 +389,7 @@ class _Folding:
     def distinct(
         self, logs_arrays: Iterator[dict[str, np.ndarray]], known: dict[int, str]
     ) -> Iterator[LogTriangle]:
-        """Yield the triangles of logs with new samples, and reject repeated ones."""
+        """Yield the condensed logs, and reject logs that repeat the samples of another."""
         logs = [log for log in self.logs if log not in self.refused]
         for log, triangle in zip(logs, map(triangle_of, logs_arrays), strict=True):
             if (first := known.setdefault(int(triangle.marks[0]), log)) == log:
@@ -368,10 +400,10 @@ class _Folding:
     def read(
         self, result: str, number: int, more: Mapping[str, Any]
     ) -> Iterator[dict[str, np.ndarray]]:
-        """Return the arrays of all logs that are not rejected; note rejected and faulty logs.
+        """Return the arrays of all logs that are not rejected; record rejected and faulty logs.
 
         Raises:
-            IdentificationError: a log that was read before cannot be read again.
+            IdentificationError: a log that has been read before cannot be read again.
         """
         count, folder = len(self.logs), self.folder / f"reading-{number + 1}"
         study = Study(
@@ -416,7 +448,7 @@ class _Folding:
 def _with_timing(
     logs_arrays: Iterator[dict[str, np.ndarray]], timing: dict[int, dict[str, np.ndarray]]
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yield the arrays of logs, and note those of their timing by the fingerprint of the log."""
+    """Yield the arrays of logs, and store timing arrays and QR factors by the log's fingerprint."""
     for arrays in logs_arrays:
         timing[int(arrays["marks"][0])] = {
             name: values
@@ -430,7 +462,7 @@ def _normal_matrix(triangles: np.ndarray, folded: FoldedIdentification) -> np.nd
     """Return the normal matrix (r, r) of a log for the base parameters and weights of all logs.
 
     Args:
-        triangles: (n_measured, n + 1, n + 1) of the fitted samples of the log.
+        triangles: (n_measured, n + 1, n + 1) QR factors of the fitted samples of the log.
         folded: identification of all logs.
     """
     base = triangles[:, :, list(folded.base.independent)] * folded.estimate.weights[:, None, None]
@@ -440,7 +472,7 @@ def _normal_matrix(triangles: np.ndarray, folded: FoldedIdentification) -> np.nd
 def _with_lobes(
     logs_arrays: Iterator[dict[str, np.ndarray]], lobes: list[float]
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yield the arrays of logs, and note the lengths of their filters."""
+    """Yield the arrays of logs, and store the lengths of their filters in `lobes`."""
     for arrays in logs_arrays:
         if "lobe" in arrays:
             lobes.append(float(arrays["lobe"]))
@@ -455,7 +487,7 @@ def _with_scores(
     Args:
         folding: readings of the logs.
         folded: identification from all logs.
-        lags: number of lags in the correlation of residuals; 0 without filters of known length.
+        lags: number of lags in the correlation of residuals; 0 if no filter has a known length.
     """
     directions = ScoreDirections.of(folded)
     names = ("independent", "values", "weights", "sensitivity")
