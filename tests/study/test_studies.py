@@ -188,7 +188,7 @@ def test_a_folder_is_one_studys_and_one_process(tmp_path):
     with pytest.raises(InputError) as error:
         folder.begin(other, {"tauloop": "2"}, resume=True)
     assert len(error.value.problems) == 2
-    assert "was begun with tauloop 1, this is 2" in str(error.value)
+    assert "was started with tauloop 1, but this is 2" in str(error.value)
     with (
         exclusive_lock(tmp_path),
         pytest.raises(InputError, match="another process is using this folder"),
@@ -398,7 +398,7 @@ DRAWN = "vary: {arm_length: {normal: 20 um}}\n"
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ("samples: 4\n" + ACCURACY, 3, "nothing is random: 4 samples would be equal"),
+        ("samples: 4\n" + ACCURACY, 3, "nothing is random, so all 4 samples would be equal"),
         (
             "vary: {arm_length: {grid: [0.2 m, 0.3 m], steps: 1}}\n" + ACCURACY,
             3,
@@ -412,7 +412,11 @@ DRAWN = "vary: {arm_length: {normal: 20 um}}\n"
         ("samples: 4\ndesign: sobol\n" + ACCURACY, 1, "vary has none"),
         ("samples: 1\ndesign: sobol\n" + DRAWN + ACCURACY, 3, "1 is not a power of two from 2 on"),
         ("samples: 10\nwhole: [3, 10]\n" + DRAWN + ACCURACY, 4, "there is no sample 10"),
-        (DRAWN + ACCURACY + "yield: {largest: {least: 1 mm, most: 1 um}}\n", 5, "nothing passes"),
+        (
+            DRAWN + ACCURACY + "yield: {largest: {least: 1 mm, most: 1 um}}\n",
+            5,
+            "no sample can pass",
+        ),
         (DRAWN + ACCURACY + "yield: {largest: {most: 1 kg}}\n", 5, "where a length"),
         (
             "vary: {options.pose: {list: [z=-0.5]}}\n"
@@ -539,7 +543,7 @@ design: random
             bad.replace("  options.pose.z", "  options.pose: {list: [x=1]}\n  options.pose.z")
         )
     problems = "\n".join(str(problem) for problem in error.value.problems)
-    for what in ("add `about: VALUE`", "rad", "varies as a whole"):
+    for what in ("add `about: VALUE`", "rad", "both pose and its"):
         assert what in problems
 
 

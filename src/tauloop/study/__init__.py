@@ -1,7 +1,7 @@
 """Studies: many samples of one calculation, computed on this machine or on a cluster.
 
-A file specifies what varies and what is computed (`load_study`). Sample i depends only on the seed
-and on i. Therefore the number of workers and the batch size do not affect results, and an
+A file specifies the varied inputs and the calculation (`load_study`). Sample i depends only on the
+seed and on i. Therefore the number of workers and the batch size do not affect results, and an
 interrupted study can be resumed. Results are stored as Parquet files.
 
 Examples:

@@ -16,6 +16,7 @@ from tauloop.common.names.deprecated import JSON_KEYS, old_keywords, warn
 from tauloop.common.options import pairs_reader
 from tauloop.common.records import dataclass
 from tauloop.common.result import plain
+from tauloop.common.wording import counted
 from tauloop.drives import DriveLine
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
@@ -31,8 +32,8 @@ class ComputedSamples:
     """Results of a calculation for some samples.
 
     Attributes:
-        values: numbers (N,) by name; NaN if there is none.
-        problems: problem of each sample, "" for successful ones.
+        values: numbers (N,) by name; NaN if a sample has none.
+        problems: problem of each sample; "" for successful samples.
         whole: complete results as JSON, by index among the samples.
     """
 
@@ -63,12 +64,12 @@ class Command:
 
     Attributes:
         place: package, function and options class.
-        units: SI units of the scalars that the calculation defines.
-        has_log: whether its second argument is a log or another file of measurements.
-        arguments: names of further arguments that are given among the options.
-        is_line: whether it takes a drive line instead of a machine.
-        shares_model: whether it takes a model, which is then built once for all samples of the
-            unchanged machine.
+        units: SI units, by name, of the scalars that the calculation always stores.
+        has_log: whether the second argument is a log or another file of measurements.
+        arguments: names of additional arguments that are given among the options.
+        is_line: whether the first argument is a drive line instead of a machine.
+        shares_model: whether the first argument can be a model, which is then built once for all
+            samples of the unchanged machine.
     """
 
     place: tuple[str, str, str]
@@ -89,7 +90,7 @@ class Command:
         return (*self.arguments, *option_names(self.options))
 
     def current_name(self, option: str) -> str:
-        """Return the current name of an option; an old name is replaced with a warning."""
+        """Return the current name of an option; warn if the name is an old one."""
         old_names = old_keywords(self.place[1], *options_classes(self.options))
         current = self.option_names
         new = old_names.get(option, option)
@@ -243,7 +244,7 @@ class OneByOne(Calculation):
             self._unchanged = Model(mechanism)
 
     def run(self, inputs: Mapping[str, np.ndarray], whole: Sequence[int]) -> ComputedSamples:
-        """Compute samples one after the other; of a rejected sample the first problem is stored.
+        """Compute samples one after the other; for a rejected sample, store the first problem.
 
         Returns:
             Values and problems of the samples.
@@ -286,7 +287,7 @@ class OneByOne(Calculation):
 
 
 def _with_pair(texts: Any, key: str, value: str) -> str:
-    """Return the text of an option with KEY=VALUE pairs, with one pair changed or added."""
+    """Return an option of KEY=VALUE pairs as text, with one pair changed or added."""
     pairs = pairs_reader("options")(texts) | {key: value}
     return ",".join(f"{name}={text}" for name, text in pairs.items())
 

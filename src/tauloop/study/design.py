@@ -13,10 +13,9 @@ from tauloop.common.errors import EngineError
 from tauloop.common.records import dataclass
 from tauloop.study.file import Study
 
-#: Distance of design values from 0 and 1, where a normal distribution has no finite value.
+#: Smallest distance of design values from 0 and 1, at which a normal distribution is infinite.
 EDGE_DISTANCE = 2.0**-53
 #: Number of resamples for the confidence interval of an index.
-RESAMPLES = 200
 RESAMPLES = 200
 
 
@@ -26,9 +25,9 @@ class SobolIndex:
 
     Attributes:
         scalar, name: names of the scalar and of the input.
-        first: fraction of the variance caused by this input alone.
-        total: share including interactions with other inputs.
-        first_interval, total_interval: half widths of the 95 % confidence intervals.
+        first: fraction of the variance caused by this input without interactions.
+        total: fraction of the variance including interactions with other inputs.
+        first_interval, total_interval: half-widths of the 95 % confidence intervals.
     """
 
     scalar: str

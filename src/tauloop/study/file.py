@@ -63,7 +63,7 @@ VARIATION = Shape(
     doc="Variation of one input: exactly one of `normal`, `uniform`, `grid`, `list`, `numbers`.",
     fields=(
         field("normal", _TEXT, "standard deviation of a normal distribution"),
-        field("uniform", _TEXT, "half width of a uniform distribution"),
+        field("uniform", _TEXT, "half-width of a uniform distribution"),
         field("about", _TEXT, "mean of the distribution; by default the value of the machine"),
         field("grid", ListOf(item=_TEXT, length=2), "first and last value of a grid"),
         field("steps", Whole(least=2, most=1_000_000), "number of values of the grid"),
@@ -146,14 +146,15 @@ class Study(ReprMixin):
 
     Attributes:
         machine: name of the machine.
-        machine_text: text of its machine file.
+        machine_text: text of the machine file.
         variations: varied inputs.
         samples: number of draws for each combination of lists.
         seed: seed of the draws.
         design: "random" or "sobol".
         result: name of the calculation.
-        options: texts of its options.
-        keep: paths of stored numbers of the result, by name; empty for the calculation's own.
+        options: options of the calculation, as texts.
+        keep: paths of stored numbers of the result, by name; empty to store the numbers that the
+            calculation defines.
         whole: samples whose complete results are stored.
         limits: smallest and largest passing value by scalar, SI.
         quantiles: quantiles of the report.
@@ -242,7 +243,7 @@ def load_study(path: str | Path) -> Study:
     """Read a study.
 
     Args:
-        path: the YAML file; names of machines and logs are relative to its folder.
+        path: the YAML file; paths of machines and logs are relative to its folder.
 
     Returns:
         The study, checked and without results.
@@ -265,13 +266,13 @@ def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> 
     Args:
         text: text of a study file.
         file: name of the file, for messages.
-        folder: folder of the machines and logs that it names.
+        folder: folder of the machines and logs that the text refers to.
 
     Raises:
         DescriptionError: all errors, with lines.
     """
     root = document(parse_nodes(text, file), file, STUDY, folder)
-    root.collector.raise_any()  # entries of the wrong form cannot be read any further
+    root.collector.raise_any()  # entries with a wrong form cannot be processed further
     content = contents(root, ValueReader(None)) or {}
     command = CALCULATIONS.get((content.get("compute") or {}).get("result") or "")
     is_line = command is not None and command.is_line
@@ -321,10 +322,11 @@ def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> 
 def _described(
     place: Cursor | None, folder: Path, is_line: bool
 ) -> tuple[Mechanism | DriveLine | None, str]:
-    """Return the machine or drive line, and the text of its file; None and "" without one.
+    """Return the machine or drive line, and the text of its file.
 
-    Files of other tools are written as machine files. A file that names other files is rejected,
-    because workers receive only its text.
+    Files of other tools are converted to machine files. A file that refers to other files is
+    rejected, because workers receive only its text. The result is None and "" if there is no
+    machine.
     """
     name = place.text if place is not None else None
     if place is None or not name:
@@ -342,7 +344,8 @@ def _described(
         for problem in error.problems:
             place.problem(
                 str(problem),
-                "use one that comes with Tauloop, or a file next to this one without references",
+                "use one that comes with Tauloop, or a file next to this one that does not refer to "
+                "other files",
             )
         return None, ""
 
@@ -350,7 +353,7 @@ def _described(
 def _variation(
     name: str, place: Cursor, mechanism: Mechanism | DriveLine, folder: Path | None
 ) -> VariedInput | None:
-    """Return one variation; None if it cannot be read, which is noted."""
+    """Return one variation; None if it cannot be read, which is recorded as a problem."""
     content = contents(place, ValueReader(None)) or {}
     kinds = [kind for kind in ("normal", "uniform", "grid", "list", "numbers") if kind in content]
     if len(kinds) != 1:
@@ -428,10 +431,10 @@ def _variation(
         )
     if kind == "grid":
         if "steps" not in content:
-            place.problem("a grid needs a number of values", "give steps")
+            place.problem("a grid needs a number of values", "give `steps`")
             return None
         first, last = (read(text, "grid") for text in content["grid"])
-        n = max(content["steps"] or 2, 2)  # fewer are noted as a problem
+        n = max(content["steps"] or 2, 2)  # smaller numbers are recorded as a problem
         values = tuple(first + (last - first) * (k / (n - 1)) for k in range(n))
         return VariedInput(name=name, kind="list", values=values, unit=unit)
     about = read(content["about"], "about") if "about" in content else nominal
@@ -450,7 +453,7 @@ def _current_name(command: Command, name: str) -> str:
 
 
 def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str]) -> None:
-    """Note inputs and options that do not fit the calculation."""
+    """Record problems of inputs and options that do not suit the calculation."""
     compute = root.get("compute")
     assert compute is not None
     result, command = content["compute"]["result"], CALCULATIONS[content["compute"]["result"]]
@@ -463,7 +466,7 @@ def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str
             )
         elif key and OPTION + option in names:
             root.problem(
-                f"{option} varies as a whole and by its {key}", "remove one of them", "vary"
+                f"both {option} and its {key} vary", "remove one of the variations", "vary"
             )
         elif result == "accuracy" and (name == LOG or name.startswith(OPTION)):
             root.problem(f"accuracy cannot vary {name}", "vary parameters of the machine", "vary")
@@ -471,7 +474,7 @@ def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str
         if command.has_log:
             root.problem(f"{result} needs logs", "give vary: {log: {list: [...]}}")
         else:
-            root.problem(f"{result} takes no log", "remove log")
+            root.problem(f"{result} does not use a log", "remove log")
     if result != "accuracy" and not content.get("keep"):
         root.problem(
             f"no number of the result of {result} is stored",
@@ -479,7 +482,7 @@ def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str
         )
     if result == "accuracy" and content.get("keep"):
         root.problem(
-            "accuracy always stores its own numbers",
+            "accuracy always stores the same numbers",
             f"remove keep; the numbers are {', '.join(command.units)}",
             "keep",
         )
@@ -497,7 +500,7 @@ def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str
 
 
 def _check_samples(root: Cursor, content: Mapping[str, Any], variations: list[VariedInput]) -> None:
-    """Note errors in the number of samples, and in designs for Sobol indices."""
+    """Record problems of the number of samples, and of designs for Sobol indices."""
     listed = [item.name for item in variations if not item.is_drawn]
     drawn = [item.name for item in variations if item.is_drawn]
     samples, is_sobol = content.get("samples") or 1, content.get("design") == "sobol"
@@ -510,7 +513,7 @@ def _check_samples(root: Cursor, content: Mapping[str, Any], variations: list[Va
         )
     if samples > 1 and not drawn and len(listed) == len(root.entries_of("vary")) and not is_sobol:
         root.problem(
-            f"nothing is random: {samples} samples would be equal",
+            f"nothing is random, so all {samples} samples would be equal",
             "add a distribution, or remove samples",
             "samples",
         )
@@ -535,7 +538,7 @@ def _check_samples(root: Cursor, content: Mapping[str, Any], variations: list[Va
 
 
 def _limits(place: Cursor, unit: str) -> tuple[float, float]:
-    """Return smallest and largest value, of any dimension if the scalar's unit is unknown."""
+    """Return the smallest and largest value; any dimension is allowed for an unknown unit."""
     limits = {"least": -math.inf, "most": math.inf}
     for key in filter(place.word, limits):
         try:
@@ -549,8 +552,8 @@ def _limits(place: Cursor, unit: str) -> tuple[float, float]:
             place.problem(error.what, error.remedy, key)
     if limits["least"] > limits["most"]:
         place.problem(
-            f"nothing passes: least is {limits['least']:g}, most {limits['most']:g} (SI)",
-            "exchange the two",
+            f"no sample can pass: `least` is {limits['least']:g} and `most` is {limits['most']:g} (SI)",
+            "swap the two limits",
         )
     return limits["least"], limits["most"]
 

@@ -1,8 +1,9 @@
 """The folder of a study: a manifest, and Parquet files for ranges of samples.
 
 Only this folder records which samples are done. A file is written completely or not at all. Its
-name and its metadata state its samples, the metadata also the study. Hence a killed process loses
-only the results in its memory, and no sample is counted twice or for another study.
+name and its metadata contain the range of samples; the metadata also identify the study. Therefore
+a killed process loses only the results in its memory, and no sample is counted twice or for another
+study.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ SAMPLE, PROBLEM = "sample", "problem"
 _FOLDER_FORMAT = "tauloop-study-folder/2"
 #: Metadata keys of a Parquet file for its study and samples, and for the states of its logs.
 _CONTENT_KEY, _LOGS_KEY = b"tauloop-study", b"tauloop-logs"
-#: Largest number of different problems that are counted separately, and the name of all others.
+#: Largest number of different problems that are counted separately, and the name for all others.
 MAX_DISTINCT_PROBLEMS, OTHER_PROBLEMS = 100, "other problems"
 
 
@@ -87,11 +88,11 @@ class StudyFolder:
             raise InputError.of(str(self.path / MANIFEST), what, "name another folder") from None
 
     def begin(self, study: Study, versions: Mapping[str, str], *, resume: bool) -> None:
-        """Create the manifest, or check that it is of this study.
+        """Create the manifest, or check that it belongs to this study.
 
         Raises:
-            InputError: the folder is of another study, or of another version; or it is of this
-                study but resume is False.
+            InputError: the folder belongs to another study or another version, or it belongs to
+                this study but `resume` is False.
         """
         manifest, where = self.manifest, str(self.path)
         if not manifest:
@@ -118,8 +119,10 @@ class StudyFolder:
             problems.add(where, what, "name another folder, or restore the study file")
         for name, version in versions.items():
             if (before := manifest["versions"].get(name)) != version:
-                what = f"was begun with {name} {before}, this is {version}: results may differ"
-                problems.add(where, what, "install the former version, or use another folder")
+                what = (
+                    f"was started with {name} {before}, but this is {version}: results may differ"
+                )
+                problems.add(where, what, "install the earlier version, or use another folder")
         InputError.raise_if_any(problems)
 
     @contextmanager
@@ -146,7 +149,7 @@ class StudyFolder:
             raise InputError.of(
                 str(self.path / PARTS_FOLDER), what, "restore it, or resume the study"
             ) from None
-        # numbers have ten digits, so that names sort by first, then last
+        # Numbers have ten digits, so that the names are sorted by first, then by last sample.
         matches = filter(None, map(_PART_NAME.fullmatch, sorted(names)))
         parts = [
             StudyPart(first=int(m[1]), last=int(m[2]), path=self.path / PARTS_FOLDER / m[0])
@@ -160,7 +163,7 @@ class StudyFolder:
         return tuple(parts)
 
     def delete_outdated_parts(self, study: Study) -> None:
-        """Delete parts whose log files have changed, appeared or disappeared since they were written."""
+        """Delete parts whose log files changed, appeared or disappeared after they were written."""
         import pyarrow
         import pyarrow.parquet
 
@@ -168,7 +171,7 @@ class StudyFolder:
             return
         for part in self.parts():
             inputs = inputs_of(study.variations, study.seed, part.first, part.last)
-            # a damaged part is reported when it is read
+            # A damaged part is reported when its columns are read.
             with suppress(OSError, pyarrow.ArrowException):
                 metadata = pyarrow.parquet.read_schema(part.path).metadata or {}
                 if metadata.get(_LOGS_KEY) != _log_states(inputs):
@@ -210,7 +213,7 @@ class StudyFolder:
         )
 
     def column(self, name: str) -> np.ndarray:
-        """Return a column of all stored samples in order of samples.
+        """Return a column of all stored samples, in the order of samples.
 
         Raises:
             InputError: a part is damaged.
@@ -219,7 +222,7 @@ class StudyFolder:
         return np.concatenate(pieces) if pieces else np.zeros(0)
 
     def problems(self) -> tuple[dict[str, int], np.ndarray]:
-        """Return the number of samples by problem, and which samples have no problem (N,).
+        """Return the number of samples by problem, and a mask (N,) of samples without a problem.
 
         Only the first `MAX_DISTINCT_PROBLEMS` problems are distinguished.
 

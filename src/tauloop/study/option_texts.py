@@ -1,4 +1,4 @@
-"""Conversion of options given as text in a file, as on the command line."""
+"""Conversion of options that a file contains as text, as on the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FLAGS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def option_names(options: type) -> tuple[str, ...]:
-    """Return the names of options allowed in a file, including those of nested classes."""
+    """Return the names of options that a file may contain, including those of nested classes."""
     names: list[str] = []
     hints = get_type_hints(options)
     for item in fields(options):
@@ -127,14 +127,14 @@ def _plain(name: str, field_type: Any, text: Any) -> Any:
     if field_type in (int, float, Path) or is_enum:
         try:
             return field_type(text.strip() if isinstance(text, str) else text)
-        except (TypeError, ValueError):  # also several texts for one value
+        except (TypeError, ValueError):  # TypeError: several texts for a single value
             expected = _expected(field_type)
             raise InputError.of(name, f"{text!r} is not {expected}", f"give {expected}") from None
     return text
 
 
 def _expected(field_type: Any) -> str:
-    """Return what a text of this type must be."""
+    """Return a description of the texts that are allowed for a type."""
     if field_type is Path:
         return "a path"
     if field_type is int:

@@ -1,4 +1,4 @@
-"""Tool accuracy of machines whose parameters differ from those of their controller."""
+"""Tool accuracy of machines whose parameters differ from those in their controller."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class PoseErrors(ReprMixin):
 class Accuracy:
     """Tool errors of machines that differ in some parameters, under the nominal controller.
 
-    The nominal inverse kinematics gives the actuator positions of every pose. The forward
-    kinematics of every other machine, in machine code with its parameters as inputs, gives its tool
-    poses. Nothing is linearized.
+    The nominal inverse kinematics gives the actuator positions of every pose. The tool poses of
+    every other machine follow from its forward kinematics, which are compiled with the parameters
+    as inputs. Nothing is linearized.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Accuracy:
         self._kernel = motion.compiled(TOOL, ("place", "rotation"))
         rows = (
             -(-len(q) // LANES) * LANES
-        )  # so that each block of lanes has poses of one machine only
+        )  # so that each block of vectorized samples has poses of only one machine
         self._rows = np.minimum(np.arange(rows), len(q) - 1)
         known_inputs = {"position": model.actuator_position(q), "start": q}
         sizes = {port.name: port.size for port in self._kernel.function.inputs}
@@ -126,7 +126,7 @@ class Accuracy:
         Args:
             values: arrays (N,) by name, SI.
         """
-        # one machine if no parameter varies
+        # If no parameter varies, there is one machine.
         count = len(next(iter(values.values()), [0.0]))
         columns = [np.zeros((count, 0)), *(values[name] for name in self.names)]
         theta = np.ascontiguousarray(np.column_stack(columns))
@@ -156,7 +156,7 @@ class Accuracy:
 def accuracy(
     mechanism: Mechanism, values: Mapping[str, np.ndarray], options: AccuracyOptions | None = None
 ) -> PoseErrors:
-    """Return the tool errors of machines whose parameters differ from those of their controller.
+    """Return the tool errors of machines whose parameters differ from those in their controller.
 
     Args:
         mechanism: the nominal machine, which the controller assumes.

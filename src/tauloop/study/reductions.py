@@ -1,7 +1,7 @@
 """Summary of a study: means, quantiles, extreme samples, yield, and Sobol indices.
 
-All are computed column by column in order of sample numbers, so that they do not depend on how the
-samples were computed.
+All values are computed column by column in the order of sample numbers, so that they do not depend
+on how the samples were distributed to workers.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class ScalarSummary(ReprMixin):
         count: number of samples.
         mean, deviation: mean and standard deviation.
         least, greatest: smallest and largest value.
-        quantiles: quantiles by fraction of samples below.
-        least_at, greatest_at: numbers of the samples with these values.
-        least_inputs, greatest_inputs: inputs of these samples.
+        quantiles: quantiles, by the fraction of samples below them.
+        least_at, greatest_at: numbers of the samples with the smallest and the largest value.
+        least_inputs, greatest_inputs: inputs of these two samples.
     """
 
     name: str
@@ -63,11 +63,11 @@ class StudyResult(Result):
         calculation: name of the calculation.
         samples: number of computed samples.
         scalars: summaries of all scalars.
-        passed: number of samples within all limits; None without limits.
+        passed: number of samples within all limits; None if there are no limits.
         yield_interval: 95 % interval of the fraction of passing samples (Wilson).
-        sobol: Sobol indices, if the design is for them.
+        sobol: Sobol indices; empty unless the study has a design for them.
         problems: number of samples by problem.
-        set_aside: ranges of samples, first and last, whose workers died.
+        set_aside: ranges of samples (first, end) that were skipped because their workers died.
     """
 
     machine: str
@@ -90,9 +90,9 @@ def summarize(
     """Return the results of a study from its folder.
 
     Args:
-        study: study that the folder belongs to.
-        folder: folder of its parts.
-        set_aside: ranges of samples that could not be computed.
+        study: study to which the folder belongs.
+        folder: folder with the stored samples.
+        set_aside: ranges of samples that were skipped because their workers died.
 
     Source of the yield's interval: Wilson 1927, Journal of the American Statistical Association 22.
     """
@@ -187,7 +187,7 @@ def _summary(
 
 
 def _inputs(study: Study, number: int) -> dict[str, Any]:
-    """Return the inputs of one sample, which follow from the seed and its number."""
+    """Return the inputs of one sample, which follow from the seed and the sample's number."""
     inputs = inputs_of(study.variations, study.seed, number, number + 1, sample_design(study))
     return {
         name: values[0] if isinstance(values[0], str) else float(values[0])

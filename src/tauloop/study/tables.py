@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tauloop.common.counts import counted
+from tauloop.common.wording import counted
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import table
 from tauloop.study import FoldedLogs, ScalarSummary, StudyResult
@@ -49,7 +50,7 @@ def study_tables(result: StudyResult) -> Iterator[Printed]:
         ]
         heads = [(head, "") for head in ("first", "±", "total", "±")]
         yield table(
-            "Sobol indices, with half widths of 95 % intervals",
+            "Sobol indices, with half-widths of 95 % intervals",
             "scalar by input",
             *heads,
             rows=indices,
@@ -59,7 +60,7 @@ def study_tables(result: StudyResult) -> Iterator[Printed]:
     ]:
         yield f"{counted(count, 'sample')}: {problem}"
     for first, last in result.set_aside:
-        yield f"set aside: samples {first} to {last - 1}, which killed their workers"
+        yield f"skipped: samples {first} to {last - 1}, because their workers died"
     for line in result.advice:
         yield f"doubtful: {line}"
 
@@ -82,8 +83,7 @@ def _worst(item: ScalarSummary) -> str:
 def fold_tables(result: FoldedLogs) -> Iterator[Printed]:
     """Yield parameters with deviations, residuals, and rejected or faulty logs."""
     data = result.as_dict()
-    logs, samples = counted(result.logs, "log"), counted(result.samples, "sample")
-    title = f"{result.machine}: base parameters of {logs}, {samples}"
+    title = f"{result.machine}: base parameters of {counted(result.logs, 'log')}, {counted(result.samples, 'sample')}"
     parameters = (
         (item["name"], item["unit"], f"{item['value']:.6g}", f"{item['standard_deviation']:.2g}")
         for item in data["base_parameters"]
@@ -102,6 +102,6 @@ def fold_tables(result: FoldedLogs) -> Iterator[Printed]:
     for name, reason in list(result.refused.items())[:MAX_LISTED_LOGS]:
         yield f"not used: {name}: {reason}"
     for name, count in list(result.faults.items())[:MAX_LISTED_LOGS]:
-        yield f"{count} faults: {name}"
+        yield f"{counted(count, 'fault')}: {name}"
     for line in result.advice:
         yield f"doubtful: {line}"

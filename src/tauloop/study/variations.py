@@ -32,8 +32,8 @@ class VariedInput(ReprMixin):
             ``options.NAME.KEY``.
         kind: "normal", "uniform" or "list".
         about: mean of a distribution, SI.
-        spread: standard deviation or half width, SI.
-        values: values of a list, in order: numbers in SI units, or texts.
+        spread: standard deviation or half-width of the distribution, SI.
+        values: values of a list, in order; numbers in SI units, or texts.
         unit: SI unit of numbers; "" for dimensionless numbers and texts.
 
     Examples:
@@ -60,7 +60,7 @@ class VariedInput(ReprMixin):
         return np.asarray(self.about + self.spread * share)
 
     def texts(self, values: np.ndarray) -> np.ndarray:
-        """Return values as texts for an option, numbers with their unit."""
+        """Return values as texts for an option; numbers are written with their unit."""
         if values.dtype == object:
             return values
         return np.array(
@@ -69,7 +69,7 @@ class VariedInput(ReprMixin):
 
 
 def uniform_numbers(seed: int, stream: int, first: int, last: int) -> np.ndarray:
-    """Return random numbers in the open interval from 0 to 1 of samples first to last - 1.
+    """Return random numbers between 0 and 1 (exclusive) for samples first to last - 1.
 
     Args:
         seed: seed of the study.
@@ -84,14 +84,14 @@ def uniform_numbers(seed: int, stream: int, first: int, last: int) -> np.ndarray
 
 def _block(seed: int, stream: int, block: int) -> np.ndarray:
     sequence = np.random.SeedSequence(seed, spawn_key=(stream, block))
-    whole = np.random.Generator(np.random.Philox(sequence)).integers(
+    integers = np.random.Generator(np.random.Philox(sequence)).integers(
         0, 2**52, size=SAMPLES_PER_BLOCK, dtype=np.uint64
     )
-    return (whole.astype(float) + 0.5) / 2.0**52
+    return (integers.astype(float) + 0.5) / 2.0**52
 
 
 def count_of(variations: Sequence[VariedInput], samples: int) -> int:
-    """Return the number of samples; `samples` for each combination of list entries."""
+    """Return the number of samples, which is `samples` for each combination of list entries."""
     list_lengths = [len(item.values) for item in variations if not item.is_drawn]
     return math.prod(list_lengths, start=samples if variations else 1)
 
@@ -105,7 +105,7 @@ def inputs_of(
 ) -> dict[str, np.ndarray]:
     """Return the inputs of samples first to last - 1, by name.
 
-    Entries of lists change with every sample, those of the last list fastest.
+    Consecutive samples have different combinations of list entries; the last list changes fastest.
 
     Args:
         variations: varied inputs.

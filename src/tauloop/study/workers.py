@@ -1,8 +1,8 @@
 """Workers that compute batches of samples: this process, further processes, or a Dask cluster.
 
-A worker receives the study with its machine as text. It stores what it has built and compiled for
-the next batch, and rejects work of another version of Tauloop. A batch whose workers die repeatedly
-is set aside.
+A worker receives the study with its machine as text. It reuses compiled functions for the next
+batch, and rejects work from another version of Tauloop. A batch whose workers die repeatedly is
+skipped.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from tauloop.study.file import Study
 from tauloop.study.variations import inputs_of
 
 _LOGGER = logging.getLogger("tauloop")
-#: Number of workers that one batch may kill before it is set aside.
+#: Number of workers that may die with one batch before the batch is skipped.
 MAX_KILLED_WORKERS = 3
-#: Seconds of remaining work above which processes are started; a start takes a second or two.
+#: Seconds of remaining work above which processes are started; starting takes a second or two.
 MIN_WORK_FOR_PROCESSES = 10.0
 #: Seconds between two checks of a cluster.
 WORKER_CHECK_INTERVAL = 1.0
 #: Seconds that a local cluster may take to shut down.
 SHUTDOWN_TIMEOUT = 30.0
-#: Seconds to wait for a first worker, or for another one after all have gone.
+#: Seconds to wait for the first worker, or for a new worker after all others have disappeared.
 FIRST_WORKER_TIMEOUT = 60.0
 
 
@@ -82,7 +82,7 @@ def compute(study: Study, version: str, first: int, last: int) -> Batch:
     """Compute samples first to last - 1 of a study in a worker.
 
     Returns:
-        The samples with the time that they took.
+        The samples, with the computing time.
 
     Raises:
         EngineError: the worker has another version than the caller, or no compiler.
@@ -158,14 +158,14 @@ class Workers(ABC):
     def done(
         self, futures: set[Future[Batch | WorkerUnavailable]]
     ) -> set[Future[Batch | WorkerUnavailable]]:
-        """Wait until some batches are done, and return these.
+        """Wait until some batches are done, and return their futures.
 
         Raises:
             EngineError: no worker is left.
         """
 
     def alone(self, study: Study, first: int, last: int) -> Batch | WorkerUnavailable:
-        """Compute a batch whose worker died again, while no other batch is in progress.
+        """Compute a batch whose worker died before, while no other batch is in progress.
 
         Returns:
             The batch, or the reason why no worker can compute it.
@@ -197,7 +197,7 @@ class Workers(ABC):
 
 @final
 class LocalWorker(Workers):
-    """The calling process alone."""
+    """The calling process, without other workers."""
 
     width = 1
 
@@ -221,7 +221,7 @@ class LocalWorker(Workers):
         return set(futures)
 
     def close(self) -> None:
-        """Do nothing: no batch is in progress."""
+        """Do nothing, because no batch is in progress."""
 
 
 @final
@@ -237,7 +237,7 @@ class Processes(Workers):
     def _new_pool(width: int) -> ProcessPoolExecutor:
         context = multiprocessing.get_context(
             "spawn"
-        )  # fork is not safe with threads in this process
+        )  # fork is not safe if this process has threads
         return ProcessPoolExecutor(width, mp_context=context, initializer=process_begins)
 
     def submit(self, study: Study, first: int, last: int) -> Future[Batch | WorkerUnavailable]:
@@ -279,7 +279,7 @@ class Processes(Workers):
             return pool.submit(compute, study, own_version(), first, last).result()
 
     def close(self) -> None:
-        """Terminate the processes, and cancel batches that have not begun."""
+        """Terminate the processes, and cancel batches that have not started."""
         for process in list((self._pool._processes or {}).values()):
             process.terminate()
         self._pool.shutdown(wait=True, cancel_futures=True)
@@ -287,10 +287,10 @@ class Processes(Workers):
 
 @final
 class AutoPool(Workers):
-    """The calling process, and processes on all cores once the remaining work justifies them."""
+    """The calling process; processes start on all cores if the remaining work justifies it."""
 
     def __init__(self) -> None:
-        """Begin with the calling process alone."""
+        """Start with only the calling process."""
         self.width = 1
         self._workers: Workers = LocalWorker()
 
@@ -351,7 +351,7 @@ class DaskWorkers(Workers):
         import dask
         from distributed import Client, LocalCluster
 
-        # no retries in a local cluster: `killed_by` counts deaths
+        # The scheduler must not retry batches, because `killed_by` counts the deaths of workers.
         dask.config.set({"distributed.scheduler.allowed-failures": 0})
         self._cluster: Any = None
         try:
@@ -364,11 +364,11 @@ class DaskWorkers(Workers):
         except (OSError, ValueError, TimeoutError) as error:
             remedy = "start `dask scheduler` there, and `dask worker` next to it"
             raise EngineError.of(scheduler, f"does not answer: {error}", remedy) from None
-        # suppress Dask's traces of a lost scheduler, which `done` reports in one sentence
+        # Suppress Dask's tracebacks for a lost scheduler, because `done` reports it.
         self._log = logging.getLogger("distributed.client")
         self._level = self._log.level
         self._log.setLevel(logging.CRITICAL)
-        # the version is an exception for workers without Tauloop
+        # For workers without Tauloop, the returned value is an exception.
         versions = self._client.run(own_version, on_error="return")
         others = {
             address: version for address, version in versions.items() if version != own_version()
@@ -399,13 +399,13 @@ class DaskWorkers(Workers):
     def exclude(self, unavailable: WorkerUnavailable) -> None:
         """Exclude a worker that cannot compute from further work."""
         address = unavailable.address
-        if address not in self._excluded:  # it may have had other batches before
+        if address not in self._excluded:  # it can be reported again by earlier batches
             _LOGGER.warning("worker %s is excluded: %s", address, unavailable.problem)
             self._client.retire_workers([address])
         self._excluded.add(address)
         if not set(self._client.nthreads()) - {address}:
             problem = f"no worker is left: {unavailable.problem}"
-            raise EngineError.of(address, problem, "repair it and continue with --resume")
+            raise EngineError.of(address, problem, "repair the worker and continue with --resume")
 
     def done(
         self, futures: set[Future[Batch | WorkerUnavailable]]
@@ -415,7 +415,7 @@ class DaskWorkers(Workers):
             done := wait(futures, timeout=WORKER_CHECK_INTERVAL, return_when=FIRST_COMPLETED).done
         ):
             self._check_cluster()
-        # the client cancels all futures when it loses the scheduler
+        # The client cancels all futures when it loses the scheduler.
         if any(future.cancelled() for future in done):
             raise self._scheduler_lost()
         if time.monotonic() - self._last_check > WORKER_CHECK_INTERVAL:
@@ -431,7 +431,7 @@ class DaskWorkers(Workers):
         if self._client.status != "running":
             raise self._scheduler_lost()
         self._last_check = time.monotonic()
-        with suppress(OSError):  # the scheduler is shutting down; the next check reports it
+        with suppress(OSError):  # the scheduler is shutting down, which the next check reports
             self.width = max(sum(self._client.nthreads().values()), 1)
             if set(self._client.nthreads()) - self._excluded:
                 self._last_seen = self._last_check
@@ -446,7 +446,7 @@ class DaskWorkers(Workers):
 
     def close(self) -> None:
         """Disconnect from the cluster; shut down a local one."""
-        # all results have arrived: slow workers end with this process
+        # All results have arrived, so slow workers may end with this process.
         with suppress(TimeoutError):
             self._client.close(timeout=WORKER_CHECK_INTERVAL)
         if self._cluster is not None:
@@ -461,7 +461,7 @@ def workers_of(count: int | None, scheduler: str | None, most: int) -> Iterator[
 
     Args:
         count: number of processes; by default one for each core if the work justifies their start.
-        scheduler: scheduler of a cluster; None without one.
+        scheduler: address of the scheduler of a cluster; None to use no cluster.
         most: largest useful number of processes.
 
     Raises:
@@ -483,6 +483,6 @@ def workers_of(count: int | None, scheduler: str | None, most: int) -> Iterator[
 
 def killed_by(error: BaseException) -> int:
     """Return the number of workers that died with a batch before this error; 0 for other errors."""
-    if type(error).__name__ == "KilledWorker":  # an error of Dask, whose scheduler retries a batch
+    if type(error).__name__ == "KilledWorker":  # raised by Dask, whose scheduler retries a batch
         return 1 + int(getattr(error, "allowed_failures", 0))
     return int(isinstance(error, BrokenProcessPool))

@@ -26,17 +26,17 @@ from tauloop.study.workers import (
     workers_of,
 )
 
-#: Shortest and longest computing time of a batch, s: long compared with its overhead, and short
-#: enough that an interruption loses little work.
+#: Shortest and longest computing time of a batch, s. The shortest is long compared with the
+#: overhead of a batch; the longest is short enough that an interruption loses little work.
 MIN_BATCH_TIME, MAX_BATCH_TIME = 0.1, 10.0
-#: Number of batches per worker, within these times.
+#: Desired number of batches per worker, if their computing times are within these limits.
 BATCHES_PER_WORKER = 50
 #: Largest growth from one batch to the next while the computing time is being measured.
 BATCH_GROWTH = 8
 
 
 def _workers(text: str) -> int | str:
-    """Return a number of workers, or the address of a cluster as it is."""
+    """Return a number of workers, or the unchanged address of a cluster."""
     return int(text) if text.lstrip("-").isdecimal() else text
 
 
@@ -47,9 +47,10 @@ class StudyOptions(Options):
     Attributes:
         workers: number of parallel workers, or the address of a Dask scheduler, such as
             'tcp://127.0.0.1:8786' ('local' starts one on this machine). Results do not depend on
-            it. By default one process per core if this process alone would take more than ten
-            seconds (a script must keep its work below `if __name__ == '__main__':`).
-        scheduler: address of the scheduler; in Python also 'local' with a number of workers.
+            it. By default one process per core if a single process would take more than ten seconds
+            (a script must then call it inside `if __name__ == '__main__':`).
+        scheduler: address of the scheduler; in Python also 'local' together with a number of
+            workers.
         resume: continue with what the folder contains.
 
     Examples:
@@ -66,12 +67,12 @@ class StudyOptions(Options):
 
     @property
     def count(self) -> int | None:
-        """Number of processes; None if the study or a cluster determines it."""
+        """Number of processes; None if it is chosen automatically or determined by a cluster."""
         return None if isinstance(self.workers, str) else self.workers
 
     @property
     def cluster(self) -> str | None:
-        """Address of a cluster's scheduler; None without one."""
+        """Address of a cluster's scheduler; None if no cluster is used."""
         return self.workers if isinstance(self.workers, str) else self.scheduler
 
 
@@ -85,21 +86,21 @@ def run_study(
 ) -> StudyResult:
     """Compute a study or its missing samples, and return the results.
 
-    Results depend on the study alone, not on workers, batches or interruptions (if all workers have
+    Results depend only on the study, not on workers, batches or interruptions (if all workers have
     the same kind of processor and compiler).
 
     Args:
         study: the study, or its file.
         folder: folder of the stored results; created if it does not exist.
         options: workers, and whether to resume.
-        progress: called with the number of computed samples, and of all samples.
+        progress: called with the completed and total number of samples.
 
     Returns:
         The results of all samples, with statistics.
 
     Raises:
         DescriptionError: the file has errors.
-        InputError: the folder is of another study, or cannot be written.
+        InputError: the folder belongs to another study, or cannot be written.
         EngineError: pyarrow or a compiler is missing, the cluster is lost, or a worker has another
             version.
 
@@ -136,21 +137,21 @@ def run_study(
 
 
 def read_results(study: Study | str | Path, folder: str | Path) -> StudyResult:
-    """Return the results of a study from its stored samples, without computing any.
+    """Return the results of a study from its stored samples, without computing further samples.
 
     Raises:
-        InputError: the folder is of another study, or not of a study.
+        InputError: the folder belongs to another study, or does not contain a study.
     """
     study = study if isinstance(study, Study) else load_study(study)
     stored = StudyFolder(folder)
     if not stored.manifest:
-        raise InputError.of(str(folder), "does not contain a study", "compute it first")
+        raise InputError.of(str(folder), "does not contain a study", "compute the study first")
     stored.begin(study, {}, resume=True)
     return summarize(study, stored, ())
 
 
 class _BatchSize:
-    """The size of the next batch, from the computing times of the previous ones."""
+    """The size of the next batch, from the computing times of the previous batches."""
 
     def __init__(self, remaining: int) -> None:
         self._remaining, self.size = remaining, 1
@@ -171,45 +172,48 @@ class _BatchSize:
 def _batches(
     study: Study, todo: deque[tuple[int, int]], workers: Workers, aside: list[tuple[int, int]]
 ) -> Iterator[Batch]:
-    """Yield batches when they are done, in any order; set ranges that kill workers aside."""
+    """Yield batches when they are done, in any order; skip ranges whose workers die repeatedly."""
     batch_size = _BatchSize(sum(last - first for first, last in todo))
     at_work: dict[Future[Batch | WorkerUnavailable], tuple[int, int]] = {}
     suspects: dict[tuple[int, int], int] = {}
     while todo or at_work or suspects:
-        # one further batch per worker waits, so that no worker is idle
-        most = 2 * workers.width if workers.width > 1 else 1
-        while todo and not suspects and len(at_work) < most:
+        # One additional batch per worker is queued, so that no worker is idle.
+        max_batches = 2 * workers.width if workers.width > 1 else 1
+        while todo and not suspects and len(at_work) < max_batches:
             first, last = todo.popleft()
             end = min(first + batch_size.size, last)
             if end < last:
                 todo.appendleft((end, last))
             at_work[workers.submit(study, first, end)] = (first, end)
         for future in workers.done(set(at_work)) if at_work else ():
-            place = at_work.pop(future)
+            sample_range = at_work.pop(future)
             try:
                 batch = future.result()
             except Exception as error:
                 if not (deaths := killed_by(error)):
                     raise
-                suspects[place] = deaths
+                suspects[sample_range] = deaths
             else:
                 if isinstance(batch, WorkerUnavailable):
                     workers.exclude(batch)
-                    todo.appendleft(place)
+                    todo.appendleft(sample_range)
                     continue
                 batch_size.update(batch, workers)
                 yield batch
         while suspects and not at_work:
-            place, deaths = suspects.popitem()
-            batch_alone = _alone(study, place, workers, deaths)
+            sample_range, deaths = suspects.popitem()
+            batch_alone = _alone(study, sample_range, workers, deaths)
             if batch_alone is None:
-                aside.append(place)
+                aside.append(sample_range)
             else:
                 yield batch_alone
 
 
 def _alone(study: Study, place: tuple[int, int], workers: Workers, deaths: int) -> Batch | None:
-    """Compute a batch alone that was in progress when a worker died; None if it kills workers."""
+    """Compute a batch without other batches in progress, because its worker died before.
+
+    The result is None if its workers die repeatedly.
+    """
     is_proven = False
     while deaths < MAX_KILLED_WORKERS or not is_proven:
         try:

@@ -259,7 +259,7 @@ def _confused_units(series: Series, measured: np.ndarray, predicted: np.ndarray)
         names = ", ".join(series.label(int(i)) for i in far_rows[:MAX_LISTED_POSES])
         times = distance[far_rows].min() / usual
         what = (
-            f"{len(far_rows)} of {len(series)} positions {"is" if len(far_rows) == 1 else "are"} {times:.0f} times as far away as the others ({names}): "
+            f"{len(far_rows)} of {len(series)} positions {'is' if len(far_rows) == 1 else 'are'} {times:.0f} times as far away as the others ({names}): "
             "two units in one table?"
         )
         return [Problem(where=where, what=what, remedy="convert all rows to the same unit")]
