@@ -588,7 +588,7 @@ def test_the_weight_is_chosen_on_groups_that_are_left_out():
 def test_groups_that_cannot_be(groups):
     model, (data, _) = machine("five_bar"), experiment("five_bar")
     training, held_out = split_data(data)
-    with pytest.raises(IdentificationError, match="1 labels for 420 training samples"):
+    with pytest.raises(IdentificationError, match="1 different label for 420 training samples"):
         fit_consistent(
             training, held_out, consistency_cones(model.parameters), model.pi, groups=groups
         )

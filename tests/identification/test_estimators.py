@@ -335,7 +335,7 @@ def test_too_few_samples():
     )
     single = dataclasses.replace(data, measured=np.array([True, False])).part(slice(0, 5))
     refused(
-        "5 samples of 1 measured outputs give 5 equations", single, None, WeightedLeastSquares()
+        "5 samples of 1 measured output give 5 equations", single, None, WeightedLeastSquares()
     )
     rng = np.random.default_rng(0)
     regressor = np.zeros((3, 2, 4))

@@ -193,7 +193,7 @@ def test_a_log_that_is_mostly_contact_is_doubtful(model):
     result = tl.estimate_external_wrench(model, log, options)
     # five blocks without contact are too few for a threshold
     assert result.status.value == "doubtful"
-    assert any("record longer" in line for line in result.advice)
+    assert any("record a longer log" in line for line in result.advice)
 
 
 @pytest.mark.parametrize(
