@@ -334,9 +334,7 @@ def test_too_few_samples():
         OrdinaryLeastSquares(),
     )
     single = dataclasses.replace(data, measured=np.array([True, False])).part(slice(0, 5))
-    refused(
-        "5 samples of 1 measured output give 5 equations", single, None, WeightedLeastSquares()
-    )
+    refused("5 samples of 1 measured output give 5 equations", single, None, WeightedLeastSquares())
     rng = np.random.default_rng(0)
     regressor = np.zeros((3, 2, 4))
     regressor[:, 0, :3], regressor[:, 1, 3] = np.eye(3), 1.0

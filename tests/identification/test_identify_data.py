@@ -205,7 +205,7 @@ def test_logs_are_merged():
     for together in (merge_data, condense_parts):
         with pytest.raises(IdentificationError, match="outputs differ from those of the first"):
             together([first, other])
-        with pytest.raises(IdentificationError, match="there are no (logs|samples)"):
+        with pytest.raises(IdentificationError, match=r"there are no (logs|samples)"):
             together([])
 
 

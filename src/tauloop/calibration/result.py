@@ -25,7 +25,6 @@ from tauloop.common.errors import Problem
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result
-from tauloop.common.wording import counted
 from tauloop.mechanism.expression import Parameter, ParameterTable
 from tauloop.mechanism.model import Mechanism
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError, InputError, Problem, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.wording import counted
 from tauloop.compiler.c.calling.evaluator import default_evaluator
 from tauloop.formats.library import mechanism_of
 from tauloop.identification.chosen import chosen_estimator

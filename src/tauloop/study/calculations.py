@@ -16,7 +16,6 @@ from tauloop.common.names.deprecated import JSON_KEYS, old_keywords, warn
 from tauloop.common.options import pairs_reader
 from tauloop.common.records import dataclass
 from tauloop.common.result import plain
-from tauloop.common.wording import counted
 from tauloop.drives import DriveLine
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model

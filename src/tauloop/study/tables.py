@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tauloop.common.counts import counted
-from tauloop.common.wording import counted
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import table
 from tauloop.study import FoldedLogs, ScalarSummary, StudyResult

@@ -20,7 +20,6 @@ from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.common.wording import counted
 
 #: A bootstrap fit ends when its step is below this fraction of a standard deviation.
 BOOTSTRAP_STEP_TOLERANCE = 1e-2

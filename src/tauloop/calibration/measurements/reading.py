@@ -44,7 +44,6 @@ from tauloop.calibration.measurements.surfaces import SURFACES, Plane
 from tauloop.calibration.problem.unknowns import DIMENSIONS, Bounds, Tolerances, bounds_of
 from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, LogError, Problems
-from tauloop.common.wording import counted
 from tauloop.logs.checks.findings import Findings
 from tauloop.logs.checks.scales import find_scale
 from tauloop.logs.files.opening import open_table

@@ -11,7 +11,6 @@ from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.common.wording import counted
 from tauloop.equations.ports import numbers
 from tauloop.mechanism.suggestions import listing
 

@@ -11,8 +11,8 @@ from tauloop.calibration.measurements.instruments import (
     require_instruments,
 )
 from tauloop.calibration.measurements.series import Series
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError
-from tauloop.common.wording import counted
 from tauloop.equations.values import BatchFunction
 from tauloop.model import Model
 

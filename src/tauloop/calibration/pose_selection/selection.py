@@ -39,7 +39,6 @@ from tauloop.common.errors import IdentificationError, InputError
 from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
-from tauloop.common.wording import counted
 
 #: The search ends after a round that improves the criterion by less than this fraction.
 MIN_IMPROVEMENT = 1e-4

@@ -24,7 +24,6 @@ from tauloop.calibration.problem.pose_equations import (
 from tauloop.calibration.problem.residuals import ForwardKinematics, ResidualKind
 from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, PoseError, Problem, Problems
-from tauloop.common.wording import counted
 from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.ports import MAX_LISTED
 

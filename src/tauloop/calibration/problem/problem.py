@@ -54,7 +54,6 @@ from tauloop.common.errors import InputError, PoseError, Problem, solving
 from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.common.wording import counted
 from tauloop.compiler.c.calling.evaluator import Evaluator, default_evaluator
 from tauloop.equations.assembly.assembly import Assembly, assemble
 from tauloop.equations.assembly.freedoms.locks import DEFAULT_LOCKS

@@ -20,7 +20,6 @@ from tauloop.calibration.problem.unknowns import Tolerances, Unknown, select_unk
 from tauloop.calibration.solving.registration import kabsch
 from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problems
-from tauloop.common.wording import counted
 from tauloop.mechanism.model import Mechanism
 
 #: A larger rotation of a target, rad, is not a mounting error and too large for a search that

@@ -19,7 +19,6 @@ from tauloop.calibration.solving.registration import kabsch, rms_distance
 from tauloop.calibration.solving.row_order import MIN_FIT_RATIO, MIN_RELATIVE_ERROR, wrong_rows
 from tauloop.common.counts import counted
 from tauloop.common.errors import Problem, Problems
-from tauloop.common.wording import counted
 from tauloop.equations.assembly.limits import limits_of
 
 #: Points are on a line, or in a plane, if their spread across it is below this fraction of the
@@ -259,8 +258,8 @@ def _confused_units(series: Series, measured: np.ndarray, predicted: np.ndarray)
         names = ", ".join(series.label(int(i)) for i in far_rows[:MAX_LISTED_POSES])
         times = distance[far_rows].min() / usual
         what = (
-            f"{len(far_rows)} of {len(series)} positions {'is' if len(far_rows) == 1 else 'are'} {times:.0f} times as far away as the others ({names}): "
-            "two units in one table?"
+            f"{len(far_rows)} of {len(series)} positions are {times:.0f} times as far away as the "
+            f"others ({names}): two units in one table?"
         )
         return [Problem(where=where, what=what, remedy="convert all rows to the same unit")]
     return []

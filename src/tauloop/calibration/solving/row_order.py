@@ -13,7 +13,6 @@ from scipy.spatial.distance import cdist
 
 from tauloop.calibration.problem.measured_poses import MeasuredPose
 from tauloop.calibration.solving.registration import kabsch
-from tauloop.common.counts import counted
 from tauloop.common.errors import Problem
 
 #: Another explanation of the readings is reported if its error is smaller by this factor, ...

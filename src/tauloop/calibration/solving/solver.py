@@ -11,7 +11,6 @@ from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError, PoseError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.common.wording import counted
 
 SQUARES = Squares()
 #: The search ends if the sum of squares changes by less than this fraction, ...

@@ -11,10 +11,10 @@ from typing import final
 import numpy as np
 import scipy.special
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError
 from tauloop.common.options import option
 from tauloop.common.records import dataclass
-from tauloop.common.wording import counted
 from tauloop.identification.estimation.error_models import ErrorModel, EstimatingEquations
 
 #: Choices of clusters.

@@ -12,11 +12,11 @@ from typing import final
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError
 from tauloop.common.options import option
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
-from tauloop.common.wording import counted
 from tauloop.identification.estimation.base_columns import BaseRegression, base_columns
 from tauloop.identification.estimation.error_models import EstimatingEquations
 from tauloop.identification.estimation.estimators import (

@@ -13,12 +13,12 @@ from typing import final
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError
 from tauloop.common.options import option, require
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic
 from tauloop.common.shown import ReprMixin
-from tauloop.common.wording import counted
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations
 
@@ -186,7 +186,7 @@ class KnownNoise(CondensedEstimator):
         if len(self.noise) != len(triangles):
             raise IdentificationError.of(
                 "KnownNoise.noise",
-                f"has {counted(len(self.noise), 'entry', 'entries')} for {counted(len(triangles), 'measured output')}",
+                f"has {counted(len(self.noise), 'entry')} for {counted(len(triangles), 'measured output')}",
                 "give one value for each measured output",
             )
         return weighted_solution(triangles, samples, 1.0 / np.asarray(self.noise))

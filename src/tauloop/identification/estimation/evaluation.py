@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError
 from tauloop.common.records import dataclass
-from tauloop.common.wording import counted
 from tauloop.identification.regression.data import RegressionData
 
 

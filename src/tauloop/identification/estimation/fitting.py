@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError, Problems, solving
 from tauloop.common.result import Diagnostic, diagnostic, plain, provenance
-from tauloop.common.wording import counted
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.bending import Bending
 from tauloop.identification.estimation.error_models import (

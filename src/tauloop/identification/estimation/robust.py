@@ -11,10 +11,10 @@ from typing import final
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError
 from tauloop.common.options import option
 from tauloop.common.records import dataclass
-from tauloop.common.wording import counted
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.estimators import (
     ROUNDING_SHARE,

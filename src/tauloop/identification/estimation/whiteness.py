@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import chdtrc
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
-from tauloop.common.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

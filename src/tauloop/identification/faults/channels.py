@@ -18,9 +18,9 @@ from itertools import combinations
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
-from tauloop.common.wording import counted
 from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.faults.measured_motion import (
     ChannelChange,

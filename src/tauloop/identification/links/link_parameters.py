@@ -18,6 +18,7 @@ from scipy.optimize import least_squares
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri
 
+from tauloop.common.counts import counted
 from tauloop.common.datasets import item_rows
 from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.keywords import keywords
@@ -26,7 +27,6 @@ from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, plain, provenance
 from tauloop.common.shown import ReprMixin
-from tauloop.common.wording import counted
 from tauloop.formats.library import mechanism_of
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.links.link_equations import LinkEquations

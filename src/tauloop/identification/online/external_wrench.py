@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.datasets import Variable, columns, time_axis
 from tauloop.common.errors import IdentificationError, InputError, Problem, Problems, solving
 from tauloop.common.keywords import keywords
@@ -22,7 +23,6 @@ from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.common.shown import ReprMixin
-from tauloop.common.wording import counted
 from tauloop.equations.assembly.limits import require_within_limits
 from tauloop.equations.named_values import TOOL_PORT
 from tauloop.identification.online.alarm_threshold import (

@@ -18,10 +18,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError, InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.common.wording import counted
 from tauloop.mechanism.suggestions import unknown_names
 
 #: Directions that are known exactly are given this fraction of the largest variance.

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import eigh
 
+from tauloop.common.counts import counted
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import IdentificationError, Problems, solving
 from tauloop.common.names.deprecated import old_attribute
@@ -20,7 +21,6 @@ from tauloop.common.options import Options, option, require
 from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, plain, provenance
-from tauloop.common.wording import counted
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import OutputFit, judge_both, largest_loss
 from tauloop.identification.estimation.fitting import fit_regression

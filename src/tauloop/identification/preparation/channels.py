@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError, InputError, Problem, Problems
 from tauloop.common.plain import OMITTED, PlainData, json_keys, stated
 from tauloop.common.records import dataclass
-from tauloop.common.wording import counted
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.options import IdentificationOptions
 from tauloop.identification.preparation.choice.automatic import PreparationChoice

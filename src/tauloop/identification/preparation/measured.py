@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problem, Problems
-from tauloop.common.wording import counted
 from tauloop.identification.options import IdentificationOptions, LogSource
 from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.identification.preparation.repairs import Repairs

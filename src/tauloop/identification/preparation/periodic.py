@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.fft
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import Problem
-from tauloop.common.wording import counted
 from tauloop.identification.preparation.periods import PeriodAverage, fourier_derivatives
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import driven_transmission, regression_data

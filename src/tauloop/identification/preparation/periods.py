@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.fft
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.common.wording import counted
 from tauloop.logs import sample_period
 from tauloop.logs.log import TIME, as_signals, build_log
 

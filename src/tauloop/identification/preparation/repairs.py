@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
-from tauloop.common.wording import counted
 from tauloop.identification.options import PreparationOptions
 from tauloop.identification.values import si_value
 from tauloop.logs import FillGaps, LogFile, Signals, held, read_signals, resampled

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError, Problem, Problems
 from tauloop.common.options import option, require
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.common.wording import counted
 from tauloop.equations.ports import numbers
 
 
@@ -335,7 +335,7 @@ def _check(matrix: np.ndarray, names: Sequence[str], units: Sequence[str]) -> li
     problems = Problems(
         Problem(
             where,
-            f"has {counted(len(items), 'entry', 'entries')}",
+            f"has {counted(len(items), 'entry')}",
             f"give {matrix.shape[1]}, one for each column",
         )
         for where, items in (("names", names), ("units", units))

@@ -12,10 +12,10 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.lapack import dtpqrt
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.common.wording import counted
 from tauloop.equations.ports import numbers
 from tauloop.identification.regression.ties import Ties, count_problems, freeze, named
 from tauloop.logs.signals import HIGHEST_CUTOFF, filter_reach, low_pass

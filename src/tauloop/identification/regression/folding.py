@@ -30,11 +30,11 @@ from pathlib import Path
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError, LogError, solving
 from tauloop.common.files import unreadable, write_file
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.common.wording import counted
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors, jackknife
 from tauloop.identification.estimation.error_models import correlated
 from tauloop.identification.estimation.estimators import CondensedEstimator, Estimate

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.common.wording import counted
 from tauloop.equations.ports import numbers
 from tauloop.mechanism.suggestions import unknown_names
 
@@ -168,10 +168,6 @@ def count_problems(where: str, items: Sequence[str], count: int) -> list[Problem
     if not isinstance(items, str) and len(items) == count:
         return []
     message = (
-        "is a single text"
-        if isinstance(items, str)
-        else f"has {counted(len(items), 'entry', 'entries')}"
+        "is a single text" if isinstance(items, str) else f"has {counted(len(items), 'entry')}"
     )
-    return [
-        Problem(where, message, f"give {counted(count, 'entry', 'entries')}, as in the regressor")
-    ]
+    return [Problem(where, message, f"give {counted(count, 'entry')}, as in the regressor")]

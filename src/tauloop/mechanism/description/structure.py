@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from tauloop.common.names.deprecated import MACHINE_KEYS
 from tauloop.common.counts import counted
+from tauloop.common.names.deprecated import MACHINE_KEYS
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description.cursor import (
     Choice,

@@ -7,8 +7,8 @@ from itertools import combinations
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import Problem, Problems
-from tauloop.common.wording import counted
 from tauloop.logs.log import Log, by_channel
 
 #: Two channels are copies, up to a factor and an offset, if they differ by at most this fraction of
