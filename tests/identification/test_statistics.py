@@ -293,7 +293,7 @@ def test_simulated_instruments_are_repeated_until_the_parameters_rest():
     assert len(seen) >= 2
     assert all(parameters.shape == (8,) for parameters in seen)
     np.testing.assert_allclose(exact @ seen[-1], exact @ TRUE, atol=0.5)
-    with pytest.raises(IdentificationError, match="do not converge in 1 simulations"):
+    with pytest.raises(IdentificationError, match="do not converge in 1 simulation"):
         fit_regression(
             data,
             None,
