@@ -253,7 +253,7 @@ def test_unclear_rank_is_refused_with_its_figures():
     [
         ({"regressor": np.ones((3,))}, "has shape (3,)"),
         ({"regressor": np.ones((0, 3))}, "has shape (0, 3)"),
-        ({"names": ("a",)}, "names: has 1 entries"),
+        ({"names": ("a",)}, "names: has 1 entry"),
         ({"units": ()}, "units: has 0 entries"),
         ({"regressor": np.array([[1.0, np.nan, 1.0]])}, "1 of 3 numbers are not finite"),
     ],

@@ -352,7 +352,7 @@ def test_machine_at_rest():
         data, regressor=np.broadcast_to(data.regressor[:1], data.regressor.shape)
     )
     refused("the same in all 300 samples: nothing moves", still, None, OrdinaryLeastSquares())
-    refused("the same in all 1 samples", data.part(slice(0, 1)), None, OrdinaryLeastSquares())
+    refused("the same in all 1 sample", data.part(slice(0, 1)), None, OrdinaryLeastSquares())
 
 
 def test_zero_rank():
