@@ -125,10 +125,10 @@ class VirtualPlatforms:
         )
         singular = np.flatnonzero(outputs["cos_theta"][:, 0] < MIN_COSINE)
         if len(singular):
-            samples = counted(len(outputs["q"]), "sample")
+            sample_count = counted(len(outputs["q"]), "sample")
             what = (
                 "theta is +-90 degrees, where Euler angles are singular, in "
-                f"{len(singular)} of {samples} (the first is sample {singular[0]})"
+                f"{len(singular)} of {sample_count} (the first is sample {singular[0]})"
             )
             raise PoseError.of("platform motion", what, "use the base frame (in_euler=False)")
         m = len(self._names)

@@ -231,8 +231,8 @@ class _TransmissionReader(_JointNames):
             self._by_role(node, where, "actuator"),
         )
         if len(joints) != _COUNTS[kind] or len(actuators) != _COUNTS[kind]:
-            motors = counted(len(actuators), "actuator")
-            what = f"a {kind} has {counted(len(joints), 'joint')} and {motors}"
+            actuator_count = counted(len(actuators), "actuator")
+            what = f"a {kind} has {counted(len(joints), 'joint')} and {actuator_count}"
             self.problem(node, where, what, f"it needs {_COUNTS[kind]} of each")
             return []
         names = [self.joint(joint, where) for joint in joints]

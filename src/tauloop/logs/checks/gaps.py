@@ -70,8 +70,7 @@ def filled(
             remedy = "cut the log there; interpolation needs samples on both sides"
             findings.add("gaps at an end", where, what, remedy, file)
         elif after - first > gaps.longest:
-            missing = counted(after - first, "consecutive sample", "are")
-            what = f"{missing} missing from row {first + 1} on, "
+            what = f"{counted(after - first, 'consecutive sample', 'are')} missing from row {first + 1} on, "
             what += f"but at most {gaps.longest} are interpolated"
             remedy = "use the log before or after the gap, or permit longer gaps"
             findings.add("gaps that are too long", where, what, remedy, file)

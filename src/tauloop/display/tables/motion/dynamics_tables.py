@@ -52,8 +52,8 @@ def dynamics_tables(motion: MotionForces) -> Iterator[Printed]:
         if freedom.spring is not None and name in forces.state.turns.angles
     ]
     if rotary_springs:
-        names = ", ".join(rotary_springs)
-        yield f"springs on {names} use the rotation nearest to the {motion.nearest}"
+        springs_text = ", ".join(rotary_springs)
+        yield f"springs on {springs_text} use the rotation nearest to the {motion.nearest}"
     if hybrid is not None:
         units = dict(
             zip(
