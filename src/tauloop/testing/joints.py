@@ -38,8 +38,6 @@ def check_joint(kind: JointKind, *, seeds: int = 5) -> None:
             f"the kind has {counted(n, 'coordinate')}, {counted(len(kind.velocities), 'velocity')} and "
             f"{counted(len(kind.angular), 'flag')} `angular`"
         )
-        remedy = "give scalar coordinates, velocities of the same names, and a flag for each"
-        problems.add("coordinates", what, remedy)
     if n > 1 and (unknown := set(kind.coordinates) - set(SCALARS)):
         what = f"{', '.join(sorted(unknown))} cannot have start values in machine files"
         problems.add("coordinates", what, f"use the names {', '.join(SCALARS)}")

@@ -109,7 +109,7 @@ class SymbolicStructure:
         self.size = size
         self.laws = {law.item: law for law in laws}
         tool = self.mechanism.platform.tool
-        self.tool = self._point_jacobian(tool_body, self.position(tool))
+        self.tool = self.point_jacobian(tool_body, self.position(tool))
         self.items = tuple(self._items())
 
     # Frames
@@ -138,7 +138,7 @@ class SymbolicStructure:
                 name = f"{item.name}.node{number + 1}"
                 yield name, moved.p + moved.R @ self.values.vector(place)
 
-    def _point_jacobian(self, body: str, point: ca.SX) -> ca.SX:
+    def point_jacobian(self, body: str, point: ca.SX) -> ca.SX:
         """Return the matrix (6, n_x) that maps x to the twist of a body's point."""
         jacobian = ca.SX(6, self.size)
         if body != BASE:
@@ -185,7 +185,7 @@ class SymbolicStructure:
         """Return the row (1, n_x) that maps x to the elongation of a rod."""
         start, end = self.position(rod.start), self.position(rod.end)
         along = (end - start) / ca.norm_2(end - start)
-        relative = self._point_jacobian(bodies[1], end) - self._point_jacobian(bodies[0], start)
+        relative = self.point_jacobian(bodies[1], end) - self.point_jacobian(bodies[0], start)
         return along.T @ relative[:3, :]
 
     def _rod_item(self, rod: Rod, element: Element, load: Array) -> SymbolicItem:
@@ -243,8 +243,8 @@ class SymbolicStructure:
         near, far = (attachment.body for attachment in element.attachments)
         # The nodes are at the beam's ends, so their twists are those of the ends.
         length = ca.norm_2(end - start)
-        at_end = self._point_jacobian(near, self.origins[near] + axes[:, 0] * length)
-        relative = self._point_jacobian(far, self.origins[far]) - at_end
+        at_end = self.point_jacobian(near, self.origins[near] + axes[:, 0] * length)
+        relative = self.point_jacobian(far, self.origins[far]) - at_end
         local = ca.vertcat(axes.T @ relative[:3, :], axes.T @ relative[3:, :])
         return SymbolicItem(
             name=element.name,
@@ -302,7 +302,7 @@ class SymbolicStructure:
         to_body = self.motion.bodies[item.body].R.T
         rows = []
         for attachment in element.attachments:
-            twist = self._point_jacobian(attachment.body, self.origins[attachment.body])
+            twist = self.point_jacobian(attachment.body, self.origins[attachment.body])
             rows += [to_body @ twist[:3, :], to_body @ twist[3:, :]]
         return SymbolicItem(
             name=element.name,
@@ -326,8 +326,8 @@ class SymbolicStructure:
         """
         law = self.laws.get(joint.name, ElasticLaw(item=joint.name))
         point = self.position(joint.child)
-        child = self._point_jacobian(elastic.child, point)
-        relative = child - self._point_jacobian(elastic.parent, point)
+        child = self.point_jacobian(elastic.child, point)
+        relative = child - self.point_jacobian(elastic.parent, point)
         free = self.free_twists(joint)
         columns = {
             name: self.motion_columns[name]
