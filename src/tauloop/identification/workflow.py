@@ -405,12 +405,14 @@ class _FrictionTrials:
         self._band = min(part.possible_cutoffs({}, CUTOFF_FACTORS), default=None)
         self._searched: list[tuple[PreparedLogs, TermOptions, dict[str, float]]] = []
         self._fitted: list[tuple[PreparedLogs, TermOptions, TermsFit | None]] = []
+        self._motions: list[tuple[PreparedLogs, tuple[SearchMotion, ...]]] = []
 
     def identify_with(self, logs: PreparedLogs, terms: TermOptions) -> MachineIdentification | None:
         """Return the identification of logs with terms; None if the data do not support it."""
         options = replace(self._options, terms=terms)
         try:
             data = self._data(logs, options, searches_faults=True)
+            self._motions.append((logs, data.motions))
             if data.presliding is not None:
                 self._searched.append((logs, terms, dict(data.presliding.lengths)))
             without_samples = replace(logs, logs=())
@@ -473,6 +475,10 @@ class _FrictionTrials:
         common_filter: bool = True,
     ) -> _IdentificationData:
         """Return the regression data of logs with the terms of the options."""
+        motions: tuple[SearchMotion, ...] = ()
+        for known_logs, known_motions in self._motions:
+            if known_logs.is_prepared_as(logs):
+                motions = known_motions
         return _identification_data(
             self._model,
             logs,
@@ -484,6 +490,7 @@ class _FrictionTrials:
             searches_faults=searches_faults,
             common_filter=common_filter,
             corrects_lengths=False,
+            known_motions=motions,
         )
 
 
@@ -547,11 +554,13 @@ def _identification_data(
     searches_faults: bool = True,
     common_filter: bool = True,
     corrects_lengths: bool = True,
+    known_motions: Sequence[SearchMotion] = (),
 ) -> _IdentificationData:
     """Return the regression data of all logs, with or without the filter of forces and regressor.
 
     Each log is prepared once, and only one prepared log at a time is in memory. Presliding lengths
     that are searched are corrected for the errors of the motion unless the caller declines it.
+    Motions that are known from the same preparations are used again, with their late forces.
     """
     logs = prepared.logs
     output = options.output
@@ -593,7 +602,8 @@ def _identification_data(
         parts.append(part)
         displayed = displayed or _displayed_motion(model, signals)
         if log.average is None and searches_faults:
-            motions.append(search_motion(model, log, signals, part))
+            searched = known_motions[len(motions) : len(motions) + 1]
+            motions += searched or [search_motion(model, log, signals, part)]
         del signals
     averages = [log.average for log in logs[: prepared.fitted] if log.average is not None]
     if averages or output == "joints":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -129,9 +130,22 @@ def gain_of_sines(along: np.ndarray, *, rate: float, cutoff: float, order: int) 
     with np.errstate(over="ignore"):  # far above the cutoff the gain is zero
         gain = np.tan(0.5 * np.pi * along[1:-1])
         gain /= np.tan(np.pi * cutoff / rate)
-        gain **= 2 * order
+        gain = _to_power(gain, 2 * order)
         gain += 1.0
         return np.asarray(np.reciprocal(gain, out=gain))
+
+
+def _to_power(x: np.ndarray, exponent: int) -> np.ndarray:
+    """Return x to a positive whole power by repeated squaring, much faster than `numpy.power`."""
+    result: np.ndarray | None = None
+    while True:
+        if exponent % 2:
+            result = x.copy() if result is None else np.multiply(result, x, out=result)
+        exponent //= 2
+        if not exponent:
+            break
+        x = x * x
+    return np.asarray(result)
 
 
 def _passed(x: np.ndarray, along: np.ndarray, gain: np.ndarray) -> np.ndarray:
@@ -254,6 +268,7 @@ def _filtered_in_parts(
     return thinned
 
 
+@lru_cache(maxsize=4)
 def _band(factor: int, stretch: float) -> np.ndarray:
     """Return the matrix (outputs, inputs) from samples to consecutive filtered samples."""
     half = _half_length(stretch)
@@ -265,6 +280,7 @@ def _band(factor: int, stretch: float) -> np.ndarray:
     band[outputs[:, None], factor * outputs[:, None] + np.arange(len(impulse_response))] = (
         impulse_response
     )
+    band.flags.writeable = False
     return band
 
 

@@ -104,6 +104,19 @@ class BlockFits:
             deviations=deviations,
         )
 
+    def with_columns(self, columns: Sequence[np.ndarray]) -> BlockFits:
+        """Return the products with additional columns after the base parameters.
+
+        Args:
+            columns: additional columns, see `errors`.
+        """
+        extended = []
+        for rows, used, additional in zip(self.rows, self.used, columns, strict=True):
+            weights = (used / self.deviations[:, None])[:, None]
+            added = additional[: rows.shape[-1], self.kept].transpose(1, 2, 0) * weights
+            extended.append(np.concatenate([rows[:, :-1], added, rows[:, -1:]], axis=1))
+        return replace(self, rows=tuple(extended), products=self._grams(columns))
+
     def errors(self, columns: Sequence[np.ndarray] | None = None) -> np.ndarray:
         """Return the RMS misfit of every block for a fit to all other blocks.
 

@@ -81,6 +81,7 @@ class Misfits:
         spread = np.linspace(0, len(rows) - 1, min(MAX_TESTED_SAMPLES, len(rows)))
         self.rows = rows[np.unique(spread.round().astype(int))]
         self._base: list[int] | slice = slice(None)
+        self._sliding_states: dict[str, list[np.ndarray]] = {}
         (regressor,) = self.regressors([unchanged])
         self.is_conclusive = regressor is not None
         if regressor is None:
@@ -179,19 +180,28 @@ class Misfits:
         """
         log = self.log
         k = log.names.index(drive)
-        velocity = log.velocity[:, [k]]
-        states = [np.sign(velocity), velocity]
+        if drive not in self._sliding_states:
+            velocity = log.velocity[:, k]
+            self._sliding_states[drive] = self._filtered([np.sign(velocity), velocity])
+        states = list(self._sliding_states[drive])
         if length is not None:
-            states.append(dahl_state(velocity, log.step, np.array([length])))
+            state = dahl_state(log.velocity[:, [k]], log.step, np.array([length]))
+            states += self._filtered([state[:, 0]])
         acting = self._mixing[log.drives.index(drive)]
         all_channels = np.zeros(log.velocity.shape)
         columns = []
         for state in states:
-            if log.cutoff is not None:
-                state = butterworth(state, rate=1.0 / log.step, cutoff=log.cutoff, order=2)
-            all_channels[:, k] = state[:, 0]
+            all_channels[:, k] = state
             columns.append(change(all_channels, self.rows)[:, k])
         return np.asarray(np.stack(columns, axis=1)[:, None, :] * acting[None, :, None])
+
+    def _filtered(self, states: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return states of friction (N,) after the filter of the forces."""
+        log = self.log
+        if log.cutoff is None:
+            return list(states)
+        rate = 1.0 / log.step
+        return [butterworth(state, rate=rate, cutoff=log.cutoff, order=2) for state in states]
 
     def misfits_with_friction(self, drive: str, length: float | None) -> np.ndarray:
         """Return the misfits with additional friction of a drive.

@@ -99,6 +99,7 @@ class SearchMotion:
         prepared_again: the first samples after a second preparation; None for averaged periods.
         common_cutoff: cut-off of the filter of forces and regressor, as a fraction of the rate of
             the regression data; None for no filter.
+        late: late forces that were searched already, by the checked outputs (None for all).
     """
 
     name: str
@@ -113,6 +114,26 @@ class SearchMotion:
     preparation: Preparation
     prepared_again: Signals | None
     common_cutoff: float | None
+    late: dict[frozenset[str] | None, tuple[LateForce, ...]] = field(default_factory=dict)
+
+    def late_forces(
+        self, model: Model, output: str, only: frozenset[str] | None
+    ) -> tuple[LateForce, ...]:
+        """Return the late forces of the log, which do not depend on the terms of a fit.
+
+        Args:
+            model: the machine.
+            output: output of the fit, the same in all calls.
+            only: names of the outputs to check; None for all.
+        """
+        if only not in self.late:
+            again = None
+            if self.prepared_again is not None:
+                again = measured_motion(model, self.prepared_again)
+            self.late[only] = late_forces(
+                model, self.beginning, prepared_again=again, output=output, only=only
+            )
+        return self.late[only]
 
     def acceleration_filter(
         self, data: RegressionData
@@ -400,17 +421,8 @@ def faults_of_fit(
         outputs = {trend.output for trend in log_trends if trend.kind in LATE_TRENDS}
         outputs.update(possibly_late_outputs(part))
         if is_suspicious or outputs:
-            again = None
-            if motion.prepared_again is not None:
-                again = measured_motion(model, motion.prepared_again)
-            explained = late_forces(
-                model,
-                motion.beginning,
-                prepared_again=again,
-                output=output,
-                only=None if is_suspicious else outputs,
-            )
-            late += [(motion, force) for force in explained]
+            only = None if is_suspicious else frozenset(outputs)
+            late += [(motion, force) for force in motion.late_forces(model, output, only)]
     if scales.problems and all(force.kind in FRICTION_KINDS for _, force in late):
         return FitFaults(problems=scales.problems, not_shown=scales.not_shown)
     faults = _ranked_faults(model, late, trends, laws, sign_problems, result, motions, lengths)

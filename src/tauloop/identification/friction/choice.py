@@ -288,6 +288,9 @@ def _add_presliding(
     with_laws = {*terms.presliding, *terms.stribeck, *terms.asymmetric}
     added = tuple(name for name in elements if name not in with_laws)
     searched = replace(terms, presliding={**terms.presliding, **dict.fromkeys(added, "")})
+    if not added:
+        # Lengths that are known hardly depend on the preparation, and are not searched again.
+        searched = replace(terms, presliding={**terms.presliding, **best.lengths})
     starts: list[dict[str, Any]] = [{"standstill": Preparation(cutoff=None).standstill}]
     if prepared.unchosen and not prepared.is_same(starts[0], prepared.unchosen):
         starts.append(dict(prepared.unchosen))

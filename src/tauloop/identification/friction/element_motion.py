@@ -86,15 +86,23 @@ class ElementMotion(ReprMixin):
         """Return the unit of a force divided by a speed of an element."""
         return "N m s/rad" if self.turns[name] else "N s/m"
 
-    def decimated(self, columns: np.ndarray) -> np.ndarray:
+    def decimated(self, columns: np.ndarray, acting: np.ndarray | None = None) -> np.ndarray:
         """Return columns (N, n_out, n_new), decimated as the regressor, with zeros in invalid rows.
 
         Outputs without an effect of the columns are set to zero without filtering.
+
+        Args:
+            columns: columns at the log's sampling rate, of all outputs or of the acting ones.
+            acting: indices of the outputs to which the columns belong; None for all.
         """
-        valid = columns if self.present is None else columns * self.present[:, :, None]
-        acting = np.flatnonzero(columns.any(axis=(0, 2)))
-        filtered = decimate(valid[:, acting], self.factor, self.cutoff)
-        thinned = np.zeros((len(filtered), *columns.shape[1:]))
+        if acting is None:
+            acting = np.flatnonzero(columns.any(axis=(0, 2)))
+            columns = columns[:, acting]
+        if self.present is not None:
+            columns = columns * self.present[:, acting, None]
+        outputs = self.jacobian.shape[2] if self.mixing is None else self.mixing.shape[1]
+        filtered = decimate(columns, self.factor, self.cutoff)
+        thinned = np.zeros((len(filtered), outputs, columns.shape[2]))
         thinned[:, acting] = filtered
         if self.present is None:
             return thinned

@@ -25,8 +25,7 @@ def dahl_state(
     The friction force is F z, which becomes F sign(v) in sliding. The motion between two samples
     is taken as monotonic. Then z changes to s + (z - s) exp(-|dx| / length), with s = sign(dx),
     which is the exact solution (Dahl 1968, A solid friction model, with the exponent one). The
-    motion before the first sample is unknown; its effect vanishes after a few lengths. All samples
-    are calculated together, in log2(N) passes.
+    motion before the first sample is unknown; its effect vanishes after a few lengths.
 
     Args:
         velocity: (N, n), m/s or rad/s; zero at rest.
@@ -35,18 +34,50 @@ def dahl_state(
             except for a fraction of 1 / e.
         start: (n,) z at the first sample; zero if it is not given.
     """
-    travel = np.zeros(velocity.shape)
-    travel[1:] = 0.5 * period * (velocity[1:] + velocity[:-1])
-    decay = np.exp(-np.abs(travel) / lengths)
-    z = np.sign(travel) * (1.0 - decay)
-    reach = 1
-    # The recursion z_k = decay_k z_(k-1) + ... is composed over twice the number of samples in
-    # each pass.
-    while reach < len(z):
-        z[reach:] = z[reach:] + decay[reach:] * z[:-reach]
-        decay[reach:] = decay[reach:] * decay[:-reach]
-        reach *= 2
-    return z if start is None else z + start * decay
+    z = np.empty(velocity.shape)
+    for k, length in enumerate(lengths):
+        path = DahlPath(velocity[:, k], period)
+        z[:, k] = path.state(length, 0.0 if start is None else start[k])
+    return z
+
+
+class DahlPath:
+    """The motion of one element between its reversals, for states with several lengths.
+
+    Between two reversals, z = s + (z_r - s) exp(-d / length), where z_r is the state at the
+    reversal, and d is the distance from it. Only the states at reversals need a recursion.
+    """
+
+    def __init__(self, velocity: np.ndarray, period: float) -> None:
+        """Find the reversals of a motion with velocities (N,)."""
+        travel = np.zeros(len(velocity))
+        travel[1:] = 0.5 * period * (velocity[1:] + velocity[:-1])
+        sign = np.sign(travel)
+        edges = np.concatenate([[0], np.flatnonzero(np.diff(sign)) + 1, [len(sign)]])
+        # Each run of one sign starts from the sample before it; the first sample does not move.
+        before = np.maximum(edges[:-1] - 1, 0)
+        distance = np.cumsum(np.abs(travel))
+        self._sign = sign
+        self._counts = np.diff(edges)
+        self._distance = distance - np.repeat(distance[before], self._counts)
+        self._signs = sign[edges[:-1]]
+        self._distances = self._distance[edges[1:] - 1]
+
+    def state(self, length: float, start: float) -> np.ndarray:
+        """Return the state z (N,) of `dahl_state`.
+
+        Args:
+            length: presliding length, m or rad.
+            start: z at the first sample.
+        """
+        at_reversals = np.empty(len(self._counts))
+        z = start
+        decays = np.exp(-self._distances / length).tolist()
+        for run, (sign, decay) in enumerate(zip(self._signs.tolist(), decays, strict=True)):
+            at_reversals[run] = z
+            z = sign + (z - sign) * decay
+        off = np.repeat(at_reversals - self._signs, self._counts)
+        return np.asarray(self._sign + off * np.exp(-self._distance / length))
 
 
 def fading_start(velocity: np.ndarray, period: float, lengths: np.ndarray) -> np.ndarray:
@@ -97,49 +128,58 @@ def presliding_columns(
         substeps: number of steps between two samples, with speeds on a line.
     """
     names = tuple(lengths)
-    columns = presliding_of(
-        motion, motion.of(names), lengths, staying, starts or {}, substeps=substeps
-    )
+    starts = starts or {}
+    columns = [
+        PreslidingElement(motion, name, substeps=substeps).column(
+            length, stays=name in staying, start=starts.get(name, 0.0)
+        )
+        for name, length in lengths.items()
+    ]
     return (
-        columns,
+        np.concatenate(columns, axis=2),
         tuple(f"{name}.{PRESLIDING}" for name in names),
         tuple(motion.force_unit(name) for name in names),
     )
 
 
-def presliding_of(
-    motion: ElementMotion,
-    of_elements: tuple[np.ndarray, np.ndarray],
-    lengths: Mapping[str, float],
-    staying: Collection[str],
-    starts: Mapping[str, float],
-    *,
-    substeps: int,
-) -> np.ndarray:
-    """Return the columns (N, n_out, n) of `presliding_columns`, from speeds that are known.
+class PreslidingElement:
+    """Columns of presliding friction of one element along a log, for several lengths."""
 
-    Args:
-        motion, lengths, staying, starts, substeps: as for `presliding_columns`.
-        of_elements: speeds and rows of the elements, from `ElementMotion.of`.
-    """
-    speed, rows = of_elements
-    if substeps > 1:
-        speed = _between(speed, substeps)
-    states = [
-        presliding_state(
-            speed[:, [k]],
-            motion.period / substeps,
-            np.array([length]),
-            start=np.array([starts.get(name, 0.0)]),
-            stays=name in staying,
-        )[::substeps]
-        for k, (name, length) in enumerate(lengths.items())
-    ]
-    return motion.decimated(rows * np.concatenate(states, axis=1)[:, None, :])
+    def __init__(self, motion: ElementMotion, name: str, *, substeps: int = 1) -> None:
+        """Store the motion of the element.
+
+        Args:
+            motion: motion of the log.
+            name: the element.
+            substeps: number of steps between two samples, with speeds on a line.
+        """
+        speeds, rows = motion.of((name,))
+        speed = speeds[:, 0]
+        finer = speed if substeps == 1 else _between(speed, substeps)
+        acting = rows.any(axis=(0, 2))
+        self._motion = motion
+        self._substeps = substeps
+        self._path = DahlPath(finer, motion.period / substeps)
+        self._moves = np.abs(speed) > REST * np.abs(speed).max()
+        self._acting = np.flatnonzero(acting)
+        self._rows = np.ascontiguousarray(rows[:, self._acting])
+
+    def column(self, length: float, *, stays: bool, start: float) -> np.ndarray:
+        """Return the decimated column (N', n_out, 1).
+
+        Args:
+            length: presliding length, m or rad.
+            stays: whether friction is also used at rest.
+            start: state at the first sample.
+        """
+        state = self._path.state(length, start)[:: self._substeps]
+        if not stays:
+            state = state * self._moves
+        return self._motion.decimated(self._rows * state[:, None, None], self._acting)
 
 
 def _between(speed: np.ndarray, substeps: int) -> np.ndarray:
-    """Return speeds (N, n) with values on lines between them, (N - 1) substeps + 1 in all."""
-    shares = np.arange(substeps)[:, None] / substeps
-    lines = speed[:-1, None] + shares * np.diff(speed, axis=0)[:, None]
-    return np.concatenate([lines.reshape(-1, speed.shape[1]), speed[-1:]])
+    """Return speeds (N,) with values on lines between them, (N - 1) substeps + 1 in all."""
+    shares = np.arange(substeps) / substeps
+    lines = speed[:-1, None] + shares * np.diff(speed)[:, None]
+    return np.concatenate([lines.ravel(), speed[-1:]])

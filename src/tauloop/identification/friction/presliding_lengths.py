@@ -16,17 +16,19 @@ from tauloop.identification.estimation.fitting import fit_regression
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.friction.element_motion import ElementMotion
 from tauloop.identification.friction.presliding import (
+    PreslidingElement,
     fading_start,
     presliding_columns,
-    presliding_of,
 )
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge_data, split_each
 
 #: Lengths that are tried first, as fractions of an element's stroke.
-FIRST_LENGTH_SHARES = tuple(np.geomspace(1e-4, 0.2, 12).tolist())
-#: Lengths of three further rounds, as multiples of the best length so far.
-LENGTH_REFINEMENT_FACTORS = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15), (0.94, 1.06))
+FIRST_LENGTH_SHARES = tuple(np.geomspace(1e-4, 0.2, 7).tolist())
+#: Lengths of further rounds, as multiples of the best length so far.
+LENGTH_REFINEMENT_FACTORS = ((0.53, 1.9), (0.73, 1.37), (0.85, 1.17), (0.94, 1.06))
+#: Rounds of refinement next to a length that is nearly the best.
+NEAR_ROUNDS = 2
 #: Ratio of a length to the next one that was tried.
 LENGTH_RESOLUTION = LENGTH_REFINEMENT_FACTORS[-1][-1]
 #: Two lengths whose ratio is at most this are the same.
@@ -200,8 +202,11 @@ class _LengthSearch:
         self.staying: set[str] = set()
         self.starts: list[dict[str, float]] = [{} for _ in motions]
         self._substeps = 1
-        self._elements: dict[tuple[int, str], tuple[np.ndarray, np.ndarray]] = {}
+        self._elements: dict[tuple[int, str], PreslidingElement] = {}
         self._last: dict[tuple[int, str], tuple[tuple[float, bool, float], np.ndarray]] = {}
+        self._strokes: dict[str, float] = {}
+        self._effects: dict[str, np.ndarray] = {}
+        self._last_others: tuple[tuple[object, ...], BlockFits] | None = None
 
     def errors(self, lengths: Mapping[str, float], staying: Collection[str]) -> np.ndarray:
         """Return the held-out errors (BLOCKS_PER_LOG, n_kept), % of each output's largest force.
@@ -212,8 +217,34 @@ class _LengthSearch:
         if lengths:
             logs = range(len(self._motions))
             columns = [self._columns_of_log(number, lengths, staying) for number in logs]
-        percent = 100.0 * self._fits.errors(columns) / self._scales
-        return np.hypot(percent, NEGLIGIBLE_ERROR)
+        return self._percent(self._fits.errors(columns))
+
+    def _percent(self, errors: np.ndarray) -> np.ndarray:
+        """Return errors in SI as `errors` does, % of each output's largest force."""
+        return np.hypot(100.0 * errors / self._scales, NEGLIGIBLE_ERROR)
+
+    def _fits_with_others(self, name: str) -> BlockFits:
+        """Return the fits with the columns of all elements except one.
+
+        Trials of that element then only add its own column.
+        """
+        others = {other: length for other, length in self.lengths.items() if other != name}
+        if not others:
+            return self._fits
+        logs = range(len(self._motions))
+        starts = [self.starts[number].get(other, 0.0) for number in logs for other in others]
+        moving = [other in self.staying for other in others]
+        arguments = (*others.items(), *moving, *starts)
+        if self._last_others is None or self._last_others[0] != arguments:
+            columns = [self._columns_of_log(number, others, self.staying) for number in logs]
+            self._last_others = arguments, self._fits.with_columns(columns)
+        return self._last_others[1]
+
+    def _errors_of(self, fits: BlockFits, name: str, length: float, stays: bool) -> np.ndarray:
+        """Return the errors of fits with the column of one more element."""
+        logs = range(len(self._motions))
+        columns = [self._column(number, name, length, stays) for number in logs]
+        return self._percent(fits.errors(columns))
 
     def _columns_of_log(
         self, number: int, lengths: Mapping[str, float], staying: Collection[str]
@@ -231,18 +262,11 @@ class _LengthSearch:
         last = self._last.get((number, name))
         if last is not None and last[0] == arguments:
             return last[1]
-        motion = self._motions[number]
         if (number, name) not in self._elements:
-            self._elements[number, name] = motion.of((name,))
-        staying = (name,) if stays else ()
-        column = presliding_of(
-            motion,
-            self._elements[number, name],
-            {name: length},
-            staying,
-            {name: start},
-            substeps=self._substeps,
-        )
+            self._elements[number, name] = PreslidingElement(
+                self._motions[number], name, substeps=self._substeps
+            )
+        column = self._elements[number, name].column(length, stays=stays, start=start)
         self._last[number, name] = (arguments, column)
         return column
 
@@ -273,7 +297,9 @@ class _LengthSearch:
 
     def choose_length(self, name: str) -> bool:
         """Choose the length of an element, and return whether it has changed."""
-        stroke = max(motion.stroke(name) for motion in self._motions)
+        if name not in self._strokes:
+            self._strokes[name] = max(motion.stroke(name) for motion in self._motions)
+        stroke = self._strokes[name]
         before = self.lengths.get(name)
         stayed = name in self.staying
         others = {other: length for other, length in self.lengths.items() if other != name}
@@ -281,19 +307,17 @@ class _LengthSearch:
         self.staying = self.staying - {name}
         if stroke <= 0.0:
             return before is not None
-        errors_without = self.errors(others, self.staying)
+        errors_without = self._percent(self._fits_with_others(name).errors())
         if before is None:
             first = [share * stroke for share in FIRST_LENGTH_SHARES]
             moving, staying = (self._start(name, stays, first) for stays in (False, True))
-            for tried in (moving, staying):
-                tried.refine(*LENGTH_REFINEMENT_FACTORS[:1])
             stays = staying.error < (1.0 - MIN_PRESLIDING_GAIN) * moving.error
             tried = staying if stays else moving
-            tried.refine(*LENGTH_REFINEMENT_FACTORS[1:])
+            tried.refine(*LENGTH_REFINEMENT_FACTORS)
         else:
             stays = stayed
             tried = self._start(name, stays, [before])
-            tried.refine(*LENGTH_REFINEMENT_FACTORS)
+            tried.refine_near()
         deviation = tried.interpolate()
         is_short = tried.best < FIRST_LENGTH_SHARES[-1] * stroke
         if is_short and _is_better(tried.best_errors, errors_without):
@@ -348,33 +372,34 @@ class _LengthSearch:
     def best_length(self, name: str) -> float:
         """Return the length of an element with the smallest error near its length."""
         tried = self._start(name, name in self.staying, [self.lengths[name]])
-        tried.refine(*LENGTH_REFINEMENT_FACTORS)
+        tried.refine_near()
         tried.interpolate()
         return tried.best
 
     def _start(self, name: str, stays: bool, first: Sequence[float]) -> _Tried:
         """Return first lengths of an element, with their errors."""
-        others = {other: length for other, length in self.lengths.items() if other != name}
-        moving = self.staying - {name}
-        staying = moving | {name} if stays else moving
-        weights = self._weights(name, self.errors(others, moving))
-        return _Tried(lambda length: self.errors(others | {name: length}, staying), weights, first)
+        fits = self._fits_with_others(name)
+        weights = self._weights(name, self._percent(fits.errors()))
+        return _Tried(lambda length: self._errors_of(fits, name, length, stays), weights, first)
 
     def _weights(self, name: str, errors: np.ndarray) -> np.ndarray:
         """Return the weights (n_kept,) of squared errors of the outputs for an element.
 
         They are the effect of a force on the element relative to errors without its friction.
         """
-        rows = [motion.of((name,))[1][:, self._fits.kept, 0] for motion in self._motions]
-        effect = np.mean(np.concatenate(rows) ** 2, axis=0) / self._scales**2
-        return np.asarray(effect / pooled(errors) ** 4)
+        if name not in self._effects:
+            rows = [motion.of((name,))[1][:, self._fits.kept, 0] for motion in self._motions]
+            effect = np.mean(np.concatenate(rows) ** 2, axis=0) / self._scales**2
+            self._effects[name] = effect
+        return np.asarray(self._effects[name] / pooled(errors) ** 4)
 
     def choose_rest(self, name: str) -> None:
         """Use the friction of an element at rest if this reduces the error."""
-        others = {other: length for other, length in self.lengths.items() if other != name}
         moving = self.staying - {name}
-        weights = self._weights(name, self.errors(others, moving))
-        trials = [self.errors(self.lengths, staying) for staying in (moving, {*moving, name})]
+        fits = self._fits_with_others(name)
+        weights = self._weights(name, self._percent(fits.errors()))
+        length = self.lengths[name]
+        trials = [self._errors_of(fits, name, length, stays) for stays in (False, True)]
         without, with_friction = (float((errors**2 @ weights).sum()) for errors in trials)
         gains = with_friction < (1.0 - MIN_PRESLIDING_GAIN) ** 2 * without
         self.staying = moving | {name} if gains else moving
@@ -413,6 +438,12 @@ class _Tried:
         """Try multiples of the best length, in rounds."""
         for factors in rounds:
             self._add([self.best * factor for factor in factors])
+
+    def refine_near(self) -> None:
+        """Try lengths next to the first one, and further ones if the best is not between them."""
+        self.refine(*LENGTH_REFINEMENT_FACTORS[-NEAR_ROUNDS:])
+        if self.best in (min(self._errors), max(self._errors)):
+            self.refine(*LENGTH_REFINEMENT_FACTORS)
 
     def interpolate(self) -> float:
         """Try the length with the smallest error between those tried; return its deviation.
