@@ -36,19 +36,23 @@ NOISE_QUANTILES = (0.9, 0.95)
 #: Small spikes of a force are off a parabola through this number of neighbors on each side. A
 #: parabola through many neighbors hardly has noise of its own.
 SMALL_SPIKE_REACHES = (3, 4, 6, 8, 12, 16, 24)
+#: Next to a reversal, they are off a parabola through more neighbors on the other side.
+SIDED_WINDOWS = ((12, 2), (2, 12))
 #: They are off the lines through the neighbors of both sides by this fraction of that, ...
 ONE_SIDED_SHARE = 0.5
 #: ... at least this fraction of the range, ...
 MIN_SMALL_SPIKE_SHARE = 0.005
 #: ... and more than normal noise has in this log, times this power of the ratio of these two
-#: quantiles to that of normal noise. Noise with many outliers therefore has no small spikes.
+#: quantiles to that of normal noise. Noise with many outliers therefore has no small spikes. The
+#: ratio is that of all samples, because some hundreds do not determine the outer quantile.
 TAIL_QUANTILES, TAIL_POWER = (0.9, 0.99), 5
 #: More neighbors are used until the difference grows by this factor.
 MAX_GROWTH = 1.1
 #: An encoder is coarse for a number of samples if its position is constant in a larger fraction of them.
 MAX_CONSTANT_SHARE = 0.2
-#: Smallest number of samples whose noise can be measured.
-MIN_JUDGED_SAMPLES = 200
+#: Smallest number of samples whose noise can be measured, for the same and for different numbers of
+#: neighbors on both sides.
+MIN_JUDGED_SAMPLES, MIN_SIDED_SAMPLES = 200, 60
 #: Number of passes. Spikes that an earlier pass found are not neighbors.
 SMALL_SPIKE_PASSES = 3
 #: Weights of the samples before a sample in the line that predicts it, the nearest first. Three
@@ -226,7 +230,8 @@ def spike_samples(
     # neighbors of a spike are off course too, and off both sides only by their own step
     least_off = 0.5 * np.maximum(least, off_course)
     least_off_line = least_off if quantity == "position" else np.maximum(least, least_off)
-    off_nearer_line = _off_nearer_line(values, LINE_WEIGHTS[quantity])[2:-2]
+    line_weights = LINE_WEIGHTS[quantity]
+    off_nearer_line = _off_nearer_line(values, line_weights, line_weights)[2:-2]
     at[2:-2] = (off_course > least) & (off_both > least_off) & (off_nearer_line > least_off_line)
     if position is not None:
         is_clear = off_course > STOP_SPIKE_SHARE * float(high - low)
@@ -256,26 +261,37 @@ def _small_spikes(
         position: as for `spike_samples`.
     """
     at = np.zeros(len(values), dtype=bool)
-    reaches = list(_reaches(bridged(values, known), position))
+    windows = list(_windows(bridged(values, known), position))
     for _ in range(SMALL_SPIKE_PASSES):
         bad = known | at
         neighbors = bridged(values, bad)
         at = np.zeros(len(values), dtype=bool)
-        for reach, is_judged in reaches:
-            off = np.abs(_off_parabola(values, neighbors, reach))
-            limit = max(least, _largest_noise_or_tail(off[is_judged & ~bad]))
-            weights = _weights_at_zero(np.arange(1, reach + 1), 1)
-            off_nearer_line = _off_nearer_line(values, weights, neighbors)
+        judged = [
+            (window, is_judged, np.abs(_off_parabola(values, neighbors, *window)))
+            for window, is_judged in windows
+        ]
+        increase = _tail_increase([off[is_judged & ~bad] for _, is_judged, off in judged])
+        for (before, after), is_judged, off in judged:
+            limit = max(least, increase * _largest_noise(off[is_judged & ~bad]))
+            off_nearer_line = _off_nearer_line(
+                values,
+                _weights_at_zero(np.arange(1, before + 1), 1),
+                _weights_at_zero(np.arange(1, after + 1), 1),
+                neighbors,
+            )
             is_single = off_nearer_line > ONE_SIDED_SHARE * off
             at |= is_judged & (off > limit) & is_single & ~known
     return at
 
 
-def _reaches(values: np.ndarray, position: np.ndarray | None) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield numbers of neighbors, and the samples (N,) that they judge.
+def _windows(
+    values: np.ndarray, position: np.ndarray | None
+) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
+    """Yield numbers of neighbors before and after, and the samples (N,) that they judge.
 
     A sample is judged by as many neighbors as predict it well. Samples from whose neighbors a
-    reversal separates them are not predicted, because friction jumps there.
+    reversal separates them are not predicted, because friction jumps there. Next to a reversal,
+    there are fewer neighbors on its side.
 
     Args:
         values, position: as for `_small_spikes`.
@@ -284,12 +300,10 @@ def _reaches(values: np.ndarray, position: np.ndarray | None) -> Iterator[tuple[
     smooth: list[tuple[int, np.ndarray]] = []
     stands = np.zeros(len(values), dtype=bool) if position is None else _stands(position)
     for reach in SMALL_SPIKE_REACHES:
-        is_smooth = ~_near(stands, reach)
-        is_smooth[:reach] = False
-        is_smooth[len(values) - reach :] = False
+        is_smooth = _moves_within(stands, reach, reach)
         if is_smooth.sum() < MIN_JUDGED_SAMPLES:
             break
-        off = np.abs(_off_parabola(values, values, reach))
+        off = np.abs(_off_parabola(values, values, reach, reach))
         typical = float(np.quantile(off[is_smooth], SPIKE_QUANTILE))
         if typical > MAX_GROWTH * least:
             break
@@ -300,7 +314,26 @@ def _reaches(values: np.ndarray, position: np.ndarray | None) -> Iterator[tuple[
         is_new = is_smooth & ~is_judged
         if is_new.sum() >= MIN_JUDGED_SAMPLES:
             is_judged |= is_new
-            yield reach, is_new
+            yield (reach, reach), is_new
+    longest = smooth[-1][0] if smooth else 0
+    for before, after in SIDED_WINDOWS if position is not None else ():
+        is_new = _moves_within(stands, before, after) & ~is_judged
+        if max(before, after) <= longest and is_new.sum() >= MIN_SIDED_SAMPLES:
+            is_judged |= is_new
+            yield (before, after), is_new
+
+
+def _moves_within(stands: np.ndarray, before: int, after: int) -> np.ndarray:
+    """Return the samples (N,) with all neighbors within the log, none of which may stand.
+
+    Args:
+        stands: (N,) whether a sample may stand.
+        before, after: number of neighbors on each side.
+    """
+    sums = np.concatenate([[0], np.cumsum(stands)])
+    moves = np.zeros(len(stands), dtype=bool)
+    moves[before : len(stands) - after] = sums[before + after + 1 :] == sums[: -before - after - 1]
+    return moves
 
 
 def _stands(position: np.ndarray) -> np.ndarray:
@@ -317,32 +350,40 @@ def _stands(position: np.ndarray) -> np.ndarray:
     return stands
 
 
-def _largest_noise_or_tail(off: np.ndarray) -> float:
-    """Return the size that noise does not exceed, larger for noise with many outliers.
+def _tail_increase(groups: Sequence[np.ndarray]) -> float:
+    """Return the factor by which noise with many outliers exceeds normal noise; at least 1.
 
     Args:
-        off: (N,) absolute values.
+        groups: absolute values of groups of samples, each with its own deviation.
     """
-    inner, outer = np.quantile(off, TAIL_QUANTILES)
     normal = NormalDist()
     inner_size, outer_size = (normal.inv_cdf(0.5 * (1.0 + share)) for share in TAIL_QUANTILES)
-    tail = outer * inner_size / max(inner * outer_size, np.finfo(float).tiny)
-    return _largest_noise(off) * max(1.0, float(tail)) ** TAIL_POWER
+    inner_share = TAIL_QUANTILES[0]
+    scaled = [
+        off / max(float(np.quantile(off, inner_share)), np.finfo(float).tiny) for off in groups
+    ]
+    if not scaled:
+        return 1.0
+    outer = float(np.quantile(np.concatenate(scaled), TAIL_QUANTILES[1]))
+    return max(1.0, outer * inner_size / outer_size) ** TAIL_POWER
 
 
-def _off_parabola(values: np.ndarray, neighbors: np.ndarray, reach: int) -> np.ndarray:
+def _off_parabola(
+    values: np.ndarray, neighbors: np.ndarray, before: int, after: int
+) -> np.ndarray:
     """Return how far samples (N,) are off parabolas through their neighbors; zero at the ends.
 
     Args:
         values: (N,) samples.
         neighbors: (N,) the same without spikes.
-        reach: number of neighbors on each side.
+        before, after: number of neighbors on each side.
     """
-    offsets = np.arange(-reach, reach + 1)
+    offsets = np.arange(-before, after + 1)
     kernel = np.zeros(len(offsets))
     kernel[offsets != 0] = _weights_at_zero(offsets[offsets != 0], 2)
     off = np.zeros(len(values))
-    off[reach:-reach] = values[reach:-reach] - np.convolve(neighbors, kernel, mode="valid")
+    inner = slice(before, len(values) - after)
+    off[inner] = values[inner] - np.correlate(neighbors, kernel, mode="valid")
     return off
 
 
@@ -372,7 +413,8 @@ def _moves_on(position: np.ndarray, reach: int) -> np.ndarray:
 
 def _off_nearer_line(
     values: np.ndarray,
-    weights: Sequence[float] | np.ndarray,
+    weights_before: Sequence[float] | np.ndarray,
+    weights_after: Sequence[float] | np.ndarray,
     neighbors: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return how far samples (N,) are off the lines through their neighbors on both sides.
@@ -382,15 +424,14 @@ def _off_nearer_line(
 
     Args:
         values: (N,) as measured.
-        weights: weights of the samples on one side in the line, the nearest first.
+        weights_before, weights_after: weights of the samples on both sides in their lines, the
+            nearest first.
         neighbors: (N,) the samples on the sides; the same if not given.
     """
     sides = values if neighbors is None else neighbors
-    count = len(weights)
-    inner = slice(count, len(values) - count)
-    kernel = np.array([0.0, *weights])
-    before = np.convolve(sides, kernel)[inner]
-    after = np.convolve(sides[::-1], kernel)[: len(values)][::-1][inner]
+    inner = slice(len(weights_before), len(values) - len(weights_after))
+    before = np.convolve(sides, [0.0, *weights_before])[inner]
+    after = np.convolve(sides[::-1], [0.0, *weights_after])[: len(values)][::-1][inner]
     first, second = values[inner] - before, values[inner] - after
     off = np.zeros(len(values))
     off[inner] = np.where(first * second > 0.0, np.minimum(np.abs(first), np.abs(second)), 0.0)
