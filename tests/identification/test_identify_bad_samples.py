@@ -6,6 +6,7 @@ The torques come from the closed formulae of `planar_arm`.
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,13 @@ from tauloop.formats import loads
 from tauloop.identification.estimation.evaluation import OutputFit
 from tauloop.identification.faults.forces import worse_than_comparable
 from tauloop.logs import Signals, samples
-from tauloop.logs.checks.bad_samples import bad_samples, spike_samples, without_bad_samples
+from tauloop.logs.checks.bad_samples import (
+    EXPECTED_FALSE_SPIKES,
+    bad_samples,
+    spike_samples,
+    without_bad_samples,
+)
+from tauloop.logs.log import by_channel
 
 RATE, DURATION = 500.0, 12.0  # Hz, s
 TIME = np.arange(round(RATE * DURATION)) / RATE
@@ -170,6 +177,30 @@ def test_small_spikes_of_forces_are_listed(height: float, fewest: float) -> None
         shown += int(listed[at].sum())
         assert listed.sum() == listed[at].sum()
     assert shown >= fewest * count
+
+
+def test_spikes_next_to_reversals_are_nearly_as_many_as_with_known_residuals() -> None:
+    """The reference knows the forces without noise, and tests normal noise at the same rate."""
+    q, v, a = motion()
+    exact = (arm_regressor(q, v, a) @ TRUE + FRICTION * (v + np.sign(v)))[:, 0]
+    reversals = np.flatnonzero(np.diff(np.sign(v[:, 0]))) + 1
+    near = np.unique(np.concatenate([reversals - 7, reversals + 6]))
+    near = near[(near > 30) & (near < len(TIME) - 30)]
+    largest_noise = NormalDist().inv_cdf(1.0 - 0.5 * EXPECTED_FALSE_SPIKES / len(TIME))
+    shown = 0
+    known = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        at = rng.choice(near, 6, replace=False)
+        spikes = 9.0 * NOISE * rng.choice([-1.0, 1.0], len(at))
+        log = changed(sound(seed), "force.motor_1", at, lambda x, spikes=spikes: x + spikes)
+        force = by_channel(log, "force")["motor_1"]
+        listed = spike_samples(force, "force", by_channel(log, "position")["motor_1"])
+        assert listed.sum() == listed[at].sum()
+        shown += int(listed[at].sum())
+        known += int((np.abs(force - exact)[at] > largest_noise * NOISE).sum())
+    assert known > 68
+    assert shown > 0.85 * known
 
 
 @pytest.mark.parametrize(

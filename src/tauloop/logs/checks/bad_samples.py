@@ -230,8 +230,7 @@ def spike_samples(
     # neighbors of a spike are off course too, and off both sides only by their own step
     least_off = 0.5 * np.maximum(least, off_course)
     least_off_line = least_off if quantity == "position" else np.maximum(least, least_off)
-    line_weights = LINE_WEIGHTS[quantity]
-    off_nearer_line = _off_nearer_line(values, line_weights, line_weights)[2:-2]
+    off_nearer_line = _off_nearer_line(values, LINE_WEIGHTS[quantity])[2:-2]
     at[2:-2] = (off_course > least) & (off_both > least_off) & (off_nearer_line > least_off_line)
     if position is not None:
         is_clear = off_course > STOP_SPIKE_SHARE * float(high - low)
@@ -261,26 +260,27 @@ def _small_spikes(
         position: as for `spike_samples`.
     """
     at = np.zeros(len(values), dtype=bool)
-    windows = list(_windows(bridged(values, known), position))
+    windows = [
+        (window, np.flatnonzero(is_judged))
+        for window, is_judged in _windows(bridged(values, known), position)
+    ]
     for _ in range(SMALL_SPIKE_PASSES):
         bad = known | at
         neighbors = bridged(values, bad)
-        at = np.zeros(len(values), dtype=bool)
-        judged = [
-            (window, is_judged, np.abs(_off_parabola(values, neighbors, *window)))
-            for window, is_judged in windows
+        sizes = [
+            np.abs(_off_parabola(values, neighbors, *window)[judged]) for window, judged in windows
         ]
-        increase = _tail_increase([off[is_judged & ~bad] for _, is_judged, off in judged])
-        for (before, after), is_judged, off in judged:
-            limit = max(least, increase * _largest_noise(off[is_judged & ~bad]))
-            off_nearer_line = _off_nearer_line(
-                values,
-                _weights_at_zero(np.arange(1, before + 1), 1),
-                _weights_at_zero(np.arange(1, after + 1), 1),
-                neighbors,
-            )
-            is_single = off_nearer_line > ONE_SIDED_SHARE * off
-            at |= is_judged & (off > limit) & is_single & ~known
+        noise = [off[~bad[judged]] for (_, judged), off in zip(windows, sizes, strict=True)]
+        increase = _tail_increase(noise)
+        before = at
+        at = np.zeros(len(values), dtype=bool)
+        for (window, judged), off, usual in zip(windows, sizes, noise, strict=True):
+            is_large = (off > max(least, increase * _largest_noise(usual))) & ~known[judged]
+            large = judged[is_large]
+            off_line = _off_nearer_line_at(values, neighbors, large, window)
+            at[large] = off_line > ONE_SIDED_SHARE * off[is_large]
+        if np.array_equal(at, before):
+            break
     return at
 
 
@@ -368,9 +368,7 @@ def _tail_increase(groups: Sequence[np.ndarray]) -> float:
     return max(1.0, outer * inner_size / outer_size) ** TAIL_POWER
 
 
-def _off_parabola(
-    values: np.ndarray, neighbors: np.ndarray, before: int, after: int
-) -> np.ndarray:
+def _off_parabola(values: np.ndarray, neighbors: np.ndarray, before: int, after: int) -> np.ndarray:
     """Return how far samples (N,) are off parabolas through their neighbors; zero at the ends.
 
     Args:
@@ -411,12 +409,32 @@ def _moves_on(position: np.ndarray, reach: int) -> np.ndarray:
     return moves_on
 
 
-def _off_nearer_line(
-    values: np.ndarray,
-    weights_before: Sequence[float] | np.ndarray,
-    weights_after: Sequence[float] | np.ndarray,
-    neighbors: np.ndarray | None = None,
+def _off_nearer_line_at(
+    values: np.ndarray, neighbors: np.ndarray, at: np.ndarray, window: tuple[int, int]
 ) -> np.ndarray:
+    """Return the distances (n,) of `_off_nearer_line` at some samples, for fitted lines.
+
+    Args:
+        values: (N,) as measured.
+        neighbors: (N,) the same without spikes.
+        at: (n,) indices of the samples.
+        window: number of neighbors before and after.
+    """
+    distances = []
+    for count, direction in zip(window, (-1, 1), strict=True):
+        offsets = np.arange(1, count + 1)
+        sides = neighbors[at[:, None] + direction * offsets]
+        distances.append(values[at] - sides @ _weights_at_zero(offsets, 1))
+    return _smaller_if_same_side(*distances)
+
+
+def _smaller_if_same_side(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return the smaller absolute value of two distances, and zero for different signs."""
+    smaller = np.minimum(np.abs(first), np.abs(second))
+    return np.where(first * second > 0.0, smaller, 0.0)
+
+
+def _off_nearer_line(values: np.ndarray, weights: Sequence[float]) -> np.ndarray:
     """Return how far samples (N,) are off the lines through their neighbors on both sides.
 
     It is the smaller distance, and zero for a sample between the lines or at the ends. A step, such
@@ -424,17 +442,15 @@ def _off_nearer_line(
 
     Args:
         values: (N,) as measured.
-        weights_before, weights_after: weights of the samples on both sides in their lines, the
-            nearest first.
-        neighbors: (N,) the samples on the sides; the same if not given.
+        weights: weights of the samples on one side in the line, the nearest first.
     """
-    sides = values if neighbors is None else neighbors
-    inner = slice(len(weights_before), len(values) - len(weights_after))
-    before = np.convolve(sides, [0.0, *weights_before])[inner]
-    after = np.convolve(sides[::-1], [0.0, *weights_after])[: len(values)][::-1][inner]
-    first, second = values[inner] - before, values[inner] - after
+    count = len(weights)
+    inner = slice(count, len(values) - count)
+    kernel = np.array([0.0, *weights])
+    before = np.convolve(values, kernel)[inner]
+    after = np.convolve(values[::-1], kernel)[: len(values)][::-1][inner]
     off = np.zeros(len(values))
-    off[inner] = np.where(first * second > 0.0, np.minimum(np.abs(first), np.abs(second)), 0.0)
+    off[inner] = _smaller_if_same_side(values[inner] - before, values[inner] - after)
     return off
 
 
