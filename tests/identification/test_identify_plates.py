@@ -14,6 +14,8 @@ from plates_by_hand import Plate, hexapod, planar_3rrr
 
 from tauloop import Model, PoseError, identify, load
 from tauloop.compiler.c.calling.evaluator import default_evaluator
+from tauloop.identification import WeightedLeastSquares, fit_regression
+from tauloop.identification.estimation.error_models import AutocorrelatedErrors
 from tauloop.identification.faults.late_forces import LateForce, late_forces
 from tauloop.identification.faults.measured_motion import measured_motion
 from tauloop.identification.faults.zeros_and_scales import ScaleSearch, zeros_and_scales
@@ -113,6 +115,29 @@ def test_a_common_delay_is_found(table: Model, delay: float) -> None:
     explained = late(table, plate.signals(log.time, position, forces))
     assert [force.kind for force in explained] == ["delay"] * 3
     assert [force.delay for force in explained] == pytest.approx([delay] * 3, abs=2e-4)
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_the_interval_of_a_delay_contains_the_effect_of_encoder_noise(
+    table: Model, seed: int
+) -> None:
+    """With a cut-off that passes the steps of the encoders, a delay is estimated as too small."""
+    delay, step = 2e-3, 2e-4
+    plate = planar_3rrr()
+    log = plate.log(seed, noise=0.0, rate=500.0)
+    position, _ = plate.motion(log.time, 100 + seed)
+    _, forces = plate.motion(log.time - delay, 100 + seed)
+    rng = np.random.default_rng(seed)
+    forces += 0.02 * np.sqrt(np.mean(forces**2, axis=0)) * rng.standard_normal(forces.shape)
+    signals = plate.signals(log.time, step * np.round(position / step), forces)
+    preparation = Preparation(cutoff=20.0, trim=100, decimation=5)
+    data = regression_data(table, signals, preparation)
+    fitted = fit_regression(data, None, WeightedLeastSquares(), errors=AutocorrelatedErrors())
+    (term,) = [term for term in fitted.timing if term.kind == "delay" and term.is_of_all]
+    assert term.is_shown
+    assert term.value < delay - 0.1e-3
+    assert abs(term.value - delay) < MAX_DEVIATIONS * term.deviation
+    assert term.deviation < 0.3 * delay
 
 
 @pytest.mark.parametrize("seed", range(2))

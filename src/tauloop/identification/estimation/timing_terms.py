@@ -228,7 +228,9 @@ def _select_terms(
         if not shown:
             return (*selected, *terms)
         best = max(shown, key=lambda number: abs(terms[number].value / terms[number].deviation))
-        selected.append(terms[best])
+        selected.append(
+            _with_instrument(terms[best], candidates[best], residual, estimate, equations, columns)
+        )
         residual = residual - terms[best].value * candidates[best].remainder
         remaining = [candidate.without(candidates[best]) for candidate in candidates]
         candidates = [
@@ -365,6 +367,42 @@ def _term(
     )
 
 
+def _with_instrument(
+    term: TimingTerm,
+    candidate: _Candidate,
+    residual: np.ndarray,
+    estimate: Estimate,
+    equations: EstimatingEquations,
+    columns: _MissingColumns,
+) -> TimingTerm:
+    """Return a delay whose deviation contains its difference from an instrumental estimate.
+
+    Noise of the positions is in the column of a delay, which makes the estimate too small. The
+    derivative of the measured forces does not contain this noise, and is uncorrelated with that of
+    the forces, so that it is an instrument of the column (Fuller 1987, Measurement error models,
+    section 1.4). Other terms are returned unchanged.
+
+    Args:
+        term: the term.
+        candidate: its column.
+        residual: (N, n_kept) residual that the term explains, weighted.
+        estimate, equations, columns: as of `_select_terms`.
+    """
+    if term.kind != "delay":
+        return term
+    weights = estimate.weights * columns.is_used
+    regressor = equations.regressor * weights[:, :, None]
+    rows = regressor.reshape(-1, regressor.shape[-1])
+    instrument = columns.force_rates() * candidate.column.outputs * weights
+    basis = np.linalg.qr(rows)[0]
+    remainder = instrument.ravel() - basis @ (basis.T @ instrument.ravel())
+    product = float(remainder @ candidate.remainder.ravel())
+    if product <= 0.0:
+        return term
+    difference = float(remainder @ residual.ravel()) / product - term.value
+    return replace(term, deviation=float(np.hypot(term.deviation, difference)))
+
+
 def _near_absent(data: RegressionData) -> np.ndarray:
     """Return a mask (N, n_kept) of the missing rows and the rows that a filter mixes with them.
 
@@ -450,6 +488,17 @@ class _MissingColumns:
         values = columns.values[:, :, actuators].sum(axis=2)[:, kept]
         inertias = tuple(columns.inertias[kept[outputs]].tolist())
         return _MissingColumn(kind="bending", outputs=outputs, values=values, inertias=inertias)
+
+    def force_rates(self) -> np.ndarray:
+        """Return the negative derivatives (N, n_out) of the measured forces, in their band."""
+        data = self._data
+        assert data.period is not None
+        rates = np.zeros((len(data), len(data.kept)))
+        for segment in self._segments:
+            for k, output in enumerate(data.kept):
+                force = with_lines(data.forces[segment, output], self._is_near_absent[segment, k])
+                rates[segment, k] = -in_band(force, rate=1.0 / data.period)[1]
+        return rates
 
     def _derivatives(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the negative first and second derivatives (N, n_out) of the predicted forces.
