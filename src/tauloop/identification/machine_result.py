@@ -59,8 +59,8 @@ class MachineIdentification(Result):
         formulas: the base parameters as formulas, from the fit to all samples if there is one.
         consistent: all standard parameters, within physical limits.
         training, held_out: the fitted and the held-out data.
-        not_shown: descriptions of encoder zeros and force factors that these logs do not determine
-            and that must be checked by other means.
+        not_shown: descriptions of encoder zeros, ratios and force factors that these logs do not
+            determine, and that must be checked by other means.
         friction_laws: friction laws that the findings report as missing and that options can add.
         force_delays: delays of forces that the findings report, s, by output.
         late_outputs: outputs whose force is late for a reason other than friction.

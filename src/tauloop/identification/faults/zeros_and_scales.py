@@ -34,7 +34,7 @@ DEVIATION_BLOCKS = 12
 #: (Student's distribution with 11 degrees of freedom).
 STUDENT_FACTOR = 1.12
 #: A size is significant beyond this number of standard deviations, ...
-MIN_DEVIATIONS = 6.0
+MIN_DEVIATIONS = {"zero": 6.0, "ratio": 4.5, "gear": 4.5, "force": 6.0}
 #: ... if its column explains this fraction of the residual's power, ...
 MIN_EXPLAINED = 0.015
 #: ... and this fraction of the power above the noise.
@@ -43,8 +43,8 @@ MIN_EXPLAINED_EXCESS = 0.4
 #: change of a ratio or of a force. A smaller cause still competes with the others: a ratio that is
 #: off by little resembles a zero that is off by much.
 MIN_SIZE = {"zero": 0.02, "ratio": 0.01, "gear": 0.01, "force": 0.08}
-#: A zero or a factor is not determined if its standard deviation exceeds this fraction.
-MAX_DEVIATION_SHARE = {"zero": 0.03, "force": 0.1}
+#: Forces do not determine a zero or a factor with a larger standard deviation than this share.
+MAX_DEVIATION_SHARE = {"zero": 0.03, "ratio": 0.005, "gear": 0.005, "force": 0.1}
 #: Causes that explain more than this fraction of the residual that the best cause explains are not
 #: distinguished from it.
 MIN_EQUIVALENT_SHARE = 0.8
@@ -163,7 +163,7 @@ def zeros_and_scales(
     not_shown: list[str] = []
     for column in columns:
         estimate = comparison.estimate(column.values, column.kind)
-        is_significant = abs(estimate.size) > MIN_DEVIATIONS * estimate.deviation
+        is_significant = abs(estimate.size) > MIN_DEVIATIONS[column.kind] * estimate.deviation
         if is_significant and estimate.explained > min_explained:
             significant.append((column, estimate))
         max_deviation = MAX_DEVIATION_SHARE.get(column.kind, np.inf) * column.range
@@ -189,11 +189,21 @@ def _is_large(column: _Derivative, estimate: _SizeEstimate) -> bool:
 
 def _not_shown(column: _Derivative, deviation: float) -> str:
     """Return the description of a zero or a factor that forces do not determine."""
-    subject = f"the zero of position.{column.channel}"
-    if column.kind == "force":
-        subject = f"the factor of force.{column.channel} (torque constant, gear)"
+    subjects = {
+        "zero": f"the zero of position.{column.channel}",
+        "ratio": f"the factor of position.{column.channel} (unit, gear ratio of the position)",
+        "gear": f"the gear ratio of {column.channel} (position and force)",
+        "force": f"the factor of force.{column.channel} (torque constant, gear)",
+    }
+    subject = subjects[column.kind]
     if not np.isfinite(deviation):
         return f"{subject}: not at all"
+    if column.kind in ("ratio", "gear"):
+        smallest = 100.0 * MIN_DEVIATIONS[column.kind] * deviation
+        return (
+            f"{subject}: to {100.0 * deviation:.2g} %; an error below {smallest:.2g} % is not "
+            "reported"
+        )
     if column.kind == "force":
         return f"{subject}: to {100.0 * deviation:.2g} %"
     size = (
