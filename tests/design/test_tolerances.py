@@ -23,6 +23,8 @@ ROUNDING = 1e-10
 SAMPLED = 0.025
 #: Newton's solution of a machine with errors, m.
 NEWTON = 1e-12
+#: Accuracy of the multipliers of coupled errors.
+COUPLED = 1e-4
 #: Optimality of the dual problem's solution.
 OPTIMUM = 1e-6
 
@@ -105,7 +107,10 @@ def test_random_machines_are_inside_the_worst_case(name: str) -> None:
         assert np.linalg.norm(moved, axis=1).max() <= result.worst_distance[pose] + slack
 
 
-@pytest.mark.parametrize("name", ["delta", "hexapod", "linear_delta", "rcid", "gantry_tau_5dof"])
+@pytest.mark.parametrize(
+    "name",
+    ["delta", "hexapod", "linear_delta", "rcid", "gantry_tau_5dof", "five_bar", "spidermill"],
+)
 def test_random_machines_are_inside_the_proved_bound(name: str) -> None:
     """Newton's solutions of 1 000 machines, at corners and inside; without any slack but rounding."""
     from tauloop.design.tolerances.error_equations import ErrorEquations, part_parameters
@@ -127,7 +132,8 @@ def test_random_machines_are_inside_the_proved_bound(name: str) -> None:
             shares[2 * axis + 1] = -shares[2 * axis]
         errors = shares * limits
         start = np.tile(q[pose], (len(errors), 1))
-        place, _, _ = equations.displaced(start, errors @ first.velocities[pose].T, errors)
+        place, _, left = equations.displaced(start, errors @ first.velocities[pose].T, errors)
+        assert left.max() < NEWTON
         moved = np.abs(place - result.tool[pose])
         assert (moved <= result.proved_worst[pose, :3] + NEWTON).all()
         linear = errors @ first.twist[pose, :3].T
@@ -136,7 +142,7 @@ def test_random_machines_are_inside_the_proved_bound(name: str) -> None:
 
 
 def test_the_proved_bound_is_near_first_order_for_small_tolerances() -> None:
-    for name in MACHINES[2:]:
+    for name in MACHINES:
         result = tl.tolerance_map(name, tolerances={"*": "10 um"}, samples=4)
         share = result.remainder[:, :3] / np.maximum(result.worst[:, :3], 1e-12)
         assert share.max() < 0.01, name
@@ -209,6 +215,119 @@ platform: {body: rocker, independent: [d]}
     assert flat.status == "ok"
     assert lifted.status == "doubtful"
     assert any("over-constrained" in item.advice for item in lifted.diagnostics)
+
+
+FOUR_BAR = """
+format: tauloop-machine/1
+name: lifted
+provenance: {status: chosen, source: test}
+gravity: [0, 0, -9.81 m/s^2]
+parameters: {lift: 0 mm, coupler: 0.4 m}
+bodies: {crank: {mass: 1 kg}, bar: {mass: 1 kg}, rocker: {mass: 1 kg}}
+joints:
+  a: {type: revolute, axis: z, parent: base, child: crank, reference: 80 deg}
+  b: {type: revolute, axis: z, parent: {on: crank, at: [0.1 m, 0, 0]}, child: bar}
+  c: {type: revolute, axis: z, parent: {on: bar, at: [coupler, 0, lift]}, child: {on: rocker, at: [0.3 m, 0, 0]}}
+  d: {type: revolute, axis: z, parent: {on: base, at: [0.4 m, 0, 0]}, child: rocker, reference: 100 deg}
+actuators: {motor: {on: a, force: 10 N m}}
+platform: {body: bar, tool: {at: [0.2 m, 0.1 m, 0]}, independent: [a]}
+"""
+CLEARANCES = {"a": 4e-5, "b": 4e-5, "c": 5e-6, "d": 1e-5}
+
+
+def test_clearances_of_a_loop_couple() -> None:
+    """Across its plane, joints a and b can move the tool only as far as c and d let the loop close."""
+    result = tl.tolerance_map(tl.loads(FOUR_BAR), {"a": "80 deg"}, clearances=CLEARANCES)
+    assert result.status == "ok"
+    assert result.worst[0, 2] == pytest.approx(1.5e-5, rel=1e-6)
+    assert result.contributions[0, 2].sum() == pytest.approx(8e-5)
+    alone = result.contributions[0, :2].sum(axis=1)
+    assert result.worst[0, :2] == pytest.approx(alone, rel=1e-6)  # the plane is not redundant
+
+
+def test_machines_with_clearance_that_assemble_are_inside_the_proved_bound() -> None:
+    """Joint d takes the height that closes the loop; machines in which it cannot do not count."""
+    from tauloop.design.tolerances.tolerance_map import ToleranceMapOptions, error_sources
+
+    model, limits = tl.Model(tl.loads(FOUR_BAR)), {"coupler": 5e-5, "lift": 1e-5}
+    options = ToleranceMapOptions(tolerances=limits, clearances=CLEARANCES)
+    result = tl.tolerance_map(model, {"a": "80 deg"}, options)
+    _, equations = error_sources(model, options)
+    assert result.sources[:2] == ("coupler", "lift")
+    generator = np.random.default_rng(4)
+    count, radii = 20_000, np.array(list(CLEARANCES.values()))
+    parts = generator.choice([-1.0, 1.0], (count, 2)) * [5e-5, 1e-5]
+    joints = generator.normal(size=(count, 4, 3))
+    joints *= radii[:, None] / np.linalg.norm(joints, axis=2, keepdims=True)
+    lift = parts[:, 1] + joints[:, 0, 2] + joints[:, 1, 2] + joints[:, 2, 2]
+    joints[:, 3, 2] = lift
+    fits = np.abs(lift) < radii[3]
+    across = np.sqrt(np.maximum(radii[3] ** 2 - lift**2, 0.0))
+    joints[:, 3, :2] *= (across / np.linalg.norm(joints[:, 3, :2], axis=1))[:, None]
+    motor = np.zeros((count, 1))
+    errors = np.concatenate([parts, motor, joints.reshape(count, -1)], axis=1)[fits]
+    assert 500 < len(errors) < count
+    q = np.tile(np.asarray(model.inverse_kinematics(result.platform).q), (len(errors), 1))
+    first = equations.first_order(q[:1])
+    place, _, left = equations.displaced(q, errors @ first.velocities[0].T, errors)
+    assert left.max() < NEWTON
+    moved = np.abs(place - result.tool[0])
+    assert (moved <= result.proved_worst[0, :3] + NEWTON).all()
+    assert moved[:, 2].max() > 0.8 * result.worst[0, 2]
+
+
+@pytest.mark.parametrize(("lift", "status"), [("90 um", "ok"), ("100 um", "doubtful")])
+def test_clearances_take_up_what_parts_have_too_much(lift: str, status: str) -> None:
+    """The four clearances add up to 95 um."""
+    sources = {"tolerances": {"lift": lift}, "clearances": CLEARANCES}
+    result = tl.tolerance_map(tl.loads(FOUR_BAR), {"a": "80 deg"}, **sources)
+    assert result.status == status
+    share = {item.name: item.value for item in result.diagnostics}
+    needed = share["clearance that parts with errors need, fraction of the clearance"]
+    assert needed == pytest.approx(float(lift.split()[0]) / 95.0, rel=COUPLED)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_coupled_errors_are_those_of_the_linear_program(seed: int) -> None:
+    """Largest S e over |e| <= 1 with M e = 0, by HiGHS."""
+    from scipy.optimize import linprog
+
+    from tauloop.design.tolerances.coupled_errors import Coupling, coupled_worst
+
+    generator = np.random.default_rng(seed)
+    S, M = generator.normal(size=(4, 6, 12, 3)), generator.normal(size=(4, 3, 12, 3))
+    S[..., 1:], M[..., 1:] = 0.0, 0.0
+    M[:, 2] = M[:, 0] - M[:, 1]  # rows may depend on each other
+    errors = Coupling(effects=S, openings=M, adapts=np.zeros(12, dtype=bool))
+    result = coupled_worst(errors)
+    for pose, axis in itertools.product(range(4), range(6)):
+        program = linprog(
+            -S[pose, axis, :, 0], A_eq=M[pose, :, :, 0], b_eq=np.zeros(3), bounds=[(-1.0, 1.0)] * 12
+        )
+        best = -program.fun
+        assert best * (1.0 - ROUNDING) <= result.worst[pose, axis] <= best * (1.0 + COUPLED)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_coupled_errors_in_balls_are_those_of_sequential_programming(seed: int) -> None:
+    """Largest S e over ||e_g|| <= 1 with M e = 0, by SLSQP."""
+    from scipy.optimize import minimize
+
+    from tauloop.design.tolerances.coupled_errors import Coupling, coupled_worst
+
+    generator = np.random.default_rng(seed)
+    S, M = generator.normal(size=(1, 6, 5, 3)), generator.normal(size=(1, 2, 5, 3))
+    result = coupled_worst(Coupling(effects=S, openings=M, adapts=np.ones(5, dtype=bool)))
+    flat = M[0].reshape(2, -1)
+    constraints = [
+        {"type": "eq", "fun": lambda e: flat @ e},
+        {"type": "ineq", "fun": lambda e: 1.0 - (e.reshape(5, 3) ** 2).sum(axis=1)},
+    ]
+    for axis in range(6):
+        goal = S[0, axis].ravel()
+        program = minimize(lambda e, g=goal: -g @ e, np.zeros(15), constraints=constraints)
+        assert program.success
+        assert result.worst[0, axis] == pytest.approx(-program.fun, rel=COUPLED)
 
 
 def test_loads_and_heat_are_sources() -> None:

@@ -114,7 +114,8 @@ def allocate_tolerances(
 
     Minimizes Σ cᵢ t₀ᵢ / tᵢ with Σ |sᵢ| tᵢ <= limit for each direction and pose. Continuous
     tolerances follow from the dual problem, whose value is a lower bound; grades are chosen by
-    mixed-integer programming. Encoders, clearances, heat and loads keep their values, and use part
+    mixed-integer programming. Redundant loops that couple errors only make them smaller than this sum.
+    Encoders, clearances, heat and loads keep their values, and use part
     of the limits. One tolerance of a parameter holds for all parts. Parameters that are calibrated
     leave three standard deviations of their estimates; other errors that disturb the estimates
     count with their whole effect after the calibration.

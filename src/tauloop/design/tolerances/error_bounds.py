@@ -3,6 +3,10 @@
 The errors e are the axes of a box, one generator each, and the displacement d of the coordinates is
 the unknown of f(q + d, e) = f(q, 0). By Krawczyk's test d = S e + r with a bound of r of second order,
 and first-order forms of the tool's place and rotation follow.
+
+Over-constrained machines have more loop equations g than independent ones f. A machine that assembles
+satisfies all of them. So its coordinates are the solution of f, and the bounds hold for it. The forms of
+g bound how far the redundant loops of the solution are open.
 """
 
 from __future__ import annotations
@@ -18,7 +22,12 @@ from tauloop.design.intervals.matrices import Matrix, added, gathered, multiplie
 from tauloop.design.intervals.program import InstructionList, program
 from tauloop.design.krawczyk import linear_form, solution_bounds, widened
 from tauloop.design.pose_symbols import turned
-from tauloop.design.tolerances.error_equations import Array, ErrorEquations, ErrorExpressions
+from tauloop.design.tolerances.error_equations import (
+    Array,
+    ErrorEquations,
+    ErrorExpressions,
+    FirstOrder,
+)
 from tauloop.equations.values import BatchFunction
 
 #: What the programs compute, for messages.
@@ -34,41 +43,63 @@ class _Programs:
     equations: InstructionList
     jacobian: InstructionList
     tool: InstructionList
+    redundant: InstructionList
     derivatives: BatchFunction
 
 
-def second_order_bounds(
-    equations: ErrorEquations, q: Array, errors: Array, twist: Array
-) -> Array | None:
-    """Return bounds (N, 6) of the difference of errors of the tool from first order.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondOrderBounds:
+    """Bounds of what first order leaves out, over all combinations of errors; NaN where not proved.
 
-    They hold for every combination of errors; NaN where none is proved. None for machines whose
-    errors do not determine all coordinates, or with operations that intervals do not cover.
+    Attributes:
+        twist: (N, 6) of the errors of the tool, m and rad.
+        loops: (N, c) of the residuals of redundant loops.
+    """
+
+    twist: Array
+    loops: Array
+
+
+def second_order_bounds(
+    equations: ErrorEquations, q: Array, errors: Array, first: FirstOrder
+) -> SecondOrderBounds:
+    """Return bounds of the difference of errors of the tool, and of redundant loops, from first order.
+
+    They hold for every combination of errors of a machine that assembles; NaN where none is proved:
+    also for machines whose errors do not determine all coordinates, or with operations that
+    intervals do not cover.
 
     Args:
         equations: the machine with errors.
         q: coordinates (N, n_q).
         errors: largest errors (p,).
-        twist: first-order twists (N, 6, p).
+        first: derivatives at these coordinates.
 
     Source: Neumaier 1990, Interval methods for systems of equations, section 5.1; Makino and Berz
     2003, Taylor models (order one).
     """
     expressions = equations.expressions
     free = [i for i in range(expressions.n_v) if i not in equations.held]
+    none = SecondOrderBounds(
+        twist=np.full((len(q), 6), np.nan), loops=np.full(first.mismatch.shape[:2], np.nan)
+    )
     if expressions.f.numel() != len(free):
-        return None
+        return none
     try:
         programs = _programs(expressions, free)
     except InputError:
-        return None
+        return none
     scale = np.where(expressions.is_angular[free], 1.0, equations.assembly.loops.length)
     step = max(1, MAX_NUMBERS // (len(errors) + 2) // 100)
-    parts = [
-        _bounds(programs, q[i : i + step], errors, twist[i : i + step], scale)
-        for i in range(0, len(q), step)
-    ]
-    return np.concatenate(parts)
+    parts = []
+    for i in range(0, len(q), step):
+        some = slice(i, i + step)
+        twist, mismatch = first.twist[some], first.mismatch[some]
+        parts.append(_bounds(programs, q[some], errors, (twist, mismatch), scale))
+    return SecondOrderBounds(
+        twist=np.concatenate([part.twist for part in parts]),
+        loops=np.concatenate([part.loops for part in parts]),
+    )
 
 
 def _programs(expressions: ErrorExpressions, free: list[int]) -> _Programs:
@@ -87,8 +118,13 @@ def _programs(expressions: ErrorExpressions, free: list[int]) -> _Programs:
         [expressions.q, e],
         [q, ca.SX.zeros(e.numel(), 1)],
     )[0]
-    f, place, R = ca.substitute(
-        [expressions.f, expressions.place, ca.vec(expressions.rotation)],
+    f, place, R, redundant = ca.substitute(
+        [
+            expressions.f,
+            expressions.place,
+            ca.vec(expressions.rotation),
+            expressions.redundant,
+        ],
         [expressions.q],
         [ca.densify(moved)],
     )
@@ -102,6 +138,7 @@ def _programs(expressions: ErrorExpressions, free: list[int]) -> _Programs:
         equations=program(PROGRAM_NAME, z, f),
         jacobian=program(PROGRAM_NAME, z, ca.vec(by_d)),
         tool=program(PROGRAM_NAME, z, ca.vertcat(place, R)),
+        redundant=program(PROGRAM_NAME, z, redundant),
         derivatives=BatchFunction(ca.Function("derivatives", inputs, at_start, {"cse": True})),
     )
 
@@ -117,9 +154,11 @@ def _displaced(expressions: ErrorExpressions, q: ca.SX, d: ca.SX) -> ca.SX:
     return moved
 
 
-def _bounds(programs: _Programs, q: Array, errors: Array, twist: Array, scale: Array) -> Array:
-    """Return the bounds (N, 6) at some poses."""
-    N, p, n = len(q), len(errors), len(scale)
+def _bounds(
+    programs: _Programs, q: Array, errors: Array, first: tuple[Array, Array], scale: Array
+) -> SecondOrderBounds:
+    """Return the bounds at some poses, with the first-order twist and mismatch there."""
+    N, p, n, c = len(q), len(errors), len(scale), first[1].shape[1]
     zeros = [np.zeros((N, p)), np.zeros((N, n))]
     by_d, by_e, place, R = programs.derivatives([q, *zeros], N)
     with np.errstate(all="ignore"):
@@ -136,11 +175,17 @@ def _bounds(programs: _Programs, q: Array, errors: Array, twist: Array, scale: A
         values = programs.tool.run([*before, *tight], ARITHMETIC)
         moved = shifted(gathered(values[:3], 3, 1, p, N), -place[:, :, None])
         spin, beyond = _rotation(gathered(values[3:], 3, 3, p, N), R)
-        first = twist * errors
+        twist, mismatch = (rows * errors for rows in first)
         bounds = np.concatenate(
-            [_beyond(moved, first[:, :3]), _beyond(spin, first[:, 3:]) + beyond], axis=1
+            [_beyond(moved, twist[:, :3]), _beyond(spin, twist[:, 3:]) + beyond], axis=1
         )
-    return np.where(solution.closed[:, None] & np.isfinite(bounds), bounds, np.nan)
+        opened = programs.redundant.run([*before, *tight], ARITHMETIC)
+        loops = _beyond(gathered(opened, c, 1, p, N), mismatch)
+    closed = solution.closed[:, None]
+    return SecondOrderBounds(
+        twist=np.where(closed & np.isfinite(bounds), bounds, np.nan),
+        loops=np.where(closed & np.isfinite(loops), loops, np.nan),
+    )
 
 
 def _with_slopes(middle: Array, p: int) -> Array:
@@ -172,7 +217,7 @@ def _rotation(R: Matrix, nominal: Array) -> tuple[Matrix, Array]:
 
 
 def _beyond(x: Matrix, first: Array) -> Array:
-    """Return bounds (N, 3) of forms (N, 3, 1) less the first-order terms (N, 3, p)."""
+    """Return bounds (N, r) of forms (N, r, 1) less the first-order terms (N, r, p)."""
     slopes = x.rows[1:-1, :, :, 0].transpose(1, 2, 0)
     unlike = np.abs(slopes - first).sum(axis=2)
     return np.asarray((np.abs(x.rows[0]) + x.rows[-1])[:, :, 0] * INFLATION + unlike)

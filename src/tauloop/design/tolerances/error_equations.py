@@ -124,6 +124,7 @@ class ErrorExpressions:
     Attributes:
         q, errors: symbols.
         f: loops and actuator positions.
+        redundant: loop equations that follow from the others at exact dimensions.
         place, rotation: of the tool center point.
         n_v: number of velocities.
         q_of_v: index of the coordinate of each velocity; -1 for none.
@@ -134,6 +135,7 @@ class ErrorExpressions:
     q: ca.SX
     errors: ca.SX
     f: ca.SX
+    redundant: ca.SX
     place: ca.SX
     rotation: ca.SX
     n_v: int
@@ -190,6 +192,7 @@ class ErrorEquations:
             q=motion.q,
             errors=errors,
             f=f,
+            redundant=phi[spare, :],
             place=place,
             rotation=R,
             n_v=shape.n_v,

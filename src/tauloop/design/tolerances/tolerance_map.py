@@ -15,7 +15,14 @@ from tauloop.common.options import Options, listed, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
-from tauloop.design.tolerances.error_bounds import second_order_bounds
+from tauloop.design.tolerances.coupled_errors import (
+    CoupledWorst,
+    Coupling,
+    coupled_worst,
+    coupling,
+    fit,
+)
+from tauloop.design.tolerances.error_bounds import SecondOrderBounds, second_order_bounds
 from tauloop.design.tolerances.error_equations import (
     Array,
     ErrorEquations,
@@ -67,6 +74,9 @@ MAX_MISMATCH = 1e-6
 PASSIVE_MOTION = 1e-6
 #: Largest residual of the loops of a machine with errors, as a fraction of its size.
 MAX_RESIDUAL = 1e-9
+#: Whether sources take values with which an over-constrained machine fits: parameters, encoders and
+#: clearances, the geometric groups in order.
+ADAPTS = (False, False, True)
 #: Number of random poses where none are given.
 DEFAULT_POSES = 200
 
@@ -125,15 +135,17 @@ class ToleranceMap(Result):
         units: SI unit of each tolerance.
         tolerances: (p,) largest deviations, SI.
         contributions: (N, 6, p) largest error by each source alone.
-        worst: (N, 6) largest error in each direction by all sources together.
+        worst: (N, 6) largest error in each direction by all sources together; in over-constrained
+            machines, by errors with which redundant loops close.
         root_sum_square: (N, 6) root of the sum of the squares of the contributions.
         worst_distance: (N,) upper bound of the distance of the tool from its position, m; at most
-            0.4 % too large.
+            0.4 % too large, except where redundant loops couple the errors.
         worst_angle: (N,) the same for its rotation, rad.
         second_order: (N, 6) difference of the exact error from the first-order one, at the errors
             that are worst in each direction, m and rad.
         remainder: (N, 6) proved bound of this difference for parameters, encoders and clearances, at
-            any errors within their tolerances; NaN where none is proved.
+            any errors within their tolerances with which the machine assembles; NaN where none is
+            proved.
         notes: assumptions about this machine.
     """
 
@@ -201,9 +213,11 @@ def tolerance_map(
 
     With the equations f(q, e) = 0 of loops and encoders, the tool's twist by errors e is
     S e, S = T_e - T_v f_v⁻¹ f_e. The worst error along d is Σ |d·sᵢ| tᵢ over errors in ±tᵢ, plus
-    Σ r ‖Sᵀ d‖ over joint centers in balls of radius r. `second_order` compares it with Newton's
-    solution of the machine with these errors: a measure. `remainder` bounds the difference by
-    interval arithmetic for all errors within the tolerances: a proof.
+    Σ r ‖Sᵀ d‖ over joint centers in balls of radius r. Redundant loops of over-constrained machines
+    couple the errors: M e = 0. Then the worst error is that of the linear program over these errors.
+    `second_order` compares it with Newton's solution of the machine with these errors: a measure.
+    `remainder` bounds the difference by interval arithmetic for all errors within the tolerances: a
+    proof.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -232,8 +246,12 @@ def tolerance_map(
     tolerances = np.concatenate([group.tolerances for group in stated_groups])
     distance, angle = worst_sizes(groups)
     second = second_order(equations, first, q, geometric)
-    remainder = _remainder(equations, stated, q, first)
-    worst = contributions.sum(axis=2)
+    errors = coupling(geometric, first.mismatch, ADAPTS)
+    coupled = coupled_worst(errors)
+    bounds = second_order_bounds(equations, q, _largest_errors(stated), first)
+    remainder = _remainder(bounds, coupled)
+    others = (group.contributions.sum(axis=2) for group in groups[len(geometric) :])
+    worst = sum(others, coupled.worst)
     _, place, _ = equations.value(q, np.zeros((len(q), equations.count)))
     return ToleranceMap(
         model=model,
@@ -253,7 +271,8 @@ def tolerance_map(
         remainder=remainder,
         notes=tuple(_notes(model, equations, q)),
         diagnostics=(
-            *_diagnostics(model, stated, first, worst, second),
+            *_diagnostics(model, worst, second),
+            *_fit_diagnostics(model, errors, bounds, worst),
             diagnostic(
                 "poses without a proved bound of the errors",
                 int(np.isnan(remainder).any(axis=1).sum()),
@@ -387,22 +406,21 @@ def _geometric_groups(stated: StatedTolerances, first: FirstOrder) -> tuple[Erro
     )
 
 
-def _remainder(
-    equations: ErrorEquations, stated: StatedTolerances, q: Array, first: FirstOrder
-) -> Array:
-    """Return the proved bounds (N, 6) of what first order leaves out; NaN where there is none."""
-    errors = np.concatenate(
-        [
-            stated.parameters,
-            [*stated.encoders.values()],
-            np.repeat([*stated.clearances.values()], 3),
-        ]
-    )
-    none = np.full((len(q), 6), np.nan)
-    if first.mismatch.size:
-        return none  # redundant loops: these errors deform parts, which rigid equations leave out
-    bounds = second_order_bounds(equations, q, errors, first.twist)
-    return none if bounds is None else bounds
+def _largest_errors(stated: StatedTolerances) -> Array:
+    """Return the largest deviations of all components of geometric errors."""
+    clearances = np.repeat([*stated.clearances.values()], 3)
+    return np.concatenate([stated.parameters, [*stated.encoders.values()], clearances])
+
+
+def _remainder(bounds: SecondOrderBounds, coupled: CoupledWorst) -> Array:
+    """Return the proved bounds (N, 6) of what first order leaves out; NaN where there is none.
+
+    Loops that close exactly are open to first order by at most R; multipliers y add |y|.R.
+    """
+    if not coupled.multipliers.any():
+        return bounds.twist
+    by_loops = np.einsum("ndc,nc->nd", np.abs(coupled.multipliers), bounds.loops)
+    return np.asarray(bounds.twist + by_loops)
 
 
 def _elastic_groups(model: Model, q: Array, options: ToleranceMapOptions) -> Iterator[ErrorGroup]:
@@ -439,20 +457,19 @@ def _notes(model: Model, equations: ErrorEquations, q: Array) -> Iterator[str]:
         yield f"errors of {names} are without effect: other actuators determine the motion"
 
 
-def _diagnostics(
-    model: Model,
-    stated: StatedTolerances,
-    first: FirstOrder,
-    worst: Array,
-    second: SecondOrder,
-) -> Iterator[Diagnostic]:
+def _size_of_errors(model: Model, worst: Array) -> float:
+    """Return the largest error of the tool, with rotations times the characteristic length, m."""
+    weight = np.repeat([1.0, float(machine_constants(model).shape.length)], 3)
+    return float((worst * weight).max()) or 1.0
+
+
+def _diagnostics(model: Model, worst: Array, second: SecondOrder) -> Iterator[Diagnostic]:
     """Yield numbers that measure whether first-order errors hold."""
     length = float(machine_constants(model).shape.length)
     weight = np.repeat([1.0, length], 3)
-    size = float((worst * weight).max()) or 1.0
     yield diagnostic(
         "second-order part of the errors, fraction of the largest",
-        float((second.twist * weight).max()) / size,
+        float((second.twist * weight).max()) / _size_of_errors(model, worst),
         at_most=MAX_SECOND_ORDER,
         advice="these tolerances are too wide for first-order errors; narrow them, or leave poses "
         "near singularities out",
@@ -464,18 +481,30 @@ def _diagnostics(
         advice="a machine at the limits of its tolerances does not close; narrow the tolerances, or "
         "leave poses near singularities out",
     )
-    limits = np.concatenate(
-        [
-            stated.parameters,
-            [*stated.encoders.values()],
-            np.zeros(3 * len(stated.clearances)),  # joints with clearance move where they fit
-        ]
-    )
-    opened = float((np.abs(first.mismatch) * limits).sum(axis=-1).max(initial=0.0))
+
+
+def _fit_diagnostics(
+    model: Model, errors: Coupling, bounds: SecondOrderBounds, worst: Array
+) -> Iterator[Diagnostic]:
+    """Yield numbers that measure whether every machine within the tolerances assembles."""
+    size, fits = _size_of_errors(model, worst), fit(errors)
     yield diagnostic(
         "opening of redundant loops, fraction of the largest error",
-        opened / size,
+        float(fits.opening.max(initial=0.0)) / size,
         at_most=MAX_MISMATCH,
         advice="the machine is over-constrained: parts with these errors fit only if they deform "
-        "or have clearance, which these errors of the tool leave out",
+        "or have clearance, which these errors of the tool leave out; state clearances",
     )
+    if fits.share.any():
+        yield diagnostic(
+            "clearance that parts with errors need, fraction of the clearance",
+            float(fits.share.max()),
+            at_most=1.0,
+            advice="some machines within the tolerances do not assemble, and do not count; widen the "
+            "clearances, or narrow the tolerances",
+        )
+    if bounds.loops.any():
+        yield diagnostic(
+            "proved opening of redundant loops beyond first order, fraction of the largest error",
+            float(np.nan_to_num(bounds.loops, nan=np.inf).max()) / size,
+        )
