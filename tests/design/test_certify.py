@@ -151,7 +151,7 @@ def test_every_machine_within_tolerances_is_certified() -> None:
 
 def test_tolerances_of_machines_with_redundant_loops_are_refused() -> None:
     with pytest.raises(InputError, match="redundant"):
-        tl.certify("five_bar", ranges="x=-0.1:0.1", deviations="crank_length=0.1mm")
+        tl.certify("gantry_tau_6link", ranges="x=-0.1:0.1", deviations="single1.length=0.1mm")
 
 
 def test_the_largest_box_ends_where_a_stop_begins() -> None:

@@ -43,11 +43,12 @@ class CertifyOptions(Options):
         wrenches: ranges of the wrench at the tool (N, N m, base frame), such as 'fz=-100:0', for
             every one of which forces at rest stay within limits.
         limits: largest errors of the tool along x, y, z (m) and about rx, ry, rz (rad), such as
-            'x=50um'.
+            'x=50um', by the errors of encoders and the deviations of parameters together, with all
+            terms.
         encoders: errors of the readings of actuators.
         drawing_limits: count ranges for drawing as stops.
         deviations: largest deviation of parameters, such as 'arm_length=0.1mm': every machine within
-            them is certified.
+            them is certified. Each leg has its own deviation of a parameter that legs share.
         maximize_box: scale the ranges about their middles to the largest box that is proved; each scale
             has half of the budget that is left.
         max_boxes: largest number of boxes that are evaluated, at all scales together.

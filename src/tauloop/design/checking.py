@@ -12,6 +12,7 @@ from tauloop.common.records import dataclass
 from tauloop.design.certificate import Proof, ProofClaims
 from tauloop.design.domain import divisions
 from tauloop.design.enclosure import newton
+from tauloop.design.error_checks import ball_maps, ball_margins, failed_error
 from tauloop.design.intervals.balls import (
     BALLS,
     BallForm,
@@ -60,6 +61,7 @@ class _Cell:
     """
 
     middle: list[arb]
+    generators: list[list[arb]]
     unknowns: list[float]
     S: list[list[float]]
     unique: list[float]
@@ -151,16 +153,21 @@ def _predicted(cell: _Cell, pose: list[arb]) -> list[float]:
 
 
 def _closed(
-    problem: PoseProblem, middle: list[arb], generators: list[list[arb]], start: np.ndarray
+    problem: PoseProblem,
+    middle: list[arb],
+    generators: list[list[arb]],
+    start: np.ndarray,
+    margin: Sequence[float] = (),
 ) -> _Cell:
-    """Return the enclosure of a box by Krawczyk's test."""
+    """Return the enclosure of a box, wider by a margin of each axis, by Krawczyk's test."""
     numbers = np.array([[float(b.mid()) for b in middle]])
     with np.errstate(all="ignore"):
         y, C, S = (values[0] for values in newton(problem, numbers, start[None]))
-    forms = _Forms(problem, middle, generators, y, S)
+    forms = _Forms(problem, _box_forms(middle, generators, margin), y, S)
     unique, remainder, is_closed = _krawczyk(problem, forms, C)
     return _Cell(
         middle=middle,
+        generators=generators,
         unknowns=y.tolist(),
         S=S.tolist(),
         unique=unique,
@@ -170,30 +177,37 @@ def _closed(
     )
 
 
+def _box_forms(
+    middle: list[arb], generators: list[list[arb]], margin: Sequence[float]
+) -> list[BallForm]:
+    """Return the forms of the axes."""
+    wider = margin or [0.0] * len(middle)
+    return [
+        BallForm(b, slopes, arb(width))
+        for b, slopes, width in zip(middle, generators, wider, strict=True)
+    ]
+
+
 class _Forms:
     """First-order forms of the inputs of programs in a box."""
 
     def __init__(
         self,
         problem: PoseProblem,
-        middle: list[arb],
-        generators: list[list[arb]],
+        axes: list[BallForm],
         y: np.ndarray,
         S: np.ndarray,
     ) -> None:
         """Compute the forms of axes and parameters, and the slopes S B of the unknowns."""
-        zero = arb(0)
-        self.n_symbols = len(generators[0])
-        no_slopes = [zero] * self.n_symbols
-        self._before = [
-            BallForm(b, slopes, zero) for b, slopes in zip(middle, generators, strict=True)
-        ]
+        self.n_symbols = len(axes[0].g)
+        no_slopes = [arb(0)] * self.n_symbols
+        self._before = axes
         self._after = [
             BallForm(arb(float(value)), no_slopes, arb(float(tolerance)))
             for value, tolerance in zip(problem.nominal, problem.tolerances, strict=True)
         ]
         self._unknowns = [arb(float(value)) for value in y]
-        columns = list(zip(*generators, strict=True))
+        columns = list(zip(*(x.g for x in axes), strict=True))
         self._slopes = []
         for row in S.tolist():
             self._slopes.append([_dot_numbers(row, column) for column in columns])
@@ -341,18 +355,50 @@ def _failed_velocities(
     """Return the first claim about velocities that does not hold; None if all hold."""
     if problem.velocities is None:
         return None
-    n, m, k = len(problem.unknowns), len(problem.axes), len(cell.inputs[0].g)
-    K = BallMatrix.by_columns(problem.velocities.run(cell.inputs, BALLS), n, m + n, k)
+    K = _velocity_rows(problem, cell)
     if claims.serial > 0.0 or loads is not None:
-        S = _velocities(K, m)
+        S = _velocities(K, len(problem.axes))
         if S is None or (claims.serial > 0.0 and not _is_serial(S, claims.serial)):
             return "serial singularity"
-        failure = failed_load(problem, loads, S, cell.inputs) if loads is not None else None
+        failure = _failed_loads(problem, loads, S, cell) if loads is not None else None
         if failure is not None:
             return failure
     if claims.constraint > 0.0 and not _is_constrained(K, claims.constraint):
         return "constraint singularity"
     return None
+
+
+def _velocity_rows(problem: PoseProblem, cell: _Cell) -> BallMatrix:
+    """Return the rates of the loops per velocity (n, m + n), free of units."""
+    assert problem.velocities is not None
+    n, m, k = len(problem.unknowns), len(problem.axes), len(cell.inputs[0].g)
+    return BallMatrix.by_columns(problem.velocities.run(cell.inputs, BALLS), n, m + n, k)
+
+
+def _failed_loads(
+    problem: PoseProblem, limits: LoadLimits, S: BallMatrix, cell: _Cell
+) -> str | None:
+    """Return the first claim on forces or errors that does not hold."""
+    if limits.quantities:
+        failure = failed_load(problem, limits, S, cell.inputs)
+        if failure is not None:
+            return failure
+    if not np.isfinite(limits.errors).any():
+        return None
+    maps = ball_maps(problem, limits, _velocity_rows(problem, cell), cell.inputs)
+    if maps is None:
+        return "errors of the tool"
+    margin = ball_margins(maps)
+    start = np.array(cell.unknowns)
+    wide = _closed(problem, cell.middle, cell.generators, start, margin)
+    apart = np.abs(np.array(wide.unknowns) - start) * (1.0 + 1e-9)
+    same = [r + float(a) < u for r, a, u in zip(cell.remainder, apart, wide.unique, strict=True)]
+    if not (wide.is_closed and all(map(bool, same))):
+        return "errors of the tool"
+    wide_maps = ball_maps(problem, limits, _velocity_rows(problem, wide), wide.inputs)
+    if wide_maps is None:
+        return "errors of the tool"
+    return failed_error(problem, limits, wide_maps, margin)
 
 
 def _is_between(x: BallForm, low: float, high: float) -> bool:

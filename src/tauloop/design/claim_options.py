@@ -37,9 +37,11 @@ def claims_of(model: Model, options: CertifyOptions) -> ProofClaims:
     wrench: tuple[tuple[float, float], ...] = ()
     with problems.collecting(InputError):
         wrench = _wrench(options.wrenches)
-    if limits and not encoders:
+    if limits and not encoders and not options.deviations:
         problems.add(
-            "encoders", "no error is given", "state them, such as encoders={'*': '20urad'}"
+            "encoders",
+            "no error is given",
+            "state them, such as encoders={'*': '20urad'}, or deviations of parameters",
         )
     if encoders and not limits:
         problems.add("limits", "no limit is given", "state one, such as limits={'x': '50 um'}")
@@ -85,6 +87,7 @@ def needed_functions(model: Model, claims: ProofClaims) -> NeededFunctions:
         radii=claims.radii,
         velocities=claims.serial > 0.0 or claims.constraint > 0.0,
         loads=loads,
+        errors=bool(claims.limits),
         length=claims.length,
     )
 

@@ -18,13 +18,13 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.design.claims import ARITHMETIC, POINT_ERROR, SURE, Claim
+from tauloop.design.error_claims import ErrorMaps, error_claims, error_maps, margins
 from tauloop.design.intervals import forms
 from tauloop.design.intervals.forms import INFLATION, ROUNDING, Form, form
 from tauloop.design.intervals.matrices import (
     Matrix,
     eigenvalue_bounds,
     gathered,
-    inverse_product,
     is_definite,
     matrix,
     multiplied,
@@ -35,6 +35,7 @@ from tauloop.design.krawczyk import linear_form, solution_bounds, widened
 from tauloop.design.load_claims import load_claims
 from tauloop.design.loads import LoadLimits
 from tauloop.design.problem import PoseProblem
+from tauloop.design.velocity_forms import dependent_velocities, inverses
 from tauloop.geometry.clearance import segment_closest
 
 #: Largest number of Newton steps at the middle of a box, starting from the parent's first-order
@@ -137,7 +138,7 @@ def newton(problem: PoseProblem, b: np.ndarray, y: np.ndarray) -> tuple[np.ndarr
     unsettled = np.arange(len(b))
     for _ in range(NEWTON_STEPS):
         psi, by_y, by_b = problem.values(b[unsettled], y[unsettled])
-        inverse = _inverse(by_y)
+        inverse = inverses(by_y)
         step = (inverse @ psi[:, :, None])[:, :, 0]
         y[unsettled] -= step
         C[unsettled], S[unsettled] = inverse, -inverse @ by_b
@@ -146,25 +147,6 @@ def newton(problem: PoseProblem, b: np.ndarray, y: np.ndarray) -> tuple[np.ndarr
         if len(unsettled) == 0:
             break
     return y, C, S
-
-
-def _inverse(matrices: np.ndarray) -> np.ndarray:
-    """Return the inverses (N, n, n); NaN for matrices that are singular or not finite."""
-    good = np.isfinite(matrices).all(axis=(1, 2))
-    safe = np.where(good[:, None, None], matrices, np.eye(matrices.shape[-1]))
-    try:
-        inverses = np.linalg.inv(safe)
-    except np.linalg.LinAlgError:
-        inverses = np.array([_inverse_or_nan(A) for A in safe])
-    return np.where(good[:, None, None], inverses, np.nan)
-
-
-def _inverse_or_nan(A: np.ndarray) -> np.ndarray:
-    """Return the inverse (n, n) of a matrix; NaN if it is singular."""
-    try:
-        return np.linalg.inv(A)
-    except np.linalg.LinAlgError:
-        return np.full(A.shape, np.nan)
 
 
 def enclose(problem: PoseProblem, wanted: Requirements, boxes: Boxes) -> Enclosure:
@@ -186,14 +168,23 @@ def closed_only(problem: PoseProblem, boxes: Boxes) -> Enclosure:
         return _closed(problem, boxes)[0]
 
 
-def _closed(problem: PoseProblem, boxes: Boxes) -> tuple[Enclosure, list[Form]]:
-    """Return the enclosures without claims, and the forms of all inputs of programs."""
+def _closed(
+    problem: PoseProblem, boxes: Boxes, margin: np.ndarray | None = None
+) -> tuple[Enclosure, list[Form]]:
+    """Return the enclosures without claims, and the inputs of programs within them.
+
+    Args:
+        problem: functions of the machine.
+        boxes: the boxes.
+        margin: by which they are wider (N, m); None for none.
+    """
     n, N, k = len(problem.unknowns), len(boxes), boxes.generators.shape[2]
     y, C, S = newton(problem, boxes.middle, boxes.unknowns)
     boxes = replace(boxes, unknowns=y)
     slopes = S @ boxes.generators
+    wider = boxes.rounding + (np.zeros((N, 1)) if margin is None else margin)
     b_forms = [
-        widened(linear_form(boxes.middle[:, i], boxes.generators[:, i].T), boxes.rounding[i])
+        widened(linear_form(boxes.middle[:, i], boxes.generators[:, i].T), wider[:, i])
         for i in range(len(problem.axes))
     ]
     p_forms = _parameter_forms(problem, k, N)
@@ -234,8 +225,8 @@ def _with_claims(
     enclosure: Enclosure,
     inputs: list[Form],
 ) -> Enclosure:
-    """Return enclosures with the claims about all requirements."""
-    n, m, N = len(problem.unknowns), len(problem.axes), len(enclosure.boxes)
+    """Return an enclosure with its claims."""
+    n, N = len(problem.unknowns), len(enclosure.boxes)
     k = enclosure.boxes.generators.shape[2]
     claims = [*_axis_claims(problem, inputs), *_limit_claims(problem, inputs)]
     values = problem.rows.run(inputs, ARITHMETIC)
@@ -246,8 +237,7 @@ def _with_claims(
     if problem.n_free:
         claims.append(_singular_value_claim("parallel singularity", units, wanted.parallel))
     if problem.velocities is not None:
-        K = gathered(problem.velocities.run(inputs, ARITHMETIC), n, m + n, k, N)
-        claims += _velocity_claims(problem, K, wanted, inputs)
+        claims += _velocity_claims(problem, wanted, enclosure, inputs)
     if problem.ends is not None:
         claims += _clearance_claims(problem, wanted, inputs, N, k)
     change = np.sqrt((units.rows[1:-1] ** 2).sum(axis=(2, 3))).T
@@ -299,32 +289,44 @@ def _as_form(x: forms.Register) -> Form:
     return x
 
 
-def _velocities(K: Matrix, m: int) -> tuple[Matrix, np.ndarray]:
-    """Return scaled dependent per independent velocities (N, n, m), and whether valid (N,)."""
-    total = K.rows.shape[-1]
-    if total == m:
-        empty = np.zeros((*K.rows.shape[:2], 0, m))
-        return matrix(empty), np.ones(K.rows.shape[1], dtype=bool)
-    independent, dependent = K.part(range(m)), K.part(range(m, total))
-    C = _inverse(dependent.middle)
-    S, valid = inverse_product(multiplied(C, dependent), multiplied(-C, independent))
-    return S, valid & np.isfinite(C).all(axis=(1, 2))
+def _velocity_rows(problem: PoseProblem, inputs: list[Form], N: int, k: int) -> Matrix:
+    """Return the rates of the loops per velocity (N, n, m + n), free of units."""
+    assert problem.velocities is not None
+    n, m = len(problem.unknowns), len(problem.axes)
+    return gathered(problem.velocities.run(inputs, ARITHMETIC), n, m + n, k, N)
 
 
 def _velocity_claims(
-    problem: PoseProblem, K: Matrix, wanted: Requirements, inputs: list[Form]
+    problem: PoseProblem, wanted: Requirements, enclosure: Enclosure, inputs: list[Form]
 ) -> list[Claim]:
-    """Return the claims about velocities: measures of singularities, forces and errors."""
-    claims = []
-    if wanted.serial > 0.0 or wanted.loads is not None:
-        S, valid = _velocities(K, len(problem.axes))
+    """Return the claims that need all velocities: measures of singularities, forces and errors."""
+    claims, loads = [], wanted.loads
+    K = _velocity_rows(problem, inputs, len(enclosure.boxes), enclosure.boxes.generators.shape[2])
+    if wanted.serial > 0.0 or loads is not None:
+        S, valid = dependent_velocities(K, len(problem.axes))
         if wanted.serial > 0.0:
             claims.append(_serial_claim(S, wanted.serial, valid))
-        if wanted.loads is not None:
-            claims += load_claims(problem, wanted.loads, S, valid, inputs)
+        if loads is not None and loads.quantities:
+            claims += load_claims(problem, loads, S, valid, inputs)
+    if loads is not None and np.isfinite(loads.errors).any():
+        claims += _accuracy_claims(problem, loads, enclosure, error_maps(problem, loads, K, inputs))
     if wanted.constraint > 0.0:
         claims.append(_constraint_claim(K, wanted.constraint))
     return claims
+
+
+def _accuracy_claims(
+    problem: PoseProblem, limits: LoadLimits, enclosure: Enclosure, maps: ErrorMaps
+) -> list[Claim]:
+    """Return the claims on errors, from the changes by errors at the poses of the boxes."""
+    boxes = enclosure.boxes
+    margin = margins(problem, maps)
+    wide, inputs = _closed(problem, boxes, margin)
+    K = _velocity_rows(problem, inputs, len(boxes), boxes.generators.shape[2])
+    apart = np.abs(wide.boxes.unknowns - boxes.unknowns)
+    same = (enclosure.remainder + apart <= SURE * wide.unique).all(axis=1)
+    wide_maps = error_maps(problem, limits, K, inputs)
+    return error_claims(problem, limits, wide_maps, margin, wide.closed & same)
 
 
 def _lower_square(W: Matrix) -> Matrix:

@@ -1,4 +1,4 @@
-"""Check of claims on forces and errors in one box, in the balls of python-flint's arb."""
+"""Check of claims on forces in one box, in the balls of python-flint's arb."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import numpy as np
 from flint import arb
 
 from tauloop.design.intervals.balls import BALLS, BallForm, BallMatrix, near_inverse_product
-from tauloop.design.loads import ERROR_DIRECTIONS, LoadLimits, distribution, force_ranges
+from tauloop.design.loads import LoadLimits, distribution, force_ranges
 from tauloop.design.problem import PoseProblem
 
 
 def failed_load(
     problem: PoseProblem, limits: LoadLimits, S: BallMatrix, inputs: list[BallForm]
 ) -> str | None:
-    """Return the first claim on forces or errors that does not hold; None if all hold.
+    """Return the first claim on forces that does not hold; None if all hold.
 
     Args:
         problem: functions of the machine.
-        limits: of forces and errors.
+        limits: of forces.
         S: dependent per independent velocities (n, m), free of units.
         inputs: inputs of programs.
     """
@@ -39,8 +39,7 @@ def failed_load(
     U = near_inverse_product(Q.transposed().multiplied(C), H.multiplied(C))
     if U is None:
         return "balance of forces"
-    failure = _exceeded(limits, loads, _with_wrenches(U, limits.wrenches))
-    return failure or _error_beyond(limits, U)
+    return _exceeded(limits, loads, _with_wrenches(U, limits.wrenches))
 
 
 def _numbers(values: np.ndarray, n_symbols: int) -> BallMatrix:
@@ -63,26 +62,6 @@ def _exceeded(limits: LoadLimits, loads: BallMatrix, forces: BallMatrix) -> str 
             if not total.lower() > low or not total.upper() < high:
                 return name
     return None
-
-
-def _error_beyond(limits: LoadLimits, U: BallMatrix) -> str | None:
-    """Return the first direction in which the error is not shown to be within its limit."""
-    for i in np.flatnonzero(np.isfinite(limits.errors)):
-        total = arb(0)
-        for row, error in zip(U.rows, limits.encoders, strict=True):
-            total += _largest_size(row[1 + int(i)]) * float(error)
-        if not total < float(limits.errors[i]):
-            return f"error of the tool: {ERROR_DIRECTIONS[i]}"
-    return None
-
-
-def _largest_size(x: BallForm) -> arb:
-    low, high = x.lower(), x.upper()
-    if low > 0:
-        return high
-    if high < 0:
-        return -low
-    return high.max(-low)
 
 
 def _shared_forces(

@@ -1,4 +1,4 @@
-"""Bounds of forces at rest and of errors of the tool over batches of boxes."""
+"""Bounds of forces at rest over batches of boxes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,9 @@ from tauloop.design.intervals.matrices import (
     product,
     shifted,
 )
-from tauloop.design.loads import (
-    ERROR_DIRECTIONS,
-    LoadLimits,
-    distribution,
-    force_ranges,
-    separation,
-)
+from tauloop.design.loads import LoadLimits, distribution, force_ranges, separation
 from tauloop.design.problem import PoseProblem
+from tauloop.design.velocity_forms import inverses
 
 #: Name of the claim that redundant actuators share a load within their limits.
 SHARED_FORCES = "forces within limits"
@@ -52,11 +47,11 @@ class _Balance:
 def load_claims(
     problem: PoseProblem, limits: LoadLimits, S: Matrix, valid: np.ndarray, inputs: list[Form]
 ) -> list[Claim]:
-    """Return the claims on forces and errors.
+    """Return the claims on forces.
 
     Args:
         problem: functions of the machine.
-        limits: of forces and errors.
+        limits: of forces.
         S: dependent per independent velocities (N, n, m), free of units.
         valid: where they are valid (N,).
         inputs: inputs of programs.
@@ -64,19 +59,15 @@ def load_claims(
     balance = _balance(problem, S, inputs)
     if len(problem.drives) > len(problem.axes):
         return [_shared_claim(limits, balance, valid)]
-    C = _inverse(balance.Q.middle.swapaxes(1, 2))
+    C = inverses(balance.Q.middle.swapaxes(1, 2))
     U, converges = inverse_product(multiplied(C, balance.Q.T), multiplied(C, balance.H))
     U = _only(U, valid & converges & np.isfinite(C).all(axis=(1, 2)))
     forces = multiplied(limits.wrenches.T, U.T).T
     values = _quantities(limits, balance, forces)
-    claims = [
+    return [
         _within(name, values.rows[:, :, r], limits.lower[r], limits.upper[r])
         for r, name in enumerate(limits.quantities)
     ]
-    for i in np.flatnonzero(np.isfinite(limits.errors)):
-        name = f"error of the tool: {ERROR_DIRECTIONS[i]}"
-        claims.append(_error_claim(name, U.rows[..., 1 + i], limits.encoders, limits.errors[i]))
-    return claims
 
 
 def _balance(problem: PoseProblem, S: Matrix, inputs: list[Form]) -> _Balance:
@@ -92,15 +83,6 @@ def _balance(problem: PoseProblem, S: Matrix, inputs: list[Form]) -> _Balance:
         Q=shifted(multiplied(A[:, m:], S), A[:, :m]),
         H=added(by_dependent, loads.chosen_rows(independent)),
     )
-
-
-def _inverse(matrices: np.ndarray) -> np.ndarray:
-    """Return inverses (N, m, m); NaN where a matrix is singular or not finite."""
-    good = np.isfinite(matrices).all(axis=(1, 2))
-    safe = np.where(good[:, None, None], matrices, np.eye(matrices.shape[-1]))
-    good &= np.linalg.matrix_rank(safe) == matrices.shape[-1]
-    safe = np.where(good[:, None, None], matrices, np.eye(matrices.shape[-1]))
-    return np.where(good[:, None, None], np.linalg.inv(safe), np.nan)
 
 
 def _only(x: Matrix, valid: np.ndarray) -> Matrix:
@@ -155,35 +137,6 @@ def _least(name: str, rooms: np.ndarray) -> Claim:
         slopes=rooms[1:-1, each, worst].T,
         proved=sure.all(axis=1),
         refuted=_is_point(rooms) & (upper < 0.0).any(axis=1),
-    )
-
-
-def _error_claim(name: str, rows: np.ndarray, errors: np.ndarray, limit: float) -> Claim:
-    """Return the claim that sum_j |x_j| e_j stays below a limit, for forms x (k + 2, N, n_u).
-
-    |x| is below its chord on the interval of x, which is linear in x.
-    """
-    c = rows[0]
-    size = np.abs(rows[1:]).sum(axis=0) * INFLATION
-    low, high = c - size, c + size
-    crosses = (low < 0.0) & (high > 0.0)
-    span = np.where(crosses, high - low, 1.0)
-    slope = np.where(crosses, (high + low) / span, np.sign(c))
-    rise = np.where(crosses, -2.0 * low * high / span, 0.0)
-    chord = slope * rows
-    chord[0] += rise
-    chord[-1] = np.abs(slope) * rows[-1] + 16.0 * ROUNDING * (np.abs(c) + size)
-    upper = (chord[0] + np.abs(chord[1:]).sum(axis=0) * INFLATION) @ errors
-    upper = upper * (1.0 + 16.0 * len(errors) * ROUNDING)
-    least = np.maximum(np.abs(c) - size * INFLATION, 0.0) @ errors
-    slopes = -(np.sign(c) * rows[1:-1]) @ errors
-    return Claim(
-        name=name,
-        lower=limit - upper,
-        middle=limit - np.abs(c) @ errors,
-        slopes=slopes.T,
-        proved=upper < SURE * limit,
-        refuted=_is_point(rows) & (least * (1.0 - 16.0 * len(errors) * ROUNDING) > limit),
     )
 
 

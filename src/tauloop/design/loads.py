@@ -1,8 +1,8 @@
-"""Limits of forces at rest and of errors by encoders, and force distributions within limits.
+"""Limits of forces at rest and of errors of the tool, and force distributions within limits.
 
 With the velocities v = G v_i of a pose and the actuator velocities A v, the forces u of the actuators
 satisfy Q^T u = G^T (tau - J^T w), Q = A G, where tau are the forces at rest (gravity and springs), J
-the Jacobian of the tool and w the wrench on it. Errors e of the actuators move the tool by J G Q^-1 e.
+the Jacobian of the tool and w the wrench on it.
 """
 
 from __future__ import annotations

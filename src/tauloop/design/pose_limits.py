@@ -13,10 +13,9 @@ from tauloop.common.records import dataclass
 from tauloop.design.pose_symbols import PoseSymbols
 from tauloop.equations.assembly.freedoms.cut_freedoms import POSITIONED_KINDS
 from tauloop.equations.assembly.limits import limits_of
-from tauloop.equations.assembly.loops import nominal
-from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
+from tauloop.equations.tree import TreeMotion
 from tauloop.equations.values import unit_vector
-from tauloop.mechanism.model import Joint
+from tauloop.mechanism.model import Joint, Mechanism
 from tauloop.model import Model
 
 #: Joints whose child can tilt, and hence can have a cone.
@@ -81,25 +80,26 @@ def axis_limits_of(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pose_inequalities(
-    model: Model,
-    motion: TreeMotion,
+    mechanism: Mechanism,
+    motions: tuple[TreeMotion, TreeMotion],
     with_drawing: bool,
     cones: Mapping[str, float],
 ) -> tuple[tuple[str, ...], list[ca.SX]]:
     """Return names and expressions that must not be negative: cut joints and cones.
 
     Args:
-        model: the machine.
-        motion: its motion as a function of axes and unknowns.
+        mechanism: the machine.
+        motions: its motion as a function of axes and unknowns, and that at the reference.
         with_drawing: whether drawing ranges count as stops.
         cones: largest angles by end of a rod or by joint, of `cone_candidates`, rad.
     """
     names, expressions = [], []
+    motion, at_reference = motions
     for joint in motion.topology.cuts:
         for name, expression in _cut_limits(joint, motion, with_drawing):
             names.append(name)
             expressions.append(expression)
-    for name, expression in _cones(model, motion, cones):
+    for name, expression in _cones(mechanism, motion, at_reference, cones):
         names.append(name)
         expressions.append(expression)
     return tuple(names), expressions
@@ -152,7 +152,10 @@ def cone_candidates(model: Model) -> tuple[str, ...]:
 
 
 def _cones(
-    model: Model, motion: TreeMotion, cones: Mapping[str, float]
+    mechanism: Mechanism,
+    motion: TreeMotion,
+    at_reference: TreeMotion,
+    cones: Mapping[str, float],
 ) -> Iterator[tuple[str, ca.SX]]:
     """Yield the conditions that ends of rods and joints tilt less than their angles.
 
@@ -162,14 +165,7 @@ def _cones(
     """
     if not cones:
         return
-    at_reference = tree_motion(
-        motion.topology,
-        nominal(model.assembly.loops.mechanism),
-        Configuration(ca.SX(ca.DM(model.assembly.q)), {}),
-        ca.SX(motion.topology.n_v, 1),
-        ca.SX(motion.topology.n_v, 1),
-    )
-    for rod in model.mechanism.rods:
+    for rod in mechanism.rods:
         d = motion.point(rod.end).p - motion.point(rod.start).p
         d_0 = at_reference.point(rod.end).p - at_reference.point(rod.start).p
         length = ca.norm_2(d)
@@ -178,7 +174,7 @@ def _cones(
             if angle is not None:
                 e = _fixed_direction(placement.body, d_0, motion, at_reference)
                 yield f"{rod.name}: cone at its {side}", ca.dot(d, e) - length * math.cos(angle)
-    for joint in model.mechanism.joints:
+    for joint in mechanism.joints:
         if joint.name in cones:
             axis_0 = _child_axis(joint, at_reference)
             e = _fixed_direction(joint.parent.body, axis_0, motion, at_reference)

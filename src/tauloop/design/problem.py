@@ -16,7 +16,7 @@ from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
-from tauloop.compiler.functions.tool import tool_twist
+from tauloop.compiler.functions.tool import tool_pose, tool_twist
 from tauloop.design.intervals.program import InstructionList, program
 from tauloop.design.pose_limits import (
     UnknownLimit,
@@ -25,10 +25,11 @@ from tauloop.design.pose_limits import (
     unknown_limits,
 )
 from tauloop.design.pose_symbols import PoseSymbols, pose_symbols, reference_pose
-from tauloop.equations.assembly.loops import closure, nominal
-from tauloop.equations.newton_euler import transmission, tree_forces
+from tauloop.design.tolerances.error_equations import part_parameters
+from tauloop.equations.assembly.loops import ClosureRow, closure, nominal
+from tauloop.equations.newton_euler import actuator_offsets, transmission, tree_forces
 from tauloop.equations.operators import fast_operators
-from tauloop.equations.topology import Topology
+from tauloop.equations.topology import Topology, topology
 from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
 from tauloop.equations.values import BatchFunction, Entries, Values
 from tauloop.geometry.clearance import rod_clearance
@@ -51,7 +52,7 @@ class PoseProblem(ReprMixin):
         reference: axes and unknowns at the reference pose.
         unknowns: names of the unknowns.
         unknown_scale: unit of every unknown (n,): one radian, or the characteristic length.
-        parameters: names of the parameters that vary.
+        parameters: names of the parameters that vary; ``NAME@PART`` is the parameter NAME of one part.
         nominal: their values.
         tolerances: largest deviations of the parameters.
         point: (b, y, p) -> psi, and its Jacobians by y and by b.
@@ -62,6 +63,9 @@ class PoseProblem(ReprMixin):
             velocities first; None where no claim needs it.
         loads: program of the forces at rest, then of unit wrenches (m + n, 7), free of units; None
             where no claim needs it.
+        deviations: program of the changes (n + n_u + 6, n_p) by the whole tolerance of each parameter,
+            one column after the other: of loops, free of units, of actuator positions, and the twist
+            of the tool. None where no claim needs it, or nothing varies.
         drives: actuator velocities (n_u, m + n) per velocity free of units.
         velocity_scale: unit of every velocity (m + n,).
         ends: program of the ends of all rods (6 n_rods); None without a clearance.
@@ -73,7 +77,8 @@ class PoseProblem(ReprMixin):
         axis_limits: lower and upper limits (m,) of the axes; infinite without limits.
         single_unknowns: equation and unknown of every loop equation with one unknown.
         is_angle: whether each unknown is an angle (n,).
-        dropped: loop equations that the assembly dropped because they follow from the others.
+        dropped: loop equations that the assembly dropped because they follow from the others at exact
+            dimensions; without those that hold identically.
     """
 
     model: Model
@@ -92,6 +97,7 @@ class PoseProblem(ReprMixin):
     n_free: int
     velocities: InstructionList | None
     loads: InstructionList | None
+    deviations: InstructionList | None
     drives: np.ndarray
     velocity_scale: np.ndarray
     ends: InstructionList | None
@@ -140,6 +146,7 @@ class NeededFunctions:
         radii: radii of rods by name, m; zero where not stated.
         velocities: whether the loop Jacobian of all velocities is needed.
         loads: whether forces at rest are needed.
+        errors: whether changes by deviations of parameters are needed.
         length: length that makes moments comparable with forces, m.
     """
 
@@ -151,6 +158,7 @@ class NeededFunctions:
     velocities: bool
     loads: bool
     length: float
+    errors: bool = False
 
 
 @fast_operators()
@@ -164,22 +172,34 @@ def pose_problem(model: Model, needed: NeededFunctions) -> PoseProblem:
     Raises:
         InputError: the machine has something that proofs do not cover.
     """
-    assembly, tolerances = model.assembly, needed.tolerances
-    mechanism, topology = assembly.loops.mechanism, assembly.topology
-    _require_covered(model, tolerances)
+    assembly = model.assembly
+    _require_covered(model, needed.tolerances)
     symbols = pose_symbols(model)
-    p = ca.SX.sym("p", len(tolerances))
-    values = nominal(mechanism, {name: p[i] for i, name in enumerate(tolerances)})
-    v = ca.SX.sym("v", topology.n_v)
-    motion = tree_motion(topology, values, Configuration(symbols.q, {}), v, ca.SX(topology.n_v, 1))
+    parts = _varied_parts(model, needed.tolerances)
+    mechanism, shape = parts.mechanism, parts.topology
+    p = ca.SX.sym("p", len(parts.nominal))
+    values = nominal(mechanism, {name: p[i] for i, name in enumerate(parts.nominal)})
+    v = ca.SX.sym("v", shape.n_v)
+    motion = tree_motion(shape, values, Configuration(symbols.q, {}), v, ca.SX(shape.n_v, 1))
     rows = closure(mechanism, motion)
+    dropped = _not_identical(rows, assembly.dropped)
+    _require_consistent(parts, dropped)
     psi = ca.vertcat(*(rows[i].psi for i in assembly.rows))
     chosen = list(symbols.velocities)
     K = ca.jacobian(ca.vertcat(*(rows[i].rate for i in assembly.rows)), v)[:, chosen]
     by_y = ca.jacobian(psi, symbols.y)
-    names, inequalities = pose_inequalities(model, motion, needed.with_drawing, needed.cones)
+    at_reference = tree_motion(
+        shape,
+        nominal(mechanism),
+        Configuration(ca.SX(ca.DM(assembly.q)), {}),
+        ca.SX(shape.n_v, 1),
+        ca.SX(shape.n_v, 1),
+    )
+    names, inequalities = pose_inequalities(
+        mechanism, (motion, at_reference), needed.with_drawing, needed.cones
+    )
     z = ca.vertcat(symbols.b, symbols.y, p)
-    drives = _fixed_transmission(mechanism, topology, values, p)[:, chosen]
+    drives = _fixed_transmission(mechanism, shape, values, p)[:, chosen]
     units = _unit_rows(model, K, drives, chosen, needed.length)
     pairs = rod_clearance(model).pairs if needed.clearance else np.zeros((0, 2), dtype=int)
     whole = ca.diag(ca.DM(assembly.loops.row_scale[list(assembly.rows)])) @ K
@@ -189,32 +209,35 @@ def pose_problem(model: Model, needed: NeededFunctions) -> PoseProblem:
     return PoseProblem(
         model=model,
         axes=symbols.axes,
-        axis_units=tuple("rad" if topology.angular[i] else "m" for i in assembly.independent),
+        axis_units=tuple("rad" if shape.angular[i] else "m" for i in assembly.independent),
         reference=reference_pose(model, symbols),
         unknowns=symbols.unknowns,
         unknown_scale=_unknown_scale(model, symbols),
-        parameters=tuple(tolerances),
-        nominal=np.array([mechanism.parameters.values[name] for name in tolerances], dtype=float),
-        tolerances=np.array(list(tolerances.values()), dtype=float),
+        parameters=tuple(parts.nominal),
+        nominal=np.array(list(parts.nominal.values()), dtype=float),
+        tolerances=parts.tolerances,
         point=_batch("point", inputs, outputs),
         loops=_program(z, psi),
         jacobian=_program(z, ca.vec(by_y)),
         rows=_program(z, ca.vertcat(ca.vec(units), *inequalities)),
         n_free=units.shape[1],
         velocities=_program(z, whole) if needed.velocities or needed.loads else None,
-        loads=_program(z, _loads(model, values, symbols, motion, v)) if needed.loads else None,
+        loads=_program(z, _loads(model, symbols, motion, mechanism)) if needed.loads else None,
+        deviations=_program(z, _deviations(model, parts, motion, rows, p))
+        if needed.errors and parts.nominal
+        else None,
         drives=drives * assembly.loops.velocity_scale[chosen],
         velocity_scale=np.array(assembly.loops.velocity_scale[chosen], dtype=float),
         ends=_program(z, _rod_ends(mechanism.rods, motion)) if len(pairs) else None,
         pairs=pairs,
         radii=np.array([needed.radii.get(rod.name, 0.0) for rod in mechanism.rods]),
-        velocity_names=tuple(topology.velocity_names[i] for i in chosen),
+        velocity_names=tuple(shape.velocity_names[i] for i in chosen),
         inequalities=names,
         limits=unknown_limits(model, symbols, needed.with_drawing),
         axis_limits=axis_limits_of(model),
         single_unknowns=_single_unknowns(by_y),
         is_angle=_is_angle(model, symbols),
-        dropped=tuple(assembly.loops.names[i] for i in assembly.dropped),
+        dropped=dropped,
     )
 
 
@@ -242,22 +265,93 @@ def _fixed_transmission(
     return np.array(ca.DM(drives).full())
 
 
-def _loads(
-    model: Model, values: Values, symbols: PoseSymbols, motion: TreeMotion, v: ca.SX
-) -> ca.SX:
+def _loads(model: Model, symbols: PoseSymbols, motion: TreeMotion, mechanism: Mechanism) -> ca.SX:
     """Return generalized forces at rest, and those of unit wrenches (n_c, 7), column by column.
 
     Forces are free of units as the velocities of the program of velocities: per unit of velocity
     over `velocity_scale`. Payloads and friction other than its offset are absent.
     """
     assembly, chosen = model.assembly, list(symbols.velocities)
-    mechanism, topology = assembly.loops.mechanism, assembly.topology
-    zero = ca.SX(topology.n_v, 1)
-    rest = tree_motion(topology, values, Configuration(symbols.q, {}), zero, zero)
+    zero = ca.SX(motion.topology.n_v, 1)
+    rest = tree_motion(motion.topology, motion.values, Configuration(symbols.q, {}), zero, zero)
     tau = tree_forces(mechanism, rest, Entries(model.parameters, ca.SX(ca.DM(model.pi))))
-    J = ca.jacobian(tool_twist(motion, mechanism), v)
+    J = ca.jacobian(tool_twist(motion, mechanism), motion.v)
     columns = ca.horzcat(tau, J.T)[chosen, :]
     return ca.vec(ca.diag(ca.DM(assembly.loops.velocity_scale[chosen])) @ columns)
+
+
+def _deviations(
+    model: Model, parts: _VariedParts, motion: TreeMotion, rows: Sequence[ClosureRow], p: ca.SX
+) -> ca.SX:
+    """Return the changes by the whole tolerance of each parameter, column by column.
+
+    They are those of loops, actuator positions and tool at fixed coordinates.
+    """
+    assembly = model.assembly
+    scales = [assembly.loops.row_scale[i] / rows[i].scale for i in assembly.rows]
+    psi = ca.vertcat(*(rows[i].psi for i in assembly.rows))
+    place, R = tool_pose(motion, parts.mechanism)
+    turned_R = ca.jacobian(ca.vec(R), p)
+    spin = []
+    for k in range(p.numel()):
+        turn = ca.reshape(turned_R[:, k], 3, 3) @ R.T
+        spin.append(ca.vertcat(turn[2, 1], turn[0, 2], turn[1, 0]))
+    changes = ca.vertcat(
+        ca.diag(ca.vertcat(*scales)) @ ca.jacobian(psi, p),
+        ca.jacobian(actuator_offsets(parts.mechanism, motion.values), p),
+        ca.jacobian(place, p),
+        ca.horzcat(*spin),
+    )
+    return ca.vec(changes @ ca.diag(ca.DM(parts.tolerances)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _VariedParts:
+    """A machine whose parts have own values of the parameters that vary.
+
+    Attributes:
+        mechanism, topology: the machine.
+        nominal: values of the parameters by name.
+        tolerances: their largest deviations.
+    """
+
+    mechanism: Mechanism
+    topology: Topology
+    nominal: dict[str, float]
+    tolerances: np.ndarray
+
+
+def _varied_parts(model: Model, tolerances: Mapping[str, float]) -> _VariedParts:
+    """Return the machine with a parameter for each part instead of shared ones."""
+    mechanism, shape = model.assembly.loops.mechanism, model.assembly.topology
+    if not tolerances:
+        return _VariedParts(mechanism=mechanism, topology=shape, nominal={}, tolerances=np.zeros(0))
+    parts = part_parameters(mechanism, tuple(tolerances))
+    values = mechanism.parameters.values
+    return _VariedParts(
+        mechanism=parts.mechanism,
+        topology=topology(parts.mechanism),
+        nominal={name: float(values[owner]) for name, owner in parts.owners.items()},
+        tolerances=np.array([tolerances[owner] for owner in parts.owners.values()], dtype=float),
+    )
+
+
+def _not_identical(rows: Sequence[ClosureRow], dropped: Sequence[int]) -> tuple[str, ...]:
+    """Return the names of redundant loop equations that do not vanish at all coordinates.
+
+    Those across the plane of a planar loop do: their expressions are zero.
+    """
+    return tuple(rows[i].name for i in dropped if ca.sparsify(ca.SX(rows[i].psi)).nnz() > 0)
+
+
+def _require_consistent(parts: _VariedParts, dropped: Sequence[str]) -> None:
+    """Raise InputError if deviations can break redundant loop equations."""
+    if parts.nominal and dropped:
+        what = (
+            f"{counted(len(dropped), 'loop equation', 'are')} redundant at exact dimensions "
+            f"({', '.join(dropped[:3])} ...); deviations of parameters can break them"
+        )
+        raise InputError.of("deviations", what, "leave the deviations out for this machine")
 
 
 def _unknown_scale(model: Model, symbols: PoseSymbols) -> np.ndarray:
@@ -307,10 +401,10 @@ def _unit_rows(model: Model, K: ca.SX, A: np.ndarray, chosen: list[int], length:
 
 def _require_covered(model: Model, tolerances: Mapping[str, float]) -> None:
     """Raise InputError for machines that proofs do not cover."""
-    assembly, topology = model.assembly, model.assembly.topology
+    assembly, shape = model.assembly, model.assembly.topology
     mobility = len(assembly.independent)
     if assembly.passive:
-        names = ", ".join(topology.velocity_names[i] for i in assembly.passive)
+        names = ", ".join(shape.velocity_names[i] for i in assembly.passive)
         what = f"the machine has passive freedoms ({names}), which a box of poses does not fix"
         raise InputError.of("machine", what, "lock them, or certify another machine")
     if len(model.mechanism.actuators) < mobility:
@@ -320,13 +414,6 @@ def _require_covered(model: Model, tolerances: Mapping[str, float]) -> None:
     if any(rod.drum is not None for rod in model.mechanism.rods):
         what = "lines on drums have loop equations that proofs do not cover"
         raise InputError.of("machine", what, "describe the lines as telescopic rods")
-    if tolerances and assembly.dropped:
-        names = ", ".join(assembly.loops.names[i] for i in assembly.dropped[:3])
-        what = (
-            f"{counted(len(assembly.dropped), 'loop equation', 'are')} redundant at exact dimensions ({names} ...); "
-            "deviations of parameters can break them"
-        )
-        raise InputError.of("deviations", what, "leave the deviations out for this machine")
     problems = Problems()
     known = {item.name: item.unit for item in model.mechanism.parameters}
     for name, value in tolerances.items():

@@ -114,6 +114,14 @@ def added(left: Matrix, right: Matrix, sign: float = 1.0) -> Matrix:
     return matrix(rows)
 
 
+def side_by_side(left: Matrix, right: Matrix) -> Matrix:
+    """Return matrices with the columns of both."""
+    return Matrix(
+        np.concatenate([left.rows, right.rows], axis=-1),
+        np.concatenate([left.size, right.size], axis=-1),
+    )
+
+
 def shifted(x: Matrix, by: np.ndarray) -> Matrix:
     """Return matrices of forms plus numbers (r, s) or (N, r, s)."""
     rows = x.rows.copy()

@@ -72,9 +72,13 @@ def part_parameters(
         own_element: Element = with_leaves(element, changes)
         return own_element
 
-    platform = mechanism.platform
+    platform, table = mechanism.platform, mechanism.parameters
+    own_values = [
+        replace(table[owner], name=name) for name, owner in owners.items() if name != owner
+    ]
     changed = replace(
         mechanism,
+        parameters=replace(table, parameters=(*table, *own_values)),
         joints=tuple(own(item, _part(item.name)) for item in mechanism.joints),
         rods=tuple(own(item, _part(item.name)) for item in mechanism.rods),
         couplings=tuple(own(item, _part(item.name)) for item in mechanism.couplings),

@@ -1,0 +1,162 @@
+"""Check of claims on errors of the tool in one box, in the balls of python-flint's arb."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from flint import arb
+
+from tauloop.common.records import dataclass
+from tauloop.design.error_claims import (
+    MARGIN,
+    MAX_ANGLE,
+    MAX_ROTATION_MARGIN,
+    ROTATION_RATE,
+    ROTATIONS,
+    SPINS,
+)
+from tauloop.design.intervals.balls import BALLS, BallForm, BallMatrix, near_inverse_product
+from tauloop.design.loads import ERROR_DIRECTIONS, LoadLimits
+from tauloop.design.problem import PoseProblem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BallMaps:
+    """Changes by the whole error of each encoder and parameter (s).
+
+    Attributes:
+        twist: of the tool (6, s), m and rad.
+        changes: upper bounds (m,) of the changes of the axes by all errors.
+    """
+
+    twist: BallMatrix
+    changes: list[arb]
+
+
+def ball_maps(
+    problem: PoseProblem, limits: LoadLimits, K: BallMatrix, inputs: list[BallForm]
+) -> BallMaps | None:
+    """Return the changes by errors; None where the machine is too near a singularity.
+
+    Args:
+        problem: functions of the machine.
+        limits: with the errors of the encoders.
+        K: rates of the loops (n, m + n), free of units.
+        inputs: inputs of programs.
+    """
+    assert problem.loads is not None
+    m, (n_u, n_c), k = len(problem.axes), problem.drives.shape, K.n_symbols
+    n, count, A = n_c - m, len(problem.parameters), problem.drives
+    values = problem.deviations.run(inputs, BALLS) if problem.deviations is not None else []
+    changes = BallMatrix.by_columns(values, n + n_u + 6, count, k)
+    loads = BallMatrix.by_columns(problem.loads.run(inputs, BALLS), n_c, 7, k)
+    J = loads.columns(range(1, 7)).transposed()
+    by_parameters = BallMatrix(changes.rows[:n], k)
+    S = _dependent(K, by_parameters, m)
+    if S is None:
+        return None
+    moved, Q = BallMatrix(changes.rows[n : n + n_u], k), _numbers(A[:, :m], k)
+    if n:
+        moved = S.columns(range(m, m + count)).multiplied(A[:, m:].tolist()).plus(moved)
+        Q = S.columns(range(m)).multiplied(A[:, m:].tolist()).plus(Q)
+    right = _side_by_side(
+        _numbers(np.diag(limits.encoders), k), moved.multiplied((-np.eye(n_u)).tolist())
+    )
+    C = np.linalg.inv(np.array(Q.middle())).tolist()
+    V = near_inverse_product(Q.multiplied(C), right.multiplied(C))
+    if V is None:
+        return None
+    none = _numbers(np.zeros((6, n_u)), k)
+    twist = _side_by_side(none, BallMatrix(changes.rows[n + n_u :], k))
+    twist = J.columns(range(m)).times(V).plus(twist)
+    velocities = V.rows
+    if n:
+        empty = _numbers(np.zeros((n, n_u)), k)
+        W = S.columns(range(m)).times(V)
+        W = W.plus(_side_by_side(empty, S.columns(range(m, m + count))))
+        twist = J.columns(range(m, n_c)).times(W).plus(twist)
+        velocities = [*V.rows, *W.rows]
+    return BallMaps(twist=twist, changes=_pose_changes(problem, velocities))
+
+
+def _dependent(K: BallMatrix, by_parameters: BallMatrix, m: int) -> BallMatrix | None:
+    """Return dependent velocities per independent one and per parameter (n, m + n_p)."""
+    n = len(K.rows)
+    if n == 0:
+        return BallMatrix([], K.n_symbols)
+    dependent = K.columns(range(m, m + n))
+    C = np.linalg.inv(np.array(dependent.middle()))
+    right = _side_by_side(K.columns(range(m)), by_parameters).multiplied((-C).tolist())
+    return near_inverse_product(dependent.multiplied(C.tolist()), right)
+
+
+def _side_by_side(left: BallMatrix, right: BallMatrix) -> BallMatrix:
+    rows = [[*a, *b] for a, b in zip(left.rows, right.rows, strict=True)]
+    return BallMatrix(rows, left.n_symbols)
+
+
+def _numbers(values: np.ndarray, n_symbols: int) -> BallMatrix:
+    return BallMatrix([[arb(float(x)) for x in row] for row in values], n_symbols)
+
+
+def _pose_changes(problem: PoseProblem, velocities: Sequence[Sequence[BallForm]]) -> list[arb]:
+    """Return upper bounds (m,) of the changes of the axes."""
+    totals, square = [], arb(0)
+    for name, row, scale in zip(
+        problem.velocity_names, velocities, problem.velocity_scale, strict=True
+    ):
+        total = sum((x.largest() for x in row), arb(0)) * float(scale)
+        totals.append(total)
+        if name.endswith(SPINS):
+            square += total**2
+    angle = ROTATION_RATE * square.sqrt()
+    return [
+        angle if axis.endswith(ROTATIONS) else total
+        for axis, total in zip(problem.axes, totals, strict=False)
+    ]
+
+
+def ball_margins(maps: BallMaps) -> list[float]:
+    """Return the margins (m,) of the wider box."""
+    return [MARGIN * float(change.upper()) for change in maps.changes]
+
+
+def failed_error(
+    problem: PoseProblem, limits: LoadLimits, maps: BallMaps, margin: Sequence[float]
+) -> str | None:
+    """Return the first claim on errors that does not hold; None if all hold.
+
+    Args:
+        problem: functions of the machine.
+        limits: of the errors.
+        maps: changes by errors on the wider box.
+        margin: margins (m,) of this box.
+    """
+    for axis, change, width in zip(problem.axes, maps.changes, margin, strict=True):
+        is_rotation = axis.endswith(ROTATIONS)
+        if not (change < width or (width == 0.0 and change == 0)):
+            return f"change of {axis} by errors"
+        if is_rotation and width > MAX_ROTATION_MARGIN:
+            return f"change of {axis} by errors"
+    totals = [sum((x.largest() for x in row), arb(0)) for row in maps.twist.rows[3:]]
+    angle = sum((total**2 for total in totals), arb(0)).sqrt()
+    for i in map(int, np.flatnonzero(np.isfinite(limits.errors))):
+        total = sum((_chord(x) for x in maps.twist.rows[i]), arb(0))
+        largest = total.upper() if isinstance(total, BallForm) else total
+        if i >= 3:
+            largest += angle**2 / 2
+        if (i >= 3 and not angle <= MAX_ANGLE) or not largest < float(limits.errors[i]):
+            return f"error of the tool: {ERROR_DIRECTIONS[i]}"
+    return None
+
+
+def _chord(x: BallForm) -> BallForm:
+    """Return an upper bound of |x| that is linear in x."""
+    low, high = x.lower(), x.upper()
+    if low >= 0:
+        return x
+    if high <= 0:
+        return -x
+    span = high - low
+    return x * ((high + low) / span) + (-2 * low * high / span)
