@@ -302,6 +302,7 @@ SHORT = {
     "bench_derivatives": ["--no-cpp"],
     "bench_drives": ["--runs", "1"],
     "bench_fastest": ["--paths", "1"],
+    "bench_certificates": ["--boxes", "delta, 0.3", "--runs", "1"],
     "bench_gpu": ["--machines", "five_bar", "--samples", "2000", "--seconds", "0", "--processor"],
     "bench_growth": ["--loops", "1", "2"],
     "bench_identification": ["--samples", "20000"],

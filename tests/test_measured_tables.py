@@ -31,6 +31,7 @@ BEFORE = tuple(f"src/tauloop/{package}" for package in ("assembly", "programs", 
 #: What a benchmark measures besides, by program.
 FURTHER = {
     "bench_calibration.py": ("src/tauloop/calibration",),
+    "bench_certificates.py": ("src/tauloop/design",),
     "bench_control.py": ("src/tauloop/simulation", "src/tauloop/integrate"),
     "bench_fastest.py": ("src/tauloop/motion",),
     "bench_gpu.py": ("src/tauloop/export/gpu",),
