@@ -297,12 +297,12 @@ def test_the_table_goes_between_the_marks_of_a_page(
 SHORT = {
     "bench_batches": ["--machines", "five_bar", "--seconds", "0"],
     "bench_calibration": ["--seconds", "0", "--candidates", "200", "--replicates", "10"],
+    "bench_certificates": ["--boxes", "delta, 0.3", "--runs", "1"],
     "bench_compilers": ["--machines", "five_bar"],
     "bench_control": ["--seconds", "0", "--no-cpp", "--no-mujoco"],
     "bench_derivatives": ["--no-cpp"],
     "bench_drives": ["--runs", "1"],
     "bench_fastest": ["--paths", "1"],
-    "bench_certificates": ["--boxes", "delta, 0.3", "--runs", "1"],
     "bench_gpu": ["--machines", "five_bar", "--samples", "2000", "--seconds", "0", "--processor"],
     "bench_growth": ["--loops", "1", "2"],
     "bench_identification": ["--samples", "20000"],
