@@ -412,6 +412,66 @@ def test_chosen_tolerances_keep_the_limits_of_a_new_map() -> None:
     assert result.looser_cost <= result.cost <= result.tighter_cost
 
 
+def test_own_choices_are_those_of_all_combinations() -> None:
+    """Lists by the user, one of them for an angle, against every combination."""
+    choices = {"arm_length": ("20 um", "60 um", 1e-4), "*_radius": (3e-5, 6e-5)}
+    stated = {"arm_length": "0.1 mm", "*_radius": "0.1 mm"}
+    limits = {"x": 2.5e-4, "z": 2e-4}
+    result = tl.allocate_tolerances(
+        "delta", DELTA_POSES, tolerances=stated, limits=limits, tolerance_choices=choices
+    )
+    full = tl.tolerance_map("delta", DELTA_POSES, tolerances=stated)
+    names = ("arm_length", "motor_radius", "plate_radius")
+    assert result.names == names
+    owners = [source.partition("@")[0] for source in full.sources]
+    unit = np.stack(
+        [
+            full.contributions[:, :, [o == name for o in owners]].sum(axis=2) / 1e-4
+            for name in names
+        ],
+        axis=2,
+    )
+    best = np.inf
+    for combination in itertools.product((2e-5, 6e-5, 1e-4), (3e-5, 6e-5), (3e-5, 6e-5)):
+        error = unit @ np.array(combination)
+        if error[:, 0].max() <= 2.5e-4 and error[:, 2].max() <= 2e-4:
+            best = min(best, sum(1e-4 / t for t in combination))
+    assert result.cost == pytest.approx(best, rel=OPTIMUM)
+    assert result.lower_bound <= result.cost
+    lists = [(1e-4, 6e-5, 2e-5), (6e-5, 3e-5), (6e-5, 3e-5)]
+    for grade, tolerance, values in zip(
+        result.chosen_grades, result.tolerances, lists, strict=True
+    ):
+        assert tolerance == pytest.approx(values[-1 - grade])
+
+
+@pytest.mark.parametrize(
+    ("choices", "text"),
+    [
+        ("arm_length=20um/50um", "neither choices nor grades"),
+        ("arm_lenght=20um", "did you mean arm_length"),
+        ("plate_radius=20um", "is not chosen"),
+        ("*_length=20um/0", "a tolerance of zero"),
+        ("*_length=20um/1kg", "whose unit is m"),
+    ],
+)
+def test_wrong_choices_are_refused(choices: str, text: str) -> None:
+    stated = {"tolerances": {"*_length": "0.1 mm"}, "limits": {"z": "1 mm"}, "samples": 3}
+    with pytest.raises(InputError, match=text):
+        tl.allocate_tolerances("delta", tolerance_choices=choices, **stated)
+
+
+def test_choices_and_standard_grades_can_be_mixed() -> None:
+    stated = {"tolerances": {"*_length": "0.1 mm"}, "limits": {"z": "0.2 mm"}, "samples": 5}
+    result = tl.allocate_tolerances(
+        "delta", grades=(6, 7, 8), tolerance_choices="arm_length=25um/40um", **stated
+    )
+    chosen = dict(zip(result.names, result.tolerances.tolist(), strict=True))
+    assert round(1e6 * chosen["arm_length"], 6) in (25.0, 40.0)
+    grade = int(result.chosen_grades[result.names.index("forearm_length")])
+    assert chosen["forearm_length"] == tl.design.grade_tolerance(0.48, grade)
+
+
 def test_a_limit_that_nothing_keeps_states_by_how_much() -> None:
     stated = {"tolerances": {"arm_length": "0.1 mm"}, "samples": 3}
     with pytest.raises(InputError, match=r"the finest grades use .* times what the limit"):

@@ -17,6 +17,9 @@ from tauloop.mechanism.description import units
 class CertifyOptions(Options):
     """Box of poses, and what must hold at each of them.
 
+    Errors of encoders and deviations of parameters together move the tool less than `limits`, with
+    terms of all orders.
+
     Attributes:
         ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit), and
             of the rotation vector from the reference, such as 'rx=-10deg:10deg'.
@@ -43,8 +46,7 @@ class CertifyOptions(Options):
         wrenches: ranges of the wrench at the tool (N, N m, base frame), such as 'fz=-100:0', for
             every one of which forces at rest stay within limits.
         limits: largest errors of the tool along x, y, z (m) and about rx, ry, rz (rad), such as
-            'x=50um', by the errors of encoders and the deviations of parameters together, with all
-            terms.
+            'x=50um'.
         encoders: errors of the readings of actuators.
         drawing_limits: count ranges for drawing as stops.
         deviations: largest deviation of parameters, such as 'arm_length=0.1mm': every machine within

@@ -40,7 +40,8 @@ class ToleranceAllocation(Result):
         map: errors of the tool by the chosen tolerances.
         names: the m parameters whose tolerances are chosen.
         tolerances: (m,) chosen deviations ±t, m or rad.
-        chosen_grades: (m,) standard grade of each; 0 where the tolerance is continuous.
+        chosen_grades: (m,) standard grade of each; 0 where the tolerance is continuous, and -k for
+            the k-th of the user's own choices, from the coarsest on.
         calibrated: tolerances of the parameters that a calibration corrects, m or rad.
         cost: cost of the choice, with that of the calibrated parameters; that of the stated
             tolerances is `stated_cost`.
@@ -204,7 +205,7 @@ def _nothing_fits(problem: AllocationProblem) -> InputError:
         f"{DIRECTIONS[axis]}: the finest grades use {excess[pose, axis]:.3g} times what the limit "
         f"leaves at pose {pose + 1}"
     )
-    return InputError.of("limits", what, "widen the limit, or add finer grades")
+    return InputError.of("limits", what, "widen the limit, or add finer grades or choices")
 
 
 def _grades_of(chosen: Array, menu: Sequence[Mapping[int, float]]) -> np.ndarray:

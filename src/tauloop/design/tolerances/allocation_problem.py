@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -18,7 +18,14 @@ from tauloop.design.tolerances.allocation_programs import (
 from tauloop.design.tolerances.calibrated import CalibratedEffects, calibrated_effects
 from tauloop.design.tolerances.error_equations import Array
 from tauloop.design.tolerances.grades import grade_tolerance
-from tauloop.design.tolerances.sources import Amounts, Candidate, amounts, geometric_candidates
+from tauloop.design.tolerances.sources import (
+    AmountLists,
+    Amounts,
+    Candidate,
+    amount_lists,
+    amounts,
+    geometric_candidates,
+)
 from tauloop.design.tolerances.tolerance_map import (
     ToleranceMap,
     ToleranceMapOptions,
@@ -70,6 +77,8 @@ class ToleranceAllocationOptions(Options):
             'x=50um'.
         grades: standard grades (ISO 286-1) to choose from for lengths, such as 5, 6, 7; without
             them, all tolerances are continuous.
+        tolerance_choices: tolerances to choose from by parameter, by name or pattern, instead of
+            standard grades, such as 'arm_length=20um/50um/0.1mm'.
         costs: cost c of each parameter by name or pattern; a tolerance t costs c t₀ / t, where t₀
             is its value in `tolerances`. 1 where not stated.
         calibrated: tolerances to which parameters are made that a calibration corrects afterwards,
@@ -87,6 +96,7 @@ class ToleranceAllocationOptions(Options):
 
     limits: Amounts | None = option(None, read=str, metavar="VALUES")
     grades: tuple[int, ...] = option((), read=_grades_in, metavar="GRADES")
+    tolerance_choices: AmountLists | None = option(None, read=str, metavar="NAME=VALUE/VALUE")
     costs: Amounts | None = option(None, read=str, metavar="VALUES")
     calibrated: Amounts | None = option(None, read=str, metavar="VALUES")
     noise: float | None = option(None, above=0.0, metavar="QUANTITY", unit=units.LENGTH)
@@ -188,7 +198,7 @@ def allocation_problem(
         per_unit=per_unit,
         fixed=fixed,
         limits=limits,
-        menu=_menu(errors, names, start, options.grades),
+        menu=_menu(errors, names, start, options.grades, _choices(model, options, names)),
         calibrated=calibrated,
         calibrated_cost=float(sum(shares)),
         stated_cost=float(sum(by_name.values())),
@@ -340,21 +350,51 @@ def constraints(per_unit: Array, budget: Array) -> tuple[Array, Array]:
     return rows[has_effect], room[has_effect]
 
 
+def _choices(
+    model: Model, options: ToleranceAllocationOptions, names: Sequence[str]
+) -> dict[str, tuple[float, ...]]:
+    """Return the user's own tolerances to choose from by name, m or rad.
+
+    Raises:
+        InputError: a name or value is wrong, or a parameter has neither grades nor choices.
+    """
+    problems = Problems()
+    candidates = geometric_candidates(model.assembly.mechanism)
+    choices = amount_lists("tolerance_choices", options.tolerance_choices, candidates, problems)
+    stray = [name for name in choices if name not in names]
+    if stray and not problems:
+        what = f"{listing(stray)} is not chosen"
+        problems.add("tolerance_choices", what, "state its tolerance in `tolerances`")
+    left = [name for name in names if name not in choices]
+    if choices and left and not options.grades:
+        what = f"{listing(left)} has neither choices nor grades"
+        problems.add("tolerance_choices", what, "give choices of all parameters, or grades")
+    InputError.raise_if_any(problems)
+    return choices
+
+
 def _menu(
-    errors: ToleranceMap, names: Sequence[str], start: Array, grades: Sequence[int]
+    errors: ToleranceMap,
+    names: Sequence[str],
+    start: Array,
+    grades: Sequence[int],
+    choices: Mapping[str, Sequence[float]],
 ) -> tuple[dict[int, float], ...]:
     """Return the tolerances to choose from by grade, for each parameter.
 
-    A parameter that is not a length keeps its stated tolerance, as grade 0. Without grades the
-    tuple is empty.
+    The user's own tolerances have the grades -1, -2, ..., from the coarsest on. Another parameter
+    that is not a length keeps its stated tolerance, as grade 0. Without grades and choices the tuple
+    is empty.
     """
-    if not grades:
+    if not grades and not choices:
         return ()
     units = dict(zip((s.partition("@")[0] for s in errors.sources), errors.units, strict=True))
     values = errors.model.mechanism.parameters.values
     result: list[dict[int, float]] = []
     for name, tolerance in zip(names, start, strict=True):
-        if units[name] == "m":
+        if name in choices:
+            result.append({-1 - i: value for i, value in enumerate(choices[name])})
+        elif units[name] == "m":
             result.append({grade: grade_tolerance(values[name], grade) for grade in grades})
         else:
             result.append({0: float(tolerance)})

@@ -16,6 +16,8 @@ from tauloop.mechanism.suggestions import listing, suggestion
 
 #: Values by name or pattern, as numbers in SI units or texts with units.
 Amounts = str | Mapping[str, str | float]
+#: Several such values by name or pattern.
+AmountLists = str | Mapping[str, Sequence[str | float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,41 @@ def joint_candidates(mechanism: Mechanism) -> tuple[Candidate, ...]:
     for rod in mechanism.rods:
         names += [f"{rod.name}.start", f"{rod.name}.end"]
     return tuple(Candidate(name=name, unit="m") for name in names)
+
+
+def amount_lists(
+    where: str,
+    values: AmountLists | None,
+    candidates: Sequence[Candidate],
+    problems: Problems,
+) -> dict[str, tuple[float, ...]]:
+    """Return several positive amounts by name, SI, in descending order.
+
+    Args:
+        where: name of the argument, for messages.
+        values: amounts by name or shell pattern; in texts they are separated by slashes, such as
+            ``arm_length=20um/50um``.
+        candidates: the names that exist.
+        problems: receives unknown names, wrong units and amounts that are not positive.
+    """
+    if values is None:
+        return {}
+    items = values
+    if isinstance(values, str):
+        texts = pairs(where, values, problems, "arm_length=20um/50um")
+        items = {name: text.split("/") for name, text in texts.items()}
+    columns: dict[str, set[float]] = {}
+    for pattern, listed_values in by_label(items).items():
+        several = [listed_values] if isinstance(listed_values, str | float | int) else listed_values
+        chosen: dict[str, set[float]] = {}
+        for value in several:
+            for name, number in amounts(where, {pattern: value}, candidates, problems).items():
+                chosen.setdefault(name, set()).add(number)
+        columns |= chosen
+    for name, numbers in columns.items():
+        if 0.0 in numbers:
+            problems.add(where, f"{name} has a tolerance of zero", "give positive tolerances")
+    return {name: tuple(sorted(numbers, reverse=True)) for name, numbers in columns.items()}
 
 
 def amounts(

@@ -34,7 +34,7 @@ def _tolerances_table(result: ToleranceAllocation) -> Printed:
         result.names, result.tolerances, result.chosen_grades, strict=True
     ):
         shown = _shown(tolerance, si_unit(parameters[name].unit))
-        rows.append((name, shown, f"IT{grade}" if grade else ""))
+        rows.append((name, shown, _grade(grade)))
     for name, tolerance in result.calibrated.items():
         rows.append((name, _shown(tolerance, si_unit(parameters[name].unit)), "calibrated"))
     return table(
@@ -44,6 +44,13 @@ def _tolerances_table(result: ToleranceAllocation) -> Printed:
         "grade",
         rows=rows,
     )
+
+
+def _grade(grade: int) -> str:
+    """Return the name of a standard grade, or the number of one of the user's own choices."""
+    if grade < 0:
+        return f"choice {-grade}"
+    return f"IT{grade}" if grade else ""
 
 
 def _shown(tolerance: float, unit: str) -> str:
