@@ -205,7 +205,7 @@ def fit(errors: Coupling) -> Fit:
         relative = needed / np.maximum(most[:, None], np.finfo(float).tiny)
         weights = weights / np.sqrt(np.maximum(relative, COUPLING_CUTOFF))
         weights = weights / weights.max(axis=1, keepdims=True)
-    opening = _without_rounding(parts + joints @ answer, parts)
+    opening = _without_rounding(parts + joints @ _adapted(joints, parts, weights), parts)
     return Fit(opening=np.abs(opening).sum(axis=-1), share=share)
 
 
