@@ -32,6 +32,8 @@ from tauloop.simulation import RoundTripOptions, plan_cycle, simulate
 CERTIFICATE_TIME = 30.0
 #: Number of poses of the motion that a page shows.
 SHOWN_POSES = 60
+#: Part of a widened range that is added at both ends, for poses between those of the task.
+STOP_MARGIN = 0.01
 #: Part of the half widths of the box that a stroke uses.
 STROKE_SHARE = 0.9
 
@@ -92,22 +94,56 @@ class DesignedMachine(ReprMixin):
     poses: np.ndarray = field(metadata=OMITTED)
 
 
-def machine_of(evaluator: TaskEvaluator, x: np.ndarray) -> Mechanism:
-    """Return the mechanism of a design: values, reference at the center of the box, and ranges.
+def machine_of(evaluator: TaskEvaluator, x: np.ndarray) -> tuple[Mechanism, tuple[str, ...]]:
+    """Return the mechanism of a design, and the stops that had to be widened, in words.
+
+    It has the design's values, its reference at the center of the box, and the task's ranges. Other
+    ranges of the machine file are widened to what the box needs.
 
     Args:
         evaluator: the task's evaluator.
         x: variables (d,).
     """
     task = evaluator.task
-    measured = evaluator.measures.model
-    position = evaluator.base_positions(np.zeros((1, len(task.half)))) + evaluator.shifts(x[None])
-    q = measured.platform.kinematics(position, theta=task.theta(x[None])).q[0]
+    names = evaluator.measures.model.topology.coordinate_names
+    center = coordinates_at(evaluator, x, np.zeros((1, len(task.half))))[0]
+    travel = coordinates_at(evaluator, x, evaluator.poses)
+    low = dict(zip(names, np.nanmin(travel, axis=0).tolist(), strict=True))
+    high = dict(zip(names, np.nanmax(travel, axis=0).tolist(), strict=True))
     mechanism = task.model.mechanism.with_values(task.values(x))
-    mechanism = _with_reference(
-        mechanism, dict(zip(measured.topology.coordinate_names, q, strict=True))
-    )
-    return mechanism.with_freedoms(lambda name, freedom: _limited(task, x, name, freedom))
+    mechanism = _with_reference(mechanism, dict(zip(names, center, strict=True)))
+    widened: list[str] = []
+
+    def limited(name: str, freedom: Freedom) -> Freedom:
+        changed = _limited(task, x, name, freedom)
+        if changed is not freedom or name not in low:
+            return changed
+        lower, upper = min(freedom.lower, low[name]), max(freedom.upper, high[name])
+        if (lower, upper) == (freedom.lower, freedom.upper):
+            return freedom
+        if freedom.limit == "stop":
+            widened.append(
+                f"stops: the box needs {name} from {low[name]:.4g} to {high[name]:.4g}, beyond its "
+                f"stops {freedom.lower:.4g} to {freedom.upper:.4g}, which were widened; "
+                "give requirements.stops or joint_ranges"
+            )
+        margin = STOP_MARGIN * (upper - lower)
+        return replace(freedom, lower=lower - margin, upper=upper + margin)
+
+    return mechanism.with_freedoms(limited), tuple(widened)
+
+
+def coordinates_at(evaluator: TaskEvaluator, x: np.ndarray, poses: np.ndarray) -> np.ndarray:
+    """Return the coordinates (P, n_q) of a design at poses of its box.
+
+    Args:
+        evaluator: the task's evaluator.
+        x: variables (d,).
+        poses: poses (P, m) in half widths of the box.
+    """
+    positions = evaluator.base_positions(poses) + evaluator.shifts(x[None])
+    theta = np.repeat(evaluator.task.theta(x[None]), len(poses), axis=0)
+    return np.asarray(evaluator.measures.model.platform.kinematics(positions, theta=theta).q)
 
 
 def _with_reference(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
@@ -165,8 +201,8 @@ def designed_machine(
         x: variables (d,).
     """
     task = evaluator.task
-    mechanism = machine_of(evaluator, x)
-    problems: list[str] = []
+    mechanism, widened = machine_of(evaluator, x)
+    problems = list(widened)
     text = dumps(mechanism)
     inspection = check(Model(mechanism))
     problems += [f"check: {problem}" for problem in inspection.problems]

@@ -113,6 +113,7 @@ class TaskEvaluator:
             turning_speed=task.speeds[1] if "joint_speed" in wanted else 0.0,
             has_clearance="clearance" in wanted,
             has_footprint=self._has_footprint,
+            length=task.radian_length,
         )
         self.measures = PoseMeasures(task.model, task.parameters, request)
         self.columns = self.measures.columns
@@ -257,12 +258,20 @@ class TaskEvaluator:
             x: variables (d,).
             poses: poses (P, m) in half widths of the box.
         """
-        n = len(poses)
-        theta = np.repeat(self.task.theta(x[None]), n, axis=0)
-        position = self.base_positions(poses) + self.shifts(x[None])
+        theta, position = self._theta_and_position(x, poses)
         raw, slopes = self.measures.evaluate(theta, position)
         t = theta.shape[1]
         return raw, self._by_variables(slopes[:, :, :t], slopes[:, :, t:])
+
+    def raw_at_poses(self, x: np.ndarray, poses: np.ndarray) -> np.ndarray:
+        """Return raw measures (P, c) of one candidate (d,) at poses (P, m) in half widths."""
+        return self.measures.values(*self._theta_and_position(x, poses))
+
+    def _theta_and_position(
+        self, x: np.ndarray, poses: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        theta = np.repeat(self.task.theta(x[None]), len(poses), axis=0)
+        return theta, self.base_positions(poses) + self.shifts(x[None])
 
     def worst_poses(self, x: np.ndarray, count: int = 3) -> list[WorstPose]:
         """Return the worst poses of each measure, sought between the poses of the grid too.
@@ -271,29 +280,42 @@ class TaskEvaluator:
             x: variables (d,).
             count: number of poses of the grid from which the search starts, for each measure.
         """
-        raw, _ = self.at_poses(x, self.poses)
-        step = 1.0 / max(len(self.poses) ** (1.0 / max((self.task.half > 0.0).sum(), 1)) - 1.0, 1.0)
-        result = []
-        for j, item in enumerate(self.columns):
-            known = np.where(np.isfinite(raw[:, j]), raw[:, j], -np.inf)
-            for start in np.argsort(-known, kind="stable")[:count]:
-                pose, value = self._climb(x, j, self.poses[start], step)
-                natural = float(item.natural(np.array([value]))[0])
-                result.append(WorstPose(column=j, pose=pose, value=natural))
-        return result
+        raw = self.raw_at_poses(x, self.poses)
+        known = np.where(np.isfinite(raw), raw, -np.inf)
+        starts = np.argsort(-known, axis=0, kind="stable")[:count]
+        columns = np.repeat(np.arange(len(self.columns)), len(starts))
+        poses, values = self._climb(x, columns, self.poses[starts.T.ravel()])
+        return [
+            WorstPose(
+                column=int(j), pose=pose, value=float(self.columns[j].natural(np.array([value]))[0])
+            )
+            for j, pose, value in zip(columns, poses, values, strict=True)
+        ]
 
     def _climb(
-        self, x: np.ndarray, j: int, pose: np.ndarray, step: float
-    ) -> tuple[np.ndarray, float]:
-        """Return the pose with the largest raw measure near a pose, and that measure."""
-        best = -np.inf
+        self, x: np.ndarray, columns: np.ndarray, poses: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the poses (S, m) with the largest raw measures near given ones, and these (S,).
+
+        All poses move at once, so that each step is one batch.
+
+        Args:
+            x: variables (d,).
+            columns: number of the measure that each pose maximizes (S,).
+            poses: start of each pose (S, m).
+        """
+        varied = max(int((self.task.half > 0.0).sum()), 1)
+        step = 1.0 / max(len(self.poses) ** (1.0 / varied) - 1.0, 1.0)
+        best = np.full(len(poses), -np.inf)
+        each = np.arange(len(poses))
         for _ in range(HALVINGS):
-            around = neighbors(self.task, pose, step)
-            raw = self.at_poses(x, around)[0][:, j]
-            index = int(np.argmax(np.where(np.isfinite(raw), raw, -np.inf)))
-            pose, best = around[index], float(raw[index])
+            around = np.stack([neighbors(self.task, pose, step) for pose in poses])
+            raw = self.raw_at_poses(x, around.reshape(-1, around.shape[2]))
+            raw = raw.reshape(len(poses), around.shape[1], -1)[each, :, columns]
+            index = np.argmax(np.where(np.isfinite(raw), raw, -np.inf), axis=1)
+            poses, best = around[each, index], raw[each, index]
             step *= 0.5
-        return pose, best
+        return poses, best
 
 
 def signed(objective: DesignObjective, number: np.ndarray) -> np.ndarray:

@@ -80,6 +80,14 @@ class LocalSearch:
             by_quantity.setdefault(requirement.quantity, []).append(requirement)
         self._by_quantity = by_quantity
         self._size = np.ones(len(self._task.objectives))
+        self._last: tuple[bytes, tuple[np.ndarray, np.ndarray]] | None = None
+
+    def _measured(self, x: np.ndarray, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return measures and derivatives at poses; those of the last call are stored."""
+        key = x.tobytes() + poses.tobytes()
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._evaluator.at_poses(x, poses)
+        return self._last[1]
 
     def improve(self, x: np.ndarray, weights: Sequence[float], *, keeps_others: bool) -> Polished:
         """Return a design of less weighted objectives that meets the cheap requirements.
@@ -136,7 +144,7 @@ class LocalSearch:
 
     def _first_poses(self, x: np.ndarray) -> np.ndarray:
         """Return the worst poses of the grid for each measure."""
-        raw, _ = self._evaluator.at_poses(x, self._evaluator.poses)
+        raw = self._evaluator.raw_at_poses(x, self._evaluator.poses)
         chosen = np.argsort(-np.nan_to_num(raw, nan=np.inf), axis=0, kind="stable")[:FIRST_POSES]
         return self._evaluator.poses[np.unique(chosen)]
 
@@ -238,7 +246,7 @@ class LocalSearch:
     def _constraints(self, x: np.ndarray, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return margins (n,), negative violations, and their derivatives by variables (n, d)."""
         evaluator = self._evaluator
-        raw, slopes = evaluator.at_poses(x, poses)
+        raw, slopes = self._measured(x, poses)
         margins, gradients = [], []
         for j, item in enumerate(evaluator.columns):
             for requirement in self._by_quantity.get(evaluator.quantities[j], ()):
@@ -254,23 +262,28 @@ class LocalSearch:
             value, gradient = self._aggregate(quantity, x, raw, slopes)
             for requirement in requirements:
                 sign = 1.0 if requirement.is_upper else -1.0
-                margins.append(-requirement.violation(np.array([value])))
+                margin = -requirement.violation(np.array([value]))
+                margins.append(np.where(np.isfinite(margin), margin, _NOT_KNOWN))
                 gradients.append(-sign / requirement.scale * gradient[None])
         return np.concatenate(margins), np.concatenate(gradients)
 
     def _aggregate(
         self, quantity: str, x: np.ndarray, raw: np.ndarray, slopes: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """Return mass or footprint, and its derivatives (d,)."""
+        """Return mass or footprint, and its derivatives (d,); NaN if no pose is reached."""
         if quantity == "mass":
             values, by_variables = self._evaluator.parametric(x[None])
             return float(values[0, 0]), by_variables[0, 0]
         sides, gradients = [], []
         for j, item in enumerate(self._evaluator.columns):
-            if item.kind == FOOTPRINT:
-                index = int(np.nanargmax(raw[:, j]))
-                sides.append(float(raw[index, j]))
-                gradients.append(slopes[index, j])
+            if item.kind != FOOTPRINT:
+                continue
+            known = np.isfinite(raw[:, j])
+            if not known.any():
+                return np.nan, np.zeros(len(x))
+            index = int(np.argmax(np.where(known, raw[:, j], -np.inf)))
+            sides.append(float(raw[index, j]))
+            gradients.append(slopes[index, j])
         along, across = sides[0] + sides[1], sides[2] + sides[3]
         d_along, d_across = gradients[0] + gradients[1], gradients[2] + gradients[3]
         return along * across, across * d_along + along * d_across
@@ -280,7 +293,7 @@ class LocalSearch:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return values (n,), derivatives (n, d) and numbers (n,) of objectives; less is better."""
         evaluator = self._evaluator
-        raw, slopes = evaluator.at_poses(x, poses)
+        raw, slopes = self._measured(x, poses)
         parametric, d_parametric = evaluator.parametric(x[None])
         values: list[np.ndarray] = []
         gradients: list[np.ndarray] = []

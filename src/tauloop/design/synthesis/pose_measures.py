@@ -29,6 +29,8 @@ _TINY = 1e-200
 CLOSED_TOLERANCE = 1e-8
 #: Sweeps of Jacobi's method: errors are squared in every sweep.
 JACOBI_SWEEPS = {4: 5, 5: 6, 6: 6}
+#: Least singular value, so that ratios are finite.
+_LEAST_FACTOR = 1e-150
 #: Bound of a solution of a quadratic equation that has none, as closed forms state it.
 _UNBOUNDED = 1e299
 
@@ -45,6 +47,8 @@ class MeasureRequest:
             of each actuator over all directions is measured; zero for none.
         has_clearance: distances between center lines of rods.
         has_footprint: extent of joints and rod ends seen from above.
+        length: length of the motion that a rotation of one radian counts as in singular values, m;
+            0 for the machine's length, which counts for rotations of the platform alone.
     """
 
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -54,6 +58,7 @@ class MeasureRequest:
     turning_speed: float = 0.0
     has_clearance: bool = False
     has_footprint: bool = False
+    length: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,18 +174,47 @@ class PoseMeasures:
     @cached_property
     def _derivatives(self) -> BatchFunction:
         """Direct measures, Jacobian, and derivatives of both by parameters and position."""
-        theta, position = self._symbols
-        whole = ca.vertcat(theta, position)
+        whole = ca.vertcat(*self._symbols)
         outputs = [ca.densify(output) for output in self._outputs]
         outputs += [ca.densify(ca.vec(ca.jacobian(output, whole))) for output in self._outputs]
+        return self._function(outputs)
+
+    @cached_property
+    def _direct_values(self) -> BatchFunction:
+        """Direct measures and Jacobian."""
+        return self._function([ca.densify(output) for output in self._outputs])
+
+    def _function(self, outputs: list[ca.SX]) -> BatchFunction:
+        """Return a function of parameters and position, with start values held."""
         nominal = self.model.platform.runner.nominal
         held = [ca.DM(nominal.get(name, np.zeros(s.numel()))) for name, s in self._held.items()]
         replaced = ca.substitute(
             outputs, list(self._held.values()), [ca.SX(value) for value in held]
         )
         return BatchFunction(
-            ca.Function("pose_measures", [theta, position], replaced, {"cse": True})
+            ca.Function("pose_measures", list(self._symbols), replaced, {"cse": True})
         )
+
+    def values(self, theta: np.ndarray, position: np.ndarray) -> np.ndarray:
+        """Return raw measures (N, c), by CasADi and NumPy.
+
+        Args:
+            theta: parameters (N, t).
+            position: positions of the platform (N, p).
+        """
+        n = len(theta)
+        arrays = [np.ascontiguousarray(theta), np.ascontiguousarray(position)]
+        direct, flat = self._direct_values(arrays, n)
+        if self._n_direct == len(self._columns):
+            return direct
+        J = flat.reshape(n, -1, len(self.model.mechanism.actuators)).transpose(0, 2, 1)
+        reached = np.isfinite(J).all(axis=(1, 2))
+        kinds = [column.kind for column in self._columns[self._n_direct :]]
+        values = np.full((n, len(kinds)), np.nan)
+        sigma = np.linalg.svd(J[reached], compute_uv=False)
+        for k, kind in enumerate(kinds):
+            values[reached, k] = _raw_of_singular_values(kind, sigma)
+        return np.concatenate([direct, values], axis=1)
 
     def evaluate(self, theta: np.ndarray, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return raw measures (N, c) and their derivatives (N, c, t + p), by CasADi and NumPy.
@@ -213,18 +247,16 @@ class PoseMeasures:
         values, slopes = np.full((n, len(kinds)), np.nan), np.full((n, len(kinds), width), np.nan)
         U, sigma, Vt = np.linalg.svd(J[reached], full_matrices=False)
         d_sigma = np.einsum("nrk,nrmv,nkm->nkv", U, dJ[reached], Vt)
-        high, low = sigma[:, 0], np.maximum(sigma[:, -1], 1e-150)
+        high, low = sigma[:, 0], np.maximum(sigma[:, -1], _LEAST_FACTOR)
         d_high, d_low = d_sigma[:, 0], d_sigma[:, -1]
         for k, kind in enumerate(kinds):
+            values[reached, k] = _raw_of_singular_values(kind, sigma)
             if kind == CONDITION:
-                values[reached, k] = (high / low) ** 2
                 d_log = d_high / high[:, None] - d_low / low[:, None]
                 slopes[reached, k] = 2.0 * ((high / low) ** 2)[:, None] * d_log
             elif kind == LARGEST_FACTOR:
-                values[reached, k] = high**2
                 slopes[reached, k] = 2.0 * high[:, None] * d_high
             else:
-                values[reached, k] = -(low**2)
                 slopes[reached, k] = -2.0 * low[:, None] * d_low
         return values, slopes
 
@@ -233,11 +265,20 @@ class PoseMeasures:
         self._direct.append(expression)
 
     def _scaled_jacobian(self, state: MotionState) -> ca.SX:
-        """Return the actuator velocities per platform velocity, rotations by the machine's length."""
-        length = self.model.assembly.loops.length
+        """Return the actuator velocities per platform velocity, with rotations times a length.
+
+        Without a stated length, rotations of the platform count times the machine's length, and
+        those of actuators as they are.
+        """
+        stated = self.request.length
+        length = stated or self.model.assembly.loops.length
         turns = [unit == "rad/s" for unit in state.ports.velocity.units]
-        scale = ca.DM([1.0 / length if turn else 1.0 for turn in turns])
-        return state.transmission @ state.embedding @ ca.diag(scale)
+        J = state.transmission @ state.embedding
+        J = J @ ca.diag(ca.DM([1.0 / length if turn else 1.0 for turn in turns]))
+        if not stated:
+            return J
+        turning = [unit == "rad" for unit in self.model.actuator_units]
+        return ca.diag(ca.DM([stated if turn else 1.0 for turn in turning])) @ J
 
     def _add_reach(self, state: MotionState) -> None:
         """Add how far the ends of each rod are too far apart or too near."""
@@ -333,11 +374,19 @@ def _require_suitable(model: Model, request: MeasureRequest) -> None:
         what = f"{name} has freedoms that no actuator holds"
         raise InputError.of("machine", what, "lock them, or give another machine")
     needs_singular_values = request.has_condition or request.has_factors
-    if needs_singular_values and len(set(model.actuator_units)) > 1:
+    is_mixed = len(set(model.actuator_units)) > 1
+    if needs_singular_values and is_mixed and not request.length:
         what = f"the actuators of {name} turn and slide, so that singular values mix units"
-        raise InputError.of(
-            "requirements", what, "leave out requirements and objectives of singular values"
-        )
+        remedy = "give radian_length: the length that a rotation of one radian counts as"
+        raise InputError.of("requirements", what, remedy)
+
+
+def _raw_of_singular_values(kind: str, sigma: np.ndarray) -> np.ndarray:
+    """Return a raw measure (N,) of singular values (N, m), the largest first."""
+    high, low = sigma[:, 0], np.maximum(sigma[:, -1], _LEAST_FACTOR)
+    if kind == CONDITION:
+        return np.asarray((high / low) ** 2)
+    return np.asarray(high**2 if kind == LARGEST_FACTOR else -(low**2))
 
 
 def larger(a: ca.SX, b: ca.SX) -> ca.SX:

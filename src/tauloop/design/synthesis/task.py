@@ -178,6 +178,8 @@ class DesignTask(ReprMixin):
         objectives: quantities to minimize or maximize.
         ranges: limits of coordinates by name, SI.
         speeds: linear and angular speed of the platform for the speed of actuators.
+        radian_length: length that a rotation of one radian counts as in singular values, m; 0 for
+            the machine's length.
         tolerances: options of the accuracy.
         motion: motion and catalogue for which motors are sized.
         search: size of the search.
@@ -196,6 +198,7 @@ class DesignTask(ReprMixin):
     objectives: tuple[DesignObjective, ...]
     ranges: Mapping[str, tuple[float, float]]
     speeds: tuple[float, float] = (0.0, 0.0)
+    radian_length: float = 0.0
     tolerances: Mapping[str, str] = field(default_factory=dict)
     motion: TaskMotion = field(default_factory=TaskMotion)
     search: SearchSize = field(default_factory=SearchSize)
@@ -233,7 +236,7 @@ class DesignTask(ReprMixin):
         """Hash of all that determines the search."""
         box = (self.center, self.half, self.radius, self.count)
         objectives = [(item.name, item.text, item.is_minimized) for item in self.objectives]
-        limits = (self.requirements, self.ranges, self.speeds, self.tolerances)
+        limits = (self.requirements, self.ranges, self.speeds, self.radian_length, self.tolerances)
         search = (self.search.population, self.search.seed)
         machine = dumps(self.model.mechanism)
         text = content((machine, self.variables, box, objectives, limits, search))

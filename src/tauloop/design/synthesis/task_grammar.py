@@ -87,6 +87,12 @@ REQUIREMENTS = Shape(
         field(
             "joint_ranges", MapOf(item=_RANGE, key="coordinate", is_known=True), "further ranges"
         ),
+        field(
+            "radian_length",
+            value(units.LENGTH, sign="positive"),
+            "length that a rotation of one radian counts as in singular values; needed where some "
+            "actuators turn and others slide",
+        ),
         field("condition_number", MOST, "of the Jacobian from platform to actuator velocities"),
         field("velocity_factors", FACTORS, "singular values of that Jacobian"),
         field("joint_speed", JOINT_SPEED, "speed of the actuators"),

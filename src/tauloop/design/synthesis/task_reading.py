@@ -135,6 +135,7 @@ class _TaskReader:
             requirements=requirements,
             objectives=objectives,
             ranges=ranges,
+            radian_length=wanted.get("radian_length") or 0.0,
             speeds=(speed.get("tool_speed") or 0.0, speed.get("turning_speed") or 0.0),
             tolerances={key: text for key, text in accuracy.items() if key != "most"},
             motion=self._motion(),

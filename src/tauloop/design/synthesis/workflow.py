@@ -292,12 +292,13 @@ def _structure(
     history = search_designs(evaluator, expensive, checkpoints, stages.part)
     stages.done()
     front, exclusion, designs = history.front, None, []
-    chosen = _chosen(evaluator, expensive, history)
+    least = None if len(history.front) else _least_violating(evaluator, history)
+    chosen = _chosen(evaluator, expensive, history, least)
     for number, x in enumerate(chosen, 1):
         designs.append(_design(evaluator, expensive, x, f"design_{number}", own))
         stages.part(number, len(chosen))
-    if not chosen:
-        exclusion = _exclusion(evaluator, expensive, _least_violating(evaluator, history))
+    if not chosen and least is not None:
+        exclusion = _exclusion(evaluator, expensive, least)
     stages.done()
     signs = np.array([1.0 if o.is_minimized else -1.0 for o in task.objectives])
     note = ""
@@ -326,24 +327,30 @@ def _structure(
 
 
 def _chosen(
-    evaluator: TaskEvaluator, expensive: ExpensiveScores, history: SearchHistory
+    evaluator: TaskEvaluator,
+    expensive: ExpensiveScores,
+    history: SearchHistory,
+    least: np.ndarray | None,
 ) -> list[np.ndarray]:
     """Return the designs (d,) of a search; none if no candidate meets the task.
 
-    If the search has met it nowhere, the candidate with the least violation after a local search is
-    tried.
+    Args:
+        evaluator: the task's evaluator.
+        expensive: its expensive quantities.
+        history: the search.
+        least: candidate with the least violation after a local search, which is tried if the search
+            has met the task nowhere; None if it has.
     """
     task = evaluator.task
-    if len(history.front):
+    if least is None:
         return _improved(evaluator, expensive, history, _picked(history, task.search.designs))
-    x = _least_violating(evaluator, history)
-    scores = _scores(evaluator, expensive, x)
+    scores = _scores(evaluator, expensive, least)
     meets = scores.worst[0] <= FEASIBLE and np.isfinite(scores.objectives).all()
     if not meets or expensive.wanted:
-        return [x] if meets else []
+        return [least] if meets else []
     local = LocalSearch(evaluator)
     weights = [1.0] * len(task.objectives)
-    return [local.improve(x, weights, keeps_others=False).x]
+    return [local.improve(least, weights, keeps_others=False).x]
 
 
 def _scores(evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray) -> Scores:
