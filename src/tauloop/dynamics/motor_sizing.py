@@ -448,6 +448,15 @@ def _suitable_counts(
     return items
 
 
+def least_motor_use(load: ActuatorLoad, catalogue: MotorCatalogue) -> float:
+    """Return the smallest use of limits of any motor with any gear that suits an actuator.
+
+    Raises:
+        InputError: no gear suits the actuator.
+    """
+    return min(pair.use for pair in _candidates(load, catalogue, MotorSizingOptions()))
+
+
 def _candidates(
     load: ActuatorLoad, catalogue: MotorCatalogue, options: MotorSizingOptions
 ) -> tuple[MotorCandidate, ...]:

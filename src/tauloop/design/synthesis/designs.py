@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from tauloop.common.errors import TauloopError
 from tauloop.common.plain import OMITTED
@@ -16,6 +17,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.design.certification import Certification, certify
 from tauloop.design.certify_options import CertifyOptions
+from tauloop.design.synthesis.actuator_scores import STROKE_SHARE, PlatformSamples
 from tauloop.design.synthesis.evaluation import TaskEvaluator
 from tauloop.design.synthesis.task import DesignTask
 from tauloop.dynamics import MotorSizingOptions, size_motors
@@ -25,7 +27,7 @@ from tauloop.kinematics.inspection import check
 from tauloop.logs import write_log
 from tauloop.mechanism.model import Freedom, Joint, Mechanism, Rod
 from tauloop.model import Model
-from tauloop.motion import StrokeOptions, plan_stroke
+from tauloop.motion import CycleList, StrokeOptions, load_cycle, plan_stroke
 from tauloop.simulation import RoundTripOptions, plan_cycle, simulate
 
 #: Longest processor time of a certificate, s.
@@ -34,8 +36,6 @@ CERTIFICATE_TIME = 30.0
 SHOWN_POSES = 60
 #: Part of a widened range that is added at both ends, for poses between those of the task.
 STOP_MARGIN = 0.01
-#: Part of the half widths of the box that a stroke uses.
-STROKE_SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,13 +192,14 @@ def certified_box(
 
 
 def designed_machine(
-    evaluator: TaskEvaluator, x: np.ndarray
+    evaluator: TaskEvaluator, x: np.ndarray, samples: PlatformSamples | None = None
 ) -> tuple[DesignedMachine, Certification | None]:
     """Return a machine that is checked, certified on its box, sized and simulated.
 
     Args:
         evaluator: the task's evaluator.
         x: variables (d,).
+        samples: motion of the search; None if it had none.
     """
     task = evaluator.task
     mechanism, widened = machine_of(evaluator, x)
@@ -225,7 +226,8 @@ def designed_machine(
         note = f"no certificate: {error.problems[0].what}"
     motion = _DesignMotion()
     if inspection.is_usable:
-        motion = _moved(task, Model(mechanism), centers, problems)
+        model = Model(mechanism)
+        motion = _moved(task, model, _motion_log(evaluator, x, model, samples), problems)
     return (
         DesignedMachine(
             text=text,
@@ -255,20 +257,46 @@ class _DesignMotion:
     poses: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
 
+def _motion_log(
+    evaluator: TaskEvaluator, x: np.ndarray, model: Model, samples: PlatformSamples | None
+) -> Callable[[], xr.Dataset]:
+    """Return a function that plans the task's motion for a design.
+
+    Trajectories, and cycles that the search has planned, keep their time law. Other cycles are the
+    fastest ones of the design.
+    """
+    task = evaluator.task
+    shift = evaluator.shifts(x[None])[0]
+    if samples is not None and (task.motion.trajectory or task.motion.cycle):
+        return lambda: samples.about(shift).log(model.platform.ports.motion)
+    if task.motion.cycle is not None:
+        path = task.motion.cycle
+        return lambda: plan_cycle(model, _moved_cycle(evaluator, x, load_cycle(path, model))).log()
+    start, end = _stroke_ends(task, task.centers(x[None])[0])
+    options = StrokeOptions(start=start, end=end, duration=task.motion.duration)
+    return lambda: plan_stroke(model, options).log()
+
+
+def _moved_cycle(evaluator: TaskEvaluator, x: np.ndarray, cycle: CycleList) -> CycleList:
+    """Return a cycle that has moved with the chosen center of the box from the reference pose."""
+    task = evaluator.task
+    move = np.zeros(len(np.asarray(cycle.stations[0].position)))
+    for variable, value in zip(task.variables, x, strict=True):
+        if variable.axis is not None:
+            column = evaluator.position_column(variable.axis)
+            move[column] = value - task.axes.reference[variable.axis]
+    stations = [replace(item, position=np.asarray(item.position) + move) for item in cycle.stations]
+    return replace(cycle, stations=tuple(stations))
+
+
 def _moved(
-    task: DesignTask, model: Model, centers: np.ndarray, problems: list[str]
+    task: DesignTask, model: Model, plan: Callable[[], xr.Dataset], problems: list[str]
 ) -> _DesignMotion:
     """Return loads of motors and the simulation of the task's motion; problems are added."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "motion.csv"
         try:
-            if task.motion.cycle is not None:
-                log = plan_cycle(model, task.motion.cycle).log()
-            else:
-                start, end = _stroke_ends(task, centers)
-                options = StrokeOptions(start=start, end=end, duration=task.motion.duration)
-                log = plan_stroke(model, options).log()
-            write_log(path, log)
+            write_log(path, plan())
             sizing = size_motors(model, path, _motor_options(task))
         except TauloopError as failure:
             problems.append(f"motion: {failure.problems[0]}")

@@ -25,7 +25,7 @@ from tauloop.design.synthesis.pose_measures import (
     PoseMeasures,
 )
 from tauloop.design.synthesis.poses import HALVINGS, grid_poses, neighbors
-from tauloop.design.synthesis.task import EXPENSIVE, DesignObjective, DesignTask
+from tauloop.design.synthesis.task import NOT_IN_BATCH, DesignObjective, DesignTask
 from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.values import BatchFunction, dynamic_parameters
 
@@ -125,7 +125,7 @@ class TaskEvaluator:
     def cheap(self) -> tuple[int, ...]:
         """Indices of the requirements that the batch evaluates."""
         requirements = self.task.requirements
-        return tuple(i for i, r in enumerate(requirements) if r.quantity not in EXPENSIVE)
+        return tuple(i for i, r in enumerate(requirements) if r.quantity not in NOT_IN_BATCH)
 
     @cached_property
     def _parametric(self) -> BatchFunction:
@@ -161,18 +161,21 @@ class TaskEvaluator:
             result[:, :, i] = by_theta[:, :, first : first + count].sum(axis=2)
             first += count
             if variable.axis is not None and by_position.shape[2]:
-                result[:, :, i] = by_position[:, :, self._position_column(variable.axis)]
+                result[:, :, i] = by_position[:, :, self.position_column(variable.axis)]
         return result
 
-    def _position_column(self, axis: int) -> int:
+    def position_column(self, axis: int) -> int:
         """Return the column of a position for a translation of the axes."""
         place = self.task.axes.place
         return axis if place is None or axis < place else axis + 1
 
     def base_positions(self, poses: np.ndarray) -> np.ndarray:
         """Return positions (P, p) of poses (P, m) in half widths, about a center at zero."""
-        axes = self.task.axes
-        values = poses * self.task.half
+        return self.positions_at(poses * self.task.half)
+
+    def positions_at(self, offsets: np.ndarray) -> np.ndarray:
+        """Return positions (P, p) at displacements (P, m) from a center at zero, SI."""
+        axes, values = self.task.axes, np.array(offsets, dtype=float)
         turning = [axes.columns.index(name) for name in axes.angles]
         others = [i for i in range(len(axes.columns)) if i not in turning and axes.units[i] != "m"]
         values[:, others] += axes.reference[others]
@@ -185,7 +188,7 @@ class TaskEvaluator:
         shifts = np.zeros((len(x), base.shape[1]))
         for axis, unit in enumerate(axes.units):
             if unit == "m":
-                shifts[:, self._position_column(axis)] = centers[:, axis]
+                shifts[:, self.position_column(axis)] = centers[:, axis]
         return shifts
 
     def scores(self, x: np.ndarray, *, leaves_early: bool = False) -> Scores:

@@ -37,9 +37,19 @@ QUANTITIES = {
     "stiffness": "N/m",
     "first_mode": "Hz",
     "accuracy": "m",
+    "deflection": "m",
+    "joint_force": "N",
+    "motor_force": "",
+    "motor_rms": "",
+    "motor_speed": "",
+    "motor_use": "",
 }
-#: Quantities that take more than a batch of poses in compiled code.
-EXPENSIVE = ("stiffness", "first_mode", "accuracy")
+#: Quantities that are computed candidate by candidate.
+EXPENSIVE = ("stiffness", "first_mode", "accuracy", "deflection", "joint_force")
+#: Quantities of the actuators under load cases and over the motion.
+ACTUATOR_QUANTITIES = ("motor_force", "motor_rms", "motor_speed", "motor_use")
+#: Quantities that the batch over the poses of the box does not have.
+NOT_IN_BATCH = (*EXPENSIVE, *ACTUATOR_QUANTITIES)
 #: Quantities that are parts of requirements, of which the first names the requirement.
 REACH, RANGE = "reach", "range"
 DEFAULT_POSES = 1000
@@ -131,7 +141,9 @@ class TaskMotion(ReprMixin):
     Attributes:
         catalogue: file of motors and gears; None without one.
         reserve: fraction of the motors' limits that is kept free.
-        cycle: list of stations; None for a stroke along the box.
+        cycle: list of stations; None without one.
+        trajectory: table of times and a motion of the platform; None without one. Without a cycle
+            and a trajectory the motion is a stroke along the box.
         duration: duration of the stroke, s; None for the shortest.
         payload: mass at the tool, as text; "" for none.
     """
@@ -139,8 +151,25 @@ class TaskMotion(ReprMixin):
     catalogue: Path | None = None
     reserve: float = 0.0
     cycle: Path | None = None
+    trajectory: Path | None = None
     duration: float | None = None
     payload: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ToolLoadCase(ReprMixin):
+    """A force and a moment that act on the tool at rest.
+
+    Attributes:
+        name: its name.
+        wrench: force and moment (6,) at the tool center point, base frame, N and N m.
+        offset: displacement (1, m) from the center of the box at which it acts; None for all poses
+            of the box.
+    """
+
+    name: str
+    wrench: np.ndarray
+    offset: np.ndarray | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +210,7 @@ class DesignTask(ReprMixin):
         radian_length: length that a rotation of one radian counts as in singular values, m; 0 for
             the machine's length.
         tolerances: options of the accuracy.
+        loads: load cases.
         motion: motion and catalogue for which motors are sized.
         search: size of the search.
     """
@@ -200,6 +230,7 @@ class DesignTask(ReprMixin):
     speeds: tuple[float, float] = (0.0, 0.0)
     radian_length: float = 0.0
     tolerances: Mapping[str, str] = field(default_factory=dict)
+    loads: tuple[ToolLoadCase, ...] = ()
     motion: TaskMotion = field(default_factory=TaskMotion)
     search: SearchSize = field(default_factory=SearchSize)
 
@@ -232,12 +263,21 @@ class DesignTask(ReprMixin):
         return dict(zip(self.parameters, self.theta(x[None])[0].tolist(), strict=True))
 
     @property
+    def _file_hashes(self) -> list[str]:
+        """Hashes of the files of the motion and of the catalogue."""
+        paths = (self.motion.catalogue, self.motion.cycle, self.motion.trajectory)
+        present = [path for path in paths if path is not None and path.is_file()]
+        return [hashlib.sha256(path.read_bytes()).hexdigest() for path in present]
+
+    @property
     def digest(self) -> str:
         """Hash of all that determines the search."""
         box = (self.center, self.half, self.radius, self.count)
         objectives = [(item.name, item.text, item.is_minimized) for item in self.objectives]
         limits = (self.requirements, self.ranges, self.speeds, self.radian_length, self.tolerances)
-        search = (self.search.population, self.search.seed)
+        loads = [(load.name, load.wrench, load.offset) for load in self.loads]
+        motion = (self.motion.reserve, self.motion.duration, self.motion.payload)
+        search = (self.search.population, self.search.seed, loads, motion, self._file_hashes)
         machine = dumps(self.model.mechanism)
         text = content((machine, self.variables, box, objectives, limits, search))
         return hashlib.sha256(text.encode()).hexdigest()[:24]

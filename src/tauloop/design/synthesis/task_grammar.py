@@ -103,6 +103,13 @@ REQUIREMENTS = Shape(
         field("first_mode", LEAST, "lowest natural frequency, with the motors held"),
         field("accuracy", ACCURACY, "error of the tool by tolerances"),
         field("motors", MOTORS, "motors and gears for the motion"),
+        field("motor_force", MOST, "largest force of an actuator, under loads and over the motion"),
+        field("motor_rms", MOST, "largest root mean square of an actuator's force over the motion"),
+        field("motor_speed", MOST, "largest speed of an actuator over the motion"),
+        field("deflection", MOST, "largest displacement of the tool under the load cases alone"),
+        field(
+            "joint_force", MOST, "largest force in a joint or rod end under weight and load cases"
+        ),
     ),
 )
 OBJECTIVE = Shape(
@@ -144,6 +151,20 @@ STRUCTURE = Shape(
         field("joint_ranges", MapOf(item=_RANGE, key="coordinate", is_known=True), "its ranges"),
     ),
 )
+LOAD_CASE = Shape(
+    name="load case",
+    doc="A force and a moment that act on the tool at rest, in the axes of the base.",
+    fields=(
+        field("force", ListOf(item=value(units.FORCE), length=3), "force; zero if absent"),
+        field("moment", ListOf(item=value(units.TORQUE), length=3), "moment; zero if absent"),
+        field(
+            "at",
+            MapOf(item=Text(is_needed=True), key="axis", is_known=True),
+            "displacement from the center of the box; all its poses if absent",
+        ),
+    ),
+    one_of=("force", "moment"),
+)
 SEARCH = Shape(
     name="search",
     doc="Size of the search.",
@@ -159,6 +180,11 @@ MOTION = Shape(
     doc="Motion for which motors are sized; a stroke along the box if absent.",
     fields=(
         field("cycle", Text(is_needed=True), "list of stations (`plan cycle`), next to this file"),
+        field(
+            "trajectory",
+            Text(is_needed=True),
+            "CSV or Parquet file with times and a motion of the platform, next to this file",
+        ),
         field("duration", value(units.TIME, sign="positive"), "duration of the stroke"),
         field("payload", Text(is_needed=True), "mass at the tool, such as 0.5kg"),
     ),
@@ -175,6 +201,7 @@ TASK = Shape(
         need("box", WORK_BOX, "poses that the machine must reach"),
         field("requirements", REQUIREMENTS, "further requirements"),
         need("objectives", MapOf(item=OBJECTIVE, may_be_empty=False), "objectives by name"),
+        field("loads", MapOf(item=LOAD_CASE), "load cases by name"),
         field("motion", MOTION, "motion for which motors are sized"),
         field("search", SEARCH, "size of the search"),
     ),

@@ -22,6 +22,7 @@ from tauloop.design.synthesis.task import (
     DesignVariable,
     SearchSize,
     TaskMotion,
+    ToolLoadCase,
 )
 from tauloop.design.synthesis.task_grammar import TASK
 from tauloop.equations.named_values import full_name
@@ -118,6 +119,7 @@ class _TaskReader:
         ranges = self._ranges(model)
         requirements = self._requirements(model, ranges)
         objectives = self._objectives(model)
+        loads = self._loads(axes)
         if self._root.collector.count > before:
             return None
         wanted = self._content.get("requirements") or {}
@@ -138,6 +140,7 @@ class _TaskReader:
             radian_length=wanted.get("radian_length") or 0.0,
             speeds=(speed.get("tool_speed") or 0.0, speed.get("turning_speed") or 0.0),
             tolerances={key: text for key, text in accuracy.items() if key != "most"},
+            loads=loads,
             motion=self._motion(),
             search=SearchSize(**(self._content.get("search") or {})),
         )
@@ -149,9 +152,38 @@ class _TaskReader:
             catalogue=self._file(motors.get("catalogue")),
             reserve=motors.get("reserve") or 0.0,
             cycle=self._file(motion.get("cycle")),
+            trajectory=self._file(motion.get("trajectory")),
             duration=motion.get("duration"),
             payload=motion.get("payload") or "",
         )
+
+    def _loads(self, axes: PoseAxes) -> tuple[ToolLoadCase, ...]:
+        """Return the load cases."""
+        cases = []
+        contents = self._content.get("loads") or {}
+        for name, place in self._root.entries_of("loads"):
+            offset, stated = np.zeros((1, len(axes.columns))), place.entries_of("at")
+            for axis, item in stated:
+                column = self._axis(axes, axis, item)
+                if column is None:
+                    continue
+                is_angle = axes.units[column] == "rad"
+                try:
+                    dimension = units.ANGLE if is_angle else units.LENGTH
+                    offset[0, column] = read_quantity(item.text or "", dimension).value
+                except UnitError as error:
+                    item.problem(error.what, error.remedy)
+            content = contents[name]
+            force = content.get("force") or (0.0, 0.0, 0.0)
+            moment = content.get("moment") or (0.0, 0.0, 0.0)
+            cases.append(
+                ToolLoadCase(
+                    name=name,
+                    wrench=np.array([*force, *moment], dtype=float),
+                    offset=offset if stated else None,
+                )
+            )
+        return tuple(cases)
 
     def _file(self, name: str | None) -> Path | None:
         return None if name is None else self._folder / name
@@ -358,8 +390,10 @@ class _TaskReader:
                     is_range=True,
                 )
             )
-        speed = units.SPEED if set(model.actuator_units) == {"m"} else units.ANGULAR_SPEED
-        self._require_one_speed(model)
+        slides = set(model.actuator_units) == {"m"}
+        speed = units.SPEED if slides else units.ANGULAR_SPEED
+        force = units.FORCE if slides else units.TORQUE
+        self._require_one_unit(model)
         for key, bound, quantity, dimension in (
             ("condition_number", "most", "condition_number", units.ONE),
             ("velocity_factors", "least", "smallest_velocity_factor", units.ONE),
@@ -371,6 +405,11 @@ class _TaskReader:
             ("stiffness", "least", "stiffness", units.STIFFNESS),
             ("first_mode", "least", "first_mode", units.FREQUENCY),
             ("accuracy", "most", "accuracy", units.LENGTH),
+            ("motor_force", "most", "motor_force", force),
+            ("motor_rms", "most", "motor_rms", force),
+            ("motor_speed", "most", "motor_speed", speed),
+            ("deflection", "most", "deflection", units.LENGTH),
+            ("joint_force", "most", "joint_force", units.FORCE),
         ):
             limit = self._limit(key, bound, dimension)
             if limit is not None:
@@ -384,17 +423,35 @@ class _TaskReader:
                         unit=str(dimension) if dimension != units.ONE else "",
                     )
                 )
+        self._require_loads()
+        motion = self._motion()
+        has_time_law = motion.duration or motion.cycle or motion.trajectory
+        if motion.catalogue is not None and has_time_law:
+            limit = 1.0 - motion.reserve
+            result.append(
+                DesignRequirement(name="motor use", quantity="motor_use", limit=limit, scale=limit)
+            )
         return tuple(result)
 
-    def _require_one_speed(self, model: Model) -> None:
+    def _require_loads(self) -> None:
+        """Note that a deflection needs loads."""
+        requirements = self._root.get("requirements")
+        place = requirements.get("deflection") if requirements is not None else None
+        if place is not None and not self._content.get("loads"):
+            place.problem("there are no load cases", "give loads: {NAME: {force: [FX, FY, FZ]}}")
+
+    def _require_one_unit(self, model: Model) -> None:
         """Note that one limit cannot hold for actuators that turn and actuators that slide."""
         requirements = self._root.get("requirements")
-        place = requirements.get("joint_speed") if requirements is not None else None
-        if place is not None and len(set(model.actuator_units)) > 1:
-            place.problem(
-                f"some actuators of {model.mechanism.name} turn and others slide",
-                "leave out joint_speed: one limit has one unit",
-            )
+        if requirements is None or len(set(model.actuator_units)) < 2:
+            return
+        for key in ("joint_speed", "motor_force", "motor_rms", "motor_speed"):
+            place = requirements.get(key)
+            if place is not None:
+                place.problem(
+                    f"some actuators of {model.mechanism.name} turn and others slide",
+                    f"leave out {key}: one limit has one unit",
+                )
 
     def _limit(self, key: str, bound: str, dimension: Dimension) -> float | None:
         """Return a positive limit of the requirements; None if it is absent or wrong."""
@@ -441,12 +498,20 @@ class _TaskReader:
         if text in QUANTITIES:
             wanted = self._content.get("requirements") or {}
             needed = {"joint_speed": "joint_speed", "accuracy": "accuracy"}.get(text)
+            if text == "deflection" and not self._content.get("loads"):
+                place.problem("deflection is not defined", "give loads")
+                return None
             if needed is not None and needed not in wanted:
                 place.problem(f"{text} is not defined", f"give requirements.{needed}")
                 return None
-            unit = QUANTITIES[text]
-            if text == "joint_speed":
-                unit = "m/s" if set(model.actuator_units) == {"m"} else "rad/s"
+            unit, slides = QUANTITIES[text], set(model.actuator_units) == {"m"}
+            if text in ("joint_speed", "motor_speed"):
+                unit = "m/s" if slides else "rad/s"
+            if text in ("motor_force", "motor_rms"):
+                unit = "N" if slides else "N m"
+            if text == "motor_use" and self._motion().catalogue is None:
+                place.problem("motor_use is not defined", "give requirements.motors")
+                return None
             return DesignObjective(
                 name=name, text=text, quantity=text, is_minimized=is_minimized, unit=unit
             )

@@ -26,7 +26,7 @@ from tauloop.design.synthesis.elastic import ExpensiveScores
 from tauloop.design.synthesis.evaluation import UNKNOWN_VIOLATION, Scores, TaskEvaluator
 from tauloop.design.synthesis.polishing import FEASIBLE, LocalSearch
 from tauloop.design.synthesis.search import SearchHistory, not_dominated, search_designs
-from tauloop.design.synthesis.task import DesignTask
+from tauloop.design.synthesis.task import NOT_IN_BATCH, DesignTask
 from tauloop.design.synthesis.task_reading import read_task
 from tauloop.design.synthesis.words import (
     NEIGHBOR_STEP,
@@ -39,6 +39,8 @@ from tauloop.design.synthesis.words import (
 TASK_FILE = "task.json"
 #: Number of candidates from which the least violation is sought.
 REPAIRED = 3
+#: Number of halvings of a step to a design that violates a requirement without gradients.
+STEP_HALVINGS = 8
 #: Weight of other objectives where one is improved.
 OTHER_WEIGHT = 1e-3
 #: Relative change below which an objective counts as equal.
@@ -304,9 +306,11 @@ def _structure(
     note = ""
     if expensive.wanted and len(front):
         names = ", ".join(name.replace("_", " ") for name in expensive.wanted)
-        note = (
-            f"{names}: worst of {counted(len(expensive.poses), 'pose')} of the box; computed without gradients, "
-            "so that the designs are those of the search"
+        note = f"{names}: computed without gradients; "
+        note += (
+            "improved designs were checked for them"
+            if _has_gradients(task)
+            else "the designs are those of the search, not polished by gradients"
         )
     return SynthesizedStructure(
         name=task.name,
@@ -346,17 +350,18 @@ def _chosen(
         return _improved(evaluator, expensive, history, _picked(history, task.search.designs))
     scores = _scores(evaluator, expensive, least)
     meets = scores.worst[0] <= FEASIBLE and np.isfinite(scores.objectives).all()
-    if not meets or expensive.wanted:
+    if not meets or not _has_gradients(task):
         return [least] if meets else []
     local = LocalSearch(evaluator)
     weights = [1.0] * len(task.objectives)
-    return [local.improve(least, weights, keeps_others=False).x]
+    improved = local.improve(least, weights, keeps_others=False).x
+    return [_last_feasible(evaluator, expensive, least, improved)]
 
 
 def _scores(evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray) -> Scores:
     """Return the scores of a design (d,), with the expensive quantities."""
     scores = evaluator.scores(x[None])
-    return expensive.complete(x[None], scores) if expensive.wanted else scores
+    return expensive.complete(x[None], scores, FEASIBLE) if expensive.wanted else scores
 
 
 def _picked(history: SearchHistory, count: int) -> list[int]:
@@ -376,7 +381,7 @@ def _improved(
     evaluator: TaskEvaluator, expensive: ExpensiveScores, history: SearchHistory, picked: list[int]
 ) -> list[np.ndarray]:
     """Return the picked designs after a local search, without those that another one dominates."""
-    if expensive.wanted:
+    if not _has_gradients(evaluator.task):
         return [history.x[i] for i in picked]
     local, count = LocalSearch(evaluator), len(evaluator.task.objectives)
     objectives = history.objectives[history.front]
@@ -388,11 +393,35 @@ def _improved(
             weights = np.full(count, OTHER_WEIGHT)
             weights[best[0]] = 1.0
         points.append(local.improve(history.x[i], weights.tolist(), keeps_others=not len(best)))
-    sound = [point.x for point in points if point.violation <= FEASIBLE]
+    pairs = list(zip(picked, points, strict=True))
+    sound = [pair for pair in pairs if pair[1].violation <= FEASIBLE]
     if not sound:
-        sound = [min(points, key=lambda point: point.violation).x]
-    kept = not_dominated(evaluator.scores(np.array(sound)).objectives)
-    return [x for x, is_kept in zip(sound, kept, strict=True) if is_kept]
+        sound = [min(pairs, key=lambda pair: pair[1].violation)]
+    designs = [_last_feasible(evaluator, expensive, history.x[i], p.x) for i, p in sound]
+    kept = not_dominated(evaluator.scores(np.array(designs)).objectives)
+    return [x for x, is_kept in zip(designs, kept, strict=True) if is_kept]
+
+
+def _has_gradients(task: DesignTask) -> bool:
+    """Return whether all objectives have gradients."""
+    return all(objective.quantity not in NOT_IN_BATCH for objective in task.objectives)
+
+
+def _last_feasible(
+    evaluator: TaskEvaluator, expensive: ExpensiveScores, start: np.ndarray, end: np.ndarray
+) -> np.ndarray:
+    """Return the point (d,) farthest from a start, towards an end, that meets all requirements.
+
+    The local search does not know requirements without gradients. Its step is halved until they hold;
+    the start, which meets them, is the last point.
+    """
+    if not expensive.wanted:
+        return end
+    for halving in range(STEP_HALVINGS):
+        x = start + 0.5**halving * (end - start)
+        if _scores(evaluator, expensive, x).worst[0] <= FEASIBLE:
+            return x
+    return start
 
 
 def _design(
@@ -402,7 +431,7 @@ def _design(
     task = evaluator.task
     states = requirement_states(evaluator, expensive, x)
     doubts = tuple(expensive.doubts)
-    machine, certification = designed_machine(evaluator, x)
+    machine, certification = designed_machine(evaluator, x, expensive.actuators.motion)
     machine = replace(machine, problems=(*machine.problems, *doubts))
     files = []
     if own is not None:

@@ -1,0 +1,302 @@
+"""Forces and speeds of the actuators of candidates, under load cases and over the task's motion.
+
+Candidates and samples are one compiled batch of inverse dynamics with free parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from tauloop.common.errors import InputError, PoseError, TauloopError
+from tauloop.common.records import dataclass
+from tauloop.compiler.state import Forces
+from tauloop.design.synthesis.evaluation import TaskEvaluator
+from tauloop.design.synthesis.task import ACTUATOR_QUANTITIES, DesignTask
+from tauloop.dynamics import load_motors
+from tauloop.dynamics.motor_loads import ActuatorLoad
+from tauloop.dynamics.motor_sizing import least_motor_use
+from tauloop.logs import write_log
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.units import read_quantity
+from tauloop.model import Model, Payload
+from tauloop.model.motion_table import motion_table
+from tauloop.motion import LAWS
+from tauloop.motion.sampled import SampledMotion
+from tauloop.simulation import plan_cycle
+
+#: Largest number of samples of a batch.
+BATCH_SAMPLES = 100_000
+#: Number of samples of a stroke.
+STROKE_SAMPLES = 101
+#: Part of the half widths of the box that a stroke uses.
+STROKE_SHARE = 0.9
+#: Wrench of the case without a load.
+_WEIGHT_ONLY = np.zeros(6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlatformSamples:
+    """A motion of the platform, the same for all candidates but for the center of the box.
+
+    Attributes:
+        time: times (T,), s.
+        position: positions (T, p), about a center at zero where `follows` is 1, and absolute where
+            it is 0.
+        velocity, acceleration: rates (T, m).
+        follows: whether each position moves with the center of the box (p,), 0 or 1.
+    """
+
+    time: np.ndarray
+    position: np.ndarray
+    velocity: np.ndarray
+    acceleration: np.ndarray
+    follows: np.ndarray
+
+    def about(self, center: np.ndarray) -> SampledMotion:
+        """Return the motion for a displacement (p,) of positions to the center of the box."""
+        return SampledMotion(
+            time=self.time,
+            position=self.position + self.follows * center,
+            velocity=self.velocity,
+            acceleration=self.acceleration,
+        )
+
+
+def task_motion(evaluator: TaskEvaluator) -> PlatformSamples | None:
+    """Return the motion of a task with a known time law; None if it has none.
+
+    A trajectory is read from its file. A cycle is planned once, for the machine of the file. A stroke
+    has the 3-4-5 law. Trajectories and cycles move with the center of the box where the search
+    chooses it: their files are those for the center at the machine's reference pose.
+
+    Raises:
+        InputError: the trajectory lacks columns, or the machine of the file cannot follow the cycle.
+    """
+    motion = evaluator.task.motion
+    if motion.trajectory is not None:
+        return _read(evaluator, motion.trajectory)
+    if motion.cycle is not None:
+        return _planned(evaluator, motion.cycle)
+    return None if motion.duration is None else _stroke(evaluator, motion.duration)
+
+
+def _read(evaluator: TaskEvaluator, path: Path) -> PlatformSamples:
+    ports = evaluator.measures.model.platform.ports.motion
+    time, values = motion_table(ports, path)
+    position = np.array(values["position"])
+    follows = np.zeros(position.shape[1])
+    for variable in evaluator.task.variables:
+        if variable.axis is not None:
+            column = evaluator.position_column(variable.axis)
+            follows[column] = 1.0
+            position[:, column] -= evaluator.task.axes.reference[variable.axis]
+    return PlatformSamples(
+        time=time,
+        position=position,
+        velocity=values["velocity"],
+        acceleration=values["acceleration"],
+        follows=follows,
+    )
+
+
+def _planned(evaluator: TaskEvaluator, path: Path) -> PlatformSamples:
+    """Return a cycle of the machine of the file."""
+    task = evaluator.task
+    try:
+        cycle = plan_cycle(task.model, path)
+    except TauloopError as error:
+        what = f"the machine of the file cannot follow {path.name}: {error.problems[0]}"
+        remedy = "give motion.trajectory, a table with a time law, or change the machine"
+        raise InputError.of("motion.cycle", what, remedy) from error
+    with TemporaryDirectory() as folder:
+        table = Path(folder) / "motion.csv"
+        write_log(table, cycle.log())
+        samples = _read(evaluator, table)
+    return samples
+
+
+def _stroke(evaluator: TaskEvaluator, duration: float) -> PlatformSamples:
+    """Return a stroke along the longest side of the box, about its center."""
+    task = evaluator.task
+    lengths = np.where([unit == "m" for unit in task.axes.units], task.half, 0.0)
+    axis = int(np.argmax(lengths))
+    pose = np.zeros(len(lengths))
+    pose[axis] = STROKE_SHARE
+    ends = evaluator.base_positions(np.stack([-pose, pose]))
+    law = LAWS["3-4-5"].at(np.linspace(0.0, 1.0, STROKE_SAMPLES))
+    velocity = np.zeros((STROKE_SAMPLES, len(lengths)))
+    acceleration = np.zeros_like(velocity)
+    length = 2.0 * STROKE_SHARE * lengths[axis]
+    velocity[:, axis] = law.first * length / duration
+    acceleration[:, axis] = law.second * length / duration**2
+    return PlatformSamples(
+        time=np.linspace(0.0, duration, STROKE_SAMPLES),
+        position=ends[0] + law.s[:, None] * (ends[1] - ends[0]),
+        velocity=velocity,
+        acceleration=acceleration,
+        follows=np.ones(ends.shape[1]),
+    )
+
+
+class ActuatorScores:
+    """Largest forces, speeds and use of motors of candidates, over load cases and a motion.
+
+    Attributes:
+        wanted: names of the quantities of the task.
+        motion: motion of the platform; None without a time law.
+    """
+
+    def __init__(self, evaluator: TaskEvaluator) -> None:
+        """Read or plan the motion.
+
+        Raises:
+            InputError: the motion is wrong, or a quantity of a motion is wanted without one.
+            DescriptionError: the catalogue has errors.
+        """
+        self._evaluator = evaluator
+        self._model: Model = evaluator.measures.model
+        self._task: DesignTask = evaluator.task
+        wanted = {r.quantity for r in self._task.requirements}
+        wanted |= {o.quantity for o in self._task.objectives}
+        self.wanted = tuple(name for name in ACTUATOR_QUANTITIES if name in wanted)
+        is_stated = self._task.motion.trajectory is not None
+        self.motion = task_motion(evaluator) if self.wanted or is_stated else None
+        needs_motion = [name for name in self.wanted if name != "motor_force"]
+        if needs_motion and self.motion is None:
+            what = f"{needs_motion[0].replace('_', ' ')} needs a motion with a time law"
+            raise InputError.of("motion", what, "give duration, cycle or trajectory")
+        motion = self._task.motion
+        if "motor_use" in self.wanted and motion.catalogue is not None:
+            self._catalogue = load_motors(motion.catalogue)
+        self._payload: Payload | None = None
+        if motion.payload:
+            self._payload = Payload(mass=read_quantity(motion.payload, units.MASS).value)
+
+    def values(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the wanted quantities (N,) of candidates (N, d); NaN where a pose is out of reach."""
+        result = {name: np.full(len(x), np.nan) for name in self.wanted}
+        if not self.wanted or not len(x):
+            return result
+        if self.motion is not None:
+            self._over_motion(x, self.motion, result)
+        if "motor_force" in self.wanted:
+            at_rest = self._at_rest(x)
+            moving = result["motor_force"]
+            peak = at_rest if self.motion is None else np.maximum(at_rest, moving)
+            result["motor_force"] = peak
+        return result
+
+    def _at_rest(self, x: np.ndarray) -> np.ndarray:
+        """Return the largest actuator force (N,) under weight and load cases."""
+        peak = np.zeros(len(x))
+        every = self._evaluator.base_positions(self._evaluator.poses)
+        cases = [(every, _WEIGHT_ONLY)]
+        for load in self._task.loads:
+            poses = every if load.offset is None else self._evaluator.positions_at(load.offset)
+            cases.append((poses, load.wrench))
+        for position, wrench in cases:
+            follows = np.ones(position.shape[1])
+            still = np.zeros((len(position), self._model.platform.ports.velocity.size))
+            samples = PlatformSamples(
+                time=np.arange(float(len(position))),
+                position=position,
+                velocity=still,
+                acceleration=still,
+                follows=follows,
+            )
+            for rows, forces in self._batches(x, samples, wrench):
+                if forces is None:
+                    peak[rows] = np.nan
+                    continue
+                largest = np.abs(forces.force).reshape(rows.stop - rows.start, -1).max(axis=1)
+                peak[rows] = np.maximum(peak[rows], largest)
+        return peak
+
+    def _over_motion(
+        self, x: np.ndarray, motion: PlatformSamples, result: dict[str, np.ndarray]
+    ) -> None:
+        """Store the quantities of a motion."""
+        transmission = self._model.assembly.loops.transmission
+        for rows, forces in self._batches(x, motion, None):
+            if forces is None:
+                continue
+            shape = (rows.stop - rows.start, len(motion.time), -1)
+            force = np.asarray(forces.force).reshape(shape)
+            speed = (np.asarray(forces.state.v) @ transmission.T).reshape(shape)
+            acceleration = (np.asarray(forces.state.a) @ transmission.T).reshape(shape)
+            mean_square = np.trapezoid(force**2, motion.time, axis=1) / np.ptp(motion.time)
+            parts = {
+                "motor_force": np.abs(force).max(axis=(1, 2)),
+                "motor_rms": np.sqrt(mean_square).max(axis=1),
+                "motor_speed": np.abs(speed).max(axis=(1, 2)),
+            }
+            if "motor_use" in self.wanted:
+                parts["motor_use"] = np.array(
+                    [
+                        self._use(motion.time, *arrays)
+                        for arrays in zip(force, speed, acceleration, strict=True)
+                    ]
+                )
+            for name in self.wanted:
+                result[name][rows] = parts[name]
+
+    def _use(
+        self, time: np.ndarray, force: np.ndarray, speed: np.ndarray, acceleration: np.ndarray
+    ) -> float:
+        """Return the largest use of the best motors of all actuators, of arrays (T, n_u)."""
+        uses = []
+        for i, actuator in enumerate(self._model.mechanism.actuators):
+            rotor = self._rotors[i]
+            load = ActuatorLoad(
+                name=actuator.name,
+                turns=self._model.topology.motor_turns(actuator),
+                time=time,
+                speed=speed[:, i],
+                acceleration=acceleration[:, i],
+                force=force[:, i] - rotor * acceleration[:, i],
+                rotor_inertia=rotor or None,
+                load_inertia=None,
+            )
+            uses.append(least_motor_use(load, self._catalogue))
+        return max(uses)
+
+    @cached_property
+    def _rotors(self) -> list[float]:
+        mechanism = self._model.mechanism
+        inertias = [actuator.inertia for actuator in mechanism.actuators]
+        return [0.0 if inertia is None else mechanism.value(inertia) for inertia in inertias]
+
+    def _batches(
+        self, x: np.ndarray, samples: PlatformSamples, wrench: np.ndarray | None
+    ) -> Iterator[tuple[slice, Forces | None]]:
+        """Yield candidates and their forces; None where a pose of a candidate is out of reach."""
+        size = max(BATCH_SAMPLES // len(samples.time), 1)
+        todo = [slice(first, min(first + size, len(x))) for first in range(0, len(x), size)]
+        while todo:
+            rows = todo.pop(0)
+            try:
+                yield rows, self._forces(x[rows], samples, wrench)
+            except PoseError:
+                middle = (rows.start + rows.stop) // 2
+                if middle == rows.start:
+                    yield rows, None
+                else:
+                    todo[:0] = [slice(rows.start, middle), slice(middle, rows.stop)]
+
+    def _forces(self, x: np.ndarray, samples: PlatformSamples, wrench: np.ndarray | None) -> Forces:
+        n, count = len(x), len(samples.time)
+        shift = self._evaluator.shifts(x) * samples.follows
+        position = (samples.position[None] + shift[:, None]).reshape(n * count, -1)
+        return self._model.platform.inverse_dynamics(
+            position,
+            np.tile(samples.velocity, (n, 1)),
+            np.tile(samples.acceleration, (n, 1)),
+            theta=np.repeat(self._task.theta(x), count, axis=0),
+            wrench=None if wrench is None else np.tile(wrench, (n * count, 1)),
+            payload=self._payload,
+        )
