@@ -7,8 +7,6 @@ skipped.
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import logging
 import multiprocessing
 import time
@@ -17,16 +15,14 @@ from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
-from tauloop.common.errors import EngineError, Problem
+from tauloop.common.errors import EngineError
+from tauloop.common.execution.cluster import ClusterConnection, own_version
 from tauloop.common.execution.processes import cores, may_begin, process_begins
 from tauloop.common.records import dataclass
-from tauloop.common.result import tauloop_version
 from tauloop.study.calculations import OPTION, Calculation, ComputedSamples, calculation
 from tauloop.study.design import sample_design
 from tauloop.study.file import Study
@@ -39,21 +35,8 @@ MAX_KILLED_WORKERS = 3
 MIN_WORK_FOR_PROCESSES = 10.0
 #: Seconds between two checks of a cluster.
 WORKER_CHECK_INTERVAL = 1.0
-#: Seconds that a local cluster may take to shut down.
-SHUTDOWN_TIMEOUT = 30.0
 #: Seconds to wait for the first worker, or for a new worker after all others have disappeared.
 FIRST_WORKER_TIMEOUT = 60.0
-
-
-@functools.cache
-def own_version() -> str:
-    """Return the version of Tauloop with a hash of its sources; workers must have the same."""
-    folder = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        if path.suffix in (".py", ".c"):
-            digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
-    return f"{tauloop_version()}+{digest.hexdigest()[:12]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,45 +327,8 @@ class DaskWorkers(Workers):
             EngineError: Dask is not installed, the scheduler does not answer, or a worker has
                 another version.
         """
-        if find_spec("distributed") is None:
-            raise EngineError.of(
-                "scheduler", "Dask is not installed", "pip install 'tauloop[cluster]'"
-            )
-        import dask
-        from distributed import Client, LocalCluster
-
-        # The scheduler must not retry batches, because `killed_by` counts the deaths of workers.
-        dask.config.set({"distributed.scheduler.allowed-failures": 0})
-        self._cluster: Any = None
-        try:
-            if scheduler == "local":
-                local = {"host": "127.0.0.1", "dashboard_address": None}
-                self._cluster = LocalCluster(n_workers=width, threads_per_worker=1, **local)
-            self._client: Any = Client(
-                self._cluster or scheduler, timeout="10s", set_as_default=False
-            )
-        except (OSError, ValueError, TimeoutError) as error:
-            remedy = "start `dask scheduler` there, and `dask worker` next to it"
-            raise EngineError.of(scheduler, f"does not answer: {error}", remedy) from None
-        # Suppress Dask's tracebacks for a lost scheduler, because `done` reports it.
-        self._log = logging.getLogger("distributed.client")
-        self._level = self._log.level
-        self._log.setLevel(logging.CRITICAL)
-        # For workers without Tauloop, the returned value is an exception.
-        versions = self._client.run(own_version, on_error="return")
-        others = {
-            address: version for address, version in versions.items() if version != own_version()
-        }
-        if others:
-            self.close()
-            problems = []
-            for address, version in others.items():
-                has = (
-                    f"Tauloop {version}" if isinstance(version, str) else f"no Tauloop ({version})"
-                )
-                problem = f"has {has}, not {own_version()}"
-                problems.append(Problem(address, problem, "install the same version"))
-            raise EngineError(problems)
+        self._connection = ClusterConnection(scheduler, width)
+        self._client: Any = self._connection.client
         self._scheduler, self._excluded, self.width = scheduler, set[str](), 1
         self._last_seen = self._last_check = time.monotonic()
         self._check_cluster()
@@ -446,13 +392,7 @@ class DaskWorkers(Workers):
 
     def close(self) -> None:
         """Disconnect from the cluster; shut down a local one."""
-        # All results have arrived, so slow workers may end with this process.
-        with suppress(TimeoutError):
-            self._client.close(timeout=WORKER_CHECK_INTERVAL)
-        if self._cluster is not None:
-            with suppress(TimeoutError):
-                self._cluster.close(timeout=SHUTDOWN_TIMEOUT)
-        self._log.setLevel(self._level)
+        self._connection.close()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from tauloop.common.records import dataclass
 from tauloop.compiler.state import Forces
 from tauloop.design.synthesis.evaluation import TaskEvaluator
 from tauloop.design.synthesis.task import ACTUATOR_QUANTITIES, DesignTask
-from tauloop.dynamics import load_motors
+from tauloop.dynamics import MotorCatalogue, load_motors
 from tauloop.dynamics.motor_loads import ActuatorLoad
 from tauloop.dynamics.motor_sizing import least_motor_use
 from tauloop.logs import write_log
@@ -143,16 +143,51 @@ def _stroke(evaluator: TaskEvaluator, duration: float) -> PlatformSamples:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PreparedMotion:
+    """Motion and catalogue of a task, which a worker need not read or plan again.
+
+    Attributes:
+        motion: motion of the platform; None without a time law.
+        catalogue: motors and gears; None if the use of motors is not wanted.
+    """
+
+    motion: PlatformSamples | None
+    catalogue: MotorCatalogue | None
+
+
+def prepared_motion(evaluator: TaskEvaluator) -> PreparedMotion:
+    """Return what the wanted quantities of actuators need.
+
+    Raises:
+        InputError: the motion is wrong.
+        DescriptionError: the catalogue has errors.
+    """
+    stated, wanted = evaluator.task.motion, wanted_of_actuators(evaluator.task)
+    motion = task_motion(evaluator) if wanted or stated.trajectory is not None else None
+    catalogue = None
+    if "motor_use" in wanted and stated.catalogue is not None:
+        catalogue = load_motors(stated.catalogue)
+    return PreparedMotion(motion=motion, catalogue=catalogue)
+
+
+def wanted_of_actuators(task: DesignTask) -> tuple[str, ...]:
+    """Return the quantities of actuators that a task limits or minimizes."""
+    wanted = {r.quantity for r in task.requirements} | {o.quantity for o in task.objectives}
+    return tuple(name for name in ACTUATOR_QUANTITIES if name in wanted)
+
+
 class ActuatorScores:
     """Largest forces, speeds and use of motors of candidates, over load cases and a motion.
 
     Attributes:
         wanted: names of the quantities of the task.
+        prepared: motion and catalogue.
         motion: motion of the platform; None without a time law.
     """
 
-    def __init__(self, evaluator: TaskEvaluator) -> None:
-        """Read or plan the motion.
+    def __init__(self, evaluator: TaskEvaluator, prepared: PreparedMotion | None = None) -> None:
+        """Read or plan the motion, unless it is prepared.
 
         Raises:
             InputError: the motion is wrong, or a quantity of a motion is wanted without one.
@@ -161,18 +196,14 @@ class ActuatorScores:
         self._evaluator = evaluator
         self._model: Model = evaluator.measures.model
         self._task: DesignTask = evaluator.task
-        wanted = {r.quantity for r in self._task.requirements}
-        wanted |= {o.quantity for o in self._task.objectives}
-        self.wanted = tuple(name for name in ACTUATOR_QUANTITIES if name in wanted)
-        is_stated = self._task.motion.trajectory is not None
-        self.motion = task_motion(evaluator) if self.wanted or is_stated else None
+        self.wanted = wanted_of_actuators(self._task)
+        self.prepared = prepared_motion(evaluator) if prepared is None else prepared
+        self.motion = self.prepared.motion
         needs_motion = [name for name in self.wanted if name != "motor_force"]
         if needs_motion and self.motion is None:
             what = f"{needs_motion[0].replace('_', ' ')} needs a motion with a time law"
             raise InputError.of("motion", what, "give duration, cycle or trajectory")
         motion = self._task.motion
-        if "motor_use" in self.wanted and motion.catalogue is not None:
-            self._catalogue = load_motors(motion.catalogue)
         self._payload: Payload | None = None
         if motion.payload:
             self._payload = Payload(mass=read_quantity(motion.payload, units.MASS).value)
@@ -227,8 +258,8 @@ class ActuatorScores:
                 continue
             shape = (rows.stop - rows.start, len(motion.time), -1)
             force = np.asarray(forces.force).reshape(shape)
-            speed = (np.asarray(forces.state.v) @ transmission.T).reshape(shape)
-            acceleration = (np.asarray(forces.state.a) @ transmission.T).reshape(shape)
+            speed = np.einsum("nj,ij->ni", forces.state.v, transmission).reshape(shape)
+            acceleration = np.einsum("nj,ij->ni", forces.state.a, transmission).reshape(shape)
             mean_square = np.trapezoid(force**2, motion.time, axis=1) / np.ptp(motion.time)
             parts = {
                 "motor_force": np.abs(force).max(axis=(1, 2)),
@@ -249,7 +280,8 @@ class ActuatorScores:
         self, time: np.ndarray, force: np.ndarray, speed: np.ndarray, acceleration: np.ndarray
     ) -> float:
         """Return the largest use of the best motors of all actuators, of arrays (T, n_u)."""
-        uses = []
+        uses, catalogue = [], self.prepared.catalogue
+        assert catalogue is not None
         for i, actuator in enumerate(self._model.mechanism.actuators):
             rotor = self._rotors[i]
             load = ActuatorLoad(
@@ -262,7 +294,7 @@ class ActuatorScores:
                 rotor_inertia=rotor or None,
                 load_inertia=None,
             )
-            uses.append(least_motor_use(load, self._catalogue))
+            uses.append(least_motor_use(load, catalogue))
         return max(uses)
 
     @cached_property

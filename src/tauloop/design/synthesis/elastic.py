@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.common.errors import InputError, TauloopError
-from tauloop.design.synthesis.actuator_scores import ActuatorScores
+from tauloop.design.synthesis.actuator_scores import ActuatorScores, PreparedMotion
 from tauloop.design.synthesis.evaluation import (
     UNKNOWN_VIOLATION,
     Scores,
@@ -38,7 +38,7 @@ class ExpensiveScores:
         problem: why the last failed candidate could not be computed; "" if none failed.
     """
 
-    def __init__(self, evaluator: TaskEvaluator) -> None:
+    def __init__(self, evaluator: TaskEvaluator, prepared: PreparedMotion | None = None) -> None:
         """Store the evaluator and the poses at which expensive quantities are computed.
 
         The quantities are computed once for the nominal machine at its reference pose.
@@ -49,7 +49,7 @@ class ExpensiveScores:
         self._evaluator, self._task = evaluator, evaluator.task
         task = self._task
         wanted = {r.quantity for r in task.requirements} | {o.quantity for o in task.objectives}
-        self.actuators = ActuatorScores(evaluator)
+        self.actuators = ActuatorScores(evaluator, prepared)
         self._own = tuple(name for name in EXPENSIVE if name in wanted)
         self.wanted = (*self.actuators.wanted, *self._own)
         grid = evaluator.poses

@@ -26,6 +26,7 @@ from tauloop.design.synthesis.elastic import ExpensiveScores
 from tauloop.design.synthesis.evaluation import UNKNOWN_VIOLATION, Scores, TaskEvaluator
 from tauloop.design.synthesis.polishing import FEASIBLE, LocalSearch
 from tauloop.design.synthesis.search import SearchHistory, not_dominated, search_designs
+from tauloop.design.synthesis.sharing import SharedScores
 from tauloop.design.synthesis.task import NOT_IN_BATCH, DesignTask
 from tauloop.design.synthesis.task_reading import read_task
 from tauloop.design.synthesis.words import (
@@ -47,12 +48,21 @@ OTHER_WEIGHT = 1e-3
 EQUAL = 1e-9
 
 
+def _workers(text: str) -> int | str:
+    """Return a number of workers, or the address of a cluster as it is."""
+    return int(text) if text.lstrip("-").isdecimal() else text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisOptions(Options):
-    """Threads of a synthesis, and whether to resume it.
+    """Workers of a synthesis, and whether to resume it.
 
     Attributes:
-        workers: number of parallel threads; results do not depend on it. By default one per core.
+        workers: number of parallel threads, and of processes that evaluate candidates of tasks with
+            stiffness, modes, accuracy, loads or motors; or the address of a Dask scheduler, such as
+            'tcp://127.0.0.1:8786' ('local' starts one on this computer). Results do not depend on
+            it. By default one per core, and processes if the search would take more than half a
+            minute (a script must keep its work below `if __name__ == '__main__':`).
         resume: continue with what the folder contains.
 
     Examples:
@@ -61,7 +71,9 @@ class SynthesisOptions(Options):
         False
     """
 
-    workers: int | None = option(None, least=1, flag="--workers -j", metavar="N")
+    workers: int | str | None = option(
+        None, least=1, flag="--workers -j", read=_workers, metavar="N"
+    )
     resume: bool = False
 
 
@@ -289,9 +301,11 @@ def _structure(
     stages: Stages,
 ) -> SynthesizedStructure:
     """Return the designs of one structure."""
-    evaluator = TaskEvaluator(task, options.workers or cores())
+    threads = options.workers if isinstance(options.workers, int) else cores()
+    evaluator = TaskEvaluator(task, threads)
     expensive = ExpensiveScores(evaluator)
-    history = search_designs(evaluator, expensive, checkpoints, stages.part)
+    with SharedScores(expensive, task, options.workers) as shared:
+        history = search_designs(evaluator, shared, checkpoints, stages.part)
     stages.done()
     front, exclusion, designs = history.front, None, []
     least = None if len(history.front) else _least_violating(evaluator, history)

@@ -1,0 +1,156 @@
+"""Scores of a population by several processes or the workers of a cluster.
+
+Scores of a candidate depend on the candidate alone. Therefore they do not depend on the number of
+workers, nor on how a population is divided.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from types import TracebackType
+
+import numpy as np
+
+from tauloop.common.execution.cluster import ClusterWork, WorkSharing
+from tauloop.common.execution.processes import SharedWork, cores, may_begin
+from tauloop.design.synthesis.actuator_scores import PreparedMotion
+from tauloop.design.synthesis.elastic import ExpensiveScores
+from tauloop.design.synthesis.evaluation import Scores, TaskEvaluator
+from tauloop.design.synthesis.task import DesignTask
+from tauloop.model import Model
+
+#: Number of parts of a population for each process.
+PARTS_PER_PROCESS = 4
+#: Number of parts of a population for a cluster.
+CLUSTER_PARTS = 16
+#: Seconds of remaining work above which processes are started; a start takes several seconds.
+MIN_WORK_FOR_PROCESSES = 30.0
+
+
+class CandidateScorer:
+    """A task with its motion, from which a worker builds its evaluator once."""
+
+    def __init__(self, task: DesignTask, prepared: PreparedMotion) -> None:
+        """Store the task and its motion."""
+        self._task, self._prepared = task, prepared
+        self._scores: ExpensiveScores | None = None
+
+    def __getstate__(self) -> tuple[DesignTask, PreparedMotion]:
+        """Return what is sent to a worker: a model without the functions that it has compiled."""
+        return replace(self._task, model=Model(self._task.model.mechanism)), self._prepared
+
+    def __setstate__(self, state: tuple[DesignTask, PreparedMotion]) -> None:
+        """Restore the task in a worker."""
+        self._task, self._prepared = state
+        self._scores = None
+
+    @property
+    def scores(self) -> ExpensiveScores:
+        """The scores of candidates in this process."""
+        if self._scores is None:
+            self._scores = ExpensiveScores(TaskEvaluator(self._task), self._prepared)
+        return self._scores
+
+
+def part_scores(scorer: CandidateScorer, x: np.ndarray) -> tuple[Scores, int, str]:
+    """Return scores of candidates (N, d), the number of expensive ones, and their last problem."""
+    scores = scorer.scores
+    before, scores.problem = scores.evaluated, ""
+    result = scores(x)
+    return result, scores.evaluated - before, scores.problem
+
+
+class SharedScores:
+    """Scores of populations, by as many processes as pay.
+
+    A task without expensive quantities is scored in this process, whose threads use all cores.
+    """
+
+    def __init__(
+        self, expensive: ExpensiveScores, task: DesignTask, workers: int | str | None
+    ) -> None:
+        """Store how populations are divided.
+
+        Args:
+            expensive: scores in this process.
+            task: the task.
+            workers: number of processes, or address of a Dask scheduler; None to decide by the time
+                of the first generation.
+        """
+        self._expensive, self._task, self._workers = expensive, task, workers
+        self._scorer = CandidateScorer(task, expensive.actuators.prepared)
+        self._stack = ExitStack()
+        self._sharing: WorkSharing | None = None
+        self._parts = 1
+        self._done = 0
+
+    def __enter__(self) -> SharedScores:
+        """Return the object itself; its processes end with the context."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the processes, or disconnect from the cluster."""
+        self._stack.__exit__(kind, error, trace)
+
+    def __call__(self, x: np.ndarray) -> Scores:
+        """Return the scores of candidates (N, d).
+
+        Raises:
+            EngineError: a process was killed, or the cluster cannot be used.
+        """
+        if self._expensive.wanted and self._sharing is None:
+            self._start(self._workers)
+        if self._sharing is None:
+            return self._alone(x)
+        items = np.array_split(x, min(self._parts, len(x)))
+        parts = []
+        for scores, evaluated, problem in self._sharing.results(part_scores, self._scorer, items):
+            parts.append(scores)
+            self._expensive.evaluated += evaluated
+            self._expensive.problem = problem or self._expensive.problem
+        return joined(parts)
+
+    def _start(self, workers: int | str | None) -> None:
+        """Start a stated number of processes, or connect to a cluster."""
+        if isinstance(workers, str):
+            self._sharing = self._stack.enter_context(ClusterWork(workers))
+            self._parts = CLUSTER_PARTS
+        elif workers is not None and workers > 1:
+            self._sharing = self._stack.enter_context(SharedWork(workers))
+            self._parts = PARTS_PER_PROCESS * workers
+
+    def _alone(self, x: np.ndarray) -> Scores:
+        """Return scores of this process, and start processes if the remaining work justifies them."""
+        start = time.perf_counter()
+        scores = self._expensive(x)
+        seconds = time.perf_counter() - start
+        self._done += 1
+        remaining = seconds * (self._task.search.generations - self._done)
+        is_worth_it = self._workers is None and remaining > MIN_WORK_FOR_PROCESSES
+        if is_worth_it and self._expensive.wanted and cores() > 1 and may_begin():
+            self._start(cores())
+        return scores
+
+
+def joined(parts: list[Scores]) -> Scores:
+    """Return the scores of all parts of a population, in their order."""
+
+    def column(read: Callable[[Scores], np.ndarray]) -> np.ndarray:
+        return np.concatenate([read(part) for part in parts])
+
+    return Scores(
+        values={
+            name: column(lambda part, name=name: part.values[name]) for name in parts[0].values
+        },
+        violations=column(lambda part: part.violations),
+        objectives=column(lambda part: part.objectives),
+        poses=column(lambda part: part.poses),
+    )
