@@ -1704,7 +1704,7 @@ def synthesize(
     folder: str | Path | None = None,
     options: SynthesisOptions | None = None,
     *,
-    workers: int | None = None,
+    workers: int | str | None = None,
     resume: bool = False,
     progress: Progress | None = None,
 ) -> Synthesis: ...

@@ -148,7 +148,7 @@ objectives: {floor: {minimize: footprint}}
     assert "give requirements.stops or joint_ranges" in widened[0]
     inspection = tl.check(tl.formats.loads(tl.formats.dumps(mechanism)))
     assert inspection.is_usable
-    lower = min(rod.telescope.freedom.lower for rod in mechanism.rods)
+    lower = min(rod.telescope.freedom.lower for rod in mechanism.rods if rod.telescope is not None)
     # from the base joint at 10 deg to the plate's at 50 deg, which moves by 10 mm along x and y
     base = 0.15 * np.array([math.cos(math.radians(10.0)), math.sin(math.radians(10.0))])
     plate = 0.1 * np.array([math.cos(math.radians(50.0)), math.sin(math.radians(50.0))])

@@ -78,6 +78,7 @@ def test_a_stroke_has_the_forces_of_plain_inverse_dynamics(tmp_path: Path) -> No
         motion="{duration: 250 ms, payload: 0.4 kg}",
     )
     scores = ActuatorScores(TaskEvaluator(task))
+    assert scores.motion is not None
     values = scores.values(CANDIDATES)
     for k, x in enumerate(CANDIDATES):
         model, path = model_of(task, x), tmp_path / f"{k}.csv"
@@ -201,6 +202,7 @@ def test_a_trajectory_is_read_with_its_time_law(tmp_path: Path) -> None:
     tl.logs.write_log(path, stroke.log())
     task = delta_task("{motor_rms: {most: 20 N m}}", motion=f"{{trajectory: {path}}}")
     scores = ActuatorScores(TaskEvaluator(task))
+    assert scores.motion is not None
     nominal = tl.load("delta").parameters
     reference = tl.Model("delta").platform_position(tl.Model("delta").assembly.q)[2]
     x = np.array([[nominal["arm_length"].value, nominal["forearm_length"].value, reference]])

@@ -166,7 +166,7 @@ class ClusterWork:
         from concurrent.futures import CancelledError
 
         from distributed import CancelledError as DaskCancelledError, KilledWorker
-        from distributed.comm import CommClosedError
+        from distributed.comm.core import CommClosedError
 
         executor = self._connection.client.get_executor(pure=False, retries=0)
         packed = pickle.dumps(common)

@@ -258,8 +258,11 @@ class ActuatorScores:
                 continue
             shape = (rows.stop - rows.start, len(motion.time), -1)
             force = np.asarray(forces.force).reshape(shape)
-            speed = np.einsum("nj,ij->ni", forces.state.v, transmission).reshape(shape)
-            acceleration = np.einsum("nj,ij->ni", forces.state.a, transmission).reshape(shape)
+            # einsum, because the rounding of a matrix product depends on the number of rows
+            speed, acceleration = (
+                np.einsum("nj,ij->ni", np.asarray(rates), transmission).reshape(shape)
+                for rates in (forces.state.v, forces.state.a)
+            )
             mean_square = np.trapezoid(force**2, motion.time, axis=1) / np.ptp(motion.time)
             parts = {
                 "motor_force": np.abs(force).max(axis=(1, 2)),

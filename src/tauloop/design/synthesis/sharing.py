@@ -148,7 +148,7 @@ def joined(parts: list[Scores]) -> Scores:
 
     return Scores(
         values={
-            name: column(lambda part, name=name: part.values[name]) for name in parts[0].values
+            name: np.concatenate([part.values[name] for part in parts]) for name in parts[0].values
         },
         violations=column(lambda part: part.violations),
         objectives=column(lambda part: part.objectives),
