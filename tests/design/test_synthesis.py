@@ -15,8 +15,9 @@ from scipy.optimize import brentq
 
 import tauloop as tl
 from tauloop.common.errors import DescriptionError, InputError
+from tauloop.design.synthesis import polling
 from tauloop.design.synthesis.elastic import ExpensiveScores
-from tauloop.design.synthesis.evaluation import TaskEvaluator
+from tauloop.design.synthesis.evaluation import Scores, TaskEvaluator
 from tauloop.design.synthesis.polishing import FEASIBLE, LocalSearch
 from tauloop.design.synthesis.population import Population
 from tauloop.design.synthesis.pose_measures import (
@@ -543,25 +544,62 @@ def test_a_task_that_only_the_local_search_meets_has_a_design(tmp_path: Path) ->
     assert structure.designs[0].violation <= FEASIBLE
 
 
-def test_a_search_that_has_not_converged_is_doubtful(tmp_path: Path) -> None:
-    """Objectives without gradients: a lighter plate is better, and within all requirements."""
-    path = tmp_path / "task.yaml"
-    path.write_text(
-        f"""
+LIGHTER = f"""
 format: tauloop-synthesis/1
 machine: {TUBES}
 free: {{cart_mass: [20 kg, 30 kg], m_p: [10 kg, 12 kg]}}
 box: {{ranges: {{x: [-50 mm, 50 mm]}}, poses: 8}}
 objectives: {{frequency: {{maximize: first_mode}}}}
 search: {{population: 8, generations: 1, designs: 1}}
-""",
-        encoding="utf-8",
-    )
+"""
+
+
+def test_a_search_that_has_not_converged_is_doubtful(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lighter plate is better, and within all requirements; no neighbor is polled."""
+    path = tmp_path / "task.yaml"
+    path.write_text(LIGHTER, encoding="utf-8")
+    monkeypatch.setattr(polling, "MAX_POLLS", 0)
     result = tl.synthesize(path)
     (design,) = result.structures[0].designs
     assert any(neighbor.is_better for neighbor in design.neighbors)
     assert result.status.value == "doubtful"
     assert any("has not converged" in line for line in result.advice)
+
+
+def test_objectives_without_gradients_are_improved_by_polling(tmp_path: Path) -> None:
+    """The first mode rises with a lighter plate, to its bound."""
+    path = tmp_path / "task.yaml"
+    path.write_text(LIGHTER, encoding="utf-8")
+    (structure,) = tl.synthesize(path).structures
+    (design,) = structure.designs
+    assert design.variables["m_p"] == pytest.approx(10.0, abs=1e-9)
+    assert not any(neighbor.is_better for neighbor in design.neighbors)
+    assert "neighbors were polled" in structure.note
+
+
+def test_polling_finds_the_optimum_of_a_constrained_quadratic() -> None:
+    """The least of (x - 1)^2 + 4 (y + 0.5)^2 with x <= 0.6 is at (0.6, -0.5); others may not rise."""
+
+    def score(x: np.ndarray) -> Scores:
+        value = (x[:, 0] - 1.0) ** 2 + 4.0 * (x[:, 1] + 0.5) ** 2 + 1.0
+        return Scores(
+            values={},
+            violations=(x[:, :1] - 0.6),
+            objectives=np.column_stack([value, x[:, 1]]),
+            poses=np.ones(len(x)),
+        )
+
+    bounds = np.array([[-1.0, -1.0], [1.0, 1.0]])
+    start = np.array([-0.2, 0.2])
+    best = polling.polled_design(score, bounds, start, [1.0, 0.0], keeps_others=False)
+    assert best == pytest.approx([0.6, -0.5], abs=2.0 * polling.LAST_STEP * 2.0)
+    assert best[0] <= 0.6
+    kept = polling.polled_design(
+        score, bounds, np.array([-0.2, -0.9]), [1.0, 0.0], keeps_others=True
+    )
+    assert kept[1] == pytest.approx(-0.9, abs=1e-4)
 
 
 @pytest.mark.parametrize(

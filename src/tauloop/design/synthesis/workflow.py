@@ -25,7 +25,8 @@ from tauloop.design.synthesis.designs import DesignedMachine, designed_machine
 from tauloop.design.synthesis.elastic import ExpensiveScores
 from tauloop.design.synthesis.evaluation import UNKNOWN_VIOLATION, Scores, TaskEvaluator
 from tauloop.design.synthesis.polishing import FEASIBLE, LocalSearch
-from tauloop.design.synthesis.search import SearchHistory, not_dominated, search_designs
+from tauloop.design.synthesis.polling import polled_design
+from tauloop.design.synthesis.search import Score, SearchHistory, not_dominated, search_designs
 from tauloop.design.synthesis.sharing import SharedScores
 from tauloop.design.synthesis.task import NOT_IN_BATCH, DesignTask
 from tauloop.design.synthesis.task_reading import read_task
@@ -306,10 +307,10 @@ def _structure(
     expensive = ExpensiveScores(evaluator)
     with SharedScores(expensive, task, options.workers) as shared:
         history = search_designs(evaluator, shared, checkpoints, stages.part)
-    stages.done()
+        stages.done()
+        least = None if len(history.front) else _least_violating(evaluator, history)
+        chosen = _chosen(evaluator, expensive, history, least, shared)
     front, exclusion, designs = history.front, None, []
-    least = None if len(history.front) else _least_violating(evaluator, history)
-    chosen = _chosen(evaluator, expensive, history, least)
     for number, x in enumerate(chosen, 1):
         designs.append(_design(evaluator, expensive, x, f"design_{number}", own))
         stages.part(number, len(chosen))
@@ -324,7 +325,7 @@ def _structure(
         note += (
             "improved designs were checked for them"
             if _has_gradients(task)
-            else "the designs are those of the search, not polished by gradients"
+            else "neighbors were polled instead of following gradients"
         )
     return SynthesizedStructure(
         name=task.name,
@@ -349,6 +350,7 @@ def _chosen(
     expensive: ExpensiveScores,
     history: SearchHistory,
     least: np.ndarray | None,
+    score: Score,
 ) -> list[np.ndarray]:
     """Return the designs (d,) of a search; none if no candidate meets the task.
 
@@ -358,10 +360,14 @@ def _chosen(
         history: the search.
         least: candidate with the least violation after a local search, which is tried if the search
             has met the task nowhere; None if it has.
+        score: scores of populations.
     """
     task = evaluator.task
     if least is None:
-        return _improved(evaluator, expensive, history, _picked(history, task.search.designs))
+        picked = _picked(history, task.search.designs)
+        if not _has_gradients(task):
+            return _polled(task, history, picked, score)
+        return _improved(evaluator, expensive, history, picked)
     scores = _scores(evaluator, expensive, least)
     meets = scores.worst[0] <= FEASIBLE and np.isfinite(scores.objectives).all()
     if not meets or not _has_gradients(task):
@@ -391,22 +397,45 @@ def _picked(history: SearchHistory, count: int) -> list[int]:
     return [int(front[i]) for i in picked[:count]]
 
 
+def _weights(history: SearchHistory, i: int) -> tuple[np.ndarray, bool]:
+    """Return weights of the objectives for a local search from a candidate of the front.
+
+    The best candidate in an objective is improved in this; of others no objective may become worse,
+    which is the second result.
+    """
+    objectives = history.objectives[history.front]
+    weights = np.ones(objectives.shape[1])
+    best = np.flatnonzero(history.objectives[i] <= objectives.min(axis=0))
+    if len(best):
+        weights = np.full(len(weights), OTHER_WEIGHT)
+        weights[best[0]] = 1.0
+    return weights, not len(best)
+
+
+def _polled(
+    task: DesignTask, history: SearchHistory, picked: list[int], score: Score
+) -> list[np.ndarray]:
+    """Return the picked designs after a local search that polls neighbors."""
+    designs = []
+    for i in picked:
+        weights, keeps_others = _weights(history, i)
+        designs.append(
+            polled_design(
+                score, task.bounds, history.x[i], weights.tolist(), keeps_others=keeps_others
+            )
+        )
+    kept = not_dominated(score(np.array(designs)).objectives)
+    return [x for x, is_kept in zip(designs, kept, strict=True) if is_kept]
+
+
 def _improved(
     evaluator: TaskEvaluator, expensive: ExpensiveScores, history: SearchHistory, picked: list[int]
 ) -> list[np.ndarray]:
     """Return the picked designs after a local search, without those that another one dominates."""
-    if not _has_gradients(evaluator.task):
-        return [history.x[i] for i in picked]
-    local, count = LocalSearch(evaluator), len(evaluator.task.objectives)
-    objectives = history.objectives[history.front]
-    points = []
+    local, points = LocalSearch(evaluator), []
     for i in picked:
-        best = np.flatnonzero(history.objectives[i] <= objectives.min(axis=0))
-        weights = np.ones(count)
-        if len(best):
-            weights = np.full(count, OTHER_WEIGHT)
-            weights[best[0]] = 1.0
-        points.append(local.improve(history.x[i], weights.tolist(), keeps_others=not len(best)))
+        weights, keeps_others = _weights(history, i)
+        points.append(local.improve(history.x[i], weights.tolist(), keeps_others=keeps_others))
     pairs = list(zip(picked, points, strict=True))
     sound = [pair for pair in pairs if pair[1].violation <= FEASIBLE]
     if not sound:
