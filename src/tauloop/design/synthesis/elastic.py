@@ -1,4 +1,4 @@
-"""Expensive quantities of candidates: stiffness, first mode and accuracy at a few poses of the box."""
+"""Expensive quantities of candidates at a few poses of the box: stiffness, modes, errors, loads."""
 
 from __future__ import annotations
 

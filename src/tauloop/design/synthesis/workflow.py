@@ -214,14 +214,16 @@ def synthesize(
 
     NSGA-II searches the free parameters and the center of the box; every generation is one batch of
     compiled code over all poses. SLSQP with exact derivatives improves the chosen designs, and
-    their worst poses between those of the search are added until none is worse. Stiffness, first
-    mode and accuracy are computed for candidates that meet all other requirements. If no candidate
-    meets the task, the largest relative violation is minimized.
+    their worst poses between those of the search are added until none is worse. Forces and speeds of
+    actuators, under load cases and over a motion, are computed for candidates that meet these
+    requirements; stiffness, deflection, first mode, accuracy and forces in joints for candidates
+    that meet all others. Objectives without derivatives are improved by polling neighbors. If no
+    candidate meets the task, the largest relative violation is minimized.
 
     Args:
         task: the task file (tauloop-synthesis/1).
         folder: folder of machine files, proofs and checkpoints; none are written without it.
-        options: threads, and whether to resume.
+        options: workers, and whether to resume.
         progress: called with the completed and the total number of steps.
 
     Returns:
@@ -230,9 +232,10 @@ def synthesize(
     Raises:
         DescriptionError: the file has errors.
         InputError: a machine is not covered, or the folder has checkpoints of another task.
-        EngineError: pymoo, SciPy or a compiler is missing.
+        EngineError: pymoo, SciPy or a compiler is missing, or the workers cannot be used.
 
-    Source: Deb et al. 2002, NSGA-II; Hettich and Kortanek 1993, Semi-infinite programming.
+    Source: Deb et al. 2002, NSGA-II; Hettich and Kortanek 1993, Semi-infinite programming; Kolda,
+    Lewis and Torczon 2003, Optimization by direct search.
 
     Examples:
         >>> import tauloop as tl
