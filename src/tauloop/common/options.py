@@ -12,6 +12,7 @@ import math
 import re
 import reprlib
 from abc import ABCMeta
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import MISSING, Field, field, fields
 from enum import EnumType
@@ -362,6 +363,10 @@ def _nested_tuple(value: Any) -> Any:
     return tuple(map(_nested_tuple, value)) if isinstance(value, list) else value
 
 
+#: Names of fields whose default passed its checks, by class of options.
+_CHECKED_DEFAULTS: defaultdict[type, set[str]] = defaultdict(set)
+
+
 def _problems(options: Any, owner: str = "") -> tuple[list[Problem], list[Problem]]:
     """Return the problems of types, and the problems of values with correct types.
 
@@ -369,7 +374,7 @@ def _problems(options: Any, owner: str = "") -> tuple[list[Problem], list[Proble
     """
     type_problems: list[Problem] = []
     limit_problems: list[Problem] = []
-    checked_defaults = _checked_defaults(type(options))
+    checked_defaults = _CHECKED_DEFAULTS[type(options)]
     for item in fields(options):
         stated = getattr(options, item.name)
         is_default = stated is item.default
@@ -383,12 +388,6 @@ def _problems(options: Any, owner: str = "") -> tuple[list[Problem], list[Proble
         elif is_default and not wrong_type and not outside_limits:
             checked_defaults.add(item.name)
     return type_problems, limit_problems
-
-
-@cache
-def _checked_defaults(options_class: type) -> set[str]:
-    """Return the names of fields whose default passed its checks; `_problems` adds to them."""
-    return set()
 
 
 def value_problems(options_class: type, values: Mapping[str, Any]) -> list[Problem]:

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from tauloop.common.errors import InputError
+from tauloop.common.execution.cluster import own_version
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
 from tauloop.common.progress import Progress
@@ -22,7 +23,6 @@ from tauloop.study.workers import (
     Workers,
     WorkerUnavailable,
     killed_by,
-    own_version,
     workers_of,
 )
 

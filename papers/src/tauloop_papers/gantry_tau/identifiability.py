@@ -103,7 +103,7 @@ def designed(
             task=task,
             criterion=LogDeterminant(),
             solver=replace(settings.search.solver, iterations=design.iterations),
-            after=before,
+            previous_motions=before,
             seed=settings.search_seed,
         )
         excitation = plan_excitation(mechanism, search)

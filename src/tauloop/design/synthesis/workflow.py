@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.common.counts import counted
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import InputError
 from tauloop.common.execution.processes import cores
