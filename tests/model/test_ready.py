@@ -393,3 +393,10 @@ def test_unknown_names_are_refused(tmp_path, machine):
         load_function(tmp_path / "gone.yaml", folder=tmp_path)
     with pytest.raises(DescriptionError, match="no machine with this name"):
         load_function("nothing", folder=tmp_path)
+
+
+def test_matrices_of_machines_that_do_not_read_the_velocity():
+    gantry = Model(load("gantry_tau_3dof"))
+    position = gantry.platform.ports.at(gantry.assembly.q)
+    single = gantry.platform.actuator_jacobian(position)
+    np.testing.assert_allclose(single, gantry.platform.actuator_jacobian(position[None])[0])

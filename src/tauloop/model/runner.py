@@ -175,9 +175,9 @@ class Runner:
             empty = {name: np.zeros(array.shape[1]) for name, array in self.empty_inputs().items()}
             return interpreted_once(program, spec.inputs, {**empty, **self.nominal})
         kernel = self._kernel(program, self.empty_inputs(), 1)
-        return (
-            compiled_once(kernel, spec.inputs) if isinstance(kernel, CompiledFunction) else nothing
-        )
+        if not isinstance(kernel, CompiledFunction) or not {*spec.inputs} <= {*kernel.reads}:
+            return nothing
+        return compiled_once(kernel, spec.inputs)
 
     @cached_property
     def nominal(self) -> dict[str, np.ndarray]:
