@@ -206,7 +206,7 @@ def test_only_missing_positions_get_the_advice_to_hold_an_axis() -> None:
         (problem,) = refused.value.problems
         assert isinstance(problem, MissingChannel)
         assert problem.where == f"{quantity}.{DRIVES[0]}"
-        assert problem.remedy.partition("; where it stood still: ")[2] == (advice or "")
+        assert problem.remedy.partition("; if the axis did not move, give ")[2] == (advice or "")
     wrong_unit = [replace(c, unit="N") if c.quantity == "force" else c for c in signals.channels]
     with pytest.raises(LogError, match="is in N, but the machine needs N m") as refused:
         require_channels(model, replace(signals, channels=tuple(wrong_unit)), "joints")
