@@ -121,7 +121,7 @@ def test_the_json_of_calibrate_is_the_functions(table: Path) -> None:
 @pytest.mark.parametrize(
     ("spoilt", "says"),
     [
-        ("a drift", "residuals: y of tracker trends with order"),
+        ("a drift", "residuals: y of tracker has a trend with order"),
         ("a pose", "outlier: tracker, pose 8 (line 9): x off by -0.6"),
         ("a bound", "unknowns at a bound (track1.length): 1"),
     ],

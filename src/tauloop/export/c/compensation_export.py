@@ -66,7 +66,7 @@ class CompensationExportOptions(Options):
         expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
             parts of which the file states none. Bodies without beams and the base then scale as a
             whole.
-        weightless: leave the weight of the machine out.
+        weightless: neglect the weight of the machine.
         seed: seed of the loads in the test program.
 
     Examples:
