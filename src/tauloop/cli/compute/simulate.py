@@ -95,8 +95,8 @@ ServoGainsOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME=VALUE",
-        help="Gains of position loops (1/s), of speed loops (N s/m, N m s/rad) and their integral "
-        "times, such as '*.position=50,motor.speed=2e4'.",
+        help="Gains of position loops (1/s), gains of speed loops (N s/m, N m s/rad) and their "
+        "integral times, such as '*.position=50,motor.speed=2e4'.",
     ),
 ]
 BandwidthOption = Annotated[

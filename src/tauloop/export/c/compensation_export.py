@@ -62,9 +62,9 @@ class CompensationExportOptions(Options):
         name: prefix of all generated names; default: the machine's name.
         precision: double or single; single is for a microcontroller: all numbers are floats, and
             there are no batch kernels.
-        passes: number of corrections; the second includes that loads act at the corrected pose.
-        expansions: coefficients of expansion by part, 1/K, in place of the file's; a number for all
-            parts of which the file states none. Bodies without beams and the base then scale as a
+        passes: number of corrections; from the second on, loads act at the corrected pose.
+        expansions: coefficients of expansion by part, 1/K, instead of the file's; a number for all
+            parts for which the file states none. Bodies without beams and the base then scale as a
             whole.
         weightless: neglect the weight of the machine.
         seed: seed of the loads in the test program.
