@@ -65,6 +65,20 @@ def test_two_processes_score_as_one(name: str) -> None:
     assert expensive.evaluated == of_two.evaluated
 
 
+def test_stiffness_and_modes_have_the_same_bits_in_any_batch() -> None:
+    """40 candidates at 9 poses are compiled code; the poses of one candidate are few."""
+    text = TASKS["elastic"].replace("mass: {minimize: mass}", "stiff: {maximize: stiffness}")
+    (task,) = loads_task(text)
+    expensive = ExpensiveScores(TaskEvaluator(task))
+    lower, upper = task.bounds
+    x = lower + np.random.default_rng(0).random((40, 2)) * (upper - lower)
+    whole = expensive.worst(x)
+    parts = [expensive.worst(part) for part in np.array_split(x, 13)]
+    for name, values in whole.items():
+        assert np.isfinite(values).all()
+        assert values.tobytes() == np.concatenate([part[name] for part in parts]).tobytes()
+
+
 def test_processes_start_when_the_rest_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the first generation, which this process has scored."""
     (task,) = loads_task(TASKS["motors"])

@@ -3,35 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tauloop.common.errors import InputError, TauloopError
+from tauloop.common.errors import InputError, PoseError, TauloopError
 from tauloop.design.synthesis.actuator_scores import ActuatorScores, PreparedMotion
 from tauloop.design.synthesis.evaluation import (
+    FEASIBLE,
     UNKNOWN_VIOLATION,
     Scores,
     TaskEvaluator,
     signed,
 )
-from tauloop.design.synthesis.task import EXPENSIVE, ToolLoadCase
+from tauloop.design.synthesis.task import ELASTIC, EXPENSIVE, ONE_BY_ONE, ToolLoadCase
 from tauloop.design.tolerances.tolerance_map import ToleranceMapOptions, tolerance_map
 from tauloop.dynamics.joint_forces import joint_forces
 from tauloop.elasticity import VibrationOptions, compliance_matrices, stiffness, vibration
+from tauloop.elasticity.static_analysis.batch_compliance import compliance_at, parametric_compliance
+from tauloop.elasticity.vibrations.batch_modes import parametric_frequencies
+from tauloop.elasticity.vibrations.machine_modes import machine_modes
 from tauloop.mechanism.model import PLATFORM_JOINT
 from tauloop.model import Model
 
 #: Number of the hardest poses of the box, in addition to its center.
 FEW_POSES = 8
+#: Number of frequencies and of principal stiffnesses at each pose that a local search bounds: where
+#: two of them are equal, the smallest alone is not smooth.
+LOCAL_MODES, LOCAL_STIFFNESSES = 4, 3
+#: Step of differences, in widths of the bounds.
+DIFFERENCE_STEP = 1e-5
 
 
 class ExpensiveScores:
     """Scores of candidates with expensive quantities, for those that pass the cheap requirements.
 
     Attributes:
+        actuators: forces and speeds of the actuators.
         wanted: names of the expensive quantities of the task.
+        elastic: those that one batch of candidates has, with differences as derivatives.
         poses: poses (P, m) at which they are computed, in half widths of the box.
         evaluated: number of candidates for which they were computed.
         doubts: diagnostics outside their limits at the last candidate, in words.
@@ -50,6 +62,8 @@ class ExpensiveScores:
         task = self._task
         wanted = {r.quantity for r in task.requirements} | {o.quantity for o in task.objectives}
         self.actuators = ActuatorScores(evaluator, prepared)
+        self.elastic = tuple(name for name in ELASTIC if name in wanted)
+        self._one_by_one = tuple(name for name in ONE_BY_ONE if name in wanted)
         self._own = tuple(name for name in EXPENSIVE if name in wanted)
         self.wanted = (*self.actuators.wanted, *self._own)
         grid = evaluator.poses
@@ -60,22 +74,21 @@ class ExpensiveScores:
         model = task.model
         if self._own:
             here = np.atleast_2d(model.platform_position(model.assembly.q))
-            self._worst(model, here, here - evaluator.base_positions(np.zeros_like(self.poses[:1])))
+            self._checked(
+                model, here, here - evaluator.base_positions(np.zeros_like(self.poses[:1]))
+            )
 
     def __call__(self, x: np.ndarray) -> Scores:
         """Return scores of candidates (N, d); expensive ones only where the cheap ones suffice."""
         scores = self._evaluator.scores(x, leaves_early=True)
         return scores if not self.wanted else self.complete(x, scores)
 
-    def complete(self, x: np.ndarray, scores: Scores, at_most: float = 0.0) -> Scores:
-        """Return scores with the expensive quantities of candidates of small enough violation."""
+    def complete(self, x: np.ndarray, scores: Scores) -> Scores:
+        """Return scores with the expensive quantities of candidates that have no violation."""
         values = {name: np.full(len(x), np.nan) for name in self.wanted}
-        passes = scores.worst <= at_most
-        for name, numbers in self.actuators.values(x[passes]).items():
-            values[name][passes] = numbers
-        for candidate in np.flatnonzero(passes & self._actuators_pass(values)):
-            for name, value in self._own_quantities(x[candidate]).items():
-                values[name][candidate] = value
+        passes = scores.worst <= FEASIBLE
+        for name, worst in self.worst(x[passes]).items():
+            values[name][passes] = worst
         violations, objectives = scores.violations.copy(), scores.objectives.copy()
         for i, requirement in enumerate(self._task.requirements):
             if requirement.quantity in values:
@@ -92,39 +105,164 @@ class ExpensiveScores:
             objectives=objectives,
         )
 
-    def _actuators_pass(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    def worst(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the worst expensive quantities (N,) of candidates (N, d), SI, without diagnostics.
+
+        Those of actuators come first. The others are NaN where the actuators do not suffice; all are
+        NaN where they cannot be computed. Values of a candidate do not depend on other candidates.
+        """
+        result = {name: np.full(len(x), np.nan) for name in self.wanted} | self.actuators.values(x)
+        if not self._own:
+            return result
+        passes = self._actuators_pass(result, len(x))
+        chosen = x[passes]
+        self.evaluated += len(chosen)
+        for name, rows in self._elastic_rows(chosen, 1).items():
+            result[name][passes] = rows.min(axis=1)
+        if self._one_by_one:
+            for candidate in np.flatnonzero(passes):
+                for name, value in self._loads_and_errors_of(x[candidate]).items():
+                    result[name][candidate] = value
+        return result
+
+    def _actuators_pass(self, values: Mapping[str, np.ndarray], count: int) -> np.ndarray:
         """Return whether candidates (N,) meet the requirements of their actuators."""
-        passes = np.ones(len(next(iter(values.values()))), dtype=bool)
+        passes = np.ones(count, dtype=bool)
         for requirement in self._task.requirements:
             if requirement.quantity in self.actuators.wanted:
-                passes &= requirement.violation(values[requirement.quantity]) <= 0.0
+                passes &= requirement.violation(values[requirement.quantity]) <= FEASIBLE
         return passes
 
-    def quantities(self, x: np.ndarray) -> Mapping[str, float]:
-        """Return the worst expensive quantities over the poses of a candidate (d,), SI.
+    def local_rows(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        """Return principal stiffnesses and lowest frequencies (N, r) at the poses of candidates."""
+        return self._elastic_rows(x, max(LOCAL_MODES, LOCAL_STIFFNESSES))
 
-        A candidate that cannot be computed has quantities of NaN.
+    def local_slopes(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the derivatives (r, d) of the rows of a candidate (d,), by differences.
+
+        Steps are `DIFFERENCE_STEP` of the bounds' widths, away from the nearer bound.
         """
-        of_actuators = self.actuators.values(x[None])
-        return {name: float(v[0]) for name, v in of_actuators.items()} | dict(
-            self._own_quantities(x)
-        )
+        lower, upper = self._task.bounds
+        steps = DIFFERENCE_STEP * (upper - lower)
+        steps = np.where(x - lower > upper - x, -steps, steps)
+        rows = self.local_rows(np.concatenate([x[None], x + np.diag(steps)]))
+        return {name: ((row[1:] - row[0]) / steps[:, None]).T for name, row in rows.items()}
 
-    def _own_quantities(self, x: np.ndarray) -> Mapping[str, float]:
-        """Return the quantities that are computed candidate by candidate."""
-        if not self._own:
-            return {}
-        self.evaluated += 1
-        task = self._task
-        positions = self._evaluator.base_positions(self.poses) + self._evaluator.shifts(x[None])
+    def _elastic_rows(self, x: np.ndarray, count: int) -> dict[str, np.ndarray]:
+        """Return the lowest stiffnesses and frequencies (N, P count) of candidates (N, d)."""
+        if not self.elastic or not len(x):
+            return {name: np.zeros((len(x), 1)) for name in self.elastic}
+        poses = len(self.poses)
+        shifts = np.repeat(self._evaluator.shifts(x), poses, axis=0)
+        positions = np.tile(self._evaluator.base_positions(self.poses), (len(x), 1)) + shifts
+        theta = np.repeat(self._task.theta(x), poses, axis=0)
+        q = self._coordinates(positions, theta)
+        result = {}
+        if "stiffness" in self.elastic:
+            rows = self._stiffnesses(x, q, theta)[:, : min(count, LOCAL_STIFFNESSES)]
+            result["stiffness"] = rows.reshape(len(x), -1)
+        if "first_mode" in self.elastic:
+            result["first_mode"] = self._frequencies(x, q, theta, count).reshape(len(x), -1)
+        return result
+
+    def _coordinates(self, positions: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """Return coordinates (N, n_q) at positions; NaN where a machine does not reach them."""
+        platform = self._evaluator.measures.model.platform
         try:
-            model = Model(task.model.mechanism.with_values(task.values(x)))
-            return self._worst(model, positions, self._evaluator.shifts(x[None]))
+            return np.asarray(platform.kinematics(positions, theta=theta).q)
+        except PoseError as error:
+            self.problem = str(error.problems[0])
+        q = np.full((len(positions), self._task.model.topology.n_q), np.nan)
+        for i, position in enumerate(positions):
+            with suppress(PoseError):
+                q[i] = platform.kinematics(position[None], theta=theta[i : i + 1]).q[0]
+        return q
+
+    def _stiffnesses(self, x: np.ndarray, q: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """Return the principal stiffnesses (N P, 3) at the tool, the lowest first."""
+        compliance = parametric_compliance(self._task.model, self._task.parameters, q, theta)
+        if compliance is None:
+            pairs = zip(x, np.split(q, len(x)), strict=True)
+            compliance = np.concatenate([self._compliance(*pair) for pair in pairs])
+        stiffnesses = np.full((len(q), 3), np.nan)
+        is_known = np.isfinite(compliance).all(axis=(1, 2))
+        principal = np.linalg.eigvalsh(compliance[is_known, :3, :3])[:, ::-1]
+        stiffnesses[is_known] = np.where(
+            principal > 0.0, 1.0 / np.maximum(principal, 1e-300), np.inf
+        )
+        return stiffnesses
+
+    def _compliance(self, x: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Return the compliance (P, 6, 6) of a candidate (d,) at coordinates (P, n_q), or NaN."""
+        unknown = np.full((len(q), 6, 6), np.nan)
+        if not np.isfinite(q).all():
+            return unknown
+        try:
+            return compliance_at(self._model(x), q, has_shear=False)
         except TauloopError as error:
             self.problem = str(error.problems[0])
-            return dict.fromkeys(self._own, np.nan)
+            return unknown
 
-    def _worst(self, model: Model, positions: np.ndarray, shift: np.ndarray) -> dict[str, float]:
+    def _frequencies(
+        self, x: np.ndarray, q: np.ndarray, theta: np.ndarray, count: int
+    ) -> np.ndarray:
+        """Return the lowest frequencies (N P, count)."""
+        task = self._task
+        rows = parametric_frequencies(task.model, task.parameters, q, theta, count)
+        if rows is None:
+            pairs = zip(x, np.split(q, len(x)), strict=True)
+            rows = np.concatenate([self._modes(*pair, count) for pair in pairs])
+        return rows
+
+    def _modes(self, x: np.ndarray, q: np.ndarray, count: int) -> np.ndarray:
+        """Return the lowest frequencies (P, count) of a candidate (d,) at coordinates, or NaN."""
+        frequencies = np.full((len(q), count), np.nan)
+        if not np.isfinite(q).all():
+            return frequencies
+        try:
+            modes = machine_modes(self._model(x), q, VibrationOptions(count=count), None).modes
+        except TauloopError as error:
+            self.problem = str(error.problems[0])
+            return frequencies
+        present = modes.frequencies.shape[1]
+        frequencies[:, :present] = modes.frequencies
+        frequencies[:, present:] = modes.frequencies[:, -1:]
+        return frequencies
+
+    def _model(self, x: np.ndarray) -> Model:
+        """Return the machine of a candidate (d,)."""
+        return Model(self._task.model.mechanism.with_values(self._task.values(x)))
+
+    def _positions(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the positions (P, p) of a candidate (d,), and the displacement (1, p) to its box."""
+        shift = self._evaluator.shifts(x[None])
+        return self._evaluator.base_positions(self.poses) + shift, shift
+
+    def quantities(self, x: np.ndarray) -> Mapping[str, float]:
+        """Return the worst expensive quantities of a candidate (d,), SI, and store their doubts.
+
+        Stiffness and first mode are those of `stiffness` and `vibration`, with diagnostics. A
+        candidate that cannot be computed has quantities of NaN.
+        """
+        result = {name: float(v[0]) for name, v in self.actuators.values(x[None]).items()}
+        if not self._own:
+            return result
+        self.evaluated += 1
+        try:
+            return result | self._checked(self._model(x), *self._positions(x))
+        except TauloopError as error:
+            self.problem = str(error.problems[0])
+            return result | dict.fromkeys(self._own, np.nan)
+
+    def _loads_and_errors_of(self, x: np.ndarray) -> dict[str, float]:
+        """Return the quantities of a candidate (d,) that are computed one by one; NaN where unknown."""
+        try:
+            return self._loads_and_errors(self._model(x), *self._positions(x))
+        except TauloopError as error:
+            self.problem = str(error.problems[0])
+            return dict.fromkeys(self._one_by_one, np.nan)
+
+    def _checked(self, model: Model, positions: np.ndarray, shift: np.ndarray) -> dict[str, float]:
         """Return the worst quantities of a machine over positions, and store their doubts.
 
         Args:
@@ -132,25 +270,32 @@ class ExpensiveScores:
             positions: positions (P, p).
             shift: displacement (1, p) to the center of the box.
         """
-        result: dict[str, float] = {}
-        self.doubts = []
-        if "stiffness" in self._own:
+        result = self._loads_and_errors(model, positions, shift)
+        if "stiffness" in self.elastic:
             elastic = stiffness(model, positions)
             result["stiffness"] = float(elastic.worst_translational.min())
             self.doubts += [f"stiffness: {line}" for line in elastic.advice]
-        if "first_mode" in self._own:
+        if "first_mode" in self.elastic:
             modes = vibration(model, positions, VibrationOptions(count=1))
             result["first_mode"] = float(modes.frequency[:, 0].min())
             self.doubts += [f"first mode: {line}" for line in modes.advice]
-        if "accuracy" in self._own:
+        return result
+
+    def _loads_and_errors(
+        self, model: Model, positions: np.ndarray, shift: np.ndarray
+    ) -> dict[str, float]:
+        """Return accuracy, deflection and joint force; the arguments are those of `_checked`."""
+        result: dict[str, float] = {}
+        self.doubts = []
+        if "accuracy" in self._one_by_one:
             stated: Any = dict(self._task.tolerances)
             errors = tolerance_map(model, positions, ToleranceMapOptions(**stated))
             result["accuracy"] = float(errors.worst_distance.max())
             self.doubts += [f"accuracy: {line}" for line in errors.advice]
         cases = [(load.wrench, self._loaded(load, positions, shift)) for load in self._task.loads]
-        if "deflection" in self._own:
+        if "deflection" in self._one_by_one:
             result["deflection"] = max(largest_deflection(model, *case) for case in cases)
-        if "joint_force" in self._own:
+        if "joint_force" in self._one_by_one:
             cases.append((np.zeros(6), positions))
             result["joint_force"] = max(largest_joint_force(model, *case) for case in cases)
         return result

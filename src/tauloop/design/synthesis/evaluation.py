@@ -29,6 +29,8 @@ from tauloop.design.synthesis.task import NOT_IN_BATCH, DesignObjective, DesignT
 from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.values import BatchFunction, dynamic_parameters
 
+#: Largest relative violation of a design.
+FEASIBLE = 1e-6
 #: Relative violation beyond which a candidate is left before its last pose.
 WORST_VIOLATION = 1.0
 #: Value of a violation that is not known, such as of a pose without a solution.
@@ -311,7 +313,7 @@ class TaskEvaluator:
         step = 1.0 / max(len(self.poses) ** (1.0 / varied) - 1.0, 1.0)
         best = np.full(len(poses), -np.inf)
         each = np.arange(len(poses))
-        for _ in range(HALVINGS):
+        for _ in range(HALVINGS if len(poses) else 0):
             around = np.stack([neighbors(self.task, pose, step) for pose in poses])
             raw = self.raw_at_poses(x, around.reshape(-1, around.shape[2]))
             raw = raw.reshape(len(poses), around.shape[1], -1)[each, :, columns]

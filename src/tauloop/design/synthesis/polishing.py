@@ -3,24 +3,26 @@
 Requirements hold at infinitely many poses. The worst poses of each measure are constraints of a
 smooth problem, which SLSQP solves; poses that its solution violates are added until there are none
 (the exchange method: Hettich and Kortanek 1993, Semi-infinite programming, SIAM Review 35).
+Stiffness and first mode have differences in place of exact derivatives, and their poses are fixed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.design.synthesis.evaluation import TaskEvaluator
+from tauloop.design.synthesis.elastic import ExpensiveScores
+from tauloop.design.synthesis.evaluation import FEASIBLE, TaskEvaluator, signed
 from tauloop.design.synthesis.pose_measures import FOOTPRINT
 from tauloop.design.synthesis.task import DesignRequirement
 
 #: Rounds of the exchange of poses, and iterations of SLSQP in a round.
 MAX_ROUNDS, MAX_ITERATIONS = 30, 50
-#: Largest relative violation of a polished design.
-FEASIBLE = 1e-6
+#: The same where derivatives are differences of expensive quantities.
+EXPENSIVE_ROUNDS, EXPENSIVE_ITERATIONS = 20, 15
 #: Number of poses of the grid with which each measure starts.
 FIRST_POSES = 6
 #: Margin of a measure that a pose out of reach does not have; its reach is a constraint too.
@@ -30,9 +32,11 @@ FIRST_RADIUS, LEAST_RADIUS = 0.1, 1e-6
 #: Distance, in widths of the bounds, within which points are the same.
 SAME_POINT = 1e-9
 #: Relative gain of a round below which the search ends.
-LEAST_GAIN = 1e-8
+LEAST_GAIN, EXPENSIVE_GAIN = 1e-8, 1e-5
 #: Value of an objective that bounds nothing.
 _NO_BOUND = -1e9
+#: Number of designs whose expensive quantities are stored.
+REMEMBERED = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,9 +73,17 @@ class _LocalPoint:
 class LocalSearch:
     """Smooth problem of one task: constraints at chosen poses, objectives as upper bounds."""
 
-    def __init__(self, evaluator: TaskEvaluator) -> None:
-        """Store the evaluator."""
+    def __init__(self, evaluator: TaskEvaluator, expensive: ExpensiveScores | None = None) -> None:
+        """Store the evaluator.
+
+        Args:
+            evaluator: cheap quantities.
+            expensive: its stiffness and first mode are included; None to leave them out.
+        """
         self._evaluator, self._task = evaluator, evaluator.task
+        self._expensive = None
+        if expensive is not None and expensive.elastic:
+            self._expensive = _ElasticRows(expensive)
         self._lower, upper = self._task.bounds
         self._width = upper - self._lower
         by_quantity: dict[str, list[DesignRequirement]] = {}
@@ -97,7 +109,7 @@ class LocalSearch:
             weights: weight of each objective.
             keeps_others: whether no objective may become worse.
         """
-        start = self._evaluator.scores(x[None]).objectives[0]
+        start = self._scored(x)
         self._size = np.maximum(np.abs(np.nan_to_num(start, nan=1.0)), 1e-12)
         limits = start if keeps_others else np.full(len(start), np.inf)
         return self._exchange(x, np.asarray(weights, dtype=float), limits, is_relaxed=False)
@@ -115,7 +127,10 @@ class LocalSearch:
         violation, worst = self._violation(x)
         best = _LocalPoint(x=x, violation=violation, value=self._value(x, weights))
         poses = np.concatenate([poses, worst])
-        while rounds < MAX_ROUNDS:
+        most, least_gain = MAX_ROUNDS, LEAST_GAIN
+        if self._expensive is not None:
+            most, least_gain = EXPENSIVE_ROUNDS, EXPENSIVE_GAIN
+        while rounds < most:
             rounds += 1
             x = self._solved(best.x, poses, weights, limits, radius, is_relaxed=is_relaxed)
             violation, worst = self._violation(x)
@@ -132,15 +147,24 @@ class LocalSearch:
                 poses = both
             elif gain <= 0.0:
                 radius *= 0.25
-            has_converged = is_same or 0.0 < gain < LEAST_GAIN
+            has_converged = is_same or 0.0 < gain < least_gain
             if (has_converged and not is_exchanged) or radius < LEAST_RADIUS:
                 break
         return Polished(x=best.x, violation=best.violation, rounds=rounds)
 
     def _value(self, x: np.ndarray, weights: np.ndarray) -> float:
         """Return the weighted objectives, relative to their sizes."""
+        return float(np.nan_to_num(self._scored(x)) @ (weights / self._size))
+
+    def _scored(self, x: np.ndarray) -> np.ndarray:
+        """Return the objectives (k,) of a design, of which less is better; NaN where not known."""
         objectives = self._evaluator.scores(x[None]).objectives[0]
-        return float(np.nan_to_num(objectives) @ (weights / self._size))
+        if self._expensive is not None:
+            rows = self._expensive(x, has_slopes=False)
+            for k, objective in enumerate(self._task.objectives):
+                if objective.quantity in rows:
+                    objectives[k] = signed(objective, rows[objective.quantity][0].min())
+        return objectives
 
     def _first_poses(self, x: np.ndarray) -> np.ndarray:
         """Return the worst poses of the grid for each measure."""
@@ -179,13 +203,14 @@ class LocalSearch:
         size = self._size
         gradient = np.concatenate([np.zeros(d), weights, [1.0 if is_relaxed else 0.0]])
 
-        cached: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
+        cached: dict[tuple[bytes, bool], tuple[np.ndarray, np.ndarray]] = {}
+        has_differences = self._expensive is not None
 
-        def cached_constraints(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            key = z.tobytes()
+        def constraints(z: np.ndarray, *, has_slopes: bool) -> tuple[np.ndarray, np.ndarray]:
+            key = (z.tobytes(), has_slopes or not has_differences)
             if key not in cached:
                 cached.clear()
-                cached[key] = self._smooth(z, poses, d)
+                cached[key] = self._smooth(z, poses, d, has_slopes=has_slopes)
             return cached[key]
 
         u = np.clip((x - self._lower) / self._width, 0.0, 1.0)
@@ -195,6 +220,7 @@ class LocalSearch:
         slack = (0.0, max(2.0 * violation, 1.0)) if is_relaxed else (0.0, 0.0)
         upper = [limit if np.isfinite(limit) else None for limit in (limits / size).tolist()]
         near = [(max(v - radius, 0.0), min(v + radius, 1.0)) for v in u]
+        iterations = EXPENSIVE_ITERATIONS if has_differences else MAX_ITERATIONS
         bounds: list[Any] = [*near, *[(None, end) for end in upper], slack]
         solved = minimize(
             lambda z: float(gradient @ z),
@@ -205,29 +231,32 @@ class LocalSearch:
             constraints=[
                 {
                     "type": "ineq",
-                    "fun": lambda z: cached_constraints(z)[0],
-                    "jac": lambda z: cached_constraints(z)[1],
+                    "fun": lambda z: constraints(z, has_slopes=False)[0],
+                    "jac": lambda z: constraints(z, has_slopes=True)[1],
                 }
             ],
-            options={"maxiter": MAX_ITERATIONS, "ftol": 1e-12},
+            options={"maxiter": iterations, "ftol": 1e-12},
         )
         point = np.clip(solved.x[:d], 0.0, 1.0)
         if not np.isfinite(point).all():
             return x
         return np.asarray(self._lower + point * self._width)
 
-    def _smooth(self, z: np.ndarray, poses: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
+    def _smooth(
+        self, z: np.ndarray, poses: np.ndarray, d: int, *, has_slopes: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return margins (n,) of the smooth problem and their derivatives (n, d + k + 1).
 
         Args:
             z: d variables on the unit box, k bounds of objectives, and the largest violation.
             poses: poses of the constraints.
             d: number of variables.
+            has_slopes: whether derivatives of expensive quantities are needed; zero otherwise.
         """
         size = self._size
         x = self._lower + z[:d] * self._width
-        values, slopes = self._constraints(x, poses)
-        objectives, d_objectives, of = self._objectives(x, poses)
+        values, slopes = self._constraints(x, poses, has_slopes=has_slopes)
+        objectives, d_objectives, of = self._objectives(x, poses, has_slopes=has_slopes)
         n = len(values)
         jacobian = np.zeros((n + len(objectives), len(z)))
         jacobian[:n, :d], jacobian[:n, -1] = slopes * self._width, 1.0
@@ -243,7 +272,15 @@ class LocalSearch:
         np.maximum.at(largest, of, objectives / self._size[of])
         return np.where(np.isfinite(largest), largest, 0.0)
 
-    def _constraints(self, x: np.ndarray, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _elastic_rows(
+        self, x: np.ndarray, *, has_slopes: bool
+    ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Return rows (r,) of expensive quantities and their derivatives (r, d) by variables."""
+        return {} if self._expensive is None else self._expensive(x, has_slopes=has_slopes)
+
+    def _constraints(
+        self, x: np.ndarray, poses: np.ndarray, *, has_slopes: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return margins (n,), negative violations, and their derivatives by variables (n, d)."""
         evaluator = self._evaluator
         raw, slopes = self._measured(x, poses)
@@ -265,6 +302,15 @@ class LocalSearch:
                 margin = -requirement.violation(np.array([value]))
                 margins.append(np.where(np.isfinite(margin), margin, _NOT_KNOWN))
                 gradients.append(-sign / requirement.scale * gradient[None])
+        rows = self._elastic_rows(x, has_slopes=has_slopes)
+        for requirement in self._task.requirements:
+            if requirement.quantity in rows:
+                number, by_x = rows[requirement.quantity]
+                sign = 1.0 if requirement.is_upper else -1.0
+                margin = -requirement.violation(number)
+                margins.append(np.where(np.isfinite(margin), margin, _NOT_KNOWN))
+                gradient = -sign / requirement.scale * by_x
+                gradients.append(np.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0))
         return np.concatenate(margins), np.concatenate(gradients)
 
     def _aggregate(
@@ -289,7 +335,7 @@ class LocalSearch:
         return along * across, across * d_along + along * d_across
 
     def _objectives(
-        self, x: np.ndarray, poses: np.ndarray
+        self, x: np.ndarray, poses: np.ndarray, *, has_slopes: bool = False
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return values (n,), derivatives (n, d) and numbers (n,) of objectives; less is better."""
         evaluator = self._evaluator
@@ -299,11 +345,14 @@ class LocalSearch:
         gradients: list[np.ndarray] = []
         of: list[np.ndarray] = []
         place = 1
+        expensive = self._elastic_rows(x, has_slopes=has_slopes)
         for k, objective in enumerate(self._task.objectives):
             sign = 1.0 if objective.is_minimized else -1.0
             if objective.expression is not None:
                 rows = [(parametric[0, place : place + 1], d_parametric[0, place : place + 1])]
                 place += 1
+            elif objective.quantity in expensive:
+                rows = [expensive[objective.quantity]]
             elif objective.quantity in ("mass", "footprint"):
                 total, d_total = self._aggregate(objective.quantity, x, raw, slopes)
                 rows = [(np.array([total]), d_total[None])]
@@ -324,3 +373,41 @@ class LocalSearch:
             np.concatenate([np.zeros((0, d)), *gradients]),
             np.concatenate([np.zeros(0, dtype=int), *of]),
         )
+
+
+class _ElasticRows:
+    """Rows of expensive quantities at the last designs of a local search, with their derivatives."""
+
+    def __init__(self, expensive: ExpensiveScores) -> None:
+        """Store the quantities."""
+        self._scores = expensive
+        self._rows: dict[bytes, dict[str, np.ndarray]] = {}
+        self._slopes: dict[bytes, dict[str, np.ndarray]] = {}
+
+    def __call__(
+        self, x: np.ndarray, *, has_slopes: bool
+    ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Return rows (r,) and derivatives (r, d), which are zero if they are not needed."""
+        rows = _remembered(self._rows, x, lambda: self._of_one(self._scores.local_rows(x[None])))
+        if not has_slopes:
+            return {name: (row, np.zeros((len(row), len(x)))) for name, row in rows.items()}
+        slopes = _remembered(self._slopes, x, lambda: self._scores.local_slopes(x))
+        return {name: (row, slopes[name]) for name, row in rows.items()}
+
+    @staticmethod
+    def _of_one(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {name: row[0] for name, row in rows.items()}
+
+
+def _remembered(
+    store: dict[bytes, dict[str, np.ndarray]],
+    x: np.ndarray,
+    computed: Callable[[], dict[str, np.ndarray]],
+) -> dict[str, np.ndarray]:
+    """Return arrays of a design (d,), computed once while it is one of the last designs."""
+    key = x.tobytes()
+    if key not in store:
+        if len(store) >= REMEMBERED:
+            store.clear()
+        store[key] = computed()
+    return store[key]

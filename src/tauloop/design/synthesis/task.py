@@ -44,12 +44,18 @@ QUANTITIES = {
     "motor_speed": "",
     "motor_use": "",
 }
+#: Quantities that one batch of candidates has, with differences as derivatives.
+ELASTIC = ("stiffness", "first_mode")
 #: Quantities that are computed candidate by candidate.
-EXPENSIVE = ("stiffness", "first_mode", "accuracy", "deflection", "joint_force")
+ONE_BY_ONE = ("accuracy", "deflection", "joint_force")
+#: Quantities at a few poses of the box.
+EXPENSIVE = (*ELASTIC, *ONE_BY_ONE)
 #: Quantities of the actuators under load cases and over the motion.
 ACTUATOR_QUANTITIES = ("motor_force", "motor_rms", "motor_speed", "motor_use")
 #: Quantities that the batch over the poses of the box does not have.
 NOT_IN_BATCH = (*EXPENSIVE, *ACTUATOR_QUANTITIES)
+#: Quantities without derivatives.
+WITHOUT_SLOPES = (*ONE_BY_ONE, *ACTUATOR_QUANTITIES)
 #: Quantities that are parts of requirements, of which the first names the requirement.
 REACH, RANGE = "reach", "range"
 DEFAULT_POSES = 1000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
@@ -22,12 +22,17 @@ from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.common.shown import ReprMixin
 from tauloop.design.synthesis.designs import DesignedMachine, designed_machine
 from tauloop.design.synthesis.elastic import ExpensiveScores
-from tauloop.design.synthesis.evaluation import UNKNOWN_VIOLATION, Scores, TaskEvaluator
-from tauloop.design.synthesis.polishing import FEASIBLE, LocalSearch
+from tauloop.design.synthesis.evaluation import (
+    FEASIBLE,
+    UNKNOWN_VIOLATION,
+    Scores,
+    TaskEvaluator,
+)
+from tauloop.design.synthesis.polishing import LocalSearch
 from tauloop.design.synthesis.polling import polled_design
 from tauloop.design.synthesis.search import Score, SearchHistory, not_dominated, search_designs
 from tauloop.design.synthesis.sharing import SharedScores
-from tauloop.design.synthesis.task import NOT_IN_BATCH, DesignTask
+from tauloop.design.synthesis.task import WITHOUT_SLOPES, DesignTask
 from tauloop.design.synthesis.task_reading import read_task
 from tauloop.design.synthesis.words import (
     NEIGHBOR_STEP,
@@ -216,8 +221,10 @@ def synthesize(
     their worst poses between those of the search are added until none is worse. Forces and speeds of
     actuators, under load cases and over a motion, are computed for candidates that meet these
     requirements; stiffness, deflection, first mode, accuracy and forces in joints for candidates
-    that meet all others. Objectives without derivatives are improved by polling neighbors. If no
-    candidate meets the task, the largest relative violation is minimized.
+    that meet all others, at the center and eight of the hardest poses of the box. Derivatives of
+    stiffness and first mode are differences. If an objective has neither derivatives nor
+    differences, neighbors are polled. If no candidate meets the task, the largest relative violation
+    is minimized.
 
     Args:
         task: the task file (tauloop-synthesis/1).
@@ -312,7 +319,7 @@ def _structure(
         stages.done()
         least = None if len(history.front) else _least_violating(evaluator, history)
         chosen = _chosen(evaluator, expensive, history, least, shared)
-    front, exclusion, designs = history.front, None, []
+    exclusion, designs = None, []
     for number, x in enumerate(chosen, 1):
         designs.append(_design(evaluator, expensive, x, f"design_{number}", own))
         stages.part(number, len(chosen))
@@ -320,15 +327,7 @@ def _structure(
         exclusion = _exclusion(evaluator, expensive, least)
     stages.done()
     signs = np.array([1.0 if o.is_minimized else -1.0 for o in task.objectives])
-    note = ""
-    if expensive.wanted and len(front):
-        names = ", ".join(name.replace("_", " ") for name in expensive.wanted)
-        note = f"{names}: computed without gradients; "
-        note += (
-            "improved designs were checked for them"
-            if _has_gradients(task)
-            else "neighbors were polled instead of following gradients"
-        )
+    front, front_variables = _whole_front(evaluator, expensive, history, chosen)
     return SynthesizedStructure(
         name=task.name,
         machine=task.model.mechanism.name,
@@ -336,15 +335,59 @@ def _structure(
         variable_units=tuple(v.si_unit for v in task.variables),
         objective_names=tuple(o.name for o in task.objectives),
         objective_units=tuple(o.unit for o in task.objectives),
-        front=history.objectives[front] * signs,
-        front_variables=history.x[front],
+        front=front * signs,
+        front_variables=front_variables,
         evaluated=len(history.x),
         screened=history.screened,
         resumed=history.resumed,
         designs=tuple(designs),
         exclusion=exclusion,
-        note=note,
+        note=_note(task, expensive) if len(front) else "",
     )
+
+
+def _note(task: DesignTask, expensive: ExpensiveScores) -> str:
+    """Return where expensive quantities were computed, and what lacks derivatives."""
+    parts = []
+    if expensive.elastic:
+        names = _names(expensive.elastic)
+        parts.append(f"{names}: worst of {len(expensive.poses)} poses of the box")
+    others = [name for name in expensive.wanted if name in WITHOUT_SLOPES]
+    if others:
+        part = "improved designs were checked for them"
+        if not _has_gradients(task):
+            part = "neighbors were polled instead of following gradients"
+        parts.append(f"{_names(others)}: computed without gradients; {part}")
+    return "; ".join(parts)
+
+
+def _names(quantities: Sequence[str]) -> str:
+    """Return quantities in words."""
+    return ", ".join(name.replace("_", " ") for name in quantities)
+
+
+def _whole_front(
+    evaluator: TaskEvaluator,
+    expensive: ExpensiveScores,
+    history: SearchHistory,
+    chosen: list[np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return objectives (N, k) and variables (N, d) of the search's front and of its designs.
+
+    Points that another one dominates are left out.
+    """
+    front = history.front
+    objectives, x = history.objectives[front], history.x[front]
+    if len(front) and chosen:
+        improved = [_scores(evaluator, expensive, design).objectives[0] for design in chosen]
+        objectives = np.concatenate([objectives, improved])
+        x = np.concatenate([x, chosen])
+        _, first = np.unique(objectives, axis=0, return_index=True)
+        first = np.sort(first)
+        objectives, x = objectives[first], x[first]
+        kept = not_dominated(objectives)
+        objectives, x = objectives[kept], x[kept]
+    return objectives, x
 
 
 def _chosen(
@@ -374,7 +417,7 @@ def _chosen(
     meets = scores.worst[0] <= FEASIBLE and np.isfinite(scores.objectives).all()
     if not meets or not _has_gradients(task):
         return [least] if meets else []
-    local = LocalSearch(evaluator)
+    local = LocalSearch(evaluator, expensive)
     weights = [1.0] * len(task.objectives)
     improved = local.improve(least, weights, keeps_others=False).x
     return [_last_feasible(evaluator, expensive, least, improved)]
@@ -383,7 +426,7 @@ def _chosen(
 def _scores(evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray) -> Scores:
     """Return the scores of a design (d,), with the expensive quantities."""
     scores = evaluator.scores(x[None])
-    return expensive.complete(x[None], scores, FEASIBLE) if expensive.wanted else scores
+    return expensive.complete(x[None], scores) if expensive.wanted else scores
 
 
 def _picked(history: SearchHistory, count: int) -> list[int]:
@@ -434,7 +477,7 @@ def _improved(
     evaluator: TaskEvaluator, expensive: ExpensiveScores, history: SearchHistory, picked: list[int]
 ) -> list[np.ndarray]:
     """Return the picked designs after a local search, without those that another one dominates."""
-    local, points = LocalSearch(evaluator), []
+    local, points = LocalSearch(evaluator, expensive), []
     for i in picked:
         weights, keeps_others = _weights(history, i)
         points.append(local.improve(history.x[i], weights.tolist(), keeps_others=keeps_others))
@@ -443,13 +486,15 @@ def _improved(
     if not sound:
         sound = [min(pairs, key=lambda pair: pair[1].violation)]
     designs = [_last_feasible(evaluator, expensive, history.x[i], p.x) for i, p in sound]
-    kept = not_dominated(evaluator.scores(np.array(designs)).objectives)
+    kept = not_dominated(
+        np.array([_scores(evaluator, expensive, x).objectives[0] for x in designs])
+    )
     return [x for x, is_kept in zip(designs, kept, strict=True) if is_kept]
 
 
 def _has_gradients(task: DesignTask) -> bool:
-    """Return whether all objectives have gradients."""
-    return all(objective.quantity not in NOT_IN_BATCH for objective in task.objectives)
+    """Return whether all objectives have derivatives or differences."""
+    return all(objective.quantity not in WITHOUT_SLOPES for objective in task.objectives)
 
 
 def _last_feasible(
@@ -578,7 +623,7 @@ def _exclusion(
     names = [variable.name for variable in evaluator.task.variables]
     variables = dict(zip(names, best.tolist(), strict=True))
     if expensive.problem and not FEASIBLE < largest.violation < np.inf:
-        wanted = ", ".join(name.replace("_", " ") for name in expensive.wanted)
+        wanted = _names(expensive.wanted)
         return ExcludingRequirement(
             name=wanted,
             violation=UNKNOWN_VIOLATION,

@@ -1,11 +1,14 @@
-"""Compliance at many poses by a function of the coordinates, which is built once per machine."""
+"""Compliance by a function of coordinates and parameters, which is built once per machine."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import casadi as ca
 import numpy as np
 
 from tauloop.common.errors import AssemblyError, PoseError, solving
+from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.evaluator import BatchRuns
 from tauloop.compiler.program import Evaluate, Program
 from tauloop.elasticity.frame.assembled import MECHANISM_TOLERANCE, AssembledStructure, assemble
@@ -89,13 +92,9 @@ def compliance_at(model: Model, q: Array, *, has_shear: bool) -> Array:
     if function is None:
         built, assembled = _structure(model, q, has_shear=has_shear)
         return tool_compliance(assembled, built.tool_body, built.tool_point).matrix
-    entries, pivots = function(q)
+    entries, pivots = function(q, np.zeros((len(q), 0)))
     if not len(q) or pivots.min() > MECHANISM_TOLERANCE:
-        compliance = np.empty((len(q), 6, 6))
-        rows, columns = np.tril_indices(6)
-        compliance[:, rows, columns] = entries
-        compliance[:, columns, rows] = entries
-        return compliance
+        return _symmetric(entries)
     loose = int(np.argmin(pivots.min(axis=1)))
     _, assembled = _structure(model, q[loose : loose + 1], has_shear=has_shear)
     assembled.require_no_mechanism()
@@ -104,6 +103,54 @@ def compliance_at(model: Model, q: Array, *, has_shear: bool) -> Array:
         f"{pivots[loose].min():.1e} of its terms"
     )
     raise AssemblyError.of("structure", what, "exclude singular poses")
+
+
+def parametric_compliance(
+    model: Model, names: Sequence[str], q: Array, theta: Array, *, has_shear: bool = False
+) -> Array | None:
+    """Return the compliance (N, 6, 6) at the tool of N machines that differ in their parameters.
+
+    The machines have the coordinates and the structure of one model. NaN where coordinates are not
+    finite, or where a part can move without any deformation. The compliance of a machine has the same
+    bits in any batch.
+
+    Args:
+        model: the machine at its nominal parameters.
+        names: t independent parameters that differ.
+        q: coordinates (N, n_q), at which the loops of each machine close.
+        theta: parameters (N, t), SI.
+        has_shear: include shear of beams (Timoshenko).
+
+    Returns:
+        The compliances; None where there is no function of the coordinates: rigid parts close loops,
+        or bearings yield.
+
+    Raises:
+        InputError: the machine has no elastic data.
+    """
+    names = tuple(names)
+    function = machine_constants(model).stored(
+        ("compliance", has_shear, names),
+        lambda: _compliance_function(model, model.assembly.q[None], names, 1, has_shear=has_shear),
+    )
+    if function is None:
+        return None
+    compliance = np.full((len(q), 6, 6), np.nan)
+    is_known = np.isfinite(q).all(axis=1) & np.isfinite(theta).all(axis=1)
+    entries, pivots = function(q[is_known], theta[is_known])
+    known = _symmetric(entries)
+    known[~(pivots > MECHANISM_TOLERANCE).all(axis=1)] = np.nan
+    compliance[is_known] = known
+    return compliance
+
+
+def _symmetric(entries: Array) -> Array:
+    """Return symmetric matrices (N, 6, 6) of their lower triangles (N, 21)."""
+    matrices = np.empty((len(entries), 6, 6))
+    rows, columns = np.tril_indices(6)
+    matrices[:, rows, columns] = entries
+    matrices[:, columns, rows] = entries
+    return matrices
 
 
 def _structure(
@@ -120,39 +167,63 @@ def _structure(
     return built, assemble(built.structure)
 
 
-class _ComplianceFunction:
-    """A function from q to the lower triangle of C (N, 21) and relative pivots of K (N, n).
+class ParametricFunction:
+    """A function of coordinates and parameters of a machine, compiled when it first evaluates many.
 
-    Pivots are relative to the diagonal entries of K.
+    Compiled and interpreted values can differ by rounding.
     """
 
-    def __init__(self, model: Model, function: ca.Function) -> None:
-        """Store the function; it is compiled when it first evaluates many poses."""
+    def __init__(
+        self, model: Model, function: ca.Function, outputs: Sequence[str], compiled_from: int
+    ) -> None:
+        """Store the function (q, theta) -> outputs, which is compiled from a number of samples on."""
         step = Evaluate(
-            function=BatchFunction(function), inputs=("q",), outputs=("entries", "pivot_ratios")
+            function=BatchFunction(function), inputs=("q", "theta"), outputs=tuple(outputs)
         )
         self._program = Program(
-            name="compliance", steps=(step,), outputs=step.outputs, closed_forms=(), pivots=()
+            name=function.name(), steps=(step,), outputs=step.outputs, closed_forms=(), pivots=()
         )
         self._runs = BatchRuns(model.evaluator)
+        self._compiled_from = compiled_from
 
-    def __call__(self, q: Array) -> tuple[Array, Array]:
-        """Return the triangle (N, 21) and the pivots (N, n) at coordinates (N, n_q)."""
-        n, inputs = len(q), {"q": np.ascontiguousarray(q)}
-        if n < MIN_COMPILED_POSES:
+    def __call__(self, q: Array, theta: Array) -> tuple[Array, ...]:
+        """Return all outputs (N, k) at coordinates (N, n_q) and parameters (N, t)."""
+        n = len(q)
+        inputs = {"q": np.ascontiguousarray(q), "theta": np.ascontiguousarray(theta)}
+        if n < self._compiled_from:
             outputs, _ = self._program.run(inputs, n)
         else:
             outputs, _ = self._runs(self._program, inputs, n)
-        return outputs["entries"], outputs["pivot_ratios"]
+        return tuple(outputs[name] for name in self._program.outputs)
 
 
-@fast_operators()
-def _compliance_function(model: Model, q: Array, *, has_shear: bool) -> _ComplianceFunction | None:
-    """Return the function from q to the lower triangle of C and the relative pivots of K.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SymbolicStiffness:
+    """Stiffness of a machine in the coordinates of its tree, as expressions.
 
-    C = J K⁻¹ Jᵀ with K = Bᵀ F⁻¹ B in the coordinates of the tree. K is positive definite and is
-    factorized as L D Lᵀ without pivoting. The result is None if closed loops constrain these
-    coordinates, or if bearings yield.
+    Attributes:
+        symbolic: expressions of the structure over coordinates and parameters.
+        motion: twists and motions x (n_x, n) by the coordinates of the tree.
+        stiffness: K (n, n).
+    """
+
+    symbolic: SymbolicStructure
+    motion: ca.SX
+    stiffness: ca.SX
+
+
+def symbolic_stiffness(
+    model: Model, q: Array, names: Sequence[str], *, has_shear: bool
+) -> SymbolicStiffness | None:
+    """Return the stiffness K = Bᵀ F⁻¹ B in the coordinates of the tree.
+
+    None where closed loops constrain these coordinates, or bearings yield.
+
+    Args:
+        model: the machine.
+        q: coordinates (1, n_q) of an assembled pose.
+        names: parameters that are symbols.
+        has_shear: include shear of beams (Timoshenko).
 
     Raises:
         InputError: the machine has no elastic data.
@@ -169,7 +240,7 @@ def _compliance_function(model: Model, q: Array, *, has_shear: bool) -> _Complia
         built.tool_body,
         built.laws,
         compliance.displacement,
-        (),
+        names,
         has_shear=has_shear,
     )
     x = _tree_motion(symbolic)
@@ -182,15 +253,39 @@ def _compliance_function(model: Model, q: Array, *, has_shear: bool) -> _Complia
         elif item.flexibility is not None:
             F = ca.sparsify(item.flexibility)
             K += B.T @ (B / F if F.numel() == 1 else ca.inv(F) @ B)
-    K = ca.sparsify(K)
+    return SymbolicStiffness(symbolic=symbolic, motion=x, stiffness=ca.sparsify(K))
+
+
+@fast_operators()
+def _compliance_function(
+    model: Model,
+    q: Array,
+    names: Sequence[str] = (),
+    compiled_from: int = MIN_COMPILED_POSES,
+    *,
+    has_shear: bool,
+) -> ParametricFunction | None:
+    """Return the function (q, theta) -> lower triangle of C (21), and relative pivots of K (n).
+
+    C = J K⁻¹ Jᵀ. K is positive definite and is factorized as L D Lᵀ without pivoting. Pivots are
+    relative to the diagonal entries of K. The result is None where there is no `symbolic_stiffness`.
+
+    Raises:
+        InputError: the machine has no elastic data.
+        AssemblyError: a part can move without any deformation.
+    """
+    static = symbolic_stiffness(model, q, names, has_shear=has_shear)
+    if static is None:
+        return None
+    symbolic, K = static.symbolic, static.stiffness
     D, LT, order = ca.ldl(K)
-    J = symbolic.tool @ x
+    J = symbolic.tool @ static.motion
     C = J @ ca.ldl_solve(ca.densify(J.T), D, LT, order)
     lower = ca.vertcat(*(C[i, j] for i in range(6) for j in range(i + 1)))
     diagonal = ca.diag(K)[list(order)]
     outputs = [ca.densify(lower), ca.densify(ca.vec(D) / diagonal)]
-    function = ca.Function("compliance", [symbolic.q], outputs, {"cse": True})
-    return _ComplianceFunction(model, function)
+    function = ca.Function("compliance", [symbolic.q, symbolic.theta], outputs, {"cse": True})
+    return ParametricFunction(model, function, ("entries", "pivot_ratios"), compiled_from)
 
 
 def _tree_motion(symbolic: SymbolicStructure) -> ca.SX:
