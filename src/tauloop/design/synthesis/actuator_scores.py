@@ -132,8 +132,8 @@ def _stroke(evaluator: TaskEvaluator, duration: float) -> PlatformSamples:
     velocity = np.zeros((STROKE_SAMPLES, len(lengths)))
     acceleration = np.zeros_like(velocity)
     length = 2.0 * STROKE_SHARE * lengths[axis]
-    velocity[:, axis] = law.first * length / duration
-    acceleration[:, axis] = law.second * length / duration**2
+    velocity[:, axis] = law.derivative * length / duration
+    acceleration[:, axis] = law.second_derivative * length / duration**2
     return PlatformSamples(
         time=np.linspace(0.0, duration, STROKE_SAMPLES),
         position=ends[0] + law.s[:, None] * (ends[1] - ends[0]),
