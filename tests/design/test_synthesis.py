@@ -83,7 +83,7 @@ def optimum(task: DesignTask) -> tuple[TaskEvaluator, np.ndarray, float]:
     evaluator = TaskEvaluator(task)
     history = search_designs(evaluator, ExpensiveScores(evaluator))
     local = LocalSearch(evaluator)
-    point = local.improve(history.x[history.front[0]], [1.0], keeps_others=False)
+    point = local.improve(history.x[history.front[0]], [1.0])
     return evaluator, point.x, point.violation
 
 
@@ -603,12 +603,12 @@ def test_polling_finds_the_optimum_of_a_constrained_quadratic() -> None:
 
     bounds = np.array([[-1.0, -1.0], [1.0, 1.0]])
     start = np.array([-0.2, 0.2])
-    best = polling.polled_design(score, bounds, start, [1.0, 0.0], keeps_others=False)
+    best = polling.polled_design(score, bounds, start, [1.0, 0.0])
     assert best == pytest.approx([0.6, -0.5], abs=2.0 * polling.LAST_STEP * 2.0)
     assert best[0] <= 0.6
-    kept = polling.polled_design(
-        score, bounds, np.array([-0.2, -0.9]), [1.0, 0.0], keeps_others=True
-    )
+    start = np.array([-0.2, -0.9])
+    limits = score(start[None]).objectives[0]
+    kept = polling.polled_design(score, bounds, start, [1.0, 0.0], limits)
     assert kept[1] == pytest.approx(-0.9, abs=1e-4)
 
 

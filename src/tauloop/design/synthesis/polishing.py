@@ -101,18 +101,21 @@ class LocalSearch:
             self._last = key, self._evaluator.at_poses(x, poses)
         return self._last[1]
 
-    def improve(self, x: np.ndarray, weights: Sequence[float], *, keeps_others: bool) -> Polished:
+    def improve(
+        self, x: np.ndarray, weights: Sequence[float], limits: np.ndarray | None = None
+    ) -> Polished:
         """Return a design of less weighted objectives that meets the cheap requirements.
 
         Args:
             x: variables (d,), SI.
             weights: weight of each objective.
-            keeps_others: whether no objective may become worse.
+            limits: largest values of the objectives (k,), of which less is better, that the design
+                at x has; None for none.
         """
-        start = self._scored(x)
+        start = self.objectives(x)
         self._size = np.maximum(np.abs(np.nan_to_num(start, nan=1.0)), 1e-12)
-        limits = start if keeps_others else np.full(len(start), np.inf)
-        return self._exchange(x, np.asarray(weights, dtype=float), limits, is_relaxed=False)
+        upper = np.full(len(start), np.inf) if limits is None else limits
+        return self._exchange(x, np.asarray(weights, dtype=float), upper, is_relaxed=False)
 
     def repair(self, x: np.ndarray) -> Polished:
         """Return the design with the least largest relative violation near x (d,)."""
@@ -154,9 +157,9 @@ class LocalSearch:
 
     def _value(self, x: np.ndarray, weights: np.ndarray) -> float:
         """Return the weighted objectives, relative to their sizes."""
-        return float(np.nan_to_num(self._scored(x)) @ (weights / self._size))
+        return float(np.nan_to_num(self.objectives(x)) @ (weights / self._size))
 
-    def _scored(self, x: np.ndarray) -> np.ndarray:
+    def objectives(self, x: np.ndarray) -> np.ndarray:
         """Return the objectives (k,) of a design, of which less is better; NaN where not known."""
         objectives = self._evaluator.scores(x[None]).objectives[0]
         if self._expensive is not None:

@@ -25,8 +25,7 @@ def polled_design(
     bounds: np.ndarray,
     x: np.ndarray,
     weights: Sequence[float],
-    *,
-    keeps_others: bool,
+    limits: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return a design (d,) of which no neighbor along a variable is better, or a better one than x.
 
@@ -38,7 +37,8 @@ def polled_design(
         bounds: lower and upper bounds (2, d).
         x: a design that meets all requirements (d,).
         weights: weight of each objective.
-        keeps_others: whether no objective may become worse.
+        limits: largest values of the objectives (k,), of which less is better, that x has; None for
+            none.
     """
     width = bounds[1] - bounds[0]
     start = score(x[None]).objectives[0]
@@ -49,8 +49,8 @@ def polled_design(
         around = np.clip(best + moves, bounds[0], bounds[1])
         scores = score(around)
         known = np.isfinite(scores.objectives).all(axis=1) & (scores.worst <= 0.0)
-        if keeps_others:
-            known &= (scores.objectives <= start + LEAST_GAIN * size).all(axis=1)
+        if limits is not None:
+            known &= (scores.objectives <= limits + LEAST_GAIN * size).all(axis=1)
         values = np.full(len(around), np.inf)
         values[known] = scores.objectives[known] @ (weights / size)
         index = int(np.argmin(values))

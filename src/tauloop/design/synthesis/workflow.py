@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from tauloop.design.synthesis.evaluation import (
     Scores,
     TaskEvaluator,
 )
-from tauloop.design.synthesis.polishing import LocalSearch
+from tauloop.design.synthesis.polishing import LocalSearch, Polished
 from tauloop.design.synthesis.polling import polled_design
 from tauloop.design.synthesis.search import Score, SearchHistory, not_dominated, search_designs
 from tauloop.design.synthesis.sharing import SharedScores
@@ -51,6 +51,8 @@ STEP_HALVINGS = 8
 OTHER_WEIGHT = 1e-3
 #: Relative change below which an objective counts as equal.
 EQUAL = 1e-9
+#: Returns an improved design for a start (d,), weights of the objectives, and limits (k,) or None.
+Improve = Callable[[np.ndarray, list[float], np.ndarray | None], Polished]
 
 
 def _workers(text: str) -> int | str:
@@ -419,7 +421,7 @@ def _chosen(
         return [least] if meets else []
     local = LocalSearch(evaluator, expensive)
     weights = [1.0] * len(task.objectives)
-    improved = local.improve(least, weights, keeps_others=False).x
+    improved = local.improve(least, weights).x
     return [_last_feasible(evaluator, expensive, least, improved)]
 
 
@@ -442,19 +444,22 @@ def _picked(history: SearchHistory, count: int) -> list[int]:
     return [int(front[i]) for i in picked[:count]]
 
 
-def _weights(history: SearchHistory, i: int) -> tuple[np.ndarray, bool]:
-    """Return weights of the objectives for a local search from a candidate of the front.
+def _weights(history: SearchHistory, i: int) -> tuple[list[float], np.ndarray | None]:
+    """Return weights of the objectives for a local search from a candidate of the front, and limits.
 
     The best candidate in an objective is improved in this; of others no objective may become worse,
-    which is the second result.
+    so that theirs are the limits.
     """
     objectives = history.objectives[history.front]
-    weights = np.ones(objectives.shape[1])
     best = np.flatnonzero(history.objectives[i] <= objectives.min(axis=0))
     if len(best):
-        weights = np.full(len(weights), OTHER_WEIGHT)
-        weights[best[0]] = 1.0
-    return weights, not len(best)
+        return _main_weights(objectives.shape[1], int(best[0])), None
+    return [1.0] * objectives.shape[1], history.objectives[i]
+
+
+def _main_weights(count: int, main: int) -> list[float]:
+    """Return weights of objectives of which one counts, and the others where it does not change."""
+    return [1.0 if k == main else OTHER_WEIGHT for k in range(count)]
 
 
 def _polled(
@@ -463,12 +468,8 @@ def _polled(
     """Return the picked designs after a local search that polls neighbors."""
     designs = []
     for i in picked:
-        weights, keeps_others = _weights(history, i)
-        designs.append(
-            polled_design(
-                score, task.bounds, history.x[i], weights.tolist(), keeps_others=keeps_others
-            )
-        )
+        weights, limits = _weights(history, i)
+        designs.append(polled_design(score, task.bounds, history.x[i], weights, limits))
     kept = not_dominated(score(np.array(designs)).objectives)
     return [x for x, is_kept in zip(designs, kept, strict=True) if is_kept]
 
@@ -476,20 +477,26 @@ def _polled(
 def _improved(
     evaluator: TaskEvaluator, expensive: ExpensiveScores, history: SearchHistory, picked: list[int]
 ) -> list[np.ndarray]:
-    """Return the picked designs after a local search, without those that another one dominates."""
-    local, points = LocalSearch(evaluator, expensive), []
-    for i in picked:
-        weights, keeps_others = _weights(history, i)
-        points.append(local.improve(history.x[i], weights.tolist(), keeps_others=keeps_others))
-    pairs = list(zip(picked, points, strict=True))
-    sound = [pair for pair in pairs if pair[1].violation <= FEASIBLE]
+    """Return the picked designs after a local search, without those that another one dominates.
+
+    Of two objectives, designs between the best ones are spread evenly instead (`_between`).
+    """
+    local = LocalSearch(evaluator, expensive)
+
+    def improve(start: np.ndarray, weights: list[float], limits: np.ndarray | None) -> Polished:
+        point = local.improve(start, weights, limits)
+        return replace(point, x=_last_feasible(evaluator, expensive, start, point.x))
+
+    count = len(evaluator.task.objectives)
+    if count == 2 and len(picked) > count:
+        points = _between(improve, local.objectives, history, len(picked))
+    else:
+        points = [improve(history.x[i], *_weights(history, i)) for i in picked]
+    sound = [point.x for point in points if point.violation <= FEASIBLE]
     if not sound:
-        sound = [min(pairs, key=lambda pair: pair[1].violation)]
-    designs = [_last_feasible(evaluator, expensive, history.x[i], p.x) for i, p in sound]
-    kept = not_dominated(
-        np.array([_scores(evaluator, expensive, x).objectives[0] for x in designs])
-    )
-    return [x for x, is_kept in zip(designs, kept, strict=True) if is_kept]
+        sound = [min(points, key=lambda point: point.violation).x]
+    kept = not_dominated(np.array([_scores(evaluator, expensive, x).objectives[0] for x in sound]))
+    return [x for x, is_kept in zip(sound, kept, strict=True) if is_kept]
 
 
 def _has_gradients(task: DesignTask) -> bool:
@@ -512,6 +519,45 @@ def _last_feasible(
         if _scores(evaluator, expensive, x).worst[0] <= FEASIBLE:
             return x
     return start
+
+
+def _between(
+    improve: Improve,
+    objectives_of: Callable[[np.ndarray], np.ndarray],
+    history: SearchHistory,
+    count: int,
+) -> list[Polished]:
+    """Return the best designs in each of two objectives, and designs between them.
+
+    Between the ends, one objective is improved while the other one is limited to a level. Levels
+    divide the range of the first objective into equal parts, then that of the second one.
+
+    Args:
+        improve: local search.
+        objectives_of: returns the objectives (2,) of a design (d,).
+        history: the search.
+        count: number of designs.
+    """
+    x = history.x[history.front]
+    objectives = history.objectives[history.front]
+    points = []
+    for k in range(2):
+        start = int(np.argmin(objectives[:, k]))
+        points.append(improve(x[start], _main_weights(2, k), None))
+    ends = np.array([objectives_of(point.x) for point in points])
+    x = np.concatenate([x, [point.x for point in points]])
+    objectives = np.concatenate([objectives, ends])
+    for k, levels in ((0, count - 2 - (count - 2) // 2), (1, (count - 2) // 2)):
+        for fraction in np.linspace(0.0, 1.0, levels + 2)[1:-1]:
+            level = ends[k, k] + fraction * (ends[1 - k, k] - ends[k, k])
+            within = np.flatnonzero(objectives[:, k] <= level)
+            start = int(within[np.argmin(objectives[within, 1 - k])])
+            limits = np.where(np.arange(2) == k, level, np.inf)
+            point = improve(x[start], _main_weights(2, 1 - k), limits)
+            points.append(point)
+            x = np.concatenate([x, [point.x]])
+            objectives = np.concatenate([objectives, [objectives_of(point.x)]])
+    return sorted(points, key=lambda point: float(objectives_of(point.x)[0]))
 
 
 def _design(
