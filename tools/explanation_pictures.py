@@ -746,6 +746,68 @@ def stiffness_map() -> Figure:
     return plots_figure("", [section, shares], 2)
 
 
+GANTRY_TAU = Path(__file__).parents[1] / "examples" / "synthesis" / "gantry_tau"
+#: Positions of the platform over its box, m; nothing depends on x.
+BOX = np.array(
+    [[0.0, y, z] for y in np.linspace(-0.15, 0.15, 5) for z in np.linspace(-0.15, 0.15, 5)]
+)
+
+
+def lowest_over_box(machine_file: tl.Mechanism) -> tuple[float, float]:
+    """Return the lowest stiffness, N/um, and first mode, Hz, of a Gantry-Tau over its box."""
+    model = tl.Model(machine_file)
+    lowest = tl.stiffness(model, BOX).worst_translational.min()
+    return 1e-6 * lowest, tl.vibration(model, BOX, count=1).frequency.min()
+
+
+def front_of_tubes() -> Figure:
+    """Draw lowest stiffness and first mode of designs with thin tubes, and two of them with their box."""
+    baseline = tl.load(GANTRY_TAU / "machine.yaml")
+    figure = Figure(figsize=(11, 3.9), layout="constrained")
+    front, *sides = figure.subplots(1, 4, width_ratios=(1.9, 1.0, 1.0, 1.0))
+    _gantry_along_tracks(sides[0], baseline, "baseline")
+    for pattern, name, color, axes in (
+        ("joints_*", "2 mm wall, joints", ORANGE, sides[1]),
+        ("design_*", "2 mm wall, joints, tracks and lengths", BLUE, sides[2]),
+    ):
+        designs = [tl.load(path) for path in sorted(GANTRY_TAU.glob(f"{pattern}.yaml"))]
+        points = np.array([lowest_over_box(design) for design in designs])
+        order = np.argsort(points[:, 0])
+        front.plot(*points[order].T, ".-", color=color, markersize=10, label=name)
+        stiffness, mode = points[order[-1]]
+        _gantry_along_tracks(axes, designs[order[-1]], f"{stiffness:.1f} N/µm, {mode:.0f} Hz")
+    for wall, name, color in (
+        (0.003, "baseline, 3 mm wall", GRAY),
+        (0.002, "its geometry, 2 mm wall", AMBER),
+    ):
+        point = lowest_over_box(baseline.with_values({"wall": wall}))
+        front.plot(*point, "s", color=color, label=name)
+    front.axvline(5.0, color=GRAY, linestyle=":", label="published machine, 5 N/µm")
+    front.set(
+        xlabel="lowest stiffness in the box [N/µm]", ylabel="lowest first mode in the box [Hz]"
+    )
+    front.legend(frameon=True, edgecolor="white", framealpha=1.0, fontsize=8)
+    return figure
+
+
+def _gantry_along_tracks(axes: Axes, machine_file: tl.Mechanism, title: str) -> None:
+    """Draw the tubes of a Gantry-Tau seen along its tracks, with the box of its tool."""
+    model = tl.Model(machine_file)
+    geometry = machine_geometry(model, model.assembly.q)
+    rods = {rod.name for rod in machine_file.rods}
+    colors = {"triple": BLUE, "pair": GREEN, "single": ORANGE}
+    for segment, ends in zip(geometry.shape.segments, geometry.segments[0], strict=True):
+        if segment.name in rods:
+            color = colors[segment.name.partition(".")[0].rstrip("123")]
+            axes.plot(ends[:, 1], ends[:, 2], "o-", color=color, linewidth=3, markersize=3)
+    tool = -0.2
+    axes.add_patch(
+        Rectangle((-0.15, tool - 0.15), 0.3, 0.3, facecolor="#b7dfc9", edgecolor=GREEN, zorder=0)
+    )
+    axes.set(xlim=(-1.0, 1.0), ylim=(-0.45, 1.1), aspect="equal", title=title)
+    axes.axis("off")
+
+
 DRAWINGS: dict[str, Callable[[], Figure]] = {
     "five-bar-masses": five_bar_masses,
     "error-bars": error_bars,
@@ -766,6 +828,7 @@ DRAWINGS: dict[str, Callable[[], Figure]] = {
     "predictive-tracking": predictive_tracking,
     "actuator-map": actuator_map,
     "stiffness-map": stiffness_map,
+    "front-of-tubes": front_of_tubes,
     "loaded-calibration": loaded_calibration,
 }
 

@@ -22,6 +22,7 @@ from command_line import run, run_json
 from page_tables import DOCS, PageTable, numbers, page_table, same, unit, write_cells
 
 import tauloop as tl
+from tauloop.geometry.clearance import rod_clearance
 from tauloop.identification import WeightedLeastSquares, fit_regression, regression_data, split_data
 from tauloop.kinematics import ReductionOptions
 from tauloop.logs import Preparation, Signals
@@ -84,6 +85,42 @@ def test_controllers_on_nuwars_stroke(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _errors(motion: Any) -> tuple[float, float]:
     return motion.peak_error, motion.rms_error
+
+
+GANTRY_TAU = ROOT / "examples" / "synthesis" / "gantry_tau"
+#: Density of aluminium, kg/m^3.
+ALUMINIUM = 2700.0
+
+
+def test_designs_of_thin_tubes_are_what_the_page_says() -> None:
+    """The table is of a finer grid than the search's: 9 x 9 positions in the plane across the tracks."""
+    steps = np.linspace(-0.15, 0.15, 9)
+    poses = np.array([[0.0, y, z] for y in steps for z in steps])
+    baseline = tl.load(GANTRY_TAU / "machine.yaml")
+    machines = {"baseline": baseline, "its geometry": baseline.with_values({"wall": 0.002})}
+    machines |= {path.stem: tl.load(path) for path in GANTRY_TAU.glob("*_*.yaml")}
+    table = page_table("thin-tubes.md", "| machine | wall")
+    assert {row[0] for row in table.rows} == set(machines)
+    for name, mechanism in machines.items():
+        model = tl.Model(mechanism)
+        clusters = (("triple", 3), ("pair", 2), ("single", 1))
+        wall = mechanism.value("wall")
+        lengths = [mechanism.value(f"{cluster}_length") for cluster, _ in clusters]
+        outer = [mechanism.value(f"{cluster}_outer") for cluster, _ in clusters]
+        mass = sum(
+            ALUMINIUM * np.pi * (d - wall) * wall * length * count
+            for (_, count), d, length in zip(clusters, outer, lengths, strict=True)
+        )
+        clearance = rod_clearance(model).distances(model.inverse_kinematics(poses).q).min()
+        ours = [
+            1e3 * wall,
+            1e-6 * tl.stiffness(model, poses).worst_translational.min(),
+            tl.vibration(model, poses, count=1).frequency.min(),
+            mass,
+            1e3 * clearance,
+            *(1e3 * length for length in lengths),
+        ]
+        assert_cells(table, table.row(name), ours)
 
 
 MACHINES = (
