@@ -763,12 +763,14 @@ def lowest_over_box(machine_file: tl.Mechanism) -> tuple[float, float]:
 def front_of_tubes() -> Figure:
     """Draw lowest stiffness and first mode of designs with thin tubes, and two of them with their box."""
     baseline = tl.load(GANTRY_TAU / "machine.yaml")
-    figure = Figure(figsize=(11, 3.9), layout="constrained")
-    front, *sides = figure.subplots(1, 4, width_ratios=(1.9, 1.0, 1.0, 1.0))
+    figure = Figure(figsize=(8.0, 6.4), layout="constrained")
+    grid = figure.add_gridspec(2, 3, height_ratios=(1.7, 1.0))
+    front = figure.add_subplot(grid[0, :])
+    sides = [figure.add_subplot(grid[1, k]) for k in range(3)]
     _gantry_along_tracks(sides[0], baseline, "baseline")
     for pattern, name, color, axes in (
-        ("joints_*", "2 mm wall, joints", ORANGE, sides[1]),
-        ("design_*", "2 mm wall, joints, tracks and lengths", BLUE, sides[2]),
+        ("joints_*", "at most 2 mm: joints and tubes free", ORANGE, sides[1]),
+        ("design_*", "at most 2 mm: tracks and lengths free too", BLUE, sides[2]),
     ):
         designs = [tl.load(path) for path in sorted(GANTRY_TAU.glob(f"{pattern}.yaml"))]
         points = np.array([lowest_over_box(design) for design in designs])
@@ -777,8 +779,8 @@ def front_of_tubes() -> Figure:
         stiffness, mode = points[order[-1]]
         _gantry_along_tracks(axes, designs[order[-1]], f"{stiffness:.1f} N/µm, {mode:.0f} Hz")
     for wall, name, color in (
-        (0.003, "baseline, 3 mm wall", GRAY),
-        (0.002, "its geometry, 2 mm wall", AMBER),
+        (0.003, "baseline, 3 mm", GRAY),
+        (0.002, "its geometry, 2 mm", AMBER),
     ):
         point = lowest_over_box(baseline.with_values({"wall": wall}))
         front.plot(*point, "s", color=color, label=name)
@@ -786,7 +788,7 @@ def front_of_tubes() -> Figure:
     front.set(
         xlabel="lowest stiffness in the box [N/µm]", ylabel="lowest first mode in the box [Hz]"
     )
-    front.legend(frameon=True, edgecolor="white", framealpha=1.0, fontsize=8)
+    front.legend(edgecolor="white", framealpha=1.0, loc="center left", bbox_to_anchor=(0.02, 0.6))
     return figure
 
 
