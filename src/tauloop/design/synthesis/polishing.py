@@ -166,7 +166,7 @@ class LocalSearch:
             rows = self._expensive(x, has_slopes=False)
             for k, objective in enumerate(self._task.objectives):
                 if objective.quantity in rows:
-                    objectives[k] = signed(objective, rows[objective.quantity][0].min())
+                    objectives[k] = signed(objective, np.min(rows[objective.quantity][0]))
         return objectives
 
     def _first_poses(self, x: np.ndarray) -> np.ndarray:

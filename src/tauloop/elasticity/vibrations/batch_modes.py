@@ -80,9 +80,10 @@ class _FrequencyFunction:
         frequencies = np.full((len(q), count), np.nan)
         is_known = np.isfinite(q).all(axis=1) & np.isfinite(theta).all(axis=1)
         K, M = (self._symmetric(flat) for flat in self._function(q[is_known], theta[is_known]))
-        is_sound = np.isfinite(K).all(axis=(1, 2)) & np.isfinite(M).all(axis=(1, 2))
-        scale = 1.0 / np.sqrt(np.diagonal(K, axis1=1, axis2=2))
-        K = K * scale[:, :, None] * scale[:, None, :]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = 1.0 / np.sqrt(np.diagonal(K, axis1=1, axis2=2))
+            K = K * scale[:, :, None] * scale[:, None, :]
+        is_sound = np.array(np.isfinite(K).all(axis=(1, 2)) & np.isfinite(M).all(axis=(1, 2)))
         is_sound[is_sound] = (
             np.linalg.eigvalsh(K[is_sound])[:, 0] > self._size * np.finfo(float).eps
         )
