@@ -512,7 +512,7 @@ def test_examples_are_tasks_whose_candidates_are_measured(path: Path) -> None:
     for task in read_task(path):
         evaluator = TaskEvaluator(task)
         scores = evaluator.scores(task.bounds.mean(axis=0)[None])
-        assert np.isfinite(scores.violations).all()
+        assert np.isfinite(scores.violations[:, list(evaluator.cheap)]).all()
 
 
 @pytest.mark.nightly
