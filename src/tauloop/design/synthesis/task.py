@@ -167,7 +167,7 @@ class ToolLoadCase(ReprMixin):
     """A force and a moment that act on the tool at rest.
 
     Attributes:
-        name: its name.
+        name: key of the case in the task file.
         wrench: force and moment (6,) at the tool center point, base frame, N and N m.
         offset: displacement (1, m) from the center of the box at which it acts; None for all poses
             of the box.
