@@ -292,13 +292,13 @@ def test_coupled_errors_are_those_of_the_linear_program(seed: int) -> None:
     """Largest S e over |e| <= 1 with M e = 0, by HiGHS."""
     from scipy.optimize import linprog
 
-    from tauloop.design.tolerances.coupled_errors import Coupling, coupled_worst
+    from tauloop.design.tolerances.coupled_errors import ErrorCoupling, coupled_worst
 
     generator = np.random.default_rng(seed)
     S, M = generator.normal(size=(4, 6, 12, 3)), generator.normal(size=(4, 3, 12, 3))
     S[..., 1:], M[..., 1:] = 0.0, 0.0
     M[:, 2] = M[:, 0] - M[:, 1]  # rows may depend on each other
-    errors = Coupling(effects=S, openings=M, adapts=np.zeros(12, dtype=bool))
+    errors = ErrorCoupling(effects=S, openings=M, adapts=np.zeros(12, dtype=bool))
     result = coupled_worst(errors)
     for pose, axis in itertools.product(range(4), range(6)):
         program = linprog(
@@ -313,11 +313,11 @@ def test_coupled_errors_in_balls_are_those_of_sequential_programming(seed: int) 
     """Largest S e over ||e_g|| <= 1 with M e = 0, by SLSQP."""
     from scipy.optimize import minimize
 
-    from tauloop.design.tolerances.coupled_errors import Coupling, coupled_worst
+    from tauloop.design.tolerances.coupled_errors import ErrorCoupling, coupled_worst
 
     generator = np.random.default_rng(seed)
     S, M = generator.normal(size=(1, 6, 5, 3)), generator.normal(size=(1, 2, 5, 3))
-    result = coupled_worst(Coupling(effects=S, openings=M, adapts=np.ones(5, dtype=bool)))
+    result = coupled_worst(ErrorCoupling(effects=S, openings=M, adapts=np.ones(5, dtype=bool)))
     flat = M[0].reshape(2, -1)
     constraints = [
         {"type": "eq", "fun": lambda e: flat @ e},

@@ -105,11 +105,11 @@ def test_a_threshold_that_validation_chooses_removes_the_bias_of_rests(model: tl
     result = tl.identify(model, log)
     chosen = {choice.option: choice for choice in result.channels.chosen}
     assert chosen["standstill"].value > DEFAULT_STANDSTILL
-    given = {"cutoff": chosen["cutoff"].value, "order": int(chosen["order"].value)}
+    stated = {"cutoff": chosen["cutoff"].value, "order": int(chosen["order"].value)}
     errors = {}
     sizes = {}
     for standstill in (DEFAULT_STANDSTILL, 1e-3, 1e-2, 0.1):
-        preparation = PreparationOptions(standstill=standstill, **given)
+        preparation = PreparationOptions(standstill=standstill, **stated)
         fixed = tl.identify(model, log, tl.IdentificationOptions(preparation=preparation))
         errors[standstill] = error(model, fixed)
         sizes[standstill] = friction_sizes(fixed)

@@ -32,7 +32,7 @@ COUPLING_CUTOFF = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Coupling:
+class ErrorCoupling:
     """Errors of sources by their whole tolerances, as vectors; intervals have one component.
 
     Attributes:
@@ -65,7 +65,9 @@ class CoupledWorst:
     multipliers: Array
 
 
-def coupling(groups: Sequence[ErrorGroup], mismatch: Array, adapts: Sequence[bool]) -> Coupling:
+def coupling(
+    groups: Sequence[ErrorGroup], mismatch: Array, adapts: Sequence[bool]
+) -> ErrorCoupling:
     """Return how errors of groups open redundant loops.
 
     Args:
@@ -82,7 +84,7 @@ def coupling(groups: Sequence[ErrorGroup], mismatch: Array, adapts: Sequence[boo
         effects.append(_padded(np.moveaxis(group.effects, 1, 2) * scale))
         openings.append(_padded(rows * scale))
         first = last
-    return Coupling(
+    return ErrorCoupling(
         effects=np.concatenate(effects, axis=2),
         openings=np.concatenate(openings, axis=2),
         adapts=np.repeat(adapts, [len(group.tolerances) for group in groups]),
@@ -95,7 +97,7 @@ def _padded(x: Array) -> Array:
     return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
 
 
-def coupled_worst(errors: Coupling) -> CoupledWorst:
+def coupled_worst(errors: ErrorCoupling) -> CoupledWorst:
     """Return the largest errors (N, 6) over errors that close redundant loops to first order."""
     S, M = errors.effects, errors.openings
     N, c = M.shape[:2]
@@ -182,7 +184,7 @@ class Fit:
     share: Array
 
 
-def fit(errors: Coupling) -> Fit:
+def fit(errors: ErrorCoupling) -> Fit:
     """Return whether clearances let every machine within its tolerances assemble.
 
     Clearances that fit, in units of their radii, are chosen linear in the other errors. Their largest

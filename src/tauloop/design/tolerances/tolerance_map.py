@@ -17,7 +17,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.design.tolerances.coupled_errors import (
     CoupledWorst,
-    Coupling,
+    ErrorCoupling,
     coupled_worst,
     coupling,
     fit,
@@ -484,7 +484,7 @@ def _diagnostics(model: Model, worst: Array, second: SecondOrder) -> Iterator[Di
 
 
 def _fit_diagnostics(
-    model: Model, errors: Coupling, bounds: SecondOrderBounds, worst: Array
+    model: Model, errors: ErrorCoupling, bounds: SecondOrderBounds, worst: Array
 ) -> Iterator[Diagnostic]:
     """Yield numbers that measure whether every machine within the tolerances assembles."""
     size, fits = _size_of_errors(model, worst), fit(errors)
