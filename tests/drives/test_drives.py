@@ -208,7 +208,7 @@ def test_motors_of_a_line_are_used_as_they_are_asked_for(dual: Axis, single: Axi
                 ),
             )
     assert with_motors(single.line, "one").parameters == single.line.parameters
-    with pytest.raises(InputError, match="has no second motor that could pull back"):
+    with pytest.raises(InputError, match="has no second motor that could pull against the first"):
         with_motors(single.line, "preloaded")
 
 

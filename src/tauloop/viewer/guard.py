@@ -164,7 +164,7 @@ def start_guarded(guard: Guard, start: Callable[[], Any]) -> Any:
         version = getattr(importlib.import_module("viser"), "__version__", "unknown")
         raise EngineError.of(
             "viser",
-            f"version {version} starts its server in a way that cannot be guarded",
+            f"version {version} starts its server in a way that keeps Tauloop from checking its requests",
             "pip install 'viser==1.1.1'; a picture (--out FILE.png) needs no server",
         )
     return server

@@ -132,9 +132,8 @@ def _probed_points(path: Path, mechanism: Mechanism, noise: float) -> Measuremen
         q = model.inverse_kinematics(np.array(points)).q
     except PoseError as error:
         what = f"a probed point is out of reach: {error.problems[0].what}"
-        raise InputError.of(
-            "measurements", what, "give the machine file of the printer of this log", file=str(path)
-        ) from None
+        remedy = "give the machine file of the printer that recorded this log"
+        raise InputError.of("measurements", what, remedy, file=str(path)) from None
     encoders = model.actuators.ports.at(q)
     labels = [f"({x / _MM:g}, {y / _MM:g})" for x, y, _ in points]
     series = _series(Contact(name="bed"), list(encoders), [0.0] * len(points), noise, labels)

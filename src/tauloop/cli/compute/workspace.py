@@ -33,8 +33,8 @@ def workspace(
         str,
         typer.Option(
             help="Color by a property of the poses: parallel, serial, constraint, clearance, tension; for an "
-            "elastic machine also stiffness, stiffness.x to stiffness.rz, stiffness.moment, frequency, heat (1 K "
-            "in all parts); or an output of the machine file."
+            "elastic machine also stiffness, stiffness.x to stiffness.rz, stiffness.moment, frequency, heat "
+            "(tool displacement if all parts that expand warm by 1 K); or an output of the machine file."
         ),
     ] = "parallel",
     figure: Path | None = None,

@@ -161,7 +161,8 @@ class PoseMeasures:
         self.program: Program = state.builder.finish({"measures": ca.densify(measures)})
         if any(not isinstance(step, Evaluate) for step in self.program.steps):
             what = f"the loops of {self.model.mechanism.name} have no closed forms"
-            raise InputError.of("machine", what, "give a machine whose legs are solved one by one")
+            remedy = "give a machine whose inverse kinematics can be solved leg by leg"
+            raise InputError.of("machine", what, remedy)
         self._n_direct = n_direct
         self._symbols = (state.builder.declared("theta"), state.builder.declared("position"))
         self._outputs = (direct, ca.vec(J))

@@ -276,7 +276,7 @@ def _parameters(errors: ToleranceMap) -> tuple[str, ...]:
     ]
     if not owners:
         remedy = "state the tolerances to choose, such as tolerances={'*': '0.1 mm'}"
-        raise InputError.of("tolerances", "none of a parameter is given", remedy)
+        raise InputError.of("tolerances", "no tolerance of a parameter is given", remedy)
     return tuple(dict.fromkeys(owners))
 
 
@@ -368,7 +368,7 @@ def _choices(
     left = [name for name in names if name not in choices]
     if choices and left and not options.grades:
         what = f"{listing(left)} has neither choices nor grades"
-        problems.add("tolerance_choices", what, "give choices of all parameters, or grades")
+        problems.add("tolerance_choices", what, "give choices for all parameters, or grades")
     InputError.raise_if_any(problems)
     return choices
 

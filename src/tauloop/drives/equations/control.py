@@ -81,7 +81,7 @@ def switching(e: ca.SX, least: ca.SX, most: ca.SX, switches: Switches) -> ca.SX:
     """
     s = (e - least) / (most - least)
     smooth = 1 - s * s * (3 - 2 * s)
-    below = switches.above(least - e, "slave only pulls back")
+    below = switches.above(least - e, "slave only pulls against the master")
     above = switches.above(e - most, "slave only drives")
     return -ca.if_else(below, 1, ca.if_else(above, 0, smooth))
 

@@ -94,7 +94,8 @@ def with_one_motor(line: DriveLine) -> DriveLine:
     )
 
 
-#: Setups of the motors of a line: as in its file; the slave always pulls back; without the slave.
+#: Setups of the motors of a line: as in its file; the slave always pulls against the
+#: master; without the slave.
 MOTORS = ("as-written", "preloaded", "one")
 
 
@@ -102,7 +103,7 @@ def with_motors(line: DriveLine, motors: str) -> DriveLine:
     """Return the line with its motors in one of the setups `MOTORS`, without unused parameters.
 
     Raises:
-        InputError: there is no slave that could pull back, or as in `with_one_motor`.
+        InputError: there is no slave that could pull against the master, or as in `with_one_motor`.
     """
     drive = line.control.drive
     if motors == "as-written":
@@ -115,7 +116,7 @@ def with_motors(line: DriveLine, motors: str) -> DriveLine:
     else:
         raise InputError.of(
             "motors",
-            f"{line.name} has no second motor that could pull back",
+            f"{line.name} has no second motor that could pull against the first",
             "leave this option out",
         )
     gone = leaves(line) - leaves(changed)

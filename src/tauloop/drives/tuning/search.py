@@ -251,7 +251,7 @@ def box_problems(
             Problem(
                 where="bounds",
                 what="are empty",
-                remedy="give a lower and an upper bound for a parameter",
+                remedy="give a lower and an upper bound for at least one parameter",
             )
         ]
     problems = Problems(

@@ -70,7 +70,7 @@ class TuningOptions(Options):
     Attributes:
         bounds: range of each tuned parameter of the drive line, such as 'kp=100:300' (SI) or
             'gap=0.1mm:2mm'.
-        scales: criteria of the cost, each with the value that divides it (an acceptable value),
+        scales: criteria of the cost, each with its scale, the value that counts as acceptable,
             such as 'rise_time=1.7' (SI) or 'overshoot=0.5mm'.
         combine: how the scaled criteria are combined into one cost.
         search: method of the search.
@@ -80,7 +80,7 @@ class TuningOptions(Options):
         starts: number of searches; all but the first start at random points within the bounds.
         values: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
         motor_setup: how the motors are used: as in the file; preloaded: the slave always pulls
-            back; one: without the slave.
+            against the master; one: without the slave.
         step: size of the reference step, such as 0.1 (m or rad) or 5mm.
         duration: duration of the simulated step, such as 10 or 10s.
         load: load on the controlled body, N or N m.

@@ -172,7 +172,7 @@ def _without_other_freedoms(model: Model, names: tuple[str, ...]) -> Model:
         if also:
             motor = model.mechanism.actuators[i].name
             what = f"{motor} moves with the named joints and with {', '.join(also)}"
-            problems.add("joints", what, f"name these too: --joints {','.join([*names, *also])}")
+            problems.add("joints", what, f"name all of these: --joints {','.join([*names, *also])}")
     InputError.raise_if_any(problems)
     if not others and with_joints.all():
         return model

@@ -382,7 +382,7 @@ def mode_diagnostics(
         weight = MachineLoads(gravity=gravity_vector(model.mechanism), wrench=np.zeros(6))
         heavy = _modes(model, q[:1], settings, options, weight, is_estimate=True)
         yield diagnostic(
-            "change of a frequency by the weight",
+            "largest change of a natural frequency due to weight",
             largest_change(heavy.modes),
             at_most=MAX_WEIGHT_CHANGE,
             advice="set `loaded` to include the weight",

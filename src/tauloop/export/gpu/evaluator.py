@@ -86,7 +86,7 @@ class DeviceInputs:
         name = argument.port.name
         array = inputs.get(name, self.nominal.get(name) if argument.is_held else None)
         if array is None:
-            problems.add(name, "is missing", f"give an array (N, {argument.port.size})")
+            problems.add(name, "is missing", f"give an array of shape (N, {argument.port.size})")
             return None
         if (
             argument.is_held
@@ -102,7 +102,9 @@ class DeviceInputs:
             problems.extend(error.problems)
             return None
         if ready.ndim != 2 and not (argument.is_held and ready.ndim == 1):
-            problems.add(name, f"has {ready.ndim} axes", f"give an array (N, {argument.port.size})")
+            problems.add(
+                name, f"has {ready.ndim} axes", f"give an array of shape (N, {argument.port.size})"
+            )
             return None
         return ready
 

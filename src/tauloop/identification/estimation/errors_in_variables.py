@@ -217,10 +217,13 @@ class InstrumentalVariables(Estimator):
             regressor = self.instruments_of(data.expand(regression.base.spread(values)))
         else:
             regressor = self.instruments_of
-        if np.shape(regressor) != data.regressor.shape or not np.isfinite(regressor).all():
+        has_shape = np.shape(regressor) == data.regressor.shape
+        if not has_shape or not np.isfinite(regressor).all():
             raise IdentificationError.of(
                 "InstrumentalVariables.instruments_of",
-                f"has shape {np.shape(regressor)}, or contains values that are not finite",
+                "contains values that are not finite"
+                if has_shape
+                else f"has shape {np.shape(regressor)}",
                 f"give finite values of shape {data.regressor.shape}, like the training data's regressor",
             )
         rows = np.asarray(regressor, dtype=float)

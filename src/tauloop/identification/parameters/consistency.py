@@ -344,18 +344,19 @@ def _checked_prior(
     prior = np.asarray(prior, dtype=float)
     if prior.ndim == 1 and 0 < len(prior) < count and _is_of_machine(training, cones, len(prior)):
         prior = np.append(prior, np.zeros(count - len(prior)))
-    if np.shape(prior) != (count,) or not np.isfinite(prior).all():
+    has_shape = np.shape(prior) == (count,)
+    if not has_shape or not np.isfinite(prior).all():
         problems.add(
             "prior",
-            f"has shape {np.shape(prior)}, or contains values that are not finite",
+            "contains values that are not finite" if has_shape else f"has shape {np.shape(prior)}",
             f"give {counted(count, 'finite value')}, one for each column of the regressor",
         )
     has_inertia = any(cone.is_inertial for cone in cones)
     if not has_inertia or max(cone.columns.max() for cone in cones) >= count:
         problems.add(
             "cones",
-            f"{counted(len(cones), 'cone')} do not match a regressor of {counted(count, 'column')}",
-            "use consistency_cones(model.parameters) of the model of the regressor",
+            f"{counted(len(cones), 'cone', 'do')} not match a regressor of {counted(count, 'column')}",
+            "use consistency_cones(model.parameters) with the model that made the regressor",
         )
     IdentificationError.raise_if_any(problems)
     return prior

@@ -221,8 +221,8 @@ def _require_scale(data: RegressionData, known: np.ndarray) -> None:
     raise IdentificationError.of(
         "gains",
         message,
-        "give known parameters that unknown parameters cannot replace, such as those of a payload in some of the "
-        "logs",
+        "give known parameters whose effect on the forces is not a combination of those of unknown "
+        "parameters, such as those of a payload in some of the logs",
     )
 
 

@@ -58,10 +58,11 @@ def identified_mechanism(
             stiffness and a preload.
     """
     values = np.asarray(values, dtype=float)
-    if values.shape != (len(model.parameters),) or not np.isfinite(values).all():
+    has_shape = values.shape == (len(model.parameters),)
+    if not has_shape or not np.isfinite(values).all():
         raise InputError.of(
             "values",
-            f"has shape {values.shape}, or contains values that are not finite",
+            "contains values that are not finite" if has_shape else f"has shape {values.shape}",
             f"give {len(model.parameters)} finite values, one for each of model.parameters",
         )
     writer = _LeafWriter(

@@ -489,10 +489,11 @@ def require_channels(model: Model, log: Log, output: str) -> None:
     force_units = {name: unit for name, unit in units.items() if name in present or needs_all}
     problems = channel_problems(log, {"position": position_units, "force": force_units})
     if not present and not needs_all:
+        forces = f"its forces are {', '.join(measured)}" if measured else "it has no forces"
         problems.append(
             Problem(
                 "force",
-                f"the log has no force of an actuator; its forces are {', '.join(measured) or 'none'}",
+                f"the log has no actuator force; {forces}",
                 f"assign columns to some or all of {', '.join(units)}",
             )
         )

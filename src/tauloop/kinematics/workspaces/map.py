@@ -935,7 +935,9 @@ def _reach(model: Model, poses: _Poses, name: str) -> tuple[float, float]:
     """
     columns, units, reference = poses.axes.columns, poses.axes.units, poses.axes.reference
     if name not in columns:
-        raise InputError.of(name, "is not a platform position", f"choose: {', '.join(columns)}")
+        raise InputError.of(
+            name, "is not a platform position", f"choose one of {', '.join(columns)}"
+        )
     column = columns.index(name)
     largest = 4.0 * model.assembly.loops.length if units[column] == "m" else np.pi
     offsets = np.linspace(-largest, largest, 801)

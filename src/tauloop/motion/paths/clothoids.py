@@ -226,9 +226,8 @@ def polyline(
         or not ((blends > 0) & np.isfinite(blends)).all()
     ):
         remedy = "without blends, the motion must stop at each corner: use separate lines"
-        raise InputError.of(
-            "blend", f"must be positive, for all or one per corner, got {blend}", remedy
-        )
+        what = f"must be positive: one value for all corners, or one per corner; got {blend}"
+        raise InputError.of("blend", what, remedy)
     sides = np.diff(corners, axis=0)
     lengths = np.linalg.norm(sides, axis=1)
     if not lengths.all():

@@ -89,7 +89,7 @@ class ElasticSimulationOptions(Options):
             problems.add(
                 "feedforward",
                 "has no effect on locked motors",
-                "set `motor_state` to servo, or leave it out",
+                "set `motor_state` to servo, or omit `feedforward`",
             )
 
 

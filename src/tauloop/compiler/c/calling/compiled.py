@@ -513,11 +513,13 @@ def _readable(inputs: Mapping[str, np.ndarray], ports: Sequence[CPort], n: int) 
         except KeyError:
             problems.append(
                 Problem(
-                    where=port.name, what="is missing", remedy=f"give an array ({n}, {port.size})"
+                    where=port.name,
+                    what="is missing",
+                    remedy=f"give an array of shape ({n}, {port.size})",
                 )
             )
         except (TypeError, ValueError, OverflowError) as error:
-            remedy = f"give real numbers in an array ({n}, {port.size})"
+            remedy = f"give real numbers in an array of shape ({n}, {port.size})"
             problems.append(
                 Problem(where=port.name, what=f"is not an array of numbers: {error}", remedy=remedy)
             )
