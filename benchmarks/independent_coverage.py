@@ -33,8 +33,8 @@ COVERAGE_MARKS = page.marks("independent_coverage.py")
 QUANTILE = float(norm.ppf(0.975))
 #: Effects in a log, and options of its identification, by condition.
 CONDITIONS: dict[str, tuple[dict[str, float], dict[str, float]]] = {
-    "sound": ({}, {}),
-    "sound, cut-off of 30 Hz": ({}, {"cutoff": 30.0}),
+    "nominal": ({}, {}),
+    "nominal, cut-off of 30 Hz": ({}, {"cutoff": 30.0}),
     "encoder of 16 bits": ({"step": closed_form.COARSE_STEP}, {}),
     "transmission that bends at 60 Hz": ({"bending": 60.0}, {}),
     "forces 2 ms late": ({"late": 2e-3}, {}),

@@ -41,8 +41,8 @@ def head() -> str:
 What Tauloop does with each element of an imported file:
 
 - **Read**: it changes the machine.
-- **Harmless**: it has no effect on the motion; the notes count it.
-- **Rejected**: without it the machine would be another one.
+- **Harmless**: it has no effect on the motion, and is counted in the import notes.
+- **Rejected**: ignoring it would change the machine.
 
 `tauloop check` reports any other element (exit code 1). It is rejected if its name contains
 {cells(TIE_WORDS)}.

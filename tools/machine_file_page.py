@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import groupby
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +79,14 @@ def words(node: dict[str, Any]) -> str:
     if "enum" in node:
         return ", ".join(f"`{word}`" for word in node["enum"])
     if "items" in node:
+        if "maxItems" in node.get("items", {}) and "maxItems" in node:
+            return f"{node['maxItems']} x {node['items']['maxItems']} matrix"
         inside = words(node["items"])
         count = f"{node['maxItems']} " if "maxItems" in node else "list of "
         if inside in ("value", "text"):
             return f"{count}{inside}s"
+        if "maxItems" in node and ", " in inside:
+            return f"{count}entries, each {inside}"
         return f"{count}({inside})" if ", " in inside else f"{count}{inside}"
     if "additionalProperties" in node:
         return f"{node['x-key']}: {words(node['additionalProperties'])}"
@@ -179,6 +183,30 @@ def pattern_of(key: str, entry: Entry) -> Entry:
     return replace(entry, meaning=meaning)
 
 
+def shared_beginning(texts: list[list[str]]) -> int:
+    """Return the number of words with which all texts begin."""
+    same = (len(set(words_there)) == 1 for words_there in zip(*texts, strict=False))
+    return sum(takewhile(bool, same))
+
+
+def alternatives(meanings: list[str]) -> str:
+    """Return meanings as one text, in which only the words that differ are listed.
+
+    Examples:
+        >>> alternatives(["mass at the start", "mass at the end"])
+        'mass at the start or end'
+    """
+    if len(set(meanings)) == 1:
+        return meanings[0]
+    texts = [meaning.split() for meaning in meanings]
+    before = shared_beginning(texts)
+    after = shared_beginning([text[before:][::-1] for text in texts])
+    end = len(texts[0]) - after
+    differing = [" ".join(text[before : len(text) - after]) for text in texts]
+    choice = f"{', '.join(differing[:-1])} or {differing[-1]}"
+    return " ".join([*texts[0][:before], choice, *texts[0][end:]])
+
+
 def listed(name: str, keys: Iterable[str]) -> str:
     """Return keys of a definition with commas between them, the required ones in bold."""
     return ", ".join(f"**`{key}`**" if entries(name)[key].required else f"`{key}`" for key in keys)
@@ -198,7 +226,7 @@ def lines(name: str) -> Iterator[str]:
         entry = items[0][1]
         keys = listed(name, (key for key, _ in items))
         noted = f" ({entry.details})" if entry.details else ""
-        meaning = f": {entry.meaning}{', ...' if len(items) > 1 else ''}"
+        meaning = f": {alternatives([member.meaning for _, member in items])}"
         yield f"- {keys}{noted}{'' if repeats_key(items[0][0], entry) else meaning}"
     for other, keys_of_other in references(name).items():
         title, anchor = other.replace("_", " "), other.replace("_", "-").lower()

@@ -1,4 +1,4 @@
-"""A package of ROS 2: read by parsers that are not ours, and its joints closed in their kinematics; ROS is not here."""
+"""A ROS 2 package: read by parsers that are not ours, and its joints closed in their kinematics; ROS is not here."""
 
 from __future__ import annotations
 

@@ -624,7 +624,7 @@ def test_drakes_rotor_in_a_joint_of_a_urdf_is_sent_to_its_transmission(tmp_path:
         load(tmp_path / "m.urdf")
     (problem,) = raised.value.problems
     assert problem.what == "<drake:gear_ratio> in a joint is not supported"
-    assert "move it into <actuator>" in problem.remedy
+    assert "use its <actuator>" in problem.remedy
 
 
 def test_the_length_of_an_axis_is_printed_with_the_digits_that_matter(tmp_path: Path) -> None:

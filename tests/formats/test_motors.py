@@ -348,7 +348,7 @@ def test_a_rotor_outside_an_actuator_is_refused_with_its_place(tmp_path: Path, t
     """Drake reads it in an actuator alone: elsewhere n^2 J would be lost without a word."""
     rotor = f'<{tag} value="3"/>'
     joint = four_bar(loop="").replace("</joint>", f"{rotor}</joint>", 1)
-    with pytest.raises(DescriptionError, match="move it into <actuator>"):
+    with pytest.raises(DescriptionError, match="use its <actuator>"):
         read(tmp_path, joint)
     inside = '<joint name="crank_pin"{}<actuator name="a"/>'
     for text in (inside.format("/>") + rotor, inside.format(f">{rotor}</joint>")):

@@ -172,7 +172,7 @@ _URDF = (
         (
             "robot",
             "gazebo",
-            "extensions of Gazebo; joints, springs, gravity and plugins in it are checked",
+            "Gazebo extensions; joints, springs, gravity and plugins in it are checked",
         ),
         ("robot", "fixed_frame", "a named frame (Isaac Sim)"),
         ("robot", "mujoco compiler", "settings for MuJoCo's reader"),
@@ -194,9 +194,9 @@ _URDF = (
         ),
         ("link", f"sensor light audio_source {DRAKE_LOOKS}", "sensors, sounds and appearance"),
         ("link", "collision", "contacts; drawn if no visual can be drawn"),
-        ("link", "origin", "not part of URDF; readers of URDF do not use it"),
+        ("link", "origin", "not part of URDF, and not read"),
         ("link", "contact self_collision_checking collision_checking capsule verbose", "contacts"),
-        ("joint", "joint_properties", "an older form of losses; reported if they are not zero"),
+        ("joint", "joint_properties", "an older form of losses; reported unless zero"),
         (
             "joint",
             "calibration safety_controller safety",
@@ -219,12 +219,12 @@ _URDF = (
         (
             "robot",
             "drake:linear_bushing_rpy drake:linear_spring_damper",
-            "it exerts forces on links: use springs of joints",
+            "forces on links: use joint springs",
         ),
         (
             "robot",
             "drake:weld_constraint drake:distance_constraint drake:tendon_constraint",
-            "it connects links: close the loop by `<constraint>` or in a side file",
+            "a connection of links: close the loop by `<constraint>` or in a side file",
         ),
         ("robot", "drake:coupler_constraint", "a gear: use `<mimic>`"),
         (
@@ -235,7 +235,7 @@ _URDF = (
         (
             "joint",
             "drake:rotor_inertia drake:gear_ratio",
-            "Drake reads it in the `<transmission>` of a URDF: move it into `<actuator>`",
+            "Drake reads rotors only in a `<transmission>`: use its `<actuator>`",
         ),
     ),
 )
@@ -306,21 +306,13 @@ _SDF = (
             "physics scene gui audio wind magnetic_field atmosphere spherical_coordinates",
             "surroundings",
         ),
-        (
-            "world",
-            "plugin",
-            "simulation; plugins that connect links or exert forces are recognized by name",
-        ),
-        (
-            "model",
-            "plugin",
-            "simulation; motors in it are read; plugins that connect links or exert forces are recognized by name",
-        ),
-        ("model", "gazebo", "a URDF's extensions of Gazebo; motors in it are read"),
+        ("world", "plugin", "simulation"),
+        ("model", "plugin", "simulation; motors in it are read"),
+        ("model", "gazebo", "Gazebo extensions of a URDF; motors in it are read"),
         (
             "model",
             "self_collide allow_auto_disable enable_wind",
-            "simulation; wind is reported if it is not zero",
+            "simulation; wind is reported unless zero",
         ),
         ("model", "model_state", "a stored state of a simulation"),
         (
@@ -352,12 +344,12 @@ _SDF = (
         (
             "model",
             "drake:linear_bushing_rpy drake:linear_spring_damper",
-            "it exerts forces on links: use springs of joints",
+            "forces on links: use joint springs",
         ),
         (
             "model",
             "drake:weld_constraint drake:distance_constraint drake:tendon_constraint",
-            "it connects links: use a joint or a `drake:ball_constraint`",
+            "a connection of links: use a joint or a `drake:ball_constraint`",
         ),
         ("model", "drake:coupler_constraint", "a gear: use `<mimic>`"),
         (
@@ -415,7 +407,7 @@ _MJCF = (
         (
             ANY_PARENT,
             "replicate composite flexcomp attach plugin",
-            "it creates elements that are not in the file: let MuJoCo save the compiled model (mj_saveLastXML)",
+            "a generator of elements: let MuJoCo save the compiled model (mj_saveLastXML)",
         ),
         (
             ANY_PARENT,

@@ -682,7 +682,7 @@ MACHINE = Shape(
         field(
             "unstated_motors",
             ListOf(item=Text(is_needed=True)),
-            "coordinates that may have motors, if the imported description does not state which ones do. `check` "
+            "coordinates that may have motors, if the imported file states no motors. `check` "
             "reports them, and forces cannot be computed until `actuators` replaces this key",
         ),
         need("provenance", PROVENANCE, "status and source of all values without their own"),
@@ -697,7 +697,7 @@ MACHINE = Shape(
             "named values: a literal is an independent parameter, an expression is derived",
         ),
         *_ELEMENTS,
-        field("legs", ListOf(item=LEG), "patterns"),
+        field("legs", ListOf(item=LEG), "patterns of repeated elements"),
         *MACHINE_FIELDS,
         need("platform", PLATFORM, "the moving platform (end effector)"),
     ),

@@ -176,7 +176,7 @@ PID = Shape(
 )
 DUAL = Shape(
     name="dual drive",
-    doc="Two motors on one load; e is |reference - position| over the size of the step.",
+    doc="Two motors on one load; e is |reference - position| divided by the size of the step.",
     fields=(
         need("master", Reference(to="motor"), "motor that always drives"),
         need(
@@ -207,7 +207,8 @@ DUAL = Shape(
         field(
             "switch_max",
             _value(units.ONE, "positive"),
-            "e above which the slave only drives. Without `switch_min` and `switch_max` it always pulls",
+            "e above which the slave only drives. Without `switch_min` and `switch_max` it always pulls against the "
+            "master",
         ),
     ),
 )
