@@ -74,7 +74,7 @@ def test_the_kept_motions_keep_the_limits_and_the_first_is_an_optimum() -> None:
     kept = identification.motions(SETTINGS, reduced, np.random.default_rng(SETTINGS.seed))
     problem = ExcitationProblem(reduced.driven_mechanism, kept.search.task)
     for series in kept.series:
-        judged = problem.judge(series.sample(problem.fine_grid))
+        judged = problem.evaluate(series.sample(problem.fine_grid))
         assert judged.largest_share <= 1.0 + KEPT
         assert np.abs(judged.channels[1:, 0]).max() < KEPT
     searched = identification.motions(

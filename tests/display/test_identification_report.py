@@ -86,7 +86,8 @@ def test_percentages_of_both_parts_refer_to_one_force(data, result):
 
 def test_evaluation_refuses_arrays_that_do_not_agree():
     with pytest.raises(
-        IdentificationError, match=r"measured \(3, 2\), predicted \(3, 1\), 2 outputs do not agree"
+        IdentificationError,
+        match=r"shapes do not agree: measured \(3, 2\), predicted \(3, 1\), 2 outputs",
     ):
         evaluate(np.ones((3, 2)), np.ones((3, 1)), ("a", "b"), ("N", "N"))
 
@@ -161,7 +162,7 @@ def test_equal_runs_give_equal_files(tmp_path, data, result):
 def test_files_are_whole_or_untouched(tmp_path):
     path = write_json(tmp_path / "result.json", {"value": 1.5})
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="holds the number nan"):
+    with pytest.raises(ValueError, match="contains the number nan"):
         write_json(path, {"value": float("nan")})
 
     def fail(temporary):
@@ -209,7 +210,7 @@ def test_plain_data_of_everything():
         ],
         "set": ["a", "b"],
     }
-    with pytest.raises(ValueError, match="holds the number inf"):
+    with pytest.raises(ValueError, match="contains the number inf"):
         plain({"x": [np.inf]})
     with pytest.raises(ValueError, match="no plain form of object"):
         plain(object())

@@ -205,7 +205,7 @@ def test_differentiable_sample_agrees_with_the_model(name: str, space: str) -> N
     task = problem(name, space)
     search = random_search(task, 3, np.random.default_rng(0))
     motion = task.series(search.coefficients[0]).sample(task.grid)
-    judged = task.judge(motion)
+    judged = task.evaluate(motion)
     rows, broken = task.screen(motion)
     scaled = (rows * (task.weights / np.sqrt(len(rows)))[:, None]).reshape(judged.regressor.shape)
     assert np.abs(scaled - judged.regressor).max() < 1e-8 * np.abs(judged.regressor).max()
@@ -323,7 +323,7 @@ def test_polishing_goes_on_where_limits_hold_between_samples() -> None:
     outcome = program.polish(excitation.series.coefficients, SolverOptions(iterations=30))
     assert outcome.value < outcome.started
     assert len(task.polish_grid) == 2 * len(task.grid)
-    judged = task.judge(task.series(outcome.coefficients).sample(task.fine_grid))
+    judged = task.evaluate(task.series(outcome.coefficients).sample(task.fine_grid))
     assert judged.largest_share < 1.005
 
 

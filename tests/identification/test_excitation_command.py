@@ -48,7 +48,7 @@ def test_ranges_of_the_file_are_limits_enough() -> None:
     search = random_search(problem, 8, np.random.default_rng(0))
     assert len(search.coefficients) == 8
     for coefficients in search.coefficients:
-        judged = problem.judge(problem.series(coefficients).sample(problem.grid))
+        judged = problem.evaluate(problem.series(coefficients).sample(problem.grid))
         assert 0.1 < judged.largest_share < 1.0
 
 

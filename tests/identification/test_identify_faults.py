@@ -356,7 +356,7 @@ def test_what_is_refused(
 
 
 def test_gains_have_no_meaning_beside_output_joints() -> None:
-    with pytest.raises(InputError, match="gains: has no meaning together with output joints"):
+    with pytest.raises(InputError, match="gains: cannot be combined with output='joints'"):
         options_of(gains=True, output="joints")
 
 

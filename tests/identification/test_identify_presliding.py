@@ -218,7 +218,7 @@ def test_the_way_is_found_and_named(model, moved, hysteresis):
         ({"presliding": {"motor_1": "3 N"}, "cutoff": 20.0}, "motor_1"),
         (
             {"presliding": {"motor_1": ""}, "period": 4.0, "max_frequency": 2.0},
-            "has no meaning together with period",
+            "cannot be combined with period",
         ),
     ],
 )

@@ -140,7 +140,7 @@ def test_an_excitation_is_judged_by_the_same_rows(many: Model, space: str) -> No
     )
     expected = problem.rows(rows)
     assert (
-        np.abs(problem.judge(inputs).regressor - expected).max()
+        np.abs(problem.evaluate(inputs).regressor - expected).max()
         < FORCE_TOLERANCE * np.abs(expected).max()
     )
     (screened, _) = problem.screen(inputs)

@@ -75,7 +75,7 @@ def test_runs_that_do_not_go_together_are_refused(files: dict[str, Path]) -> Non
     options = tl.IdentificationOptions(disconnected=(files["disconnected"],), preparation=FILTER)
     with pytest.raises(InputError, match="1 recording for 2 logs"):
         tl.identify(machine, [files["connected"], files["structure"]], options)
-    with pytest.raises(InputError, match="no meaning together with validation"):
+    with pytest.raises(InputError, match="cannot be combined with validation"):
         tl.IdentificationOptions(
             disconnected=(files["disconnected"],), validation=files["structure"]
         )

@@ -111,7 +111,7 @@ def test_random_series_are_made_so_slow_that_highs_finds_tensions() -> None:
             min(margin(p, a) for p, a in zip(motion.position, motion.acceleration, strict=True))
         )
         tensions = [i for i, bound in enumerate(task.bounds) if bound.kind == "tension"]
-        values = task.judge(motion).values[:, tensions]
+        values = task.evaluate(motion).values[:, tensions]
         assert values.min() >= LEAST - 1e-6
         assert values.max() <= GREATEST + 1e-6
     assert min(least) > -1e-6

@@ -95,14 +95,14 @@ def require_foldable(options: IdentificationOptions) -> None:
         "essential": options.essential,
         "regroup": options.regroup,
         "consistent": options.consistent,
-        "payload": terms.payload_body,
+        "payload_body": terms.payload_body,
         "presliding": terms.presliding,
         "gains": terms.gains,
         "scan_cutoffs": options.preparation.scan_cutoffs,
         "period": options.preparation.period,
     }
     problems = Problems()
-    refuse_combinations(problems, need_all_samples, {"logs that are folded one by one": True})
+    refuse_combinations(problems, need_all_samples, {"logs that are read one by one": True})
     if not isinstance(chosen_estimator(options), CondensedEstimator):
         problems.add(
             "estimator", f"{options.estimator} needs the samples of all logs", "use ols or wls"

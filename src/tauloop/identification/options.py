@@ -83,14 +83,12 @@ def refuse_combinations(
     Args:
         problems: the problems, which are extended.
         options: values of options, by name; false if an option is not given.
-        others: values of options, by name, with which `options` have no meaning.
+        others: values of options, by name, with which `options` cannot be combined.
     """
     for where, value in options.items():
         for other, is_given in others.items():
             if value and is_given:
-                problems.add(
-                    where, f"has no meaning together with {other}", f"omit {where} or {other}"
-                )
+                problems.add(where, f"cannot be combined with {other}", f"omit {where} or {other}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +120,9 @@ class PreparationOptions(Options):
             a value, they have their position in the reference pose.
         fill_gaps: largest number of missing samples in a row that are interpolated; the result
             reports their number.
-        resample: resample logs with uneven time stamps at even times; the positions show whether
-            the stamps are correct or late.
+        resample: resample logs with uneven time stamps at even times. The
+            high-frequency part of the positions decides whether the stamps are the sampling times
+            or only late.
 
     Examples:
         >>> import tauloop as tl
@@ -147,7 +146,7 @@ class PreparationOptions(Options):
     resample: bool = False
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Add problems of options that have no meaning together with a period."""
+        """Add problems of options that cannot be combined with a period."""
         if self.scan_standstills and not self.scan_cutoffs:
             problems.add("scan_standstills", "is given without scan_cutoffs", "add scan_cutoffs")
         if (self.period is None) != (self.max_frequency is None):
@@ -183,7 +182,7 @@ class TermOptions(Options):
         stribeck: NAME=SPEED: friction of this joint, rod or motor is larger below this speed, such
             as 'tip=0.2 rad/s'.
         presliding: NAME or NAME=LENGTH: after a reversal of the motion, friction of this joint, rod
-            or motor reverses over this length, such as 'elbow=0.01 rad'. If it is not given,
+            or motor reverses over this displacement, such as 'elbow=0.01 rad'. If it is not given,
             validation chooses it.
         gains: estimate a gain of the measured force for each drive; known parameters set the scale.
 
@@ -232,13 +231,14 @@ class IdentificationOptions(Options):
             transmission).
         estimator: least squares (ols), least squares weighted for each actuator by its residuals
             (wls), robust against outliers (Huber, irls), for errors of the regressor (tls, see
-            column_error), or with the commanded motion as instruments (iv).
+            column_error), or with the commanded motion as instrumental variables (iv).
         column_error: relative error of the regressor's columns for tls.
         commanded: recording of the commanded positions for iv, with the same samples as the log;
             one for each log.
         disconnected: run of the same motion with the structure disconnected, for the two-run
             method; one for each log. Its forces, which are only those of the actuators, are
-            subtracted. The fit then assumes carts of 0 kg and drives without friction.
+            subtracted. The machine file must then describe the structure alone: driven bodies
+            without mass, and drives without inertia and friction.
         errors: error model of the standard deviations: independent errors, autocorrelated errors
             (as estimated from the residuals), decimated errors (white before the decimation), or
             errors with any correlation within blocks of each log or within whole logs. The last two
@@ -286,7 +286,7 @@ class IdentificationOptions(Options):
         return 1.0 - self.hold_out if self.validation is None else 1.0
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Add problems of options that have no meaning together."""
+        """Add problems of options that cannot be combined."""
         terms = self.terms
         if self.hold_out == 0.0 and self.validation is None:
             what = "all data are fitted, so none remain for validation"
@@ -296,12 +296,12 @@ class IdentificationOptions(Options):
             problems.add(
                 "commanded", what, "give both estimator iv and the commanded motion of each log"
             )
-        iv = {"estimator iv": self.estimator == "iv"}
-        payload = {"payload": terms.payload_body}
+        iv = {"estimator='iv'": self.estimator == "iv"}
+        payload = {"payload_body": terms.payload_body}
         scan_cutoffs = {"scan_cutoffs": self.preparation.scan_cutoffs}
         consistent = {"consistent": self.consistent}
         refuse_combinations(problems, payload, iv | scan_cutoffs | consistent)
-        joints = {"output joints": self.output == "joints"}
+        joints = {"output='joints'": self.output == "joints"}
         gains = {"gains": terms.gains}
         refuse_combinations(problems, gains, iv | scan_cutoffs | consistent | joints)
         friction = {
@@ -313,7 +313,7 @@ class IdentificationOptions(Options):
         refuse_combinations(problems, friction, iv | period)
         other_logs = {"validation": self.validation is not None, "commanded": self.commanded}
         refuse_combinations(problems, {"disconnected": self.disconnected}, other_logs)
-        file = {"parameters file": self.unknowns == "file"}
+        file = {"unknowns='file'": self.unknowns == "file"}
         refuse_combinations(problems, {"regroup": self.regroup}, file)
         refuse_combinations(problems, {"compare_logs": self.compare_logs}, iv | payload)
 

@@ -133,7 +133,7 @@ def judged(
         motions: motions of the design.
     """
     problem = ExcitationProblem(mechanism, _task(settings, mechanism))
-    judgments = [problem.judge(series.sample(problem.fine_grid)) for series in motions]
+    judgments = [problem.evaluate(series.sample(problem.fine_grid)) for series in motions]
     names = [
         f"{what} of {channel}"
         for what in ("stroke", "speed", "acceleration")

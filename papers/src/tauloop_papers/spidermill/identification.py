@@ -176,7 +176,7 @@ def motions(settings: ReducedSettings, reduced: Reduced, rng: np.random.Generato
         )
     else:
         first, second = search.series, _test_series(settings, reduced, task, rng)
-    regressor = problem.judge(first.sample(problem.fine_grid)).regressor
+    regressor = problem.evaluate(first.sample(problem.fine_grid)).regressor
     return Excited(
         series=(first, second),
         conditions=Conditions.of(regressor, problem.before, problem.base(regressor)),

@@ -73,7 +73,7 @@ def evaluate(
     ):
         raise IdentificationError.of(
             where,
-            f"measured {measured.shape}, predicted {predicted.shape}, {len(outputs)} outputs do not agree",
+            f"shapes do not agree: measured {measured.shape}, predicted {predicted.shape}, {len(outputs)} outputs",
             "give (samples, outputs) for both, with at least one sample",
         )
     residual = measured - predicted
@@ -155,21 +155,21 @@ def judge_both(
     return judge("training", training, parameters, scale), held_out_fit
 
 
-def largest_loss(held_out: Sequence[OutputFit], free: Sequence[OutputFit]) -> float | None:
+def largest_loss(constrained: Sequence[OutputFit], free: Sequence[OutputFit]) -> float | None:
     """Return the largest ratio of RMSE between two fits of the same outputs.
 
     Args:
-        held_out: the fits with the larger RMSE, such as those of constrained parameters.
-        free: the fits to compare with.
+        constrained: the fits with the larger RMSE, such as those with constrained parameters.
+        free: the fits to compare with, such as those without the constraints.
 
     Returns:
         The ratio; None if all fits in `free` are exact.
     """
-    pairs = zip(held_out, free, strict=True)
+    pairs = zip(constrained, free, strict=True)
     ratios = (fit.rmse / reference.rmse for fit, reference in pairs if reference.rmse > 0)
     return max(ratios, default=None)
 
 
 def overall(errors: np.ndarray) -> float:
-    """Return the root mean square of errors, such as those of all outputs."""
+    """Return the root mean square over all entries of `errors`."""
     return float(np.sqrt(np.mean(errors**2)))

@@ -16,7 +16,11 @@ from tauloop.identification.excitation.criteria import ConditionNumber
 from tauloop.identification.excitation.drives import driven_at
 from tauloop.identification.excitation.limits import Bound
 from tauloop.identification.excitation.options import ExcitationOptions
-from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask, Judgement
+from tauloop.identification.excitation.problem import (
+    ExcitationProblem,
+    ExcitationTask,
+    MotionEvaluation,
+)
 from tauloop.identification.excitation.progress import Search
 from tauloop.identification.excitation.result import Conditions, Excitation, LimitUse, Start
 from tauloop.identification.excitation.solver import StartOutcome
@@ -63,7 +67,7 @@ def plan_excitation(
     Raises:
         InputError, LogError: the task does not match the machine, or a previous data set cannot be
             read.
-        IdentificationError: limits cannot be met, or the rank is not clear.
+        IdentificationError: limits cannot be met, or the rank is ambiguous.
         PoseError: the center, or a previous motion, is out of reach.
         KeyboardInterrupt: an interrupt before any series was found.
 
@@ -146,11 +150,11 @@ def _previous_triangle(
     if not before:
         return None
     problem = ExcitationProblem(mechanism, task)
-    rows = [problem.judge(motion).regressor for motion in before]
+    rows = [problem.evaluate(motion).regressor for motion in before]
     return np.asarray(np.linalg.qr(np.concatenate(rows), mode="r"))
 
 
-def _limit_use(problem: ExcitationProblem, evaluation: Judgement) -> tuple[LimitUse, ...]:
+def _limit_use(problem: ExcitationProblem, evaluation: MotionEvaluation) -> tuple[LimitUse, ...]:
     """Return every finite limit with the extremes of its quantity."""
     limited = []
     units = problem.functions.ports.position.units
@@ -177,7 +181,7 @@ def _limit_use(problem: ExcitationProblem, evaluation: Judgement) -> tuple[Limit
 
 
 def _diagnostics(
-    result: Excitation, evaluation: Judgement, outcomes: Sequence[StartOutcome]
+    result: Excitation, evaluation: MotionEvaluation, outcomes: Sequence[StartOutcome]
 ) -> Iterator[Diagnostic]:
     """Yield diagnostics of the limits, of the condition and of the search."""
     criterion, conditions, random = result.options.criterion, result.conditions, result.random

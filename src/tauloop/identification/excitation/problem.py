@@ -86,7 +86,8 @@ class ExcitationTask(Options):
         rests: whether a period starts and ends with zero velocity and acceleration, or is part of a
             continuous motion.
         preferred_parameters: parameters that represent base parameters before all others.
-        weights: inverse of the noise by output (row of the regressor); 1 where not given.
+        weights: inverse of the noise's standard deviation of each output (row of the regressor); 1
+            where not given.
         unknowns: independent parameters of the machine file that are unknown (`parameter_ties`), all
             others being known. By default the expressions of the file are the unknowns
             (`expression_ties`).
@@ -143,7 +144,7 @@ def expression_ties(model: Model, first: Sequence[str] = ()) -> Ties:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Judgement:
+class MotionEvaluation:
     """The evaluation of a motion: its regressor and its use of the limits.
 
     Attributes:
@@ -177,7 +178,7 @@ class ExcitationProblem:
             mechanism: the machine.
             task: the excitation task.
             before: regressor rows (m, n_unknowns) of previous data sets (see
-                `Judgement.regressor`), each scaled to one period.
+                `MotionEvaluation.regressor`), each scaled to one period.
 
         Raises:
             InputError: names, numbers or limits do not match the machine; lists all problems.
@@ -213,7 +214,7 @@ class ExcitationProblem:
 
     @property
     def functions(self) -> Motion:
-        """The entry whose coordinates are the channels."""
+        """Functions of the entry (platform or actuators) whose coordinates are the channels."""
         return self.model.motion(self.task.channels)
 
     @property
@@ -301,8 +302,10 @@ class ExcitationProblem:
         peaks = [np.abs(centered @ basis.T).max(axis=-1) for basis in bases]
         return np.asarray(np.stack(peaks, axis=-2) / self.limits[:, self.free])
 
-    def judge(self, motion: SampledMotion) -> Judgement:
-        """Evaluate consecutive samples of one motion with the model's ordinary functions.
+    def evaluate(self, motion: SampledMotion) -> MotionEvaluation:
+        """Evaluate consecutive samples of one motion with the model's compiled functions.
+
+        Optimizations use the differentiable function `sample` instead.
 
         Returns:
             Regressor, bounded values and use of the limits.
@@ -321,7 +324,7 @@ class ExcitationProblem:
         channels = np.stack(motion.states)
         centered = np.stack([motion.position - self.center, *channels[1:]])
         peaks = (np.abs(centered).max(axis=1) / self.limits).ravel()
-        return Judgement(
+        return MotionEvaluation(
             regressor=regressor,
             values=values,
             channels=channels,
@@ -373,7 +376,7 @@ class ExcitationProblem:
 
     @cached_property
     def force_unit(self) -> float:
-        """Unit of the open forces (see `SampleFunction`), N or N m.
+        """Unit of the forces among the free inputs of `sample`, N or N m.
 
         It is the largest force at rest in the center.
         """
@@ -401,7 +404,10 @@ class ExcitationProblem:
         )
 
     def opened(self, motion: SampledMotion) -> tuple[np.ndarray, np.ndarray]:
-        """Return the open coordinates and forces of `sample` at independent samples.
+        """Return the free inputs of `sample` at independent samples.
+
+        They are the coordinates of opened loops, and for cables the forces of the winches divided
+        by `force_unit`.
 
         Returns:
             Values (N, n_open); True (N,) for samples in reach.
@@ -456,7 +462,7 @@ class ExcitationProblem:
             regressor: rows (m, n_unknowns).
 
         Raises:
-            IdentificationError: the rank is not clear.
+            IdentificationError: the rank is ambiguous.
         """
         stacked = np.concatenate([regressor, self.before])
         options = (
@@ -468,7 +474,7 @@ class ExcitationProblem:
 
     def _require_center(self) -> None:
         """Raise an error if the machine violates limits at rest at the center."""
-        evaluation = self.judge(self._at_rest)
+        evaluation = self.evaluate(self._at_rest)
         shares = use(self.bounds, evaluation.values)[0]
         problems = Problems()
         for bound, value, share in zip(self.bounds, evaluation.values[0], shares, strict=True):

@@ -16,7 +16,7 @@ import numpy as np
 from tauloop.common.errors import IdentificationError
 from tauloop.common.records import dataclass
 from tauloop.identification.excitation.options import ExcitationOptions
-from tauloop.identification.excitation.problem import ExcitationProblem, Judgement
+from tauloop.identification.excitation.problem import ExcitationProblem, MotionEvaluation
 from tauloop.identification.excitation.result import Conditions, RandomSummary
 from tauloop.identification.excitation.search import RandomSearch, random_search, shrunk
 from tauloop.identification.excitation.solver import STOPPED, StartOutcome
@@ -41,7 +41,7 @@ class _EvaluatedSeries:
 
     value: float
     coefficients: np.ndarray
-    evaluation: Judgement
+    evaluation: MotionEvaluation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class Search:
         """Search until the end, or until `is_stopped` returns True.
 
         Raises:
-            IdentificationError: limits cannot be met, or the rank is not clear.
+            IdentificationError: limits cannot be met, or the rank is ambiguous.
         """
         problem, options = self._problem, self._options
 
@@ -159,7 +159,7 @@ class Search:
         try:
             series = self._describe(search, self._random)
         except IdentificationError:
-            # The rank is not clear yet, because there are too few series.
+            # The rank is ambiguous yet, because there are too few series.
             return
         self._random = series
         self._offer(search.coefficients[int(series.values.argmin())])
@@ -212,7 +212,7 @@ class Search:
         """
         problem, series = self._problem, self._random
         for _ in range(MAX_REDUCTIONS):
-            evaluation = problem.judge(problem.series(coefficients).sample(problem.fine_grid))
+            evaluation = problem.evaluate(problem.series(coefficients).sample(problem.fine_grid))
             if evaluation.largest_share <= 1.0 and series is not None:
                 value = self._criterion(series.base, evaluation.regressor)
                 return _EvaluatedSeries(
@@ -239,7 +239,7 @@ class Search:
 
     def best(
         self, is_interrupted: bool
-    ) -> tuple[float, np.ndarray, Judgement, BaseParameters, RandomSummary]:
+    ) -> tuple[float, np.ndarray, MotionEvaluation, BaseParameters, RandomSummary]:
         """Return the best series and its properties.
 
         Returns:

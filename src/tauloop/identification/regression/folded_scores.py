@@ -1,9 +1,10 @@
 """Standard deviations for many logs whose errors have an unknown correlation.
 
-The scores s_n = Z_n^T e_n need the estimate, so they cannot be computed before all logs are folded.
-Each log is therefore read two more times. The second reading gives the sums that determine the
-kernel. The third gives the log's contribution to the sum over l of k_l (G_l + G_l^T). The result
-equals that of `AutocorrelatedErrors` with all samples in memory.
+The scores s_n = Z_n^T e_n need the estimate, so they cannot be computed before all logs are folded,
+which means reduced to their QR factors. Each log is therefore read two more times. The second
+reading gives the sums that determine the kernel. The third gives the log's contribution to the sum
+over l of k_l (G_l + G_l^T). The result equals that of `AutocorrelatedErrors` with all samples in
+memory.
 
 Source: Andrews 1991, Heteroskedasticity and autocorrelation consistent covariance matrix
 estimation.

@@ -65,7 +65,7 @@ def symbolic_base_parameters(
 
     Raises:
         InputError: a product cannot be read, or the machine has no such length; lists all problems.
-        IdentificationError: the rank is not clear, or a coefficient is not a sum of monomials of
+        IdentificationError: the rank is ambiguous, or a coefficient is not a sum of monomials of
             the lengths.
 
     Source: see `analytic_regrouping`.

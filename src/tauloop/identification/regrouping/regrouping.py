@@ -280,7 +280,7 @@ def analytic_regrouping(
         progress: called with the completed and the total number of steps.
 
     Raises:
-        IdentificationError: the rank is not clear, or coefficients are not sums of monomials; lists
+        IdentificationError: the rank is ambiguous, or coefficients are not sums of monomials; lists
             all of these.
 
     Source: Kroneis, Müller and Liu (SpiderMill), eqs. 6 to 10. The fit of the coefficients is

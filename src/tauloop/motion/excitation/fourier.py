@@ -47,7 +47,7 @@ class FourierSeries(ReprMixin):
             or len(mu) != len(center)
             or mu.shape[1] < 1
         ):
-            what = f"center {center.shape}, mu {mu.shape} and nu {nu.shape} do not agree"
+            what = f"shapes do not agree: center {center.shape}, mu {mu.shape}, nu {nu.shape}"
             problems.add("series", what, "give (n,), (n, K) and (n, K), K at least 1")
         if not all(np.isfinite(values).all() for values in (center, mu, nu)):
             problems.add("series", "a coefficient is not finite", "give finite numbers")
