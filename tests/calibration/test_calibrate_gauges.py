@@ -100,7 +100,7 @@ def test_a_tool_offset_against_the_platform():
         "gantry_tau_3dof", Position(name="t"), ("track*.offset_z", "platform.tool.at[2]", "m_p")
     )
     assert names(gauges) == [
-        "translation of the platform frame against the target along z",
+        "translation of the platform frame relative to the target along z",
         "nothing moves: these changes, made together, have no effect",
     ]
     assert gauges.gauge[1].explained is None

@@ -319,7 +319,10 @@ def test_the_writer_keeps_what_a_cable_is() -> None:
         ("{greatest: 5 N}", "least"),
         ("{least: 50 N, greatest: 5 N}", "is not above the least"),
         ("{least: 0 N, damping: 3 N s/m}", "does not stretch"),
-        ("{least: 0 N, stiffness: 3 N/m, restitution: 0.5}", "rebounds by its stiffness"),
+        (
+            "{least: 0 N, stiffness: 3 N/m, restitution: 0.5}",
+            "its stiffness determines the rebound",
+        ),
         ("{least: 0 N, restitution: 1.5}", "must be 0 to 1"),
         ("{least: 0 N, slack: 3}", "unknown key"),
     ],

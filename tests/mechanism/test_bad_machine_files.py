@@ -187,7 +187,7 @@ MISTAKES: list[tuple[str, str, str, str, str] | tuple[str, str, str, str, str, i
     ("center: [0, 0, 10 mm]", "center: [0, 0, 200 mm]\n    about: origin", "bodies.plate.inertia", "none may be negative", "point the inertia refers to", 2),
     ("center: [0, 0, 10 mm]", "first_moment: [0, 0, 1 kg m]", "bodies.plate.first_moment", "the inertia about the origin is required", "about: origin"),
     ("center: [0, 0, 10 mm]", "center: [0, 0, 0]\n    first_moment: [0, 0, 0]\n    about: origin", "bodies.plate.first_moment", "the same value twice", "keep one", 1),
-    ("center: [0, 0, 10 mm]", "center: [0, 0, 1e200 m]", "bodies.plate", "too large for a body", "exponents", -1),
+    ("center: [0, 0, 10 mm]", "center: [0, 0, 1e200 m]", "bodies.plate", "mass, mass center or moments of inertia are too large", "exponents", -1),
     ("center: [0, 0, 10 mm]", "center: 10 mm", "bodies.plate.center", "this is the text '10 mm'", "a list of 3"),
     ("arm: {mass: 0.4 kg}", "arm: {mass: 0.4 kg, about: origin}", "bodies.arm.about", "given without `inertia`", "remove `about`"),
     # joints

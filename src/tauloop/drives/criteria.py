@@ -16,8 +16,8 @@ from tauloop.mechanism.description.units import parse_unit, quantity
 from tauloop.mechanism.drive_line import DriveLine
 
 #: Criteria of a run that failed are set to a penalty: this value for a failure at the end, twice
-#: this value for a failure at the start. It is larger than any real criterion, and it falls with
-#: the duration of the run, so that an optimizer can find its way back to stable parameters.
+#: this value for a failure at the start. It is larger than any real criterion, and it decreases the
+#: later the run fails, so that an optimizer can find its way back to stable parameters.
 FAILURE_PENALTY = 1e6
 
 
@@ -148,7 +148,7 @@ def scaled(criteria: Criteria, scales: Mapping[str, float]) -> np.ndarray:
                 "give a finite scale above zero",
             )
     if not scales:
-        problems.add("scales", "there are none", "give a scale for at least one criterion")
+        problems.add("scales", "no scale is given", "give a scale for at least one criterion")
     InputError.raise_if_any(problems)
     return np.column_stack([getattr(criteria, name) / scale for name, scale in scales.items()])
 

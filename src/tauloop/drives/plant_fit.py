@@ -183,7 +183,7 @@ class DriveLineFitOptions(Options):
         """Add problems for missing or invalid ranges, and for unknowns that also have a value."""
         if not self.bounds:
             problems.add(
-                "bounds", "there are none", "name the parameters to fit, with their ranges"
+                "bounds", "no parameter is given", "name the parameters to fit, with their ranges"
             )
         problems += _range_problems(_numbers_only(self.bounds))
         for name in self.bounds:

@@ -572,7 +572,7 @@ def _require(
     """
     problems = Problems()
     if not unknowns:
-        problems.add("unknowns", "there are none", "name the parameters to fit")
+        problems.add("unknowns", "no parameter is given", "name the parameters to fit")
     if not any(item.printed and not item.held_out for item in observations):
         problems.add(
             "observations",

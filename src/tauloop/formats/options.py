@@ -35,9 +35,9 @@ class ImportOptions(Options):
     Attributes:
         gravity: gravity (3,), m/s^2, in the base frame, for descriptions without gravity.
         platform_body: name of the moving platform; if empty, the last body of the file.
-        independent: velocity names of the independent coordinates. If empty, they are taken from
-            the file. Otherwise they are all coordinates of a tree; with loops, assembly chooses
-            them.
+        independent: velocity names of the independent coordinates. If empty, those that the file
+            gives. If the file gives none, all coordinates of a tree or, with loops, those that
+            assembly chooses.
         motors: names of motors of the description, or of joints with one motor each; if empty, the
             description specifies which joints have motors (see `tauloop.formats.imported.motors`).
         rods: options for converting links with ball joints at both ends to rods, and legs on slides

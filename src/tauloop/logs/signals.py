@@ -61,11 +61,11 @@ def butterworth(x: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.
     The two passes of the digital filter (bilinear transform) have zero phase and, at a frequency f,
     the gain 1 / (1 + (tan(pi f / rate) / tan(pi cutoff / rate))^(2 order)) (Oppenheim and Schafer,
     Discrete-time signal processing, 3rd ed., section 7.2). This gain is applied to a sine series of
-    the record minus the line from its first to its last sample. Both ends are therefore continued
-    by odd reflection (the last end first by a few samples, to a suitable length for the Fourier
-    transform). Away from the ends, the result equals `scipy.signal.sosfiltfilt`, but this method
-    works for any order and cut-off. Also, importing `scipy.signal` takes longer than an
-    identification.
+    the record minus the line from its first to its last sample. This continues both ends by odd
+    reflection. Before, a few reflected samples extend the record at its end to a length that suits
+    the fast Fourier transform. Away from the ends, the result equals `scipy.signal.sosfiltfilt`,
+    but this method works for any order and cut-off. Also, importing `scipy.signal` takes longer
+    than an identification.
 
     Args:
         x: evenly spaced samples (N, ...).
@@ -86,7 +86,7 @@ def butterworth(x: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.
     along = np.linspace(0.0, 1.0, last + 1)
     gain = gain_of_sines(along, rate=rate, cutoff=cutoff, order=order)
     smooth = np.empty(x.shape)
-    # columns: memory
+    # column by column, to save memory
     for own, filtered in zip(x.reshape(len(x), -1).T, smooth.reshape(len(x), -1).T, strict=True):
         filtered[:] = _passed(own, along, gain)
     return smooth
@@ -233,10 +233,10 @@ def decimate_in_parts(evaluate: Callable[[slice], np.ndarray], n: int, factor: i
         evaluate: function that returns the samples (size, ...) of a slice; slices overlap by the
             length of the filter.
         n: total number of samples.
-        factor: decimation factor, at least 2.
+        factor: decimation factor, at least 1.
 
     Raises:
-        InputError: the factor is below one, or there are fewer samples than taps.
+        InputError: the factor is not a positive whole number, or there are fewer samples than taps.
     """
     _require_taps(n, factor)
     return _filtered_in_parts(evaluate, n, factor, factor)

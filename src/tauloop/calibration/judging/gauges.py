@@ -1,18 +1,23 @@
 """Names of gauge freedoms: motions of frames that do not affect the measurements.
 
-A null direction of the Jacobian is a change of parameters. It moves the platform, the instruments'
-targets and the joints at the measured poses, with dq/dx from the equations of the calibration. This
-motion is compared with infinitesimal motions of frames:
+A null direction of the Jacobian is a change of parameters x. It moves the platform, the
+instruments' targets and the joints at the measured poses. The equations of the calibration give
+dq/dx, the sensitivity of the coordinates q to x. The motion is compared with infinitesimal motions
+of frames. Here e is an axis, p the position of the platform or target, and R the orientation of the
+platform:
 
-    base frame       platform and target both move by e, or by e x p            the whole machine
-    moves platform frame   the platform moves by R e, or rotates about the target     the target is
-    fixed, or moves too target           the target moves by R e
-    the platform is fixed scale            platform and target move by p
-    the whole machine grows zero, scale      a joint coordinate shifts by a constant, or in
-    proportion  no measured body moves
+    motion                                      platform moves by         target moves by
+    translation of the base frame               e                         e
+    rotation of the base frame                  e x p, and rotates        e x p
+    translation of the platform frame           R e                       0
+    rotation of the platform about the target   R e x (p - p_target)      0
+    translation of the platform and target      R e                       R e
+    translation of the target                   0                         R e
+    scale of the machine                        p                         p
+    shift or scale of a joint coordinate        0                         0
 
-For each of these motions, least squares decide whether the null space contains it. The motions that
-it contains become its basis.
+For each of these motions, a least-squares fit decides whether the null space contains it. The
+motions that it contains become its basis.
 
 Source: Triggs, McLauchlan, Hartley and Fitzgibbon 2000, Bundle adjustment: a modern synthesis.
 """
@@ -36,7 +41,7 @@ MIN_EXPLAINED_SHARE = 0.999
 MAX_SAMPLED_POSES = 40
 #: Motions below this fraction of the largest are zero: derivatives are exact to about 1e-10.
 MOTION_TOLERANCE = 1e-7
-#: Motions of the target point or axis below this length, mm, are zero.
+#: A rotation axis whose distance from the origin is below this, mm, passes through the origin.
 AXIS_TOLERANCE_MM = 1e-3
 #: A direction is new if at least this fraction of it is orthogonal to the directions found before.
 MIN_NEW_SHARE = 1e-3
@@ -71,15 +76,15 @@ class _Motion:
     Attributes:
         name: description of the motion.
         field: displacements at all poses, stacked.
-        along: fields that may be added, as columns. A rotation about any axis of the same direction
-            is the rotation about the origin plus a translation.
-        axis: axis of a rotation in the base frame; the first three columns of `along` are then
-            translations.
+        free_fields: fields that may be added, as columns. A rotation about any axis of the same
+            direction is the rotation about the origin plus a translation.
+        axis: axis of a rotation in the base frame; the first three columns of `free_fields` are
+            then translations.
     """
 
     name: str
     field: np.ndarray
-    along: np.ndarray
+    free_fields: np.ndarray
     axis: np.ndarray | None = None
 
 
@@ -150,18 +155,20 @@ class _Freedoms:
         return sum(gauge.name.startswith(BASE_SHIFT) for gauge in self.gauges)
 
 
-def gauges(problem: CalibrationProblem, near: Linearized, null: np.ndarray) -> tuple[Gauge, ...]:
+def gauges(
+    problem: CalibrationProblem, linearized: Linearized, null: np.ndarray
+) -> tuple[Gauge, ...]:
     """Return the freedoms of a null space, known motions first.
 
     Args:
         problem: the calibration.
-        near: linearization of the problem at the geometry of the null space.
-        null: null directions (n, k) in tolerances.
+        linearized: linearization of the problem at the geometry of the null space.
+        null: null directions (n, k), in units of the parameters' tolerances.
     """
     k = null.shape[1]
     if not k:
         return ()
-    fields = _fields(problem, near, null * problem.tolerances[:, None])
+    fields = _fields(problem, linearized, null * problem.tolerances[:, None])
     freedoms = _Freedoms(k)
     joints = fields.joints.reshape(-1, k)
     static = _null_space(fields.motion)
@@ -178,7 +185,7 @@ def gauges(problem: CalibrationProblem, near: Linearized, null: np.ndarray) -> t
             direction = direction - static @ redundant
         # The axis of a rotation is arbitrary if all translations are free.
         axis = _axis_location(motion, shift) if freedoms.base_shifts < 3 else ""
-        text = motion.name + axis + _causes(problem, fields, null, direction)
+        text = motion.name + axis + _suffix(problem, fields, null, direction)
         freedoms.add(text, explained, direction)
     if static.shape[1]:
         for motion in _joint_motions(fields):
@@ -189,7 +196,7 @@ def gauges(problem: CalibrationProblem, near: Linearized, null: np.ndarray) -> t
         for direction in _sparse(null, static @ _null_space(static_joints)).T:
             if freedoms.is_new(direction):
                 freedoms.add(NO_MOTION, None, direction)
-    known_fields = np.column_stack([np.column_stack([m.field, m.along]) for m in known])
+    known_fields = np.column_stack([np.column_stack([m.field, m.free_fields]) for m in known])
     for direction in freedoms.complement().T:
         direction_motion = fields.motion @ direction
         size = float(direction_motion @ direction_motion)
@@ -204,10 +211,13 @@ def gauges(problem: CalibrationProblem, near: Linearized, null: np.ndarray) -> t
     return tuple(freedoms.gauges)
 
 
-def _causes(
+def _suffix(
     problem: CalibrationProblem, fields: _Fields, null: np.ndarray, direction: np.ndarray
 ) -> str:
-    """Return a text with instruments that move too, and constant offsets of all actuators."""
+    """Return a suffix of a name: instruments that also move, and offsets of all actuators.
+
+    The offsets are named if every actuator shifts by a constant that is not zero.
+    """
     changes = np.abs(null @ direction)
     names = [
         unknown.name.partition(".")[0]
@@ -235,7 +245,7 @@ def _motions(fields: _Fields) -> Iterator[_Motion]:
     def motion(
         name: str,
         displacements: tuple[np.ndarray, ...],
-        along: Sequence[np.ndarray] = (),
+        free_fields: Sequence[np.ndarray] = (),
         axis: np.ndarray | None = None,
     ) -> _Motion:
         """Return a motion from displacements of targets and platform, and rotations (N, 3)."""
@@ -243,7 +253,7 @@ def _motions(fields: _Fields) -> Iterator[_Motion]:
         return _Motion(
             name=name,
             field=field,
-            along=np.array(along).reshape(len(along), field.size).T,
+            free_fields=np.array(free_fields).reshape(len(free_fields), field.size).T,
             axis=axis,
         )
 
@@ -255,7 +265,7 @@ def _motions(fields: _Fields) -> Iterator[_Motion]:
         yield shift
     platform_shifts = [
         motion(
-            f"translation of the platform frame against the target along {letter}",
+            f"translation of the platform frame relative to the target along {letter}",
             (zero, fields.R @ e, zero),
         )
         for letter, e in axes
@@ -290,9 +300,9 @@ def _motions(fields: _Fields) -> Iterator[_Motion]:
         yield motion(
             f"translation of the target on the platform along {letter}", (fields.R @ e, zero, zero)
         )
-    # Translations are added because the size of a tool does not change if it is not an unknown.
-    along = [*shifts, *(shift.field for shift in platform_shifts), *extra]
-    yield motion("scale of the whole machine", (fields.p_target, fields.p_body, zero), along)
+    # Translations are added because a tool that is not an unknown does not scale.
+    free_fields = [*shifts, *(shift.field for shift in platform_shifts), *extra]
+    yield motion("scale of the whole machine", (fields.p_target, fields.p_body, zero), free_fields)
 
 
 def _joint_motions(fields: _Fields) -> Iterator[_Motion]:
@@ -303,9 +313,11 @@ def _joint_motions(fields: _Fields) -> Iterator[_Motion]:
         shift[:, j] = 1.0
         stretch[:, j] = fields.coordinates[:, j]
         yield _Motion(
-            name=f"zero point of {name}", field=shift.ravel(), along=np.zeros((n * width, 0))
+            name=f"zero point of {name}", field=shift.ravel(), free_fields=np.zeros((n * width, 0))
         )
-        yield _Motion(name=f"scale of {name}", field=stretch.ravel(), along=shift.reshape(-1, 1))
+        yield _Motion(
+            name=f"scale of {name}", field=stretch.ravel(), free_fields=shift.reshape(-1, 1)
+        )
 
 
 def _axis_location(motion: _Motion, shift: np.ndarray) -> str:
@@ -345,19 +357,19 @@ def leading_rows(null: np.ndarray) -> list[int]:
 def _nearest(fields: np.ndarray, motion: _Motion) -> tuple[np.ndarray, float, np.ndarray]:
     """Return the combination of fields (m, k) that is nearest to a motion.
 
-    This is the least-squares solution of |fields c - motion - along t| over c and t.
+    This is the least-squares solution of |fields c - motion - free_fields t| over c and t.
 
     Returns:
-        Coefficients c (k,), the fraction of the motion that they explain (not counting what `along`
-        alone explains), and coefficients t.
+        Coefficients c (k,), the fraction of the motion that they explain (not counting what
+        `free_fields` alone explains), and coefficients t.
     """
     k = fields.shape[1]
     size = max(float(np.abs(fields).max(initial=0.0)), np.finfo(float).tiny)
-    columns = np.column_stack([fields / size, -motion.along])
+    columns = np.column_stack([fields / size, -motion.free_fields])
     solution = np.linalg.lstsq(columns, motion.field, rcond=MOTION_TOLERANCE)[0]
-    remainder = fields @ solution[:k] / size - motion.field - motion.along @ solution[k:]
-    along = motion.along @ np.linalg.lstsq(motion.along, motion.field, rcond=None)[0]
-    reduced = motion.field - along
+    remainder = fields @ solution[:k] / size - motion.field - motion.free_fields @ solution[k:]
+    free = np.linalg.lstsq(motion.free_fields, motion.field, rcond=None)[0]
+    reduced = motion.field - motion.free_fields @ free
     total = float(reduced @ reduced)
     share = 0.0
     if total > MOTION_TOLERANCE**2 * float(motion.field @ motion.field):
@@ -384,18 +396,18 @@ def _null_space(fields: np.ndarray) -> np.ndarray:
     return np.asarray(Vt[rank:].T)
 
 
-def _fields(problem: CalibrationProblem, near: Linearized, directions: np.ndarray) -> _Fields:
+def _fields(problem: CalibrationProblem, linearized: Linearized, directions: np.ndarray) -> _Fields:
     """Return the motions along directions (n, k), SI, at some poses of all series."""
     loops = problem.assembly.loops
     shape, L = loops.topology, loops.length
-    full, x = problem.whole(directions), problem.whole(near.evaluation.correction)
+    full, x = problem.whole(directions), problem.whole(linearized.evaluation.correction)
     scalars = [
         i for i, j in enumerate(shape.q_of_v) if j >= 0 and i not in problem.assembly.independent
     ]
     columns_of_series: list[tuple[np.ndarray, ...]] = []
     turns = False
     for measured_pose, state, tangent in zip(
-        problem.measured_poses, near.evaluation.states, near.tangents, strict=True
+        problem.measured_poses, linearized.evaluation.states, linearized.tangents, strict=True
     ):
         pose = symbolic_pose(problem.reach, measured_pose.series.instrument)
         count = min(len(state.q), MAX_SAMPLED_POSES)

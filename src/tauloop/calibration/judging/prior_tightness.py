@@ -1,4 +1,4 @@
-"""Width of the priors that the data support: likelihood as a function of the priors' width.
+"""Prior width supported by the data: likelihood as a function of the priors' width.
 
 Whitened residuals are r = r_0 + J x, linearized at the optimum. Unknowns u have priors with
 standard deviations s D, where D are the given ones; the other unknowns are free. P projects onto
@@ -41,11 +41,11 @@ PRIOR_RANK_TOLERANCE = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorTightness:
-    """The width of the priors that the data support.
+    """The prior width supported by the data.
 
     Attributes:
         unknowns: number of unknowns with priors.
-        width: factor of the given deviations with the largest likelihood; at most 1000.
+        width: factor on the given deviations that maximizes the likelihood, between 0.001 and 1000.
         lower, upper: 95 % interval of this factor.
         ratio: twice the difference in log likelihood between this factor and 1. Above 10.83 the
             given deviations are unlikely.
@@ -60,14 +60,14 @@ class PriorTightness:
     def diagnostic(self) -> Diagnostic:
         """Return a diagnostic that is doubtful if the priors are too tight.
 
-        Priors that are too tight hold estimates at their nominal values against the data.
+        Priors that are too tight hold estimates at their nominal values against the data. Priors
+        that are too wide (a factor below 1) only make the standard deviations larger, and pass.
         """
         return diagnostic(
-            "ratio of the prior standard deviation that the data support to the specified one"
+            "ratio of the prior standard deviation supported by the data to the specified one"
             f" ({self.unknowns} priors; 95 %: {self.lower:.2g} to {self.upper:.2g})",
             self.width,
-            # An unlikely specified deviation fails the check even if the best factor is below 1.
-            at_most=None if self.ratio <= CHI_SQUARED_999 else min(1.0, self.width),
+            at_most=1.0 if self.ratio > CHI_SQUARED_999 else None,
             advice="the priors are too tight: estimates are held near the nominal values against the data, and their "
             "standard deviations are too small; multiply the tolerances by this factor",
         )
@@ -76,7 +76,7 @@ class PriorTightness:
 def prior_tightness(
     problem: CalibrationProblem, solution: Solution, *, known_noise: bool = False
 ) -> PriorTightness | None:
-    """Compare the given width of the priors with the width that the data support.
+    """Compare the given width of the priors with the width supported by the data.
 
     Args:
         problem: the calibration.

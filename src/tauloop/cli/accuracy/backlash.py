@@ -34,14 +34,16 @@ def backlash(
 ) -> None:
     """Map the tool's displacement due to actuator backlash, over the workspace and a planar slice.
 
-    Exit code 1 when the map is doubtful: no pose can be used, or forward kinematics disagrees.
+    Exit code 1 when the map is doubtful: no pose can be used, or forward kinematics does not
+    confirm the displacement.
     """
     model = load_model(machine, side, within_limits=within_limits, threads=threads)
     with bar("poses") as progress:
         result = tl.backlash_map(model, options, progress=progress)
     amounts = dict.fromkeys(f"{1e6 * value:g}" for value in result.play.values())
-    size = "its drive lines" if options.backlash == "lines" else f"{', '.join(amounts)} um (urad)"
-    title = f"{result.machine}: tool displacement by play of {size} [um]"
+    lines = options.backlash == "lines"
+    size = "its drive lines" if lines else f"its actuators: {', '.join(amounts)} um (urad)"
+    title = f"{result.machine}: tool displacement due to backlash in {size} [um]"
 
     def draw() -> Figure:
         # Matplotlib is slow to import, and most calls draw nothing.

@@ -6,7 +6,7 @@ import tauloop as tl
 from tauloop.cli.compute.poses_given import ActuatorsOption
 from tauloop.cli.machine import MachineArgument, SideOption, WorkersOption, load_model
 from tauloop.cli.output import command, finish
-from tauloop.cli.terminal.screen import bars, search
+from tauloop.cli.terminal.screen import bars, search_progress
 
 
 @command()
@@ -26,4 +26,4 @@ def fk(
     """
     model = load_model(machine, side, within_limits=options.within_limits, threads=threads)
     with bars(not options.all_modes) as report:
-        finish(tl.forward_kinematics(model, actuators, options, report=search(report)))
+        finish(tl.forward_kinematics(model, actuators, options, report=search_progress(report)))

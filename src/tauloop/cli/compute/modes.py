@@ -18,7 +18,7 @@ from tauloop.cli.machine import (
 )
 from tauloop.cli.output import command, finish
 from tauloop.cli.outputs import FIGURE, RESULT
-from tauloop.cli.terminal.screen import bars, search
+from tauloop.cli.terminal.screen import bars, search_progress
 
 
 @command(figure=FIGURE, json_file=RESULT)
@@ -49,9 +49,9 @@ def modes(
     model = load_model(machine, side, threads=threads)
     with bars() as report:
         if working or pose is not None:
-            result = tl.working_modes(model, pose, options, report=search(report))
+            result = tl.working_modes(model, pose, options, report=search_progress(report))
         else:
-            result = tl.assembly_modes(model, actuators, options, report=search(report))
+            result = tl.assembly_modes(model, actuators, options, report=search_progress(report))
     if within_limits:
         result = result.within_limits()
     finish(result, figure=figure)

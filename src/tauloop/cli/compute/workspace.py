@@ -32,9 +32,10 @@ def workspace(
     color: Annotated[
         str,
         typer.Option(
-            help="Color by a property of the poses: parallel, serial, constraint, clearance, tension; for an "
-            "elastic machine also stiffness, stiffness.x to stiffness.rz, stiffness.moment, frequency, heat "
-            "(tool displacement if all parts that expand warm by 1 K); or an output of the machine file."
+            help="Color by a property of the poses: parallel, serial or constraint (distance to singularities "
+            "of this kind), clearance (of rods), tension (of cables); for an elastic machine also stiffness, "
+            "stiffness.x to stiffness.rz, stiffness.moment, frequency (of the lowest mode), heat (tool displacement "
+            "if all parts with a coefficient of expansion warm by 1 K); or an output of the machine file."
         ),
     ] = "parallel",
     figure: Path | None = None,

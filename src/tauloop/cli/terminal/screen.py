@@ -45,7 +45,7 @@ Report = Callable[[str, float, float | None], None]
 
 
 def is_quiet() -> bool:
-    """Return whether the running command prints problems only (`--quiet`)."""
+    """Return whether the running command prints only problems (`--quiet`)."""
     return bool(SHARED_OPTIONS.get().get("quiet"))
 
 
@@ -144,7 +144,7 @@ def _clock(seconds: float | None) -> str:
     return str(timedelta(seconds=round(seconds or 0.0)))
 
 
-def search(report: Report) -> Callable[[Any], None]:
+def search_progress(report: Report) -> Callable[[Any], None]:
     """Return the progress function of a search for modes: one bar for each phase of a block."""
     return lambda at: report(
         f"block {at.block} of {at.blocks}: {at.phase}, {at.solutions} known", at.done, at.total

@@ -65,14 +65,16 @@ def modes_figure(modes: Modes) -> Figure:
 
 
 def _title(number: int, mode: Mode) -> str:
-    """Return number, condition, and relation to reference and stops, in short lines."""
+    """Return number, condition, and relation to reference and limits, in short lines."""
     condition = "singular" if mode.is_singular else f"condition {mode.condition:.3g}"
     lines = [f"mode {number + 1}: {condition}"]
     lines += ["reached from the reference"] if mode.is_reference else []
     beyond = [item.coordinate for item in mode.beyond]
     if beyond:
         lines.append(
-            "beyond " + beyond[0] + (f" and {len(beyond) - 1} more" if len(beyond) > 1 else "")
+            "beyond limits: "
+            + beyond[0]
+            + (f" and {len(beyond) - 1} more" if len(beyond) > 1 else "")
         )
     else:
         lines.append("within its limits")

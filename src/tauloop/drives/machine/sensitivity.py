@@ -1,4 +1,4 @@
-"""Directions of derivatives of a machine with drive lines: its parameters and its start."""
+"""Sensitivity directions of a machine with drive lines: its parameters and initial values."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tauloop.mechanism.expression import leaves
 def machine_directions(
     system: MachineSystem, course: SampledRun, names: Sequence[str]
 ) -> tuple[MachineSystem, tuple[SensitivityDirection, ...]]:
-    """Return the system with the parameters of the derivatives, and the directions of these.
+    """Return the system extended by the requested parameters, and a direction for each name.
 
-    The parameters of the machine follow those of the lines.
+    In the parameter vector, the parameters of the machine come after those of the drive lines.
 
     Args:
         system: machine and lines.

@@ -50,9 +50,9 @@ class CompensationOptions(Options):
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
         temperatures: rise above the reference temperature by part, K; a number for all parts that
             have a coefficient of expansion.
-        expansions: coefficients of expansion by part, 1/K, instead of the file's; a number for all
-            parts for which the file states none. Bodies without beams and the base then scale as a
-            whole.
+        expansions: coefficients of expansion by part, 1/K, instead of the file's; or one number
+            for all parts for which the file states none. Bodies without beams and the base expand
+            uniformly if they have a coefficient.
         weightless: neglect the weight of the machine.
         motion: motion from a table: CSV or Parquet with columns time, position.NAME, velocity.NAME,
             acceleration.NAME, each with its unit: 'position.platform.x [m]'.

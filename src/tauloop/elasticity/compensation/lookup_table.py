@@ -53,9 +53,9 @@ class CompensationTableOptions(Options):
         table_tolerance: largest error of the tool due to interpolation, m.
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
         max_temperature: largest change of the temperature of a part, K.
-        expansions: coefficients of expansion by part, 1/K, instead of the file's; a number for all
-            parts for which the file states none. Bodies without beams and the base then scale as a
-            whole.
+        expansions: coefficients of expansion by part, 1/K, instead of the file's; or one number
+            for all parts for which the file states none. Bodies without beams and the base expand
+            uniformly if they have a coefficient.
         weightless: neglect the weight of the machine.
 
     Examples:

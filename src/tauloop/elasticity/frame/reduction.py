@@ -30,18 +30,19 @@ from tauloop.elasticity.frame.beams import (
 #: first mode, and at most 2e-5 for the highest mode. The error of Euler's buckling load is 4e-7.
 MIN_ELEMENTS = 24
 ELEMENTS_PER_MODE = 8
-#: Freedoms of a node that a ball joint releases.
+#: Degrees of freedom of a node that a ball joint releases.
 BALL = (3, 4, 5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReducedMotion:
-    """A single motion of a reduced beam.
+    """One uncoupled motion of a reduced beam: axial, twist or bending in a plane.
 
     Attributes:
-        ends: retained end freedoms as pairs of end (0 or 1) and freedom of its node.
+        ends: retained degrees of freedom as pairs of end (0 or 1) and number at its node.
         frequencies: (..., modes) frequencies of the fixed-end modes, Hz.
-        basis: matrix (..., n, k) from end freedoms and modes to the freedoms of the chain.
+        basis: matrix (..., n, k) from the degrees of freedom of the ends and modes to those
+            of the chain.
     """
 
     ends: tuple[tuple[int, int], ...]
@@ -53,11 +54,12 @@ class ReducedMotion:
 class ReducedBeam:
     """A chain of beam elements, reduced to its ends and a few modes.
 
-    The coordinates are the retained freedoms of the start, those of the end, and the modes.
+    The coordinates are the retained degrees of freedom of the start, those of the end, and the
+    modes.
 
     Attributes:
         matrices: (..., k, k) matrices in these coordinates.
-        start, end: retained freedoms of the end nodes (0 to 5: u_x ... θ_z, local axes).
+        start, end: retained degrees of freedom of the end nodes (0 to 5: u_x ... θ_z, local axes).
         motions: reduced motions; a twist that both ends release is absent.
         places: positions of a motion's coordinates in the matrices, and their signs.
         lengths: (..., e) lengths of the elements, m.
@@ -101,7 +103,7 @@ def reduced_beam(
     Args:
         lengths: lengths (..., s) of segments with a constant section, m.
         properties: section properties of the segments.
-        released: freedoms (0 to 5, local axes) that start and end do not transmit.
+        released: degrees of freedom (0 to 5, local axes) that start and end do not transmit.
         modes: number of modes of each bending plane; by default all modes below `below`, at least
             one.
         below: frequency (Hz) below which all fixed-end modes are included.
@@ -158,17 +160,17 @@ def reduced_beam(
 def _is_coordinate(
     index: int, reduced: Mapping[BeamMotion, tuple[Matrices, ReducedMotion]], side: int
 ) -> bool:
-    """Return whether a freedom of an end is a coordinate of a reduced motion."""
+    """Return whether a degree of freedom of an end is a coordinate of a reduced motion."""
     return any((side, index) in item.ends for _, item in reduced.values())
 
 
 def _retained_ends(
     motion: BeamMotion, released: tuple[Collection[int], Collection[int]]
 ) -> tuple[tuple[int, int], ...]:
-    """Return the end freedoms of a motion that are not released.
+    """Return the degrees of freedom of the ends that a motion uses and that are not released.
 
     Raises:
-        InputError: these freedoms do not hold the beam.
+        InputError: they do not hold the beam.
     """
     ends = tuple(
         (side, index) for side in (0, 1) for index in motion.freedoms if index not in released[side]
@@ -176,7 +178,7 @@ def _retained_ends(
     is_held = any(index == motion.freedoms[0] for _, index in ends)
     needed = 2 if motion.is_bending else 1
     if motion is not BeamMotion.TWIST and (not is_held or len(ends) < needed):
-        what = f"the ends release freedoms {sorted(released[0])} and {sorted(released[1])}"
+        what = f"the ends release the degrees of freedom {sorted(released[0])} and {sorted(released[1])}"
         remedy = f"hold the beam at its ends against {motion.name.lower().replace('_', ' ')}"
         raise InputError.of("released", what, remedy)
     return ends
@@ -241,7 +243,7 @@ def _reduced_motion(
 def _strain_projector(
     motion: BeamMotion, length: Array, ends: tuple[tuple[int, int], ...]
 ) -> Array:
-    """Return the matrix P (..., c, c) such that Pᵀ u has no rigid motion, for end freedoms u."""
+    """Return P (..., c, c) such that Pᵀ u has no rigid motion, for displacements u of the ends."""
     L = np.asarray(length)[..., None]
     rigid = []
     for side, index in ends:

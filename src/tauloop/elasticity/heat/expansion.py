@@ -79,9 +79,9 @@ class ThermalExpansionOptions(Options):
     Attributes:
         temperatures: rise above the reference temperature by part, K; a number for all parts that
             have a coefficient of expansion.
-        expansions: coefficients of expansion by part, 1/K, instead of the file's; a number for all
-            parts for which the file states none. Bodies without beams and the base then scale as a
-            whole.
+        expansions: coefficients of expansion by part, 1/K, instead of the file's; or one number
+            for all parts for which the file states none. Bodies without beams and the base expand
+            uniformly if they have a coefficient.
         log: table of measured temperatures instead of `temperatures`, with columns
             ``temperature.PART [K]``; a row for each pose, or all rows for one pose.
 

@@ -2,10 +2,10 @@
 
 The method computes tensions of cables that share a load. It minimizes |y|^2 subject to G y >= h by
 the dual method of Goldfarb and Idnani (1983). Starting at the origin, it adds the most violated
-condition and drops conditions whose multiplier would become negative, until none is violated. Every
-change increases the dual objective, so the method ends after a few changes. If no change is
-possible, the conditions contradict each other, and the method returns weights c >= 0 with G^T c = 0
-and c.h > 0 (Farkas).
+constraint and drops constraints whose multiplier would become negative, until none is violated.
+Every change increases the dual objective, so the method ends after a few changes. If no change is
+possible, the constraints contradict each other, and the method returns weights c >= 0 with
+G^T c = 0 and c.h > 0 (Farkas).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tauloop.common.records import dataclass
 #: Violations up to this fraction of the largest right-hand side h are rounding errors, for example
 #: 5e-9 N for 500 N.
 VIOLATION_TOLERANCE = 1e-11
-#: A condition depends on the active conditions if the part of its row that is orthogonal to theirs
-#: is shorter than this fraction of the longest row.
+#: A constraint depends on the active constraints if the part of its row that is orthogonal to
+#: theirs is shorter than this fraction of the longest row.
 DEPENDENCE_TOLERANCE = 1e-11
-#: Maximum number of changes, each of which adds or drops a condition. Usually there are fewer than
+#: Maximum number of changes, each of which adds or drops a constraint. Usually there are fewer than
 #: ten.
 MAX_CHANGES = 200
 #: Start of the search for a margin, relative to the largest right-hand side; a larger margin is
-#: unbounded.
+#: treated as unbounded.
 MAX_RELATIVE_MARGIN = 1e6
 #: Maximum number of Farkas weights tried for a margin; two or three are usual.
 MAX_WEIGHT_ITERATIONS = 100
@@ -37,8 +37,8 @@ class Nearest:
     Attributes:
         point: y (N, r).
         multipliers: mu >= 0 (N, n) with y = G^T mu, and zero where G y > h.
-        missed: largest violation of a condition relative to the largest right-hand side (N,).
-        weights: c >= 0 (N, n) with sum one and G^T c = 0 if the conditions contradict each other;
+        missed: largest violation of a constraint relative to the largest right-hand side (N,).
+        weights: c >= 0 (N, n) with sum one and G^T c = 0 if the constraints contradict each other;
             otherwise zeros.
     """
 
@@ -81,7 +81,7 @@ class _NearestSearch:
         )
 
     def change(self) -> bool:
-        """Add or drop a condition of each unfinished sample; return False if all are finished."""
+        """Add or drop a constraint of each unfinished sample; return False if all are finished."""
         self._choose()
         s = self._unfinished
         if not len(s):
@@ -119,9 +119,9 @@ class _NearestSearch:
         return True
 
     def _choose(self) -> None:
-        """Choose the most violated condition of each sample that is not already adding a condition.
+        """Choose the most violated constraint of each sample that is not already adding another.
 
-        Samples without a violated condition are finished.
+        Samples without a violated constraint are finished.
         """
         s = self._unfinished
         free = self._added[s] < 0
@@ -134,7 +134,7 @@ class _NearestSearch:
         self._unfinished = s[keeps]
 
     def _contradict(self, s: np.ndarray, i: np.ndarray, coefficients: np.ndarray) -> None:
-        """Store the weights of conditions that contradict each other."""
+        """Store the weights of constraints that contradict each other."""
         weights = np.where(self._active[s], np.maximum(-coefficients, 0.0), 0.0)
         weights[np.arange(len(s)), i] = 1.0
         self._weights[s] = weights / weights.sum(axis=1, keepdims=True)
@@ -156,7 +156,7 @@ def _project(working: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray
     """Return least-squares coefficients (N, n) of g in the active rows, and the remainder (N, r).
 
     The projection is applied twice. A single projection leaves rounding errors proportional to the
-    coefficients, which are large if active rows are almost parallel. A dependent condition would
+    coefficients, which are large if active rows are almost parallel. A dependent constraint would
     then count as independent.
     """
     coefficients, rest = np.zeros(working.shape[:2]), g
@@ -173,8 +173,8 @@ def _project(working: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray
 def margin(rows: np.ndarray, rhs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest m for which a y with G y >= h + m exists.
 
-    Newton's method is applied to the dual problem. If conditions contradict each other at m, their
-    weights c give the next value -c.h, at which these conditions become consistent. The iteration
+    Newton's method is applied to the dual problem. If constraints contradict each other at m, their
+    weights c give the next value -c.h, at which these constraints become consistent. The iteration
     ends when there is no contradiction.
 
     Args:
@@ -182,8 +182,8 @@ def margin(rows: np.ndarray, rhs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rhs: h (N, n).
 
     Returns:
-        m (N,), negative if no y satisfies the conditions, infinite if m has no bound; and the
-        weights (N, n) of the conditions that bound m, zero if m has no bound.
+        m (N,), negative if no y satisfies the constraints, infinite if m has no bound; and the
+        weights (N, n) of the constraints that bound m, zero if m has no bound.
     """
     n = len(rows)
     scale = np.abs(rhs).max(axis=1, initial=0.0) + 1e-300

@@ -44,7 +44,7 @@ ONE_SIDED_SHARE = 0.5
 MIN_SMALL_SPIKE_SHARE = 0.005
 #: ... and more than normal noise has in this log, times this power of the ratio of these two
 #: quantiles to that of normal noise. Noise with many outliers therefore has no small spikes. The
-#: ratio is that of all samples, because some hundreds do not determine the outer quantile.
+#: ratio is that of all samples, because a few hundred do not determine the outer quantile.
 TAIL_QUANTILES, TAIL_POWER = (0.9, 0.99), 5
 #: More neighbors are used until the difference grows by this factor.
 MAX_GROWTH = 1.1
@@ -558,7 +558,7 @@ def _changes_elsewhere(values: np.ndarray, moves: np.ndarray, first: int, after:
 
 
 def _starts(count: int, length: int, first: int, after: int) -> Iterator[int]:
-    """Yield the starts of stretches of a length on both sides of a run, at most some hundreds."""
+    """Yield the starts of stretches of a length on both sides of a run, at most a few hundred."""
     stride = max(length, count // 500)
     yield from range(after, count - length + 1, stride)
     yield from range(first - length, -1, -stride)

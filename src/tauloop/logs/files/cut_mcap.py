@@ -1,9 +1,9 @@
 """Repair of truncated MCAP files, for example after a power failure: recover the complete records.
 
 An MCAP file is a sequence of records with lengths, and ends with a footer, which rosbags requires.
-Every complete record is copied. Of a truncated chunk, the records in its unpackable part are
-copied. This module runs in the separate reader process (see `reading_process`), so it must not
-import Tauloop.
+Every complete record is copied. Of a truncated chunk, the records in the part that can be
+decompressed are copied. This module runs in the separate reader process (see `reading_process`), so
+it must not import Tauloop.
 
 Source: MCAP Format Specification, version 0, Foxglove.
 """
@@ -195,7 +195,7 @@ def _inner_records(unpacked: bytes) -> tuple[list[bytes], int]:
 
 
 def _unpacked(packing: str, data: bytes, size: int) -> bytes:
-    """Return the unpackable part at the start of packed data, at most `size` bytes."""
+    """Return the part of packed data that can be decompressed, at most `size` bytes."""
     if packing == "":
         return data[:size]
     parts: list[bytes] = []

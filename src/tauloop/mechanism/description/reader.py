@@ -330,7 +330,7 @@ def _parameters(root: Cursor, parts: list[Scope]) -> ValueReader:
             else:
                 defined[name] = cursor
                 values.define(name, cursor)
-    values.work_out()
+    values.resolve_all()
     return values
 
 

@@ -102,14 +102,14 @@ class ValueReader:
     # Named parameters
 
     def define(self, name: str, cursor: Cursor) -> None:
-        """Add a named parameter by full name; `work_out` determines all values."""
+        """Add a named parameter by full name; `resolve_all` determines all values."""
         self._definitions[name] = Definition(name, cursor, content_of(cursor))
 
     def set_leg_number(self, prefix: str, number: int) -> None:
         """Set the value of `i` in expressions whose names have this prefix."""
         self._leg_numbers[prefix] = number
 
-    def work_out(self, values: Mapping[str, float] = MappingProxyType({})) -> None:
+    def resolve_all(self, values: Mapping[str, float] = MappingProxyType({})) -> None:
         """Determine the quantity of every named parameter: literals first, then derived ones.
 
         Args:
@@ -355,7 +355,7 @@ class ValueReader:
         try:
             quantity = resolve(syntax, known, measured)
         except ExpressionError as error:
-            cursor.problem(error.what, error.remedy + self._ingredients(syntax, cursor))
+            cursor.problem(error.what, error.remedy + self._dimensions_text(syntax, cursor))
             return None
         if quantity is None:
             return None
@@ -408,7 +408,7 @@ class ValueReader:
             )
         return None
 
-    def _ingredients(self, content: Literal | Syntax, cursor: Cursor) -> str:
+    def _dimensions_text(self, content: Literal | Syntax, cursor: Cursor) -> str:
         """Return a text with the dimension and line of each name in an expression."""
         parts: list[str] = []
         for name in dict.fromkeys(names(content)) if not isinstance(content, Literal) else ():
@@ -436,7 +436,7 @@ class ValueReader:
             and not quantity.dimension.is_one
         )
         cursor.problem(
-            wrong.what, wrong.remedy + ("" if says_all else self._ingredients(content, cursor))
+            wrong.what, wrong.remedy + ("" if says_all else self._dimensions_text(content, cursor))
         )
         return False
 

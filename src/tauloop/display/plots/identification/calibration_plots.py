@@ -23,7 +23,7 @@ def calibration_scene(result: Calibration) -> Iterator[Piece]:
     """Yield the machine at the measured poses, one after the other."""
     poses = np.concatenate([state.q for state in _before(result)])
     model, numbers = Model(result.problem.mechanism), np.arange(1.0, len(poses) + 1)
-    yield from motion(model, numbers, poses, "The poses", is_motion=False)
+    yield from motion(model, numbers, poses, "Measured poses", is_motion=False)
 
 
 def _before(result: Calibration) -> tuple:  # type: ignore[type-arg]
@@ -93,7 +93,7 @@ def calibration_plots(result: Calibration) -> Iterator[Paragraph | Plot]:
     names, values, bars = corrections(result)
     yield by_name(
         "Corrections with error bars",
-        "correction / tolerance (at the left) [1]",
+        "correction / tolerance (tolerance in the labels) [1]",
         names,
         {"correction": values},
         deviation=bars,

@@ -24,7 +24,7 @@ def poses_scene(plan: PosePlan) -> Iterator[Piece]:
         Model(plan.problem.mechanism),
         np.arange(1.0, len(chosen) + 1),
         plan.candidates.q[chosen],
-        "The poses",
+        "Selected poses",
         is_motion=False,
     )
 
@@ -42,7 +42,7 @@ def poses_plots(plan: PosePlan) -> Iterator[Paragraph | Plot]:
         value, unit = in_usual_unit(float(deviation), unknown.unit)
         names.append(f"{unknown.name} [{unit}]".removesuffix(" []"))
         bars.append(value)
-    label = "standard deviation [unit at the left]"
+    label = "standard deviation [unit in the labels]"
     yield by_name(
         "Expected standard deviations", label, names, {"expected": bars}, style="bars", log_y=True
     )

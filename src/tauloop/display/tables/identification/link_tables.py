@@ -15,7 +15,7 @@ def link_tables(links: LinkParameters) -> Iterator[Printed]:
     known = ", ".join(
         f"{name} {v:.6g}" + (f" ± {d:.2g}" if d else "") for name, (v, d) in links.known.items()
     )
-    yield (f"known (SI): {known}" if known else "known: nothing")
+    yield (f"known (SI): {known}" if known else "known: none")
     rows = (
         (
             parameter.name,
@@ -65,7 +65,9 @@ def _end(end: float | None) -> str:
 
 
 def _family(family: LinkFamily) -> str:
-    text = f"{', '.join(family.members)}: if {', '.join(family.stated)} is known, the others follow"
+    verb = "is" if len(family.stated) == 1 else "are"
+    stated_names = ", ".join(family.stated)
+    text = f"{', '.join(family.members)}: if {stated_names} {verb} known, the others follow"
     if family.changes is None:
         return text
     (stated,) = family.stated

@@ -59,7 +59,7 @@ def jacobian_tables(jacobian: Jacobian) -> Iterator[Printed]:
     named = zip(
         jacobian.rows.columns, jacobian.rows.units, np.round(jacobian.matrix, 12) + 0.0, strict=True
     )
-    title = f"Jacobian of {jacobian.machine}: the {jacobian.rows.name}, per unit of"
+    title = f"Jacobian of {jacobian.machine}: rows {jacobian.rows.name}, columns {jacobian.columns.name}"
     yield table(
         title, "", "unit", *heads, rows=((name, unit, *values) for name, unit, values in named)
     )

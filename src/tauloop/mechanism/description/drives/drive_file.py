@@ -77,7 +77,7 @@ def read_drive(
     table = ValueReader(root.get("provenance"))
     for name, cursor in root.entries_of("parameters"):
         table.define(name, cursor)
-    table.work_out(values)
+    table.resolve_all(values)
     reader = DriveReader(root, table)
     line = reader.line(name=root.word("name") or "")
     judged = reader.place(root, "performance")

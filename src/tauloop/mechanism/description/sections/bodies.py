@@ -112,7 +112,9 @@ def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
     """
     principal = principal_moments([values.nominal(p) for p in inertia.parameters])
     if principal is None:
-        cursor.problem("the numbers are too large for a body", "check units and exponents")
+        cursor.problem(
+            "mass, mass center or moments of inertia are too large", "check units and exponents"
+        )
         return False
     (least, middle, largest), allowance = principal
     if abs(least) <= allowance:
@@ -292,7 +294,7 @@ def _read_telescope(cursor: Cursor | None, values: ValueReader) -> Telescope | N
 def _read_parts(
     cursor: Cursor, model: str | None, is_telescopic: bool, values: ValueReader
 ) -> tuple[SlenderPart | Inertia | None, SlenderPart | Inertia | None]:
-    """Return the inertias at A and at B.
+    """Return the inertias of the link or lower part (at the start), and of the upper part.
 
     Report missing keys, and keys that do not belong to this kind of rod.
     """
@@ -338,7 +340,7 @@ def _inertia_keys(model: str | None, is_telescopic: bool) -> tuple[str, ...]:
 def _read_first_axis(
     cursor: Cursor, model: str | None, start: Placement | None, values: ValueReader
 ) -> Vector | None:
-    """Return the first axis of the universal joint at A, in coordinates of A's body."""
+    """Return the first axis of the universal joint at the start, in its body's coordinates."""
     for key in ("first_axis", "spin"):
         if model == "full" and not cursor.has(key):
             example = "[0, 0, 1]" if key == "first_axis" else "universal"
@@ -381,7 +383,7 @@ def read_tension(cursor: Cursor | None, values: ValueReader) -> Tension | None:
         )
     if cursor.has("restitution") and cursor.has("stiffness"):
         cursor.problem(
-            "a cable with `stiffness` does not need `restitution`: it rebounds by its stiffness",
+            "a cable with `stiffness` does not need `restitution`: its stiffness determines the rebound",
             "keep one of them",
             "restitution",
         )
