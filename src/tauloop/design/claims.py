@@ -1,4 +1,4 @@
-"""Requirements in boxes, and the arithmetic of first-order forms by which they are judged."""
+"""Requirements over boxes of poses, and the arithmetic of first-order forms that proves them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.design.intervals import forms
 
-#: Reserve of proofs, so that another arithmetic confirms them.
+#: Safety factor of proofs, so that they also hold when they are recomputed with other rounding.
 SURE = 1.0 - 1e-9
 #: Errors of singular values and eigenvalues of LAPACK at a pose, relative to values of order one.
 POINT_ERROR = 1e-12
@@ -34,18 +34,21 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """One requirement in N boxes.
+    """One requirement over N boxes: a margin must be positive at every pose.
+
+    The margin is a quantity less its limit. For a singularity, the margin is computed from squares,
+    and the measure is the distance that is reported, the root of the quantity.
 
     Attributes:
-        name: what must be positive.
-        lower: proved lower bound (N,) of the quantity less its limit.
-        middle: the value at the middle of the box less its limit (N,).
-        slopes: first-order changes of the value along the box (N, k).
-        proved: whether the quantity exceeds its limit in the whole box (N,).
-        refuted: whether it does not, at every pose of the box (N,).
-        measure: proved lower bound of the measure itself (N,), if it has one.
-        at_middle: the measure at the middle of the box (N,), if it has one.
-        limit: the limit of the measure, or of the quantity.
+        name: name of the requirement.
+        lower: proved lower bound of the margin in the box (N,).
+        middle: the margin at the middle of the box (N,).
+        slopes: first-order changes of the margin along the box (N, k).
+        proved: whether the margin is positive in the whole box (N,).
+        refuted: whether the margin is negative at every pose of the box (N,).
+        measure: proved lower bound of the measure (N,); None if the quantity has no measure.
+        at_middle: the measure at the middle of the box (N,); None if there is none.
+        limit: the limit of the measure.
     """
 
     name: str
@@ -58,8 +61,8 @@ class Claim:
     at_middle: np.ndarray | None = None
     limit: float = 0.0
 
-    def excess(self, which: int) -> float:
-        """Return the quantity at the middle of a box less its limit."""
+    def excess(self, box: int) -> float:
+        """Return the measure at the middle of a box less its limit, or else the margin there."""
         if self.at_middle is None:
-            return float(self.middle[which])
-        return float(self.at_middle[which]) - self.limit
+            return float(self.middle[box])
+        return float(self.at_middle[box]) - self.limit

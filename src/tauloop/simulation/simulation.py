@@ -358,7 +358,7 @@ class Simulator:
         Raises:
             InputError: a start differs. The message states the coordinate and the difference.
         """
-        rates = self.system.rates(y, np.zeros((1, self.system.acting)), q, is_brief=True)
+        rates = self.system.rates(y, np.zeros((1, self.system.acting)), q, is_compiled=True)
         # Unreachable starts are left out: their integration ends at once and reports the reason.
         topology = self.model.topology
         difference = np.abs(rates.q - q)[rates.is_good]

@@ -1,4 +1,4 @@
-"""Differential equations of a machine on a route: states, rates, and projection."""
+"""Differential equations of a machine for a route, a formulation of its forward dynamics."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ class Rates:
 
 
 class System:
-    """The equations y' = f(y, acting) of a machine on a route, with the applied forces `acting`."""
+    """The equations y' = f(y, acting) of a machine, with the applied forces `acting`.
+
+    A route is a formulation of the forward dynamics.
+    """
 
     def __init__(self, model: Model, route: Route, *, with_wrench: bool = False) -> None:
         """Build the programs.
@@ -155,7 +158,7 @@ class System:
         }
 
     def rates(
-        self, y: np.ndarray, acting: np.ndarray, start: np.ndarray, *, is_brief: bool = False
+        self, y: np.ndarray, acting: np.ndarray, start: np.ndarray, *, is_compiled: bool = False
     ) -> Rates:
         """Return the right-hand side at states (N, n).
 
@@ -163,9 +166,9 @@ class System:
             y: states (N, n).
             acting: forces and wrench (N, acting) or (1, acting).
             start: start values (N, n_q) for Newton's method.
-            is_brief: whether to use machine code, which reports fewer diagnostics of the loops.
+            is_compiled: whether to use compiled code, which reports fewer diagnostics of the loops.
         """
-        run = self.runs if is_brief else interpreted_run
+        run = self.runs if is_compiled else interpreted_run
         outputs, checked = run(self.rate.program, self.inputs(y, acting, start), len(y))
         regular = checked.smallest_pivot > self.route.smallest_pivot
         return Rates(
@@ -177,30 +180,35 @@ class System:
         )
 
     def decoded(
-        self, y: np.ndarray, near: np.ndarray, work: int = 0
+        self, y: np.ndarray, near: np.ndarray, total_samples: int = 0
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return coordinates (N, n_q) and velocities (N, n_v) of states (N, n).
 
-        `near` contains coordinates near the result (N, n_q). If the states are only a part of the
-        samples, `work` is the total number of samples, here and in `residual`.
+        `near` contains coordinates near the result (N, n_q). If `decoded` and `residual` are
+        called for parts of the samples, `total_samples` is the number of samples of all calls. It
+        decides whether compiling pays off.
         """
         inputs = self.inputs(y, np.zeros((1, self.acting)), near)
         with np.errstate(all="ignore"):
-            outputs, _ = self.runs(self.rate.program, inputs, len(y), ("all_q", "all_v"), work)
+            outputs, _ = self.runs(
+                self.rate.program, inputs, len(y), ("all_q", "all_v"), total_samples
+            )
         return outputs["all_q"], outputs["all_v"]
 
-    def residual(self, q: np.ndarray, work: int = 0) -> np.ndarray:
+    def residual(self, q: np.ndarray, total_samples: int = 0) -> np.ndarray:
         """Return the largest residuals (N,) of all loop equations, m.
 
         Dimensionless equations are multiplied by the characteristic length.
         """
-        return self.model.assembly.loops.largest_residual(self._loops(q, "residuals", work))
+        return self.model.assembly.loops.largest_residual(
+            self._loops(q, "residuals", total_samples)
+        )
 
-    def _loops(self, q: np.ndarray, output: str, work: int = 0) -> np.ndarray:
+    def _loops(self, q: np.ndarray, output: str, total_samples: int = 0) -> np.ndarray:
         """Return residuals (N, c) or column-wise Jacobians (N, n_v c) of all loop equations."""
         if not self.model.assembly.loops.names:
             return np.zeros((len(q), 0))
-        return self.runs(self._closure, {"q": q}, len(q), (output,), work)[0][output]
+        return self.runs(self._closure, {"q": q}, len(q), (output,), total_samples)[0][output]
 
     @cached_property
     def _closure(self) -> Program:
@@ -279,7 +287,7 @@ def _require_closing(loops: Loops, K: np.ndarray, v: np.ndarray) -> None:
     """Reject velocities (N, n_v) that open loops, with the loops' Jacobians K (N, rows, n_v).
 
     Raises:
-        AssemblyError: a loop opens. The message states the fastest loop and its rate.
+        AssemblyError: a loop opens. The message states the loop that opens fastest, and its speed.
     """
     rates = np.abs(np.einsum("nij,nj->ni", K, v))
     speeds = np.abs(v / loops.velocity_scale).max(axis=1, initial=0.0)

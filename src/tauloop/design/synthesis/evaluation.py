@@ -31,7 +31,7 @@ from tauloop.equations.values import BatchFunction, dynamic_parameters
 
 #: Largest relative violation of a design.
 FEASIBLE = 1e-6
-#: Relative violation beyond which a candidate is left before its last pose.
+#: Relative violation beyond which a candidate is abandoned without its remaining poses.
 WORST_VIOLATION = 1.0
 #: Value of a violation that is not known, such as of a pose without a solution.
 UNKNOWN_VIOLATION = 2.0
@@ -56,7 +56,7 @@ class Scores:
     Attributes:
         values: worst values (N,) over the poses by quantity, SI.
         violations: relative violations (N, r) of the requirements; -inf where not evaluated.
-        objectives: objectives (N, k), of which less is better; NaN where not evaluated.
+        objectives: objectives (N, k), smaller is better; NaN where not evaluated.
         poses: number of poses that were evaluated for each candidate (N,).
     """
 
@@ -78,7 +78,7 @@ class WorstPose:
     Attributes:
         column: number of the measure.
         pose: the pose (m,) in half widths of the box.
-        value: natural value there.
+        value: value of the measure there, SI (`MeasureColumn.natural`, not `raw`).
     """
 
     column: int
@@ -131,7 +131,7 @@ class TaskEvaluator:
 
     @cached_property
     def _parametric(self) -> BatchFunction:
-        """Mass and the objectives that are expressions, with derivatives by parameters."""
+        """Mass and the objectives that are expressions, with their derivatives."""
         mechanism = self.task.model.mechanism
         theta = ca.SX.sym("theta", len(self.task.parameters))
         symbols = {name: theta[i] for i, name in enumerate(self.task.parameters)}
@@ -147,14 +147,22 @@ class TaskEvaluator:
         return BatchFunction(ca.Function("parametric", [theta], [whole, slopes], {"cse": True}))
 
     def parametric(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return mass and expressions (N, 1 + e), and their derivatives by variables (N, 1 + e, d)."""
+        """Return mass and expressions (N, 1 + e), and their derivatives (N, 1 + e, d).
+
+        The derivatives are with respect to the variables.
+        """
         theta = np.ascontiguousarray(self.task.theta(x))
         values, flat = self._parametric([theta], len(x))
         slopes = flat.reshape(len(x), theta.shape[1], -1).transpose(0, 2, 1)
         return values, self._by_variables(slopes, np.zeros((len(x), slopes.shape[1], 0)))
 
     def _by_variables(self, by_theta: np.ndarray, by_position: np.ndarray) -> np.ndarray:
-        """Return derivatives by variables (N, c, d) from those by parameters and positions."""
+        """Return derivatives with respect to variables (N, c, d).
+
+        Args:
+            by_theta: derivatives with respect to parameters (N, c, p).
+            by_position: derivatives with respect to positions (N, c, m).
+        """
         variables = self.task.variables
         result = np.zeros((*by_theta.shape[:2], len(variables)))
         first = 0
@@ -167,7 +175,7 @@ class TaskEvaluator:
         return result
 
     def position_column(self, axis: int) -> int:
-        """Return the column of a position for a translation of the axes."""
+        """Return the index in a position of the coordinate that an axis of the grid translates."""
         place = self.task.axes.place
         return axis if place is None or axis < place else axis + 1
 
@@ -198,7 +206,8 @@ class TaskEvaluator:
 
         Args:
             x: variables (N, d), SI.
-            leaves_early: leave a candidate once a violation exceeds `WORST_VIOLATION`.
+            leaves_early: abandon a candidate, without evaluating its remaining poses, once a
+                violation exceeds `WORST_VIOLATION`.
         """
         shift = self.shifts(x)
         caps = self._caps if leaves_early else None
@@ -257,7 +266,9 @@ class TaskEvaluator:
         return np.column_stack(columns)
 
     def at_poses(self, x: np.ndarray, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return raw measures (P, c) of one candidate, and their derivatives by variables (P, c, d).
+        """Return raw measures (P, c) of one candidate, and their derivatives (P, c, d).
+
+        The derivatives are with respect to the variables.
 
         Args:
             x: variables (d,).
@@ -279,7 +290,7 @@ class TaskEvaluator:
         return theta, self.base_positions(poses) + self.shifts(x[None])
 
     def worst_poses(self, x: np.ndarray, count: int = 3) -> list[WorstPose]:
-        """Return the worst poses of each measure, sought between the poses of the grid too.
+        """Return the worst poses of each measure, also searching between the poses of the grid.
 
         Args:
             x: variables (d,).
@@ -300,7 +311,7 @@ class TaskEvaluator:
     def _climb(
         self, x: np.ndarray, columns: np.ndarray, poses: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the poses (S, m) with the largest raw measures near given ones, and these (S,).
+        """Return poses (S, m) with locally largest raw measures, and these measures (S,).
 
         All poses move at once, so that each step is one batch.
 
@@ -324,5 +335,5 @@ class TaskEvaluator:
 
 
 def signed(objective: DesignObjective, number: np.ndarray) -> np.ndarray:
-    """Return an objective (N,) of which less is better."""
+    """Return an objective (N,) with the sign for which smaller is better."""
     return np.asarray(number if objective.is_minimized else -number)

@@ -284,7 +284,7 @@ class LocalSearch:
     def _constraints(
         self, x: np.ndarray, poses: np.ndarray, *, has_slopes: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return margins (n,), negative violations, and their derivatives by variables (n, d)."""
+        """Return margins (n,), minus the violations, and derivatives (n, d) by variable."""
         evaluator = self._evaluator
         raw, slopes = self._measured(x, poses)
         margins, gradients = [], []

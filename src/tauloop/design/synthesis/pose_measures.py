@@ -65,7 +65,8 @@ class MeasureRequest:
 class MeasureColumn:
     """A column of the measures of a pose.
 
-    The raw number is cheap to compute and rises with the natural one:
+    The natural number is the value of the quantity, SI. The raw number is a monotonic function of
+    it that is cheap to compute:
 
     - reach: the ends of a rod are too far apart or too near, (d²/L² - 1)/2 or (1 - d²/L²)/2; of an
       equation that follows from the others, its misfit over what is permitted, minus 1;
@@ -109,7 +110,7 @@ class MeasureColumn:
         return natural
 
     def slope(self, raw: np.ndarray) -> np.ndarray:
-        """Return the derivatives (N,) of the natural number by the raw one."""
+        """Return the derivatives (N,) of the natural number with respect to the raw one."""
         natural = np.maximum(self.natural(raw), 1e-12)
         if self.kind == RANGE and self.is_angle:
             return 1.0 / np.sqrt(np.maximum(1.0 - raw * raw, 1e-12))
@@ -121,7 +122,7 @@ class MeasureColumn:
 
 
 class PoseMeasures:
-    """Measures of the poses of a machine, with their derivatives by parameters and position."""
+    """Measures of the poses of a machine, and derivatives with respect to parameters and position."""
 
     def __init__(self, model: Model, names: Sequence[str], request: MeasureRequest) -> None:
         """Build the expressions.

@@ -33,7 +33,7 @@ class SearchHistory:
 
     Attributes:
         x: variables (N, d), SI.
-        objectives: objectives (N, k), of which less is better; NaN where not evaluated.
+        objectives: objectives (N, k), smaller is better; NaN where not evaluated.
         violations: relative violations (N, r) of the requirements.
         screened: number of random candidates that were screened in addition.
         resumed: number of generations that were read from checkpoints.

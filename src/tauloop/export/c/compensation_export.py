@@ -63,9 +63,9 @@ class CompensationExportOptions(Options):
         precision: double or single; single is for a microcontroller: all numbers are floats, and
             there are no batch kernels.
         passes: number of corrections; from the second on, loads act at the corrected pose.
-        expansions: coefficients of expansion by part, 1/K, instead of the file's; a number for all
-            parts for which the file states none. Bodies without beams and the base then scale as a
-            whole.
+        expansions: coefficients of expansion by part, 1/K, instead of the file's; or one number
+            for all parts for which the file states none. Bodies without beams and the base expand
+            uniformly if they have a coefficient.
         weightless: neglect the weight of the machine.
         seed: seed of the loads in the test program.
 
@@ -186,7 +186,7 @@ def export_compensation(
     chosen = np.arange(len(expected)) < TEST_SAMPLES
     case = Case(
         function=function,
-        meaning="positions of the actuators at which the loaded, warm machine has its tool at a pose",
+        meaning="positions of the actuators that place the tool of the loaded, warm machine at the commanded pose",
         inputs={port.name: samples[port.name][chosen] for port in function.inputs},
         expected={ACTUATOR_OUTPUT: expected[chosen]},
     )
@@ -288,7 +288,10 @@ def as_floats(values: np.ndarray) -> np.ndarray:
 
 
 def load_samples(model: Model, built: CompensationProgram, seed: int) -> dict[str, np.ndarray]:
-    """Return inputs by port: poses, with random wrenches and temperatures of small deflections."""
+    """Return inputs by port: poses, with random wrenches and temperatures.
+
+    The wrenches and temperatures cause small deflections.
+    """
     rng = np.random.default_rng(seed)
     q = built.states[rng.permutation(len(built.states))]
     reference = stiffness(model)

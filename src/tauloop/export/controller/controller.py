@@ -34,7 +34,7 @@ class ControllerSample(ReprMixin):
 
     Attributes:
         force: forces of actuators or torques of motors (n,), N or N m.
-        flags: sum of the bits of `FLAGS`.
+        flags: bitwise OR of the `FLAGS` that are set.
     """
 
     force: np.ndarray
@@ -47,7 +47,7 @@ class ControllerSample(ReprMixin):
 
 
 def controller_values(equations: ControllerEquations) -> dict[str, float]:
-    """Return all parameters by name, in the order of their hash.
+    """Return all parameters by name, in the order in which they are hashed.
 
     The parameters of the controller come first, then those of the machine.
     """
@@ -110,13 +110,13 @@ class CompiledController:
         self._force = np.zeros(self.equations.forces.size)
         self.begin()
 
-    def begin(self, parameters: int | None = None) -> int:
+    def begin(self, host_hash: int | None = None) -> int:
         """Restart the controller and return the flags; 0 if the parameters are accepted.
 
         Args:
-            parameters: hash of the host's parameters; default: the hash of this controller.
+            host_hash: hash of the host's parameters; default: the hash of this controller.
         """
-        return int(self._begin(self.memory, self.hash if parameters is None else parameters))
+        return int(self._begin(self.memory, self.hash if host_hash is None else host_hash))
 
     @property
     def parameters(self) -> np.ndarray:

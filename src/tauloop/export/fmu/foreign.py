@@ -35,7 +35,7 @@ class ForeignVariable:
         name, reference, causality: as in modelDescription.xml.
         kind: type such as "Float64", with the shape of an array.
         dimension: dimension of its unit; None without a unit, or with A, K, mol or cd in the unit,
-            which no machine has.
+            which no quantity of a machine has.
         factor, offset: SI value = factor value + offset.
         unit: declared unit; "" without one.
     """

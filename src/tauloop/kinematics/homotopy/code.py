@@ -27,7 +27,7 @@ from tauloop.kinematics.homotopy.paths import (
 )
 
 #: Number of instructions times number of unknowns from which gcc or clang is faster than the
-#: embedded compiler for a whole search of some hundred paths. Embedded compiler and gcc take 0.10
+#: embedded compiler for a whole search of a few hundred paths. Embedded compiler and gcc take 0.10
 #: and 0.23 s for delta, 0.58 and 0.25 s for five_bar, 3.3 and 0.6 s for rcid.
 MIN_LARGE_SYSTEM = 600
 _CALLS = {

@@ -68,8 +68,8 @@ def _adjoints(
         spec: program of the products of the function.
         arguments: arguments of the function's Jacobian.
         inputs: all inputs of the program except factors and directions.
-        D: displacements per unit of the numbers of a position.
-        jacobian: blocks of the Jacobian by these numbers.
+        D: matrix from changes of a position to displacements (see `displacements`).
+        jacobian: blocks of the Jacobian with respect to the coordinates of the position.
     """
     function, output = spec.name.removesuffix("_products"), spec.outputs[0]
     names = [name for name in spec.inputs if direction_name(name) in spec.inputs]
@@ -150,9 +150,10 @@ def unfolded(
 
 
 def displacements(topology: Topology, ports: EntryPorts, position: ca.SX) -> ca.SX:
-    """Return displacements, as components of velocities, per unit of the numbers of a position.
+    """Return the matrix from changes of a position to displacements in components of velocities.
 
-    The displacement of a quaternion is the vector part of 2 q' q*.
+    The position includes all components of quaternions. The displacement of a quaternion is the
+    vector part of 2 q' q*.
 
     Raises:
         InputError: only some components of a rotation are independent.

@@ -23,8 +23,9 @@ class HybridForces(ReprMixin):
     """Hybrid inverse dynamics of a motion.
 
     Attributes:
-        passive_names: names of the passive freedoms; empty for most machines.
-        passive_acceleration: accelerations of the passive freedoms (N, n_p), rad/s^2 or m/s^2.
+        passive_names: names of the passive degrees of freedom; empty for most machines.
+        passive_acceleration: accelerations of the passive degrees of freedom (N, n_p), rad/s^2 or
+            m/s^2.
         forces: actuator forces and multipliers, and the full motion including the passive
             accelerations.
     """
@@ -46,7 +47,10 @@ class HybridFunctions:
 
     @property
     def ports(self) -> dict[str, Port]:
-        """Ports of the motion; accelerations are those of the leading actuators only."""
+        """Ports of the motion; accelerations are those of the leading actuators only.
+
+        The leading actuators are independent; redundant ones follow them.
+        """
         ports = self._actuators.ports
         acceleration = ports.leading_acceleration(len(self._actuators.assembly.leading))
         return {
@@ -67,12 +71,12 @@ class HybridFunctions:
     ) -> HybridForces:
         """Return actuator forces and the resulting accelerations of passive degrees of freedom.
 
-        The forces u and the accelerations a_p of the passive freedoms solve
+        The forces u and the accelerations a_p of the passive degrees of freedom solve
         `[G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + gamma) + h)`. Here a_m are the
         accelerations of the leading actuators, and G_m and G_p are the columns of G for a_m and
         a_p. gamma are the accelerations of all coordinates if a_m and a_p are zero. M, h and S are
-        the mass matrix, the other forces of the motion, and the directions of the actuator forces,
-        in all coordinates.
+        the mass matrix, the bias forces (Coriolis, gravity, friction), and the directions of the
+        actuator forces, in all coordinates.
 
         Args:
             position, velocity: leading actuators and passive degrees of freedom (N, m) or (m,), SI;
@@ -85,7 +89,7 @@ class HybridFunctions:
         Raises:
             InputError: wrong names, shapes or values.
             PoseError: out of reach or singular; or no tensions within bounds produce this motion.
-            AssemblyError: a passive freedom has no inertia.
+            AssemblyError: a passive degree of freedom has no inertia.
         """
         arguments = {
             "position": position,
@@ -112,7 +116,7 @@ class HybridFunctions:
         """Return directions of actuator forces without effect on the motion: R^T u = 0.
 
         Args:
-            position: leading actuators and passive freedoms (N, m) or (m,), SI.
+            position: leading actuators and passive degrees of freedom (N, m) or (m,), SI.
             start: start values (N, n_q) for Newton blocks.
 
         Returns:

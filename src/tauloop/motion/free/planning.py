@@ -368,7 +368,7 @@ class FreePlanner:
             try:
                 solution = program.solved(solution, free, self.aim.max_duration, self._room, taken)
             except PoseError:
-                if over[:, self._rows.far].max(initial=0.0) < VIOLATION_TOLERANCE:
+                if over[:, self._rows.is_distance].max(initial=0.0) < VIOLATION_TOLERANCE:
                     break  # a slower motion satisfies the limits that are exceeded
                 raise
         placed = self._placed(solution.coefficients)
@@ -383,14 +383,14 @@ class FreePlanner:
         It is checked on a grid and slowed down if it exceeds limits. The condition bound replaces
         the check for singularities by `stroke`.
         """
-        taken, far = self._taken.copy(), self._rows.far
-        taken[:, far] = BOUND_FACTOR * taken[:, far].max(axis=0)
+        taken, is_distance = self._taken.copy(), self._rows.is_distance
+        taken[:, is_distance] = BOUND_FACTOR * taken[:, is_distance].max(axis=0)
         solution = self._program.solved_nearby(
             guess, free, self.aim.max_duration, self._room, taken
         )
-        for _ in range(MAX_ROUNDS if far.any() else 0):
+        for _ in range(MAX_ROUNDS if is_distance.any() else 0):
             over = self._program.excess(solution)
-            if over[:, far].max() <= VIOLATION_TOLERANCE:
+            if over[:, is_distance].max() <= VIOLATION_TOLERANCE:
                 break
             taken += over
             solution = self._program.solved_nearby(

@@ -100,7 +100,7 @@ class _Local:
             ca.Function("free_bends", [*point, weight, scale], [ca.densify(ca.triu(H))], options),
             ca.Function("free_between", point, [exact], options),
             ca.Function(
-                "free_distances", point, [exact[np.flatnonzero(rows.far).tolist()]], options
+                "free_distances", point, [exact[np.flatnonzero(rows.is_distance).tolist()]], options
             ),
         ]
         self._instructions = {function.name(): function.n_instructions() for function in made}
@@ -502,10 +502,10 @@ class FreeProgram:
 
     def excess(self, guess: Guess) -> np.ndarray:
         """Return the largest excess of rows in the neighborhood of points (points, own rows)."""
-        far = self.rows.far
-        most = self._over(guess, CHECKS_PER_POINT, np.ones(len(far), dtype=bool))
-        if far.any():
-            most[:, far] = self._over(guess, DISTANCE_CHECKS_PER_POINT, far)
+        is_distance = self.rows.is_distance
+        most = self._over(guess, CHECKS_PER_POINT, np.ones(len(is_distance), dtype=bool))
+        if is_distance.any():
+            most[:, is_distance] = self._over(guess, DISTANCE_CHECKS_PER_POINT, is_distance)
         return most
 
     def _over(self, guess: Guess, between: int, chosen: np.ndarray) -> np.ndarray:

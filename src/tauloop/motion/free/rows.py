@@ -1,7 +1,7 @@
 """Limits of a motion at a point, as expressions in free coordinates and their rates.
 
-Each limit is a row with a lower and an upper bound. Rows are the forces of motors (with their curve
-over speed) and rods, speeds, the tool's acceleration, ranges of coordinates, distances from
+Each limit is a row with a lower and an upper bound. Rows are the forces of motors (with their
+torque-speed curve) and rods, speeds, the tool's acceleration, ranges of coordinates, distances from
 obstacles and between rods, and a bound of the condition number,
 
     kappa(A) <= 2 / |det A| (|A|_F / sqrt(m))^m.
@@ -159,7 +159,7 @@ class PointRows:
         return replace(self, values=made[0], forces=made[1], power=made[2], wear=(made[3], made[4]))
 
     @property
-    def far(self) -> np.ndarray:
+    def is_distance(self) -> np.ndarray:
         """Whether each row is a distance (k,)."""
         return np.array([name in self.distances for name in self.names], dtype=bool)
 
@@ -181,7 +181,7 @@ class _Point:
             "acceleration": acceleration,
         }
         if chart.parts:
-            self._turn_in_part(chart.parts, *free[1:])
+            self._set_partial_rotations(chart.parts, *free[1:])
         loaded = (
             {"wrench": ca.SX(6, 1), "payload": ca.SX(ca.DM(payload.parameters))} if payload else {}
         )
@@ -200,8 +200,12 @@ class _Point:
         still = ca.SX(self._velocity.numel(), 1)
         return ca.reshape(self._of(EMBEDDING, velocity=still)["G"], -1, self._velocity.numel())
 
-    def _turn_in_part(self, parts: tuple[PartOfRotation, ...], first: ca.SX, second: ca.SX) -> None:
-        """Set velocities and accelerations of partly given rotations, as in `entry_rates`.
+    def _set_partial_rotations(
+        self, parts: tuple[PartOfRotation, ...], first: ca.SX, second: ca.SX
+    ) -> None:
+        """Set velocities and accelerations of rotations with only some prescribed components.
+
+        The method is that of `entry_rates`.
 
         The given rows of p' = E(p) w / 2, with w = G v_given, are solved for the angular
         velocities, and those of p'' for the angular accelerations.
@@ -232,8 +236,8 @@ class _Point:
     def lost(self) -> ca.SX:
         """Return the power lost in friction, W.
 
-        The forces at rest (springs and the constant term of friction) are subtracted because they
-        return their power.
+        The forces at rest (springs, and the constant term of friction, which does not depend on the
+        velocity) are subtracted because their work over a cycle is zero.
         """
         still = self._of(TERMS, velocity=ca.SX(self._velocity.numel(), 1))["losses"]
         return ca.SX(ca.dot(self._of(TERMS)["losses"] - still, self._velocity))
@@ -263,7 +267,7 @@ class _Point:
         tool, *ends = ca.substitute(places, [motion.q], [q])
         return tool, list(zip(ends[0::2], ends[1::2], strict=True))
 
-    def pull(self) -> ca.SX:
+    def tool_acceleration(self) -> ca.SX:
         """Return the acceleration of the tool (3,), m/s^2."""
         parts, values = (self.model.topology, nominal(self.model.mechanism)), self.values
         motion = tree_motion(*parts, Configuration(values["q"], {}), values["v"], values["a"])
@@ -333,15 +337,15 @@ def rows_at(
     rods = rod_clearance(model) if surroundings.rod_radius is not None else None
     tool, bars = point.bodies(rods)
     if np.isfinite(limits.tool_acceleration):
-        pull = point.pull() / limits.tool_acceleration
-        rows.append(("tool acceleration", ca.dot(pull, pull), -np.inf, 1.0))
+        share = point.tool_acceleration() / limits.tool_acceleration
+        rows.append(("tool acceleration", ca.dot(share, share), -np.inf, 1.0))
     rows += _ranges(model, values["q"], ends)
     distances = list(_distances(surroundings, tool, bars, rods))
     rows += distances
     measure = point.measure()
     rows.append(("singularity", measure, -np.inf, float(np.log(condition))))
     force, motor_speeds = values["force"], speeds[: len(size)]
-    pulls = ca.DM(model.assembly.loops.transmission) @ values["a"]
+    motor_accelerations = ca.DM(model.assembly.loops.transmission) @ values["a"]
     return PointRows(
         y=point.y,
         loops=loops,
@@ -351,7 +355,7 @@ def rows_at(
         names=tuple(name for name, *_ in rows),
         distances=frozenset(name for name, *_ in distances),
         forces=force / ca.DM(np.where(np.isfinite(size), size, 1e300)),
-        power=power(model, force, motor_speeds, pulls, point.lost(), copper),
+        power=power(model, force, motor_speeds, motor_accelerations, point.lost(), copper),
         wear=wear(
             force / ca.DM(np.where(np.isfinite(size), size / limits.force, 1e300)),
             motor_speeds,

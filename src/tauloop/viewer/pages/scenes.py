@@ -1,4 +1,7 @@
-"""The machine in motion of a record: a page in a frame that reports its time to the outer page."""
+"""Page for an iframe that animates the motion stored in a record.
+
+The page posts the time of the animation to the enclosing page.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from tauloop.formats import loads
 from tauloop.model import Model
 from tauloop.viewer.film import film_page, still
 
-#: Script that reports the elapsed fraction of the animation, from viser's slider, to the outer
-#: page.
+#: Script that reports the elapsed fraction of the animation, from viser's slider, to the
+#: enclosing page.
 REPORT_SCRIPT = """<script>
 (() => {
   let last = -1;
@@ -29,7 +32,7 @@ REPORT_SCRIPT = """<script>
 
 
 def scene_page(scene: MotionScene) -> tuple[str, bytes]:
-    """Return the text of the page in the frame, and a picture (PNG) of the first state to print.
+    """Return the text of the page in the frame, and a PNG of the first state, for printing.
 
     Raises:
         TauloopError: the machine's description is damaged, or the states do not match it.

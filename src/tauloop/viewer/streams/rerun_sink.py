@@ -11,7 +11,7 @@ import numpy as np
 from tauloop.common.optional import optional_module
 from tauloop.viewer.streams.content import FrameStates, StreamedMachine, StreamSink
 
-#: Name of the timeline, s of the motion.
+#: Name of the timeline, whose values are times of the motion, s.
 TIMELINE = "motion"
 
 

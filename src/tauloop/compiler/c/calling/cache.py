@@ -25,14 +25,14 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Status
 from tauloop.common.shown import ReprMixin
 
-#: Maximum size of all files, bytes. If it is exceeded, the least recently used files are removed. A
-#: library has some hundred thousand bytes.
+#: Maximum total size of the files, bytes. If it is exceeded, the least recently used files are
+#: removed. A library has a few hundred thousand bytes.
 LARGEST_CACHE = 500_000_000
 #: Fraction of this size that remains after files are removed, so that the next library does not
 #: require another removal.
 SHARE_AFTER_CLEANUP = 0.8
 CHECKSUM = ".sha256"
-#: Mode of the files; and permissions of other users that make a file or folder unusable.
+#: Mode of the files; and write permissions of others, with which a file or folder is not trusted.
 MODE, WRITABLE_BY_OTHERS = 0o644, stat.S_IWGRP | stat.S_IWOTH
 #: Names of the cache's files: no other file is counted or removed.
 _LIBRARY = re.compile(r"(?:caller-)?[0-9a-f]{24}\.(?:so|cubin)")
@@ -51,9 +51,9 @@ class CachedLibrary:
         size: size of the library and of the records that refer to it, bytes.
         used: time of the last read as reported by the file system, s since 1970.
         functions: names of the library's functions in these records.
-        state: "intact" (it is loaded), "damaged" (or another user could have written it) or
-            "unchecked" (without a checksum, from an older version). Damaged and unchecked libraries
-            are compiled again when needed.
+        state: "intact" (it is loaded), "damaged" (its checksum differs, or another user
+            could have written it) or "unchecked" (without a checksum, from an older version).
+            Damaged and unchecked libraries are compiled again when needed.
     """
 
     path: Path = field(metadata=json_keys(name="name"))
@@ -90,7 +90,7 @@ class CompiledCache(PlainData, ReprMixin):
         folder: folder of the cache.
         libraries: libraries, the last used first.
         removed: number of removed files; None if no removal was requested.
-        largest: maximum size of all files, bytes.
+        largest: maximum total size of the files, bytes.
     """
 
     folder: Path
@@ -203,7 +203,7 @@ def _exposed(folder: Path) -> Path | None:
 
 
 def is_own(path: Path) -> bool:
-    """Return whether only this user and the system's users could have written a file or folder.
+    """Return whether only this user or root could have written a file or folder.
 
     Raises:
         OSError: the path does not exist or cannot be checked.

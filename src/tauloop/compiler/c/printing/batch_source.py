@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from tauloop.compiler.c.calling.signature import CPort, CSignature
 from tauloop.compiler.limits import CONVERGED, FEW_STEPS, SMALLEST_PIVOT
 
-#: Number of samples per block of a batch kernel, which fill two to four vector registers. The
-#: registers of AVX-512 are wider and twice as many, and kernels in one piece keep blocks of half
-#: the size in them.
+#: Number of samples per block of a batch kernel, which fill two to four vector registers. AVX-512
+#: has twice as many registers, each twice as wide. There, kernels in one piece use smaller blocks,
+#: so that values stay in registers.
 LANES, LANES_OF_WIDE_REGISTERS = 16, 8
 #: Number of values (of ports and stored values) above which a kernel has smaller blocks on every
 #: processor, because blocks of 16 samples would exceed the first-level cache (TX40 with Jacobians:
@@ -21,7 +21,7 @@ SAMPLES_FOR_THREADS = 2048
 #: a loop, or transposed back by `tl_back`.
 MOST_LINES = 24
 #: Numbers of columns for which compilers would transpose rows into lanes value by value.
-TURNED_IN_PAIRS = (5, 6, 7)
+TRANSPOSED_IN_PAIRS = (5, 6, 7)
 #: C text of the check that a lane is within reach, regular and near its start. It has no branches,
 #: so that it compiles to vector instructions.
 _IS_SOUND = (
@@ -31,7 +31,7 @@ _IS_SOUND = (
 
 
 def batch_text(function: CSignature, *, is_counted: bool = False) -> str:
-    """Return the C text of the loop over blocks; the last block is filled with its last sample.
+    """Return the C text of the loop over blocks; the last block is padded with its last sample.
 
     Args:
         function: function to compute.
@@ -119,7 +119,7 @@ def _rows(function: CSignature, *, is_counted: bool) -> str:
     ]
     if is_counted:
         lines.append("    long long bad = 0;")
-    lines += [_turned(port, k) for port in function.inputs for k in _pairs(port)]
+    lines += [_transposed(port, k) for port in function.inputs for k in _pairs(port)]
     lines.append("    for (int l = 0; l < TL_LANES; ++l) {")
     for port in function.inputs:
         if not _pairs(port):
@@ -153,12 +153,12 @@ def _pairs(port: CPort) -> tuple[int, ...]:
 
     With an odd number of columns, the last two pairs share a column.
     """
-    if port.size not in TURNED_IN_PAIRS:
+    if port.size not in TRANSPOSED_IN_PAIRS:
         return ()
     return (*range(0, port.size - 1, 2), *((port.size - 2,) if port.size % 2 else ()))
 
 
-def _turned(port: CPort, k: int) -> str:
+def _transposed(port: CPort, k: int) -> str:
     lanes = f"lanes_{port.name}"
     return f"    tl_turn({port.name} + {k}, {port.size}, {lanes}[{k}], {lanes}[{k + 1}]);"
 

@@ -56,9 +56,9 @@ LONGEST_PIECE, LONGEST_PIECE_OF_LANES = 600, 150
 #: The same limits for one thread among many. Values that are used in several pieces are stored in
 #: memory, and the compiler of a graphics processor takes seconds to allocate registers.
 LONGEST_STRETCH_OF_THREADS, LONGEST_PIECE_OF_THREADS = 20_000, 2500
-#: Maximum number of statements of code for lanes that computes two samples at once, which fill the
-#: waiting times of each other (four_bar 14 instead of 18 ns, five_bar 15 instead of 17 ns). Longer
-#: code would need too many registers.
+#: Maximum number of statements of code for lanes that computes two samples at once, so that each
+#: fills the stalls of the other (four_bar 14 instead of 18 ns, five_bar 15 instead of 17 ns).
+#: Longer code would need too many registers.
 LONGEST_INTERLEAVED = 310
 HALF_OF_LANES = "TL_LANES / 2"
 #: Minimum number of instructions of code that is reordered. Reordering makes calls of large
@@ -66,12 +66,12 @@ HALF_OF_LANES = "TL_LANES / 2"
 #: short code themselves, and Delta would become 7 % slower.
 SCHEDULED_FROM = 600
 #: Number of lines of a kernel below which a single compiler is started, because starting a compiler
-#: takes as long as compiling some hundred lines.
+#: takes as long as compiling several hundred lines.
 SHORT = 600
 #: Number of partial sums of a sum of squares, because each addition waits four cycles for the
 #: previous one.
 CHAINS_OF_SQUARES = 4
-#: Size of an input from which its squares are summed in vectors (`tl_squares`).
+#: Minimum size of an input whose squares are summed with vector instructions (`tl_squares`).
 NUMBERS_OF_VECTOR = 4
 #: Prefix of the names of values for the health; no port has this prefix.
 LOCAL = "health_"
@@ -128,11 +128,11 @@ class CFunction(CSignature):
 
     Attributes:
         program: program that the function computes.
-        last_step: length of a step after which Newton's loop ends (characteristic lengths, rad or
+        last_step: Newton's loop ends after a step shorter than this (characteristic lengths, rad or
             dimensionless).
         most_steps: maximum number of Newton steps.
-        largest: limit of the Euclidean norm of inputs and outputs, beyond which the first
-            diagnostic of the health is -1e300.
+        largest: limit of the Euclidean norm of inputs and outputs, beyond which entry 0
+            of the output `health` is -1e300.
     """
 
     program: Program
@@ -145,7 +145,7 @@ def c_name(text: str) -> str:
     """Return a C identifier for a text.
 
     Raises:
-        InputError: no valid character is left.
+        InputError: the text does not begin with a letter, or is a keyword of C.
     """
     name = re.sub(r"[^A-Za-z0-9_]", "_", text)[:60]
     if not re.match(r"[A-Za-z]", name) or name in _RESERVED:
@@ -173,7 +173,7 @@ def c_source(
         with_batch: whether to print the batch kernels too.
         includes: further headers, in quotes or brackets.
         further: text after the functions.
-        single: whether to print floats; only without batch kernels.
+        single: whether to print in single precision; only without batch kernels.
         is_counted: as in `batch_text`.
     """
     parts = []
@@ -457,7 +457,8 @@ class _Layout:
         loop: C text at the start of straight-line code.
         width: suffix of the size in the declaration of an array.
         parameter: function that returns the C text of the parameter for an array from its name.
-        ended: function that returns the condition that ends Newton's loop, from the last step.
+        ended: function that returns the condition that ends Newton's loop, from the limit of
+            the step's length.
         whole: maximum number of instructions of code in one piece.
         longest: maximum number of instructions of a piece of longer code.
         is_scheduled: whether long code is reordered.
@@ -483,7 +484,7 @@ class _Layout:
         return bool(self.width)
 
     @property
-    def is_one_sample(self) -> bool:
+    def is_contiguous(self) -> bool:
         """Whether the values of a port are adjacent in memory."""
         return not self.is_lanes and self.first is None
 
@@ -506,7 +507,7 @@ class _Apart:
 
     @property
     def alone(self) -> str:
-        """The text of the function in another file than its caller."""
+        """The text of the function in a different file from its caller."""
         return f"{self.declaration}\n\nvoid {self.head}\n{self.body}"
 
     @property
@@ -695,8 +696,20 @@ def _health(function: CFunction, layout: _Layout) -> list[str]:
     residual = access("residual", 0) if _has_residual(program) else "0.0"
     count = "(double)iterations" if _has_newton(program) else "0.0"
     lines = [
-        *_least(f"{LOCAL}d", discriminants, 1.0, -1e300, is_a_number="discriminants" in implied),
-        *_least(f"{LOCAL}p", pivots, 1e300, 0.0, is_a_number=implied >= {*checked.pivot_factors}),
+        *_least(
+            f"{LOCAL}d",
+            discriminants,
+            1.0,
+            -1e300,
+            nan_checked_elsewhere="discriminants" in implied,
+        ),
+        *_least(
+            f"{LOCAL}p",
+            pivots,
+            1e300,
+            0.0,
+            nan_checked_elsewhere=implied >= {*checked.pivot_factors},
+        ),
         *_squares(function, checked, layout),
     ]
     within = f"{LOCAL}squares < {function.largest**2!r} ? {LOCAL}d : -1e300"
@@ -714,7 +727,7 @@ def _squares(function: CFunction, checked: CheckedValues, layout: _Layout) -> li
     """
     in_vectors, one_by_one = [], []
     for name, first, count in _runs(checked.inputs):
-        if layout.is_one_sample and count >= NUMBERS_OF_VECTOR:
+        if layout.is_contiguous and count >= NUMBERS_OF_VECTOR:
             in_vectors.append(f"tl_squares({f'{name} + {first}' if first else name}, {count})")
         else:
             one_by_one += [layout.access(name, i) for i in range(first, first + count)]
@@ -748,7 +761,7 @@ def _sum_of_squares(name: str, terms: Sequence[str], further: Sequence[str]) -> 
 
 
 def _least(
-    name: str, values: Sequence[str], most: float, worst: float, *, is_a_number: bool
+    name: str, values: Sequence[str], most: float, worst: float, *, nan_checked_elsewhere: bool
 ) -> list[str]:
     """Return C lines for the smallest of some values, at most `most`; `worst` if one is NaN.
 
@@ -759,7 +772,7 @@ def _least(
         name: name of the result.
         values: C text of each value.
         most, worst: bounds of the result.
-        is_a_number: whether another check detects NaN.
+        nan_checked_elsewhere: whether another check detects NaN.
     """
     lines = [f"const double {name}_0_{i} = {value};" for i, value in enumerate(values)]
     least = total = [f"{name}_0_{i}" for i in range(len(values))]
@@ -771,7 +784,7 @@ def _least(
             lines.append(
                 f"const double {name}_{level}_{k} = {least[i]} < {least[j]} ? {least[i]} : {least[j]};"
             )
-            if not is_a_number:
+            if not nan_checked_elsewhere:
                 lines.append(f"const double {name}s_{level}_{k} = {total[i]} + {total[j]};")
         odd = slice(2 * len(pairs), None)
         least = [*(f"{name}_{level}_{k}" for k in range(len(pairs))), *least[odd]]
@@ -779,7 +792,7 @@ def _least(
     if not least:
         return [f"const double {name} = {most!r};"]
     within = f"{least[0]} < {most!r} ? {least[0]} : {most!r}"
-    if is_a_number:
+    if nan_checked_elsewhere:
         return [*lines, f"const double {name} = {within};"]
     return [
         *lines,
