@@ -413,7 +413,7 @@ def test_motors_elsewhere() -> None:
         ("five_bar", {"harmonics": 1}, InputError, "harmonics"),
         ("five_bar", {"period": -1.0}, InputError, "period"),
         ("five_bar", {"hold": {"nobody": 0.1}}, InputError, "hold.nobody"),
-        ("five_bar", {"first": ("nothing",)}, InputError, "is not an unknown"),
+        ("five_bar", {"preferred_parameters": ("nothing",)}, InputError, "is not an unknown"),
         (
             "five_bar",
             {"limits": ExcitationLimits(stroke={"nobody": 1.0})},
