@@ -156,7 +156,7 @@ def test_tolerances_of_machines_with_redundant_loops_are_refused() -> None:
 
 def test_the_largest_box_ends_where_a_stop_begins() -> None:
     """Along z alone the hexapod's legs reach 0.53 m at a height that follows from Pythagoras."""
-    result = tl.certify("hexapod", ranges="z=0.35:0.37", largest=True)
+    result = tl.certify("hexapod", ranges="z=0.35:0.37", maximize_box=True)
     angle = np.radians(40)
     across = 0.35**2 + 0.2**2 - 2 * 0.35 * 0.2 * np.cos(angle)
     low, high = np.sqrt(0.33**2 - across), np.sqrt(0.53**2 - across)
