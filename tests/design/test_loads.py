@@ -387,7 +387,7 @@ def test_the_largest_cylinder_ends_at_the_stop() -> None:
         ranges="x=-0.05:0.05,y=-0.05:0.05",
         pose="z=0.36",
         cylinder=("x", "y"),
-        largest=True,
+        maximize_box=True,
         max_boxes=6000,
     )
     assert result.verdict == "proved"
@@ -420,7 +420,7 @@ def test_all_scales_keep_the_whole_budget() -> None:
         ranges=ranges,
         parallel=0.65,
         moment_length=0.2,
-        largest=True,
+        maximize_box=True,
         max_boxes=3000,
     )
     assert result.evaluated <= 3000 + 512 * 7  # a batch beyond the share of each scale
