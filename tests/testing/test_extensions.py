@@ -137,7 +137,7 @@ def test_a_route_with_wrong_rates_is_seen():
 def test_a_controller_that_lets_go_is_seen():
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Wrong(example("controller").PID):
-        def correction(self, loop):
+        def force_callback(self, loop):
             return lambda time, measured, speed, force: 0.0 * force
 
     with pytest.raises(ConformanceError, match=r"has an error of|run"):
@@ -361,7 +361,7 @@ def test_parts_of_tauloop_take_results_that_there_are_by_functions_that_there_ar
     assert len(PARTS) > 25
     for part in PARTS.values():
         assert classes.count(part.takes) == 1
-        for place in filter(None, vars(part)["places"].values()):
+        for place in filter(None, vars(part)["functions"].values()):
             module, _, function = place.partition(":")
             assert callable(getattr(import_module(module), function or module.rpartition(".")[2]))
 
