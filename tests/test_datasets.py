@@ -353,7 +353,7 @@ def test_a_volume_is_drawn_by_its_section_through_the_reference(delta: tl.Model)
         (lambda: Mixed().plot("word"), "not a quantity that can be drawn"),
         (lambda: Mixed().plot("speed", axes=pyplot.subplots()[1]), "are 1 for 2 panels"),
         (lambda: Mixed().plot("map"), "is over time, other, third"),
-        (lambda: result_with().plot(), "holds no numbers"),
+        (lambda: result_with().plot(), "contains no numbers"),
     ],
 )
 def test_what_cannot_be_drawn_is_said_and_leaves_no_figure(draw: Callable[[], object], what: str):

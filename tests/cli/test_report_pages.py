@@ -172,7 +172,7 @@ def test_results_that_are_no_motion_show_their_machine(tmp_path: Path) -> None:
     assert [len(each) for each in scenes] == [1, 1, 1, 0]
     assert len(scenes[1][0].q) == 6
     assert any(
-        "drive line alone" in piece.text
+        "A drive line has no machine to show" in piece.text
         for piece in written.records[3].pieces
         if isinstance(piece, Paragraph)
     )
