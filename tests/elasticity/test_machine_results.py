@@ -344,7 +344,7 @@ actuators: {{motor: {{on: hinge, stiffness: "{stiffness} N m/rad"}}}}
 platform: {{body: arm, independent: [hinge]}}
 """)
     result = tl.vibration(machine, count=1)
-    (change,) = (item for item in result.diagnostics if item.name.endswith("by the weight"))
+    (change,) = (item for item in result.diagnostics if item.name.endswith("due to weight"))
     # without weight k / I, with it (k - m g h) / I
     assert change.value == pytest.approx(1.0 - np.sqrt(1.0 - 2.0 * 9.81 * 0.5 / stiffness))
     assert result.status == status

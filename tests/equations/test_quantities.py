@@ -296,13 +296,13 @@ def test_what_is_no_length_is_refused_alike_wherever_it_stands(place: str, tmp_p
 @pytest.mark.parametrize(
     ("columns", "units", "example"),
     [
-        (("track1.motor",), ("rad",), "write track1.motor=10deg, for example"),
-        (("slide", "arm"), ("m", "rad"), "write slide=10mm, for example"),
-        (("platform.x",), ("m/s",), "write 'platform.x=0.1 m/s', for example"),
+        (("track1.motor",), ("rad",), "write for example track1.motor=10deg"),
+        (("slide", "arm"), ("m", "rad"), "write for example slide=10mm"),
+        (("platform.x",), ("m/s",), "write for example 'platform.x=0.1 m/s'"),
         (
             ("platform.qw", "platform.qx", "platform.qy", "platform.qz"),
             ("1",) * 4,
-            "write platform.rx=10deg, for example",
+            "write for example platform.rx=10deg",
         ),
     ],
 )
