@@ -244,7 +244,8 @@ def spike_samples(
             at[first + 1 : first + 1 + width] = True
     if quantity == "force":
         least = max(MAX_ENCODER_STEPS * smallest, MIN_SMALL_SPIKE_SHARE * float(high - low))
-        at |= _small_spikes(values, at, least, position)
+        small = _small_spikes(values, at, least, position)
+        at |= small if position is None else small & ~_near_stops(position)
     return at
 
 
