@@ -261,7 +261,10 @@ def test_every_file_that_a_command_writes_is_checked_before_its_work(name):
         argument
         for argument, hint in hints.items()
         if hint == Path | None
-        or (Path in _members(hint) and re.match("File (of|to write)|Condense each|Fold each", _help(hint)))
+        or (
+            Path in _members(hint)
+            and re.match("File (of|to write)|Condense each|Fold each", _help(hint))
+        )
     }
     written = written_by(command)
     assert undeclared <= set(written)
