@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,7 @@ search: {{population: 8, generations: 2}}
 def searched(task: DesignTask, workers: int | str | None) -> tuple[SearchHistory, ExpensiveScores]:
     evaluator = TaskEvaluator(task)
     expensive = ExpensiveScores(evaluator)
-    with SharedScores(expensive, task, workers) as shared:
+    with closing(SharedScores(expensive, task, workers)) as shared:
         return search_designs(evaluator, shared), expensive
 
 
@@ -88,7 +89,7 @@ def test_processes_start_when_the_rest_takes_long(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sharing, "MIN_WORK_FOR_PROCESSES", 1e-9)
     monkeypatch.setattr(sharing, "cores", lambda: 3)
     monkeypatch.setattr(SharedScores, "_start", lambda self, workers: started.append(workers))
-    with SharedScores(expensive, task, None) as shared:
+    with closing(SharedScores(expensive, task, None)) as shared:
         lower, upper = task.bounds
         shared(lower + np.random.default_rng(0).random((4, 3)) * (upper - lower))
     assert started == [None, 3]

@@ -179,7 +179,7 @@ class Plot(ReprMixin):
         grid_range: limits of the color scale; default: those of the values.
         contours: whether contour lines with labels are drawn over the map.
         classes: classes of points, drawn under the map.
-        class_grid: index of the class of each point of the grid (n_y, n_x); None is no class.
+        class_grid: index of the class of each point of the grid (n_y, n_x); None without a class.
     """
 
     title: str

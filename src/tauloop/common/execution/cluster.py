@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from tauloop.common.errors import EngineError, Problem
@@ -136,16 +135,7 @@ class ClusterWork:
         self._scheduler = scheduler
         self._connection = ClusterConnection(scheduler, width)
 
-    def __enter__(self) -> ClusterWork:
-        """Return the object itself; the connection ends with the context."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """Close the connection."""
         self._connection.close()
 

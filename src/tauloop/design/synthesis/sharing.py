@@ -7,10 +7,8 @@ workers, nor on how a population is divided.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
-from types import TracebackType
 
 import numpy as np
 
@@ -87,18 +85,9 @@ class SharedScores:
         self._parts = 1
         self._done = 0
 
-    def __enter__(self) -> SharedScores:
-        """Return the object itself; its processes end with the context."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """End the processes, or disconnect from the cluster."""
-        self._stack.__exit__(kind, error, trace)
+        self._stack.close()
 
     def __call__(self, x: np.ndarray) -> Scores:
         """Return the scores of candidates (N, d).
@@ -121,7 +110,7 @@ class SharedScores:
     def _start(self, workers: int | str | None) -> None:
         """Start a stated number of processes, or connect to a cluster."""
         if isinstance(workers, str):
-            self._sharing = self._stack.enter_context(ClusterWork(workers))
+            self._sharing = self._stack.enter_context(closing(ClusterWork(workers)))
             self._parts = CLUSTER_PARTS
         elif workers is not None and workers > 1:
             self._sharing = self._stack.enter_context(SharedWork(workers))
@@ -142,15 +131,12 @@ class SharedScores:
 
 def joined(parts: list[Scores]) -> Scores:
     """Return the scores of all parts of a population, in their order."""
-
-    def column(read: Callable[[Scores], np.ndarray]) -> np.ndarray:
-        return np.concatenate([read(part) for part in parts])
-
+    values = {}
+    for name in parts[0].values:
+        values[name] = np.concatenate([part.values[name] for part in parts])
     return Scores(
-        values={
-            name: np.concatenate([part.values[name] for part in parts]) for name in parts[0].values
-        },
-        violations=column(lambda part: part.violations),
-        objectives=column(lambda part: part.objectives),
-        poses=column(lambda part: part.poses),
+        values=values,
+        violations=np.concatenate([part.violations for part in parts]),
+        objectives=np.concatenate([part.objectives for part in parts]),
+        poses=np.concatenate([part.poses for part in parts]),
     )

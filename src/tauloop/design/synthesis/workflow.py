@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import field, replace
 from pathlib import Path
 
@@ -316,7 +317,7 @@ def _structure(
     threads = options.workers if isinstance(options.workers, int) else cores()
     evaluator = TaskEvaluator(task, threads)
     expensive = ExpensiveScores(evaluator)
-    with SharedScores(expensive, task, options.workers) as shared:
+    with closing(SharedScores(expensive, task, options.workers)) as shared:
         history = search_designs(evaluator, shared, checkpoints, stages.part)
         stages.done()
         least = None if len(history.front) else _least_violating(evaluator, history)
