@@ -328,7 +328,7 @@ def test_scheduled_code_makes_every_value_once_before_its_use(name, entry):
 @needs_compiler
 def test_scheduled_code_gives_the_same_numbers(folder, monkeypatch):
     plain = compiled("delta", "platform", "inverse_dynamics", folder)
-    monkeypatch.setattr(source_module, "SCHEDULED_FROM", 0)
+    monkeypatch.setattr(source_module, "ORDERED_FROM", 0)
     ordered = compiled("delta", "platform", "inverse_dynamics", folder)
     assert ordered.library != plain.library
     check_same_numbers(ordered, "delta", "platform", "inverse_dynamics")

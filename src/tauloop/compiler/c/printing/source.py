@@ -28,6 +28,7 @@ from tauloop.compiler.c.printing.batch_source import (
 )
 from tauloop.compiler.c.printing.c_helpers import used_helpers
 from tauloop.compiler.c.printing.checked_values import CheckedValues, Element, checked_values
+from tauloop.compiler.c.printing.few_values import with_few_live_values
 from tauloop.compiler.c.printing.scheduling import scheduled
 from tauloop.compiler.c.printing.single import in_single
 from tauloop.compiler.c.printing.straight import (
@@ -62,9 +63,10 @@ LONGEST_STRETCH_OF_THREADS, LONGEST_PIECE_OF_THREADS = 20_000, 2500
 LONGEST_INTERLEAVED = 310
 HALF_OF_LANES = "TL_LANES / 2"
 #: Minimum number of instructions of code that is reordered. Reordering makes calls of large
-#: machines 10 to 20 % faster (RCID's forward dynamics 220 instead of 280 ns). Processors reorder
-#: short code themselves, and Delta would become 7 % slower.
-SCHEDULED_FROM = 600
+#: machines 15 to 40 % faster (RCID's forward dynamics 240 instead of 330 ns), and batches 10 to
+#: 25 % (hexapod's forward dynamics 205 instead of 262 ns). Processors reorder short code
+#: themselves, and batches of Delta would become 5 to 10 % slower.
+ORDERED_FROM = 600
 #: Number of lines of a kernel below which a single compiler is started, because starting a compiler
 #: takes as long as compiling several hundred lines.
 SHORT = 600
@@ -461,7 +463,7 @@ class _Layout:
             the step's length.
         whole: maximum number of instructions of code in one piece.
         longest: maximum number of instructions of a piece of longer code.
-        is_scheduled: whether long code is reordered.
+        order: function that returns long code in another order; None for the given order.
         kind: text before the function's name.
         first: parameter before the arrays, and its name.
     """
@@ -474,7 +476,7 @@ class _Layout:
     ended: Callable[[float], str]
     whole: int
     longest: int
-    is_scheduled: bool = True
+    order: Callable[[Sequence[Instruction]], Sequence[Instruction]] | None
     kind: str = "static void"
     first: tuple[str, str] | None = None
 
@@ -516,6 +518,11 @@ class _Apart:
         return f"void {self.head};"
 
 
+def _with_short_waits(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """Return code for one sample at a time: few live values, and other work during long waits."""
+    return scheduled(with_few_live_values(code))
+
+
 _ONE_SAMPLE = _Layout(
     suffix="",
     access=lambda name, i: f"{name}[{i}]",
@@ -525,11 +532,12 @@ _ONE_SAMPLE = _Layout(
     ended=lambda last: f"!(step_length[0] > {last!r})",
     whole=LONGEST_STRETCH,
     longest=LONGEST_PIECE,
+    order=_with_short_waits,
     kind="void",
 )
-#: Layout for a compiler that does not optimize. Reordering instructions, which takes half of the
-#: printing time, does not make its code faster.
-_ONE_SAMPLE_UNOPTIMIZED = replace(_ONE_SAMPLE, is_scheduled=False)
+#: Layout for a compiler that does not optimize. Reordering instructions takes longer than printing
+#: them and does not make its code faster.
+_ONE_SAMPLE_UNOPTIMIZED = replace(_ONE_SAMPLE, order=None)
 _LANES = _Layout(
     suffix="_block",
     access=lambda name, i: f"{name}[{i}][l]",
@@ -539,6 +547,7 @@ _LANES = _Layout(
     ended=lambda last: f"tl_all_below(step_length[0], {last!r})",
     whole=LONGEST_STRETCH_OF_LANES,
     longest=LONGEST_PIECE_OF_LANES,
+    order=with_few_live_values,
 )
 
 
@@ -553,6 +562,7 @@ def _thread(strided: Set[str]) -> _Layout:
         ended=_ONE_SAMPLE.ended,
         whole=LONGEST_STRETCH_OF_THREADS,
         longest=LONGEST_PIECE_OF_THREADS,
+        order=with_few_live_values,
         first=("const size_t n", "n"),
     )
 
@@ -573,8 +583,8 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
         code = with_reciprocals(
             instructions(step.function.function, [name in wanted for name in step.outputs])
         )
-        if layout.is_scheduled and SCHEDULED_FROM <= len(code) <= layout.whole:
-            code = scheduled(code)
+        if layout.order is not None and len(code) >= ORDERED_FROM:
+            code = layout.order(code)
         parts, constants = pieces(code, layout.longest, layout.whole), _constants(code)
         for part in parts:
             used: dict[str, bool] = {}
