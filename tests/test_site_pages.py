@@ -36,7 +36,7 @@ ANSWERS = {
     "filters and repairs of a log": "identification/preparation",
     "lengths and zeros": "calibration pose-selection",
     "a table for a paper": "notebooks",
-    "is the model right": "verify how-to/compare-with-mujoco",
+    "is the model right": "verify",
     "a parallel ankle": "actuator-maps",
     "closed loops in URDF and MJCF": "importing how-to/closed-urdf",
     "JAX, CasADi, PyTorch": "how-to/jax-and-casadi how-to/pytorch",

@@ -58,8 +58,8 @@ KINDS = {
         ),
     ),
     "growth": Kind(
-        ("measured/growth.png",),
-        (f"{ROOT}/benchmarks/bench_growth.py --figure {DOCS}/measured/growth.png",),
+        ("growth.png",),
+        (f"{ROOT}/benchmarks/bench_growth.py --figure {DOCS}/growth.png",),
     ),
     "speed": Kind(
         ("speed-scaling.png",),
