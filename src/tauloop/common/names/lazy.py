@@ -10,7 +10,7 @@ import _ast  # Importing `ast` takes longer than reading all lazy names.
 import gc
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -51,9 +51,11 @@ def lazy_names(
 
             return old_name(package, name)
         is_subpackage = name in subpackages
+        target = f"{package}.{name}" if is_subpackage else module_of[name]
         try:
-            with without_collection():
-                source = import_module(f"{package}.{name}" if is_subpackage else module_of[name])
+            # Most names are in modules that are there already, with nothing to keep from a search.
+            with nullcontext() if target in sys.modules else without_collection():
+                source = import_module(target)
         except ModuleNotFoundError as error:
             from tauloop.common.errors import missing_extra
 
