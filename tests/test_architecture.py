@@ -12,6 +12,7 @@ import importlib
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 from pathlib import Path
 
 import pytest
@@ -98,10 +99,16 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@lru_cache(maxsize=1)
+def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """All nodes of a tree; every rule looks at those of one tree before the next."""
+    return tuple(ast.walk(tree))
+
+
 def imported(tree: ast.Module, module: str, is_package: bool) -> Iterator[tuple[int, str]]:
     """Line and full dotted name of everything that is imported, wherever in the file and by whatever spelling."""
     own = ["tauloop", *module.split(".")] if module else ["tauloop"]
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
@@ -121,6 +128,21 @@ def imported(tree: ast.Module, module: str, is_package: bool) -> Iterator[tuple[
 
 def _all_imported(text: str, module: str, is_package: bool) -> list[str]:
     return [name for _, name in imported(ast.parse(text), module, is_package)]
+
+
+@cache
+def imports_of_package() -> dict[str, list[tuple[int, str]]]:
+    """Lines and names of all imports of each module of the package."""
+    return {
+        module_name(path): [
+            *imported(
+                ast.parse(path.read_text(encoding="utf-8")),
+                module_name(path),
+                path.name == "__init__.py",
+            )
+        ]
+        for path in SOURCES
+    }
 
 
 def wrong_imports(tree: ast.Module, module: str, is_package: bool = False) -> Iterator[str]:
@@ -143,7 +165,7 @@ def wrong_imports(tree: ast.Module, module: str, is_package: bool = False) -> It
 
 def forbidden_calls(tree: ast.Module) -> Iterator[str]:
     """Calls of print (a library is silent), and of eval and exec (text from a file is never code)."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Call):
             is_plain = isinstance(node.func, ast.Name)
             is_builtin = isinstance(node.func, ast.Attribute) and _is_name(
@@ -168,7 +190,7 @@ def machine_names(tree: ast.Module, machines: tuple[str, ...] = MACHINES) -> Ite
         if machines
         else None
     )
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if pattern is None or node in docstrings:
             continue
         for text in _texts(node):
@@ -220,7 +242,7 @@ def module_imports(names: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
 
 def raised_by_hand(tree: ast.Module) -> Iterator[str]:
     """``if problems: raise SomeError(problems)``, which is one call: ``SomeError.raise_if_any(problems)``."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.If) and len(node.body) == 1 and isinstance(node.body[0], ast.Raise):
             made = node.body[0].exc
             if (
@@ -234,7 +256,7 @@ def raised_by_hand(tree: ast.Module) -> Iterator[str]:
 
 def written_by_hand(tree: ast.Module) -> Iterator[str]:
     """Conversions of results to plain data, and diagnostics, that are not made by the common helpers."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.FunctionDef) and node.name == "as_dict":
             yield f"line {node.lineno}: state in the metadata of fields what JSON has of them"
         if isinstance(node, ast.Call) and _called(node).rpartition(".")[2] == "Diagnostic":
@@ -243,11 +265,9 @@ def written_by_hand(tree: ast.Module) -> Iterator[str]:
 
 def empty_names(tree: ast.Module) -> Iterator[str]:
     """Variables, parameters and functions whose name says of nothing what it is; public fields and methods may."""
-    fields = {
-        item for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for item in node.body
-    }
+    fields = {item for node in nodes(tree) if isinstance(node, ast.ClassDef) for item in node.body}
     targets = {field.target for field in fields if isinstance(field, ast.AnnAssign)}
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in targets:
             name = node.id
         elif isinstance(node, ast.arg):
@@ -265,7 +285,7 @@ def imports_of_extras(tree: ast.Module) -> Iterator[str]:
     for line, name in imported(tree, "", False):
         if name.partition(".")[0] in EXTRAS:
             yield f"line {line}: imports {name}: extra({name!r}) skips the test where it is not installed"
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Call) and _called(node) == "importorskip":
             yield f"line {node.lineno}: importorskip: extra() says which extra brings the module"
 
@@ -313,7 +333,7 @@ def _is_name(node: ast.expr, name: str) -> bool:
 
 def _docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
     """Every string that stands alone as a statement: docstrings, and those of attributes."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if (
             isinstance(node, ast.Expr)
             and isinstance(node.value, ast.Constant)
@@ -495,11 +515,10 @@ def test_tests_and_papers_name_things_after_what_they_are(folder: str) -> None:
     sources = [*(PACKAGE.parents[1] / folder).rglob("*.py")]
     assert len(sources) > 3
     texts = {str(path): path.read_text(encoding="utf-8") for path in sources}
-    suspects = {
-        path: text
-        for path, text in texts.items()
-        if re.search(rf"\b({'|'.join(EMPTY_NAMES)})\b", text)
-    }
+    # what may bind a name; most files have these words in sentences alone
+    names = "|".join(EMPTY_NAMES)
+    binds = re.compile(rf"\bdef ({names})\b|\b({names})\b\s*([=,:)\]]|in\b)")
+    suspects = {path: text for path, text in texts.items() if binds.search(text)}
     faults = {path: [*empty_names(ast.parse(text))] for path, text in suspects.items()}
     assert {path: names for path, names in faults.items() if names} == {}
 
@@ -581,12 +600,10 @@ def test_packages_that_can_be_split_off_are_imported_by_the_top_alone() -> None:
     """They may import each other."""
     allowed = {*SEPARABLE, "cli", ""}
     wrong: list[str] = []
-    for path in SOURCES:
-        module = module_name(path)
+    for module, imports in imports_of_package().items():
         if module.split(".")[0] in allowed:
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for line, name in imported(tree, module, path.name == "__init__.py"):
+        for line, name in imports:
             if name.startswith(tuple(f"tauloop.{package}." for package in SEPARABLE)):
                 wrong.append(f"{module}, line {line}: {name}")
     assert wrong == []
@@ -595,12 +612,7 @@ def test_packages_that_can_be_split_off_are_imported_by_the_top_alone() -> None:
 def test_no_modules_import_each_other() -> None:
     """Imports inside functions and for types count too; those of a package's public names are late, and may."""
     imports = module_imports(
-        {
-            module_name(path): _all_imported(
-                path.read_text(encoding="utf-8"), module_name(path), path.name == "__init__.py"
-            )
-            for path in SOURCES
-        }
+        {module: [name for _, name in places] for module, places in imports_of_package().items()}
     )
     assert len(imports["model.model"]) > 5
     assert list(circles(imports)) == []
