@@ -33,6 +33,16 @@ COMMAND = """
 from tauloop.cli import main
 main()
 """
+#: Commands of the core, one after the other.
+COMMANDS = """
+from tauloop.cli.app import app
+
+for line in sys.argv[1:]:
+    try:
+        app(line.split())
+    except SystemExit as end:
+        assert not end.code, line
+"""
 #: What a user of the core does first: the example of the README, and the functions next to it.
 FIRST_HOUR = """
 import tauloop as tl
@@ -78,20 +88,18 @@ def test_the_first_hour_needs_the_core_only(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_commands_of_the_core_run(tmp_path: Path) -> None:
+    lines = (
         "list",
         "check delta",
         "fk delta",
         "dynamics delta",
         "jacobian delta",
         "new own --template delta",
-    ],
-)
-def test_commands_of_the_core_run(arguments: str, tmp_path: Path) -> None:
-    done = run(COMMAND, *arguments.split(), folder=tmp_path)
+    )
+    done = run(COMMANDS, *lines, folder=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert (tmp_path / "own.yaml").is_file()
 
 
 @pytest.mark.parametrize(

@@ -194,11 +194,13 @@ def test_swapped_arguments_are_refused(name: str) -> None:
         ("view", "pose"),
     ],
 )
-def test_wrong_shapes_and_values_of_samples_are_refused_by_name(name: str, argument: str) -> None:
+def test_wrong_shapes_and_values_of_samples_are_refused_by_name(
+    name: str, argument: str, model: tl.Model
+) -> None:
     further = {"end": {"crank_pin": 0.6}} if name == "plan_stroke" else {}
     for value in SHAPES:
         with pytest.raises(tl.TauloopError) as caught:
-            FUNCTIONS[name](MACHINE, **{**further, argument: value})
+            FUNCTIONS[name](model, **{**further, argument: value})
         assert argument in str(caught.value), f"{value!r}: {caught.value}"
 
 
