@@ -73,6 +73,12 @@ search: {population: 60, generations: 25}
 """
 
 
+@pytest.fixture
+def without_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Designs are not certified, which takes longer than a small search."""
+    monkeypatch.setattr("tauloop.design.synthesis.designs.CERTIFICATE_TIME", 1e-3)
+
+
 def task_of(text: str) -> DesignTask:
     (task,) = loads_task(text)
     return task
@@ -368,6 +374,7 @@ def test_optima_are_those_of_brute_force(name: str) -> None:
     assert x[0] + x[1] == pytest.approx(best, rel=BRUTE_FORCE)
 
 
+@pytest.mark.usefixtures("without_certificates")
 def test_a_search_resumes_without_loss(tmp_path: Path) -> None:
     whole = tl.synthesize(QUICK_TASK, tmp_path / "whole")
     generations = sorted((tmp_path / "whole" / "search").glob("*.npz"))
@@ -424,6 +431,7 @@ search: {{population: 8, generations: 1}}
     assert scores.objectives[0, 1] < 105.0 < scores.objectives[1, 1]
 
 
+@pytest.mark.usefixtures("without_certificates")
 def test_structures_are_compared_for_one_task(tmp_path: Path) -> None:
     path = tmp_path / "task.yaml"
     path.write_text(
@@ -440,11 +448,11 @@ structures:
     free: {"tower*.arm": [200 mm, 600 mm], "tower*.radius": [120 mm, 240 mm]}
     center: {z: 100 mm}
     objectives: {size: {minimize: tower1.arm}}
-box: {cylinder: {radius: 60 mm, height: 60 mm}, poses: 200}
+box: {cylinder: {radius: 60 mm, height: 60 mm}, poses: 60}
 requirements: {condition_number: {most: 3}}
 objectives: {size: {minimize: mass}}
 motion: {duration: 400 ms}
-search: {population: 16, generations: 4, designs: 1}
+search: {population: 8, generations: 2, designs: 1}
 """,
         encoding="utf-8",
     )
@@ -530,6 +538,7 @@ def test_stiffness_of_a_rigid_machine_is_refused_before_the_search() -> None:
         ExpensiveScores(TaskEvaluator(task_of(text)))
 
 
+@pytest.mark.usefixtures("without_certificates")
 def test_a_task_that_only_the_local_search_meets_has_a_design(tmp_path: Path) -> None:
     """All random candidates violate narrow bounds, between which the closed form lies."""
     s = 0.2
@@ -564,6 +573,7 @@ def accuracy_task() -> str:
     return text.replace("objectives:", f"{accuracy}\nobjectives:")
 
 
+@pytest.mark.usefixtures("without_certificates")
 def test_a_search_that_has_not_converged_is_doubtful(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -578,6 +588,7 @@ def test_a_search_that_has_not_converged_is_doubtful(
     assert any("has not converged" in line for line in result.advice)
 
 
+@pytest.mark.nightly
 def test_objectives_without_gradients_are_improved_by_polling(tmp_path: Path) -> None:
     """The error falls with a higher track, to its bound."""
     path = tmp_path / "task.yaml"
@@ -612,6 +623,7 @@ def test_polling_finds_the_optimum_of_a_constrained_quadratic() -> None:
     assert kept[1] == pytest.approx(-0.9, abs=1e-4)
 
 
+@pytest.mark.usefixtures("without_certificates")
 def test_a_local_search_improves_the_first_mode(tmp_path: Path) -> None:
     """Lighter bodies have higher frequencies: both masses end at their lower bounds."""
     path = tmp_path / "task.yaml"

@@ -33,8 +33,14 @@ requirements: {requirements}
 objectives: {{size: {{minimize: arm_length + forearm_length}}}}
 loads: {loads}
 motion: {motion}
-search: {{population: 16, generations: 4, designs: 1}}
+search: {{population: 8, generations: 2, designs: 1}}
 """
+
+
+@pytest.fixture
+def without_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Designs are not certified, which takes longer than a small search."""
+    monkeypatch.setattr("tauloop.design.synthesis.designs.CERTIFICATE_TIME", 1e-3)
 
 
 def delta_task(requirements: str, loads: str = "{}", motion: str = "{}") -> DesignTask:
@@ -151,6 +157,7 @@ def test_a_large_load_is_carried_by_rods_as_statics_has_it() -> None:
     assert largest == pytest.approx(np.abs(tensions).max(), rel=1e-3)
 
 
+@pytest.mark.usefixtures("without_certificates")
 def test_a_limit_of_motor_torques_changes_the_design(tmp_path: Path) -> None:
     """A limit below the torque of the most even delta is kept by a less even one."""
     path = tmp_path / "task.yaml"
@@ -175,6 +182,7 @@ def test_a_limit_of_motor_torques_changes_the_design(tmp_path: Path) -> None:
     assert limited_evenness > evenness
 
 
+@pytest.mark.nightly
 def test_a_cycle_moves_with_the_box_and_sizes_the_design(tmp_path: Path) -> None:
     """The motors of the chosen machine have the forces by which the search has chosen it."""
     path = tmp_path / "task.yaml"
@@ -194,6 +202,26 @@ def test_a_cycle_moves_with_the_box_and_sizes_the_design(tmp_path: Path) -> None
     assert rms <= 40.0
     cycle = tl.plan_cycle("delta", CYCLE)
     assert design.machine.duration == pytest.approx(cycle.time, rel=1e-6)
+
+
+def test_a_cycle_counts_as_the_trajectory_that_is_planned_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stroke stands for the plan of the cycle, which takes seconds."""
+    stroke = tl.plan_stroke("delta", start={"x": -0.05}, end={"x": 0.05}, duration=0.3)
+    monkeypatch.setattr(
+        "tauloop.design.synthesis.actuator_scores.plan_cycle", lambda model, path: stroke
+    )
+    path = tmp_path / "motion.csv"
+    tl.logs.write_log(path, stroke.log())
+    values = [
+        ActuatorScores(
+            TaskEvaluator(delta_task("{motor_rms: {most: 20 N m}}", motion=f"{{{motion}}}"))
+        ).values(CANDIDATES)["motor_rms"]
+        for motion in (f"cycle: {CYCLE}", f"trajectory: {path}")
+    ]
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
+    assert (values[0] > 0.0).all()
 
 
 def test_a_trajectory_is_read_with_its_time_law(tmp_path: Path) -> None:
