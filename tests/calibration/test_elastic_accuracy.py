@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tauloop as tl
-from tauloop.calibration import Position, Series, predicted_readings
+from tauloop.calibration import FitOptions, Position, Series, predicted_readings
 from tauloop.calibration.fitting import fit_geometry
 from tauloop.calibration.judging.base_combinations import base_combinations
 from tauloop.calibration.judging.statistics import (
@@ -43,12 +43,12 @@ RELATIVE_STEP, LENGTH_STEP = 1e-3, 1e-5
 ELASTIC = ("*.c", "*.give")
 LENGTHS = ("triple*.length", "pair*.length", "single*.length")
 COMPLIANCES = (*(f"{rod}.c" for rod in RODS), *(f"track{k}.give" for k in (1, 2, 3)))
-POSES, HELD_OUT = 20, 100
+POSES, HELD_OUT = 20, 40
 #: Root mean square errors of a coordinate of the tool after calibration, and least before, m.
 ELASTIC_BAR, RIGID_ERROR = 5e-6, 20e-6
 HEAT_BAR, COLD_ERROR = 10e-6, 55e-6
 #: Draws of the noise of one session; errors are pooled over them.
-DRAWS = 6
+DRAWS = 3
 #: Errors of estimates over their standard deviations, with a probability of 4e-4 for six estimates.
 MAX_DEVIATIONS = 4.0
 #: Largest change of deflections with the corrected geometry, over the noise.
@@ -110,7 +110,7 @@ def test_compliances_and_lengths_are_estimated_together(machine: tl.Mechanism) -
     longer = rng.normal(0.0, 0.3e-3, 6)
     plant = plant_of(machine, compliances=rng.uniform(*SOFTER, 9), longer=longer)
     problem = loaded_problem(machine, plant, rng, *ELASTIC, *LENGTHS)
-    result = fit_geometry(problem, rng)
+    result = fit_geometry(problem, rng, options=FitOptions(swap_search_time=0.0))
     lengths = np.array([result.values[f"{rod}.length"] for rod in RODS])
     deviations = {item.name: item.deviation for item in result.estimates}
     for rod, length, true in zip(RODS, lengths, plant.lengths, strict=True):
@@ -151,9 +151,9 @@ def covered(machine: tl.Mechanism, draws: int) -> tuple[int, int]:
 
 
 def test_intervals_of_base_combinations_cover_the_truth(machine: tl.Mechanism) -> None:
-    inside, total = covered(machine, 8)
-    assert total == 72
-    assert inside >= 61  # fewer have a probability of 0.001
+    inside, total = covered(machine, 4)
+    assert total == 36
+    assert inside >= 29  # fewer have a probability of 0.001
 
 
 @pytest.mark.nightly
@@ -194,7 +194,7 @@ def test_expansions_predict_other_temperatures(machine: tl.Mechanism) -> None:
     series, _ = heated_series(machine, plant, 60, offsets, rng)
     names = (*LENGTHS, "*.alpha", "thermometer.*")
     problem = calibration_problem(machine, [series], names, tolerances=Tolerances(elastic=0.2))
-    result = fit_geometry(problem, rng)
+    result = fit_geometry(problem, rng, options=FitOptions(swap_search_time=0.0))
     assert {item.name for item in result.identifiability.left_out} == {
         f"thermometer.{rod}.offset" for rod in RODS
     }

@@ -91,13 +91,17 @@ def test_without_a_load_the_weight_alone_deflects(machine: tl.Mechanism) -> None
 
 
 def test_derivatives_are_those_of_the_residuals(machine: tl.Mechanism) -> None:
-    series = series_of(machine, heat=True)
+    """One unknown of each kind: every difference builds two structures."""
+    series = series_of(machine, poses=3, heat=True)
     names = (*ELASTIC, *LENGTHS, "*.alpha", "thermometer.*", "m_p")
     problem = problem_of(machine, series, *names)
     x = 0.3 * problem.tolerances * np.random.default_rng(1).standard_normal(len(problem.free))
     at = problem.evaluate(x)
     J = problem.jacobian(at)
-    for i, name in enumerate(problem.names):
+    kinds = {name.rpartition(".")[2]: i for i, name in enumerate(problem.names)}
+    assert kinds.keys() == {"c", "give", "length", "alpha", "offset", "m_p"}
+    for i in kinds.values():
+        name = problem.names[i]
         step = np.zeros(len(x))
         step[i] = 1e-4 * problem.tolerances[i]
         both = (problem.evaluate(x + sign * step, at).residual for sign in (1.0, -1.0))
