@@ -368,8 +368,8 @@ def test_in_fast_samples_it_is_computed_torque() -> None:
     for frequency in (4000.0, 16000.0):
         tracking = PredictiveTracking(bandwidth=100.0, damping=0.8, horizon=5)
         sampling = Sampling(frequency=frequency, saturates=False)
-        loop, _ = prepared_loop(trajectory("delta", 0.1, 0.01), tracking, sampling)
-        k = round(0.03 * frequency)
+        loop, _ = prepared_loop(trajectory("delta", 0.02, 4e-4), tracking, sampling)
+        k = round(0.006 * frequency)
         x, v, a = (part[k][lead] for part in loop.reference)
         asked = a - 100.0**2 * e - 160.0 * rate
         shared = machine.actuators.inverse_dynamics(x + e, v + rate, asked, start=loop.q).force
