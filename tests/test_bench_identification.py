@@ -98,7 +98,7 @@ def test_coverage_of_a_closed_form_is_counted(monkeypatch, tmp_path):
     monkeypatch.setattr(
         coverage, "CONDITIONS", {"forces 2 ms late": coverage.CONDITIONS["forces 2 ms late"]}
     )
-    (row,) = coverage.rows_of(2, "Delta")
+    (row,) = coverage.rows_of(1, "Delta")
     covered, worst, ok = coverage.fractions(row)
     assert ok == 0.0
     assert 0.0 <= worst <= covered <= 1.0

@@ -118,8 +118,9 @@ def test_responses_of_loops_are_drawn_with_frequencies(slide: Path) -> None:
     assert "Motor to encoder, with open loops: phase" in plots
 
 
-def test_modes_move_in_a_page_and_a_film(tmp_path: Path) -> None:
+def test_modes_move_in_a_page_and_a_film(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     extra("trimesh")
+    monkeypatch.setattr("tauloop.viewer.mode_animation.PERIOD_FRAMES", 4)
     page, film = tmp_path / "modes.html", tmp_path / "modes.gif"
     for path in (page, film):
         run("vibration", FOUR_BAR, "--count", "2", "--mode", "2", "--out", path)

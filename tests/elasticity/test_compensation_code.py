@@ -101,7 +101,7 @@ def test_exported_check_program_passes(tmp_path: Path) -> None:
     tl.export_compensation(EXAMPLE, tmp_path, name="machine")
     program = tmp_path / "check"
     sources = [tmp_path / "machine.c", tmp_path / "machine_check.c"]
-    subprocess.run(["cc", "-O2", *sources, "-o", program, "-lm"], check=True)
+    subprocess.run(["cc", "-O1", *sources, "-o", program, "-lm"], check=True)
     assert "all agree" in subprocess.run([program], check=True, capture_output=True).stdout.decode()
 
 

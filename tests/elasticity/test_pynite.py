@@ -15,7 +15,7 @@ Pynite = extra("Pynite")
 YOUNG, POISSON, DENSITY = 70e9, 0.3, 2700.0
 TOOL = np.array([0.0, 0.0, -0.2])
 ORTHOGLIDE_TOOL = np.array([0.02, 0.01, -0.08])
-POSES = np.random.default_rng(2).uniform([-0.2, -0.15, -0.15], [0.2, 0.15, 0.15], (50, 3))
+POSES = np.random.default_rng(2).uniform([-0.2, -0.15, -0.15], [0.2, 0.15, 0.15], (12, 3))
 #: PyNite has no rigid members: bodies are members whose stiffness is this multiple.
 RIGID = 1e3
 #: Components of a load and of a displacement.
