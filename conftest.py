@@ -220,6 +220,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Search for no garbage while modules are imported and tests collected, nearly all of which stay."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """What is imported and collected stays: a search for garbage need not look at it, thousands of times."""
     gc.collect()
