@@ -62,18 +62,15 @@ def integrate_linear(
         time: equidistant times (N,), s.
         position, velocity: displacements and velocities (n,) at the first time.
     """
-    rho, h = SPECTRAL_RADIUS, float(time[1] - time[0])
-    alpha_m, alpha_f = (2.0 * rho - 1.0) / (rho + 1.0), rho / (rho + 1.0)
-    gamma = 0.5 - alpha_m + alpha_f
-    beta = 0.25 * (1.0 - alpha_m + alpha_f) ** 2
-    to_rate = (1.0 - alpha_m) / (1.0 - alpha_f)
+    h = float(time[1] - time[0])
+    to_rate, gamma, beta, to_prediction, to_state = _step_coefficients(h)
     count, size = len(time), len(position)
-    x, v, a_dot = (np.empty((count, size)) for _ in range(3))
-    x[0], v[0] = position, velocity
-    a_dot[0] = first_acceleration(terms(time[:1]), position, velocity)
-    # the algorithmic acceleration, which differs from the acceleration of the equations of motion
-    a = a_dot[0].copy()
-    stacked = np.empty(3 * size)
+    start = first_acceleration(terms(time[:1]), position, velocity)
+    state = np.stack([position, velocity, start, start])
+    predicted, response_force = np.empty((4, size)), np.empty(size)
+    stacked = predicted[:3].reshape(-1)
+    history = np.empty((3, count, size))
+    history[:, 0] = state[:3]
     chunk = max(1, MAX_NUMBERS // (8 * size**2))
     for first in range(1, count, chunk):
         part = terms(time[first : first + chunk])
@@ -84,16 +81,45 @@ def integrate_linear(
         response = np.concatenate([S_inverse @ block for block in blocks], axis=-1)
         constant = len(response) == 1
         for k in range(len(forced)):
-            i = first + k - 1
-            at_rest = (alpha_m * a - alpha_f * a_dot[i]) / (1.0 - alpha_f)
-            v_next = v[i] + (h * (1.0 - gamma)) * a
-            x_next = x[i] + h * v[i] + (h**2 * (0.5 - beta)) * a
-            stacked[:size], stacked[size : 2 * size], stacked[2 * size :] = at_rest, v_next, x_next
-            a = forced[k] - response[0 if constant else k] @ stacked
-            x[i + 1] = x_next + (h**2 * beta) * a
-            v[i + 1] = v_next + (h * gamma) * a
-            a_dot[i + 1] = to_rate * a + at_rest
+            np.matmul(to_prediction, state, out=predicted[:3])
+            np.matmul(response[0 if constant else k], stacked, out=response_force)
+            np.subtract(forced[k], response_force, out=predicted[3])
+            np.matmul(to_state, predicted, out=state)
+            history[:, first + k] = state[:3]
+    x, v, a_dot = history
     return LinearMotion(time=time, position=x, velocity=v, acceleration=a_dot)
+
+
+def _step_coefficients(h: float) -> tuple[float, float, float, Array, Array]:
+    """Return the method's coefficients for a step h: three numbers, and the matrices of a step.
+
+    The rows of a state are position, velocity, acceleration and the algorithmic acceleration, which
+    differs from the acceleration of the equations of motion. One matrix (3, 4) gives the parts of
+    the next acceleration, velocity and position that do not depend on the next algorithmic
+    acceleration. The other (4, 4) gives the next state from these parts and this acceleration. So
+    a step is three products of matrices, whatever its size.
+    """
+    rho = SPECTRAL_RADIUS
+    alpha_m, alpha_f = (2.0 * rho - 1.0) / (rho + 1.0), rho / (rho + 1.0)
+    gamma = 0.5 - alpha_m + alpha_f
+    beta = 0.25 * (1.0 - alpha_m + alpha_f) ** 2
+    to_rate = (1.0 - alpha_m) / (1.0 - alpha_f)
+    to_prediction = np.array(
+        [
+            [0.0, 0.0, -alpha_f / (1.0 - alpha_f), alpha_m / (1.0 - alpha_f)],
+            [0.0, 1.0, 0.0, h * (1.0 - gamma)],
+            [1.0, h, 0.0, h**2 * (0.5 - beta)],
+        ]
+    )
+    to_state = np.array(
+        [
+            [0.0, 0.0, 1.0, h**2 * beta],
+            [0.0, 1.0, 0.0, h * gamma],
+            [1.0, 0.0, 0.0, to_rate],
+            [0.0, 0.0, 0.0, 1.0],
+        ]
+    )
+    return to_rate, gamma, beta, to_prediction, to_state
 
 
 def first_acceleration(terms: LinearTerms, position: Array, velocity: Array) -> Array:
