@@ -39,7 +39,7 @@ VALUES: tuple[Any, ...] = (
 )
 KEYS: tuple[Any, ...] = (1, None, True, datetime.date(2020, 1, 1), "", "a b", "[x]", "x" * 1000)
 #: Places that are tried in each file, spread over it.
-PLACES = 15
+PLACES = 6
 
 STEPS = """
 format: tauloop-steps/1
