@@ -131,6 +131,28 @@ def test_lengths_and_motion_are_those_of_mujoco(tmp_path: Path, tendon: str, act
             assert arms == pytest.approx(moments(model, data), abs=LENGTH_ROUNDING)
 
 
+@pytest.mark.parametrize("names", [("", ""), ('name="tendon_2"', ""), ("", 'name="tendon"')])
+def test_each_of_several_tendons_acts_with_or_without_a_name(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
+    """MuJoCo needs no names of tendons. Its accelerations are the oracle."""
+    rope, band = names
+    tendons = (
+        f'<spatial {rope} stiffness="40" springlength="0.1" armature="3">'
+        '<site site="wall"/><site site="upper_a"/></spatial>'
+        f'<spatial {band} damping="2" armature="5">'
+        '<site site="floor"/><site site="lower_a"/></spatial>'
+        '<fixed damping="0.7"><joint joint="shoulder" coef="2"/><joint joint="wrist" coef="1"/></fixed>'
+        '<fixed stiffness="3" springlength="0.2"><joint joint="wrist" coef="-1"/></fixed>'
+    )
+    model = tl.Model(read(tmp_path, arm(tendons)))
+    for q, v in states(4):
+        _, data = mujoco_state(tmp_path / "arm.xml", q, v, np.zeros(0))
+        joints = [model.topology.velocity_names.index(name) for name in ("shoulder", "wrist")]
+        moved = model.platform.forward_dynamics(q[None], v[None], np.zeros((1, 0)))
+        np.testing.assert_allclose(np.asarray(moved.a)[0, joints], data.qacc, rtol=1e-10)
+
+
 def test_the_length_of_a_tendon_is_an_output_or_a_coordinate(tmp_path: Path) -> None:
     """Nothing acts on these; a constant line and a divisor count. One line with a load is a rod."""
     tendons = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import field, replace
 
 import numpy as np
@@ -403,7 +403,7 @@ class ConstraintReader:
             if not terms or not (acting or spring or limits):
                 continue
             is_line = tendon in self._spatial and len(terms) == 1 and terms[0][1] == 1.0
-            name = terms[0][0] if is_line else self._free_name(f"{tendon or 'tendon'}_length")
+            name = terms[0][0] if is_line else self._free_name(f"{tendon}_length")
             turns = not self._is_length(terms)
             ratios: list[tuple[str, Expression]] = []
             for joint, c, unit in () if is_line else self._with_units(terms):
@@ -543,24 +543,34 @@ class ConstraintReader:
 
     def read_tendons(self, root: XmlNode) -> None:
         """Read tendons: coordinates with coefficients, losses, springs and limits."""
-        for section in root.all("tendon"):
+        sections = tuple(root.all("tendon"))
+        stated = {child.attributes.get("name", "") for part in sections for child in part.children}
+        for section in sections:
             for plain in section.children:
                 if plain.tag not in ("fixed", "spatial"):
                     continue
                 node = replace(
                     self._reader.resolved(replace(plain, tag="tendon"), ""), tag=plain.tag
                 )
-                name = self._reader.word(node, "name")
+                name = self._reader.word(node, "name") or self._unnamed_tendon(stated)
                 if plain.tag == "fixed":
                     self._read_fixed(node, name)
                 else:
                     self._read_spatial(node, name)
 
+    def _unnamed_tendon(self, stated: Set[str]) -> str:
+        """Return a name for a tendon without one, because elements of tendons are found by name."""
+        name, k = "tendon", 1
+        while name in stated or name in self._tendons:
+            k += 1
+            name = f"tendon_{k}"
+        return name
+
     def _read_fixed(self, node: XmlNode, name: str) -> None:
         terms = []
         for part in node.all("joint"):
-            joint = self._scalar(part, name or "tendon", "joint")
-            coefficient = self._reader.value(part, name or "tendon", "coef", 1.0)
+            joint = self._scalar(part, name, "joint")
+            coefficient = self._reader.value(part, name, "coef", 1.0)
             if joint is not None:
                 terms.append((joint, coefficient))
         self._tendons[name] = terms
@@ -572,12 +582,12 @@ class ConstraintReader:
         self._read_spring(node, name, at_rest)
 
     def _read_losses(self, node: XmlNode, name: str) -> None:
-        values = {key: self._reader.value(node, name or "tendon", key) for key in _TENDON_LOSSES}
+        values = {key: self._reader.value(node, name, key) for key in _TENDON_LOSSES}
         self._losses[name] = {key: value for key, value in values.items() if value}
 
     def _read_spatial(self, node: XmlNode, name: str) -> None:
         """Read a tendon over sites and pulleys; a tendon around geoms is listed as omitted."""
-        path = self._lines.read(node, name or "tendon", self._free_name(name or "tendon"))
+        path = self._lines.read(node, name, self._free_name(name))
         if path is None:
             return
         self._spatial[name] = path
@@ -593,7 +603,7 @@ class ConstraintReader:
             self._leave_out(node, name)
             return
         self._read_losses(node, name)
-        ends = self._reader.limits(node, name or "tendon", "range", "limited")
+        ends = self._reader.limits(node, name, "range", "limited")
         if ends is not None:
             # a length is never negative, so a negative end is not a limit
             lower = ends[0] - path.constant if ends[0] > 0.0 else -math.inf
@@ -654,8 +664,8 @@ class ConstraintReader:
             at_rest: its length at the rest positions of the joints' springs, which is the default
                 rest length; None if unknown.
         """
-        stiffness = self._reader.value(node, name or "tendon", "stiffness")
-        ends = self._reader.numbers(node, name or "tendon", "springlength")
+        stiffness = self._reader.value(node, name, "stiffness")
+        ends = self._reader.numbers(node, name, "springlength")
         if not stiffness:
             return
         if len(ends) == 2 and ends[0] != ends[1]:
