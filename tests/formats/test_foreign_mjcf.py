@@ -57,10 +57,25 @@ def read(folder: Path, text: str) -> Mechanism:
         ("compiler.settotalmass", {"compiler": 'settotalmass="9"'}),
         ("compiler.boundmass", {"compiler": 'boundmass="2"'}),
         ("compiler.boundinertia", {"compiler": 'boundinertia="0.1"'}),
-        ("option.flag.spring", {"option": '<flag spring="disable"/>'}),
-        ("option.flag.damper", {"option": '<flag damper="disable"/>'}),
-        ("option.flag.equality", {"option": '<flag equality="disable"/>'}),
-        ("option.flag.constraint", {"option": '<flag constraint="disable"/>'}),
+        (
+            "option.flag.spring",
+            {"option": '<flag spring="disable"/>', "joint": 'stiffness="2"'},
+        ),
+        (
+            "option.flag.damper",
+            {"option": '<flag damper="disable"/>', "joint": 'damping="0 .1"'},
+        ),
+        (
+            "option.flag.equality",
+            {
+                "option": '<flag equality="disable"/>',
+                "ends": '<equality><joint joint1="j1" joint2="j3"/></equality>',
+            },
+        ),
+        (
+            "option.flag.constraint",
+            {"option": '<flag constraint="disable"/>', "joint": 'frictionloss="1e-3"'},
+        ),
         ("j1", {"joint": 'springdamper="0.1 1"'}),
         ("weld_1", {"ends": '<equality><weld body1="b" body2="c" torquescale="0"/></equality>'}),
         ("flex_1", {"ends": '<equality><flex flex="f"/></equality>'}),
@@ -73,6 +88,16 @@ def test_what_would_make_another_machine_is_refused(
     with pytest.raises(DescriptionError) as caught:
         read(tmp_path, machine(**options))
     assert [problem.where for problem in caught.value.problems] == [where]
+
+
+@pytest.mark.parametrize("flag", ["constraint", "equality", "frictionloss", "spring", "damper"])
+def test_a_flag_that_switches_no_force_off_changes_nothing(tmp_path: Path, flag: str) -> None:
+    text = machine(joint='stiffness="0" damping="0.0" range="-1 1"', ends="<equality/>")
+    plain = read(tmp_path, text)
+    option = f'<option><flag {flag}="disable"/></option>'
+    switched = read(tmp_path, text.replace("<worldbody>", f"{option}<worldbody>"))
+    assert switched.joints == plain.joints
+    assert switched.parameters == plain.parameters
 
 
 def test_what_acts_from_outside_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ results that need forces doubtful.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tauloop.formats.mjcf.settings import ACTUATORS, MUJOCO_BOUND, MjcfReader
 from tauloop.formats.xml.foreign_elements import Treatment, row_of
@@ -17,8 +17,14 @@ from tauloop.mechanism.suggestions import listing
 #: Largest accepted lower bound of masses and moments, as a fraction of the heaviest mass and of its
 #: moment of inertia at the machine's largest length.
 _BOUND_SHARE = 1e-4
-#: Forces that an option can switch off.
-_FORCE_FLAGS = ("constraint", "equality", "frictionloss", "spring", "damper")
+#: Flags that switch forces off, with the attributes and elements that describe these forces.
+_FORCE_FLAGS: dict[str, tuple[str, ...]] = {
+    "constraint": ("frictionloss", "equality"),
+    "equality": ("equality",),
+    "frictionloss": ("frictionloss",),
+    "spring": ("stiffness", "springdamper"),
+    "damper": ("damping", "springdamper"),
+}
 _MEDIUM_OPTIONS = ("density", "viscosity", "wind")
 #: Elements that contain the elements of a body.
 _BODIES = ("worldbody", "body", "frame", "replicate")
@@ -57,8 +63,8 @@ def refuse_what_acts(reader: MjcfReader, root: XmlNode) -> None:
     _refuse_masses(reader, root, {"settotalmass": 0.0})
     for option in root.all("option"):
         for flag in option.all("flag"):
-            for key in _FORCE_FLAGS:
-                if reader.word(flag, key) == "disable":
+            for key, sources in _FORCE_FLAGS.items():
+                if reader.word(flag, key) == "disable" and _describes(root, sources):
                     what = f"{key}=disable switches off forces that the file describes"
                     reader.problem(
                         flag,
@@ -74,6 +80,17 @@ def refuse_what_acts(reader: MjcfReader, root: XmlNode) -> None:
                 acting.append(f"{key} {text}")
         if any(medium["density"]) or any(medium["viscosity"]):
             reader.omitted.append(f"the drag of a medium ({', '.join(acting)})")
+
+
+def _describes(root: XmlNode, sources: Sequence[str]) -> bool:
+    """Return whether a file has one of these elements, or one of these attributes other than 0."""
+    for node in root.walk():
+        if node.tag in sources and node.children:
+            return True
+        words = [word for key in sources for word in node.attributes.get(key, "").split()]
+        if node.tag != "flag" and any(word.strip("+-0.") for word in words):
+            return True
+    return False
 
 
 def refuse_bounds(reader: MjcfReader, root: XmlNode, heaviest: float, largest: float) -> None:
