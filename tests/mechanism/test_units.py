@@ -104,7 +104,10 @@ def test_the_text_of_a_dimension_is_read_back(exponents: tuple[int, int, int, in
         ("Kg", "unknown unit 'Kg'", "did you mean kg"),
         ("degrees", "unknown unit 'degrees'", "did you mean deg?"),
         ("parsec", "unknown unit 'parsec'", "known units are m, km"),
-        ("inch", "unknown unit 'inch'", "25.4 mm"),
+        ("inch", "unknown unit 'inch'", "write 3 inch as 3 * 25.4 mm"),
+        ("lb ft^2", "unknown unit 'lb'", "1 lb is 0.45359237 kg"),
+        ("N/ft", "unknown unit 'ft'", "3 * 0.3048 m"),
+        ("microns", "unknown unit 'microns'", "did you mean um?"),
         ("N m/rad s", "is ambiguous", "N m/rad/s"),
         ("m^", "not a unit", "factors such as"),
         ("m*s", "not a unit", "factors such as"),
@@ -118,6 +121,32 @@ def test_wrong_units_say_what_to_write(text: str, what: str, remedy: str) -> Non
         parse_unit(text)
     assert what in raised.value.what
     assert remedy in raised.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("unit", "si", "dimension"),
+    [
+        ("ft", 12 * 0.0254, units.LENGTH),
+        ("mil", 0.0254 / 1000, units.LENGTH),
+        ("oz", 0.45359237 / 16, units.MASS),
+        ("slug", 0.45359237 * 9.80665 / 0.3048, units.MASS),
+        ("lbf", 0.45359237 * 9.80665, units.FORCE),
+        ("ozf", 0.45359237 * 9.80665 / 16, units.FORCE),
+        ("kgf", 9.80665, units.FORCE),
+        ("psi", 0.45359237 * 9.80665 / 0.0254**2, units.PRESSURE),
+        ("hp", 550 * 0.3048 * 0.45359237 * 9.80665, units.TORQUE / units.TIME),
+        ("rev", 2 * math.pi, units.ANGLE),
+    ],
+)
+def test_the_quantity_suggested_for_another_unit_equals_it(
+    unit: str, si: float, dimension: Dimension
+) -> None:
+    with pytest.raises(UnitError) as raised:
+        parse_unit(unit)
+    number, name = raised.value.remedy.split(" * ")[-1].split()
+    suggested = parse_unit(name)
+    assert float(number) * suggested.scale == pytest.approx(si, rel=1e-7)
+    assert suggested.dimension == dimension
 
 
 def test_angles_are_soft() -> None:

@@ -310,9 +310,29 @@ _SPELLINGS = {
     "m": "meter meter meters meters",
     "s": "sec second seconds",
     "N": "newton",
-    "25.4 mm": "inch in",
-    "t": "tonne",
-    "g": "gram",
+    "t": "tonne tonnes",
+    "g": "gram grams",
+    "kg": "kilogram kilograms",
+    "mm": "millimeter millimeters millimetre millimetres",
+    "um": "micron microns",
+}
+#: Quantities, each with the names of units that machine files do not have.
+_EQUIVALENTS = {
+    "25.4 mm": "in inch inches",
+    "0.3048 m": "ft foot feet",
+    "25.4 um": "mil mils thou",
+    "0.45359237 kg": "lb lbs lbm pound pounds",
+    "28.349523125 g": "oz ounce ounces",
+    "14.593903 kg": "slug slugs",
+    "4.4482216152605 N": "lbf",
+    "0.27801385095378 N": "ozf",
+    "9.80665 N": "kgf kp",
+    "6.894757293168 kPa": "psi",
+    "745.69987158227 W": "hp",
+    "360 deg": "rev revs revolution revolutions turn turns",
+}
+_EQUIVALENT_OF_UNIT = {
+    word: quantity for quantity, words in _EQUIVALENTS.items() for word in words.split()
 }
 _UNIT_OF_SPELLING = {word: unit for unit, words in _SPELLINGS.items() for word in words.split()}
 
@@ -377,12 +397,14 @@ def _factor(name: str) -> tuple[float, Dimension]:
         return 1.0, ONE
     if name in UNITS:
         return UNITS[name]
-    hint = (
-        f"did you mean {_UNIT_OF_SPELLING[name]}?"
-        if name in _UNIT_OF_SPELLING
-        else suggestion(name, UNITS)
-    )
-    raise UnitError(f"unknown unit {name!r}", hint or f"known units are {', '.join(UNITS)}")
+    what = f"unknown unit {name!r}"
+    if name in _UNIT_OF_SPELLING:
+        raise UnitError(what, f"did you mean {_UNIT_OF_SPELLING[name]}?")
+    if name in _EQUIVALENT_OF_UNIT:
+        quantity = _EQUIVALENT_OF_UNIT[name]
+        raise UnitError(what, f"1 {name} is {quantity}, so write 3 {name} as 3 * {quantity}")
+    known = f"known units are {', '.join(UNITS)}"
+    raise UnitError(what, suggestion(name, UNITS) or known)
 
 
 #: Longest text of one value.

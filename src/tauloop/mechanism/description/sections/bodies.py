@@ -134,7 +134,8 @@ def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
     if largest > least + middle + allowance:
         cursor.problem(
             f"{moments}: the largest exceeds the sum of the others, {least + middle:.6g}, which is impossible",
-            "check units and missing moments (a flat body in x-y has xx + yy = zz)",
+            "check units and missing moments (a flat body in x-y has xx + yy = zz); in a machine that "
+            "moves in one plane, write `unchecked: yes` next to `mass` to leave moments out",
             key,
         )
         return False
