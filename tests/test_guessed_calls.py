@@ -149,6 +149,46 @@ def test_attributes_of_other_libraries_are_refused_with_those_of_tauloop(
             getattr(tl, name)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("CalcMassMatrix", "mass_matrix"),
+        ("forwardKinematics", "forward_kinematics"),
+        ("computeJointJacobians", "jacobian"),
+        ("GetBodyByName", "model.mechanism.body"),
+        ("num_positions", "model.topology.coordinate_names"),
+        ("random_configuration", "tauloop.kinematics.random_states"),
+        ("dof", "model.assembly.mobility"),
+        ("simulate", "tauloop.simulate"),
+        ("export_c", "tauloop.export_c"),
+        ("teach", "tauloop.view"),
+        ("G", "gravity_forces"),
+    ],
+)
+def test_spellings_and_functions_of_other_libraries_lead_to_those_of_tauloop(
+    model: tl.Model, name: str, meant: str
+) -> None:
+    with pytest.raises(AttributeError) as raised:
+        getattr(model, name)
+    assert str(raised.value).endswith(f"has no attribute {name!r}: did you mean {meant}?")
+
+
+def test_a_machine_and_the_package_name_what_computes() -> None:
+    """Machines have no methods for it: functions of the package and methods of a model do."""
+    machine = tl.load("delta")
+    for owner, name, meant in [
+        (machine, "forward_kinematics", "tauloop.forward_kinematics"),
+        (machine, "computeMassMatrix", "tauloop.Model(machine).mass_matrix"),
+        (tl, "mass_matrix", "tauloop.Model(machine).mass_matrix"),
+        (tl, "DeltaRobot", "tauloop.load"),
+        (tl.Model(machine).inverse_kinematics(ROW), "actuators", "model.actuator_position or"),
+    ]:
+        with pytest.raises(AttributeError) as raised:
+            getattr(owner, name)
+        assert f"did you mean {meant}" in str(raised.value)
+    assert not hasattr(machine, "no_such_thing")
+
+
 def test_an_error_inside_a_property_is_not_hidden() -> None:
     class Broken(tl.common.shown.ReprMixin):
         @property
@@ -173,6 +213,7 @@ def test_names_of_other_libraries_lead_to_names_that_exist(model: tl.Model) -> N
         ):
             known |= {*inspect.signature(value).parameters}
     known |= {*dir(tl.dynamics.MotionForces), *dir(tl.kinematics.named_kinematics.Poses)}
+    known |= {*dir(tl.check(model)), *dir(tl.jacobian(model, ROW))}
     for word, names in PEER_NAMES.items():
         assert word == word.lower()
         for name in names:

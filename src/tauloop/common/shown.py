@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from tauloop.common.names.suggestions import peer_names
+from tauloop.common.names.suggestions import names_elsewhere, peer_names
 
 #: Maximum number of characters of a repr, about one screen.
 MAX_REPR_LENGTH = 1600
@@ -46,7 +46,8 @@ class ReprMixin:
                 # This raises Python's error, or the error of a property that failed.
                 return object.__getattribute__(self, name)
             text = f"{owner.__name__!r} object has no attribute {name!r}"
-            names = peer_names(name, (item for item in dir(owner) if not item.startswith("_")))
+            known = [item for item in dir(owner) if not item.startswith("_")]
+            names = peer_names(name, known) or names_elsewhere(name)
             if names:
                 text += f": did you mean {' or '.join(names)}?"
             raise AttributeError(text, name=name, obj=self)

@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
-from tauloop.common.names.suggestions import peer_names
+from tauloop.common.names.suggestions import names_elsewhere, peer_names
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -633,7 +633,8 @@ def _found_in(package: str, name: str, candidates: Sequence[str]) -> Any:
                 return getattr(module, current)
     text = f"module {package!r} has no attribute {name!r}"
     parent = sys.modules.get(package)
-    names = peer_names(name, [] if parent is None else vars(parent).get("__all__", ()))
+    known = [] if parent is None else vars(parent).get("__all__", ())
+    names = peer_names(name, known) or names_elsewhere(name)
     if names:
         text += f": did you mean {' or '.join(names)}?"
     raise AttributeError(text, name=name, obj=sys.modules.get(package))

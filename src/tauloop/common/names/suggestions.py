@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterable, Mapping
 
 #: Maximum length of a compared word; names are short.
 MAX_LENGTH = 60
 #: Maximum number of compared names; a machine has hundreds of names.
 MAX_NAMES = 2000
+_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_PREFIX = re.compile("^(get|calc|calculate|compute|eval)_")
 #: Names of other libraries (Pinocchio, Drake, MuJoCo, SciPy, scikit-learn, Robotics Toolbox) and
 #: common guesses, each with Tauloop's names, in lower case. Names with a dot are full
 #: paths and are suggested everywhere; the others only where they exist.
@@ -23,7 +27,10 @@ PEER_NAMES: Mapping[str, tuple[str, ...]] = {
         "mass_matrix",
         "tauloop.Model(machine).mass_matrix",
     ),
-    "inertia": ("mass_matrix",),
+    "inertia": (
+        "mass_matrix",
+        "mass",
+    ),
     "mj_fullm": ("mass_matrix",),
     "nle": ("bias",),
     "nonlinear_effects": ("bias",),
@@ -55,27 +62,97 @@ PEER_NAMES: Mapping[str, tuple[str, ...]] = {
     "save": (
         "convert",
         "dumps",
+        "tauloop.convert",
     ),
     "dump": ("dumps",),
     "to_yaml": ("tauloop.dumps",),
     "write": (
         "convert",
         "dumps",
+        "tauloop.convert",
     ),
     "machines": ("shipped_machines",),
     "list_machines": ("shipped_machines",),
     "available_machines": ("shipped_machines",),
+    # Loading and saving
+    "rigid_body_tree": ("tauloop.load",),
+    "multibody_plant": ("tauloop.load",),
+    "mj_model": ("tauloop.load",),
+    "delta_robot": ("tauloop.load",),
+    "stewart_platform": ("tauloop.load",),
+    "read": ("tauloop.load",),
+    "open": ("tauloop.load",),
+    "from_file": ("tauloop.load",),
+    "from_yaml": ("tauloop.load",),
+    "from_xml_path": ("tauloop.load",),
+    "from_string": ("tauloop.loads",),
+    "from_xml_string": ("tauloop.loads",),
+    "models": ("tauloop.shipped_machines",),
+    "to_urdf": ("tauloop.convert",),
+    "to_sdf": ("tauloop.convert",),
+    "to_mjcf": ("tauloop.convert",),
+    "to_xml": ("tauloop.convert",),
+    # Methods of models and robots
+    "mass_matrix_via_inverse_dynamics": ("mass_matrix",),
+    "c": ("bias",),
+    "bias_term": ("bias",),
+    "g": ("gravity_forces",),
+    "gravity_compensation": (
+        "gravity_forces",
+        "tauloop.Model(machine).gravity_forces",
+    ),
+    "gravity_generalized_forces": ("gravity_forces",),
+    "jacobe": ("jacobian",),
+    "joint_jacobians": ("jacobian",),
+    "frame_jacobians": ("jacobian",),
+    "actuation_matrix": ("model.platform.actuator_jacobian",),
+    "make_actuation_matrix": ("model.platform.actuator_jacobian",),
+    "manipulability": ("tauloop.check", "tauloop.workspace"),
+    "condition": ("tauloop.check", "tauloop.workspace"),
+    "condition_number": ("tauloop.check", "tauloop.workspace"),
+    "singularities": ("tauloop.workspace",),
+    "linearize": ("model.platform.derivatives",),
+    "linearise": ("model.platform.derivatives",),
+    "step": ("tauloop.simulate",),
+    "mj_step": ("tauloop.simulate",),
+    "simulator": ("tauloop.simulate",),
+    "control": ("tauloop.follow_path",),
+    "controller": ("tauloop.follow_path",),
+    "teach": ("tauloop.view",),
+    "plot_robot": ("tauloop.view",),
+    "visualize": ("tauloop.view",),
+    "animate": ("tauloop.view",),
+    "render": ("tauloop.view",),
+    "trajectory": ("tauloop.plan_stroke", "tauloop.plan_path"),
+    "optimize_trajectory": ("tauloop.plan_path", "tauloop.plan_stroke"),
+    "jtraj": ("tauloop.plan_stroke",),
+    "ctraj": ("tauloop.plan_path",),
+    "mstraj": ("tauloop.plan_path",),
+    "se3": ("tauloop.Frame",),
+    "version": ("tauloop.__version__",),
+    "random_configuration": ("tauloop.kinematics.random_states",),
+    "random_states": ("tauloop.kinematics.random_states",),
+    "randq": ("tauloop.kinematics.random_states",),
+    "sample": ("tauloop.kinematics.random_states",),
     "show": (
         "describe",
         "view",
+        "tauloop.view",
     ),
     "info": ("describe",),
     "plan_trajectory": (
         "plan_stroke",
         "plan_path",
+        "tauloop.plan_stroke",
     ),
-    "solve_ivp": ("simulate",),
-    "integrate": ("simulate",),
+    "solve_ivp": (
+        "simulate",
+        "tauloop.simulate",
+    ),
+    "integrate": (
+        "simulate",
+        "tauloop.simulate",
+    ),
     "fit": (
         "identify",
         "calibrate",
@@ -88,16 +165,40 @@ PEER_NAMES: Mapping[str, tuple[str, ...]] = {
     "nq": ("model.topology.coordinate_names",),
     "nv": ("model.topology.velocity_names",),
     "names": ("model.topology.coordinate_names",),
+    "nu": ("model.actuators",),
+    "num_actuators": ("model.actuators",),
+    "actuator_names": ("model.actuators",),
+    "motor_names": ("model.actuators",),
+    "njoints": ("model.mechanism.joints",),
+    "num_joints": ("model.mechanism.joints",),
+    "joint_names": ("model.topology.coordinate_names",),
+    "num_positions": ("model.topology.coordinate_names",),
+    "num_velocities": ("model.topology.velocity_names",),
+    "dof": ("model.assembly.mobility",),
+    "dofs": ("model.assembly.mobility",),
+    "ndof": ("model.assembly.mobility",),
+    "n_dof": ("model.assembly.mobility",),
+    "mobility": ("model.assembly.mobility",),
+    "qz": ("model.assembly.q",),
+    "name": ("model.mechanism.name",),
+    "gravity": ("model.mechanism.gravity",),
+    "body": ("model.mechanism.body",),
+    "bodies": ("model.mechanism.bodies",),
+    "links": ("bodies", "model.mechanism.bodies"),
+    "total_mass": ("model.mechanism.bodies",),
+    "set": ("with_values", "model.mechanism.with_values"),
+    "set_parameter": ("with_values", "model.mechanism.with_values"),
+    "set_parameters": ("with_values", "model.mechanism.with_values"),
     "neutral": ("model.assembly.q",),
     "home": ("model.assembly.q",),
     "reference": ("model.assembly.q",),
     "inertias": ("model.mechanism.bodies",),
     "frames": ("model.mechanism.bodies",),
-    "joints": (
-        "actuators",
-        "model.mechanism.joints",
+    "joints": ("model.mechanism.joints",),
+    "mass": (
+        "inertia",
+        "model.mechanism.bodies",
     ),
-    "mass": ("inertia",),
     # Results
     "torque": ("force",),
     "torques": ("force",),
@@ -112,6 +213,14 @@ PEER_NAMES: Mapping[str, tuple[str, ...]] = {
         "start",
         "platform",
     ),
+    "actuators": ("model.actuator_position", "tauloop.inverse_kinematics"),
+    "message": ("advice",),
+    "errors": ("problems",),
+    "warnings": ("notes",),
+    "j": ("matrix",),
+    "det": ("matrix",),
+    "values": ("to_pandas",),
+    "y": ("to_pandas",),
     "df": ("to_pandas",),
     "to_dataframe": ("to_pandas",),
     "to_dict": ("as_dict",),
@@ -121,7 +230,10 @@ PEER_NAMES: Mapping[str, tuple[str, ...]] = {
     ),
     "to_json": ("write_json",),
     # Arguments
-    "robot": ("machine",),
+    "robot": (
+        "machine",
+        "tauloop.load",
+    ),
     "model": ("machine",),
     "mechanism": ("machine",),
     "q": (
@@ -132,11 +244,13 @@ PEER_NAMES: Mapping[str, tuple[str, ...]] = {
     "x": (
         "position",
         "pose",
+        "platform",
     ),
     "qpos": (
         "position",
         "actuators",
         "pose",
+        "q",
     ),
     "joint_positions": (
         "position",
@@ -154,6 +268,7 @@ PEER_NAMES: Mapping[str, tuple[str, ...]] = {
     "q0": (
         "pose",
         "start",
+        "model.assembly.q",
     ),
     "x0": (
         "pose",
@@ -181,7 +296,11 @@ PEER_NAMES: Mapping[str, tuple[str, ...]] = {
     "effort": ("force",),
     "external_force": ("wrench",),
     "f_ext": ("wrench",),
-    "t": ("duration",),
+    "t": (
+        "time",
+        "tool",
+        "duration",
+    ),
     "time": ("duration",),
     "t_final": ("duration",),
     "t_end": ("duration",),
@@ -240,7 +359,10 @@ PEER_NAMES: Mapping[str, tuple[str, ...]] = {
     "n_jobs": ("workers",),
     "n_workers": ("workers",),
     "threads": ("workers",),
-    "random_state": ("seed",),
+    "random_state": (
+        "seed",
+        "tauloop.kinematics.random_states",
+    ),
     "rng": ("seed",),
     "limits": (
         "ranges",
@@ -296,7 +418,10 @@ PEER_NAMES: Mapping[str, tuple[str, ...]] = {
     ),
     "com": ("center",),
     "center_of_mass": ("center",),
-    "m": ("mass",),
+    "m": (
+        "mass",
+        "mass_matrix",
+    ),
     "formulation": ("tauloop.Model(machine, formulation=...)",),
     "evaluator": ("tauloop.Model(machine, evaluator=...)",),
 }
@@ -321,10 +446,44 @@ def peer_names(word: str, known: Iterable[str]) -> list[str]:
     """Return at most two of Tauloop's names for a name of another library.
 
     Args:
-        word: the name in the other library.
+        word: the name in the other library, in any of the usual spellings (``massMatrix``,
+            ``CalcMassMatrix``, ``get_mass_matrix``).
         known: the names that exist in this context.
     """
     known = {*known}
-    names = PEER_NAMES.get(word.lower(), ())
-    complete = [name for name in names if "." in name]
-    return [name for name in names if name in known][:2] or complete[:2]
+    for spelling in _spellings(word):
+        if spelling != word and spelling in known:
+            return [spelling]
+        names = PEER_NAMES.get(spelling, ())
+        complete = [name for name in names if "." in name]
+        if close := [name for name in names if name in known][:2] or complete[:2]:
+            return close
+    return []
+
+
+def names_elsewhere(word: str) -> list[str]:
+    """Return the function of `tauloop` or the attribute of its `Model` that has a name.
+
+    Models and machines have few methods, and users of other libraries look for all functions there.
+
+    Args:
+        word: an unknown attribute.
+    """
+    package = sys.modules.get("tauloop")
+    functions = vars(package).get("__all__", ()) if package is not None else ()
+    for spelling in _spellings(word):
+        if spelling in functions:
+            return [f"tauloop.{spelling}"]
+        model = getattr(package, "Model", None) if "Model" in functions else None
+        if not spelling.startswith("_") and hasattr(model, spelling):
+            return [f"tauloop.Model(machine).{spelling}"]
+    return []
+
+
+def _spellings(word: str) -> list[str]:
+    """Return a name in lower case, with underscores between words, and without words such as get."""
+    if len(word) > MAX_LENGTH:
+        return []
+    snake = _WORD_START.sub("_", word).lower()
+    bare = _PREFIX.sub("", snake).removesuffix("_by_name")
+    return [*dict.fromkeys((word.lower(), snake, bare))]
