@@ -133,7 +133,7 @@ class DescriptionError(TauloopError):
         Traceback (most recent call last):
             ...
         tauloop.common.errors.DescriptionError: format: this key of a machine is missing (<text>, line 1)
-            remedy: add format: format and version
+            remedy: add format: tauloop-machine/1
         ...
     """
 

@@ -22,6 +22,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from tauloop.common.records import dataclass
+from tauloop.mechanism.description.peer_words import PEER_CHARACTERS
 from tauloop.mechanism.description.units import (
     ANGLE,
     MAX_CHARACTERS,
@@ -190,7 +191,8 @@ class _Parser:
                 rest = self._text[position:].lstrip()
                 raise ExpressionError(
                     f"{self._text!r}: {rest[0]!r} (character {len(self._text) - len(rest) + 1}) has no meaning here",
-                    "an expression has numbers with units, names, + - * / ^, parentheses and functions",
+                    PEER_CHARACTERS.get(rest[0])
+                    or "an expression has numbers with units, names, + - * / ^, parentheses and functions",
                 )
             kind = str(match.lastgroup)
             yield kind, match[kind], match.start(kind)

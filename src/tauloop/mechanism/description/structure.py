@@ -35,6 +35,7 @@ from tauloop.mechanism.description.cursor import (
 )
 from tauloop.mechanism.description.grammar import MAX_REPEAT, QUALIFIED
 from tauloop.mechanism.description.parser import CONSTANTS
+from tauloop.mechanism.description.peer_words import EXAMPLES, peer_word
 from tauloop.mechanism.description.yaml_nodes import Mapping, MappingEntry, Node, Scalar, Sequence
 from tauloop.mechanism.expression import FUNCTIONS
 from tauloop.mechanism.model import BASE
@@ -98,7 +99,8 @@ def check_structure(cursor: Cursor, alternative: str = "") -> None:
             f"write {describe(cursor.kind)}, or remove the key",
         )
     elif not accepts(cursor.kind, cursor.node):
-        cursor.problem(f"this is {_form(cursor)}", f"write {describe(cursor.kind)}{alternative}")
+        remedy = f"write {describe(cursor.kind)}{alternative or _example(cursor)}"
+        cursor.problem(f"this is {_form(cursor)}", remedy)
     elif isinstance(kind, Value):
         if isinstance(cursor.node, Mapping):
             check_structure(qualified(cursor))
@@ -149,8 +151,25 @@ def _check_shape(cursor: Cursor, shape: Shape) -> None:
                 where,
                 cursor.line,
                 f"this key of {a(shape.name)} is missing",
-                f"add {field.name}: {field.doc}",
+                f"add {field.name}: {_explanation(field)}",
             )
+
+
+def _explanation(field: Field) -> str:
+    """Return what a missing key contains: its only value, or its meaning with an example."""
+    if isinstance(field.kind, Choice) and len(field.kind.options) == 1:
+        return field.kind.options[0]
+    example = EXAMPLES.get(field.name)
+    return field.doc if example is None else f"{field.doc}, such as `{field.name}: {example}`"
+
+
+def _example(cursor: Cursor) -> str:
+    """Return an example for a value of the wrong form; "" if there is none."""
+    if cursor.leaf in EXAMPLES:
+        return f", such as `{cursor.leaf}: {EXAMPLES[cursor.leaf]}`"
+    kind, text = chosen(cursor.kind, cursor.node), cursor.text or ""
+    is_one_of_a_list = isinstance(kind, ListOf) and kind.length is None
+    return f", such as [{text}]" if is_one_of_a_list and REFERENCE.fullmatch(text) else ""
 
 
 def _alternative(shape: Shape, field: Field) -> str:
@@ -169,7 +188,9 @@ def _remedy(cursor: Cursor, entry: MappingEntry, known: list[str]) -> str:
     """Return advice for the writer of an unknown key."""
     if " " in entry.key:
         return "inside {...} a comma ends a text: put texts that contain commas in quotes"
-    hint = "" if cursor.collector.is_full else suggestion(entry.key, known)
+    hint = peer_word(entry.key, known)
+    if not hint and not cursor.collector.is_full:
+        hint = suggestion(entry.key, known)
     return hint or f"known keys are {listing(known, 20)}"
 
 
@@ -189,7 +210,9 @@ def _check_word(cursor: Cursor, kind: Kind) -> None:
     if isinstance(kind, Choice) and text not in kind.options:
         cursor.problem(
             f"{text!r} is not a valid value",
-            suggestion(text, kind.options) or f"write {describe(kind)}",
+            peer_word(text, kind.options)
+            or suggestion(text, kind.options)
+            or f"write {describe(kind)}{_vector(text)}",
         )
     elif isinstance(kind, Text) and kind.is_needed and not text:
         cursor.problem("the text is empty", "write a text, or remove the key")
@@ -201,6 +224,13 @@ def _check_word(cursor: Cursor, kind: Kind) -> None:
         re.fullmatch(r"\d{1,9}", text, re.ASCII) and kind.least <= int(text) <= kind.most
     ):
         cursor.problem(f"{text!r} is out of range", f"write {describe(kind)}")
+
+
+def _vector(text: str) -> str:
+    """Return how a text of several numbers is written as a vector; "" for another text."""
+    words = text.replace(",", " ").split()
+    is_vector = len(words) == 3 and all(re.fullmatch(r"-?\d*\.?\d+", word) for word in words)
+    return f"; a vector is a list, [{', '.join(words)}]" if is_vector else ""
 
 
 def key_pattern(of: str) -> re.Pattern[str]:
@@ -414,7 +444,10 @@ class Names:
 
 def note_unknown(cursor: Cursor, word: str, wanted: str, known: Iterable[str]) -> None:
     """Report an unknown name, with suggestions."""
-    hint = "" if cursor.collector.is_full else nearest(word, known, cursor.prefix)
+    known = [*known, BASE] if "body" in wanted else [*known]
+    hint = peer_word(word, known)
+    if not hint and not cursor.collector.is_full:
+        hint = nearest(word, known, cursor.prefix)
     cursor.problem(
         f"there is no {wanted} named {word}", hint or f"define it, or use an existing {wanted}"
     )
