@@ -180,7 +180,7 @@ def test_a_machine_and_the_package_name_what_computes() -> None:
         (machine, "forward_kinematics", "tauloop.forward_kinematics"),
         (machine, "computeMassMatrix", "tauloop.Model(machine).mass_matrix"),
         (tl, "mass_matrix", "tauloop.Model(machine).mass_matrix"),
-        (tl, "DeltaRobot", "tauloop.load"),
+        (tl, "MultibodyPlant", "tauloop.load"),
         (tl.Model(machine).inverse_kinematics(ROW), "actuators", "model.actuator_position or"),
     ]:
         with pytest.raises(AttributeError) as raised:
