@@ -444,10 +444,10 @@ class Names:
 
 def note_unknown(cursor: Cursor, word: str, wanted: str, known: Iterable[str]) -> None:
     """Report an unknown name, with suggestions."""
-    known = [*known, BASE] if "body" in wanted else [*known]
-    hint = peer_word(word, known)
+    names = [*known, BASE] if "body" in wanted else [*known]
+    hint = peer_word(word, names)
     if not hint and not cursor.collector.is_full:
-        hint = nearest(word, known, cursor.prefix)
+        hint = nearest(word, names, cursor.prefix)
     cursor.problem(
         f"there is no {wanted} named {word}", hint or f"define it, or use an existing {wanted}"
     )
