@@ -158,7 +158,7 @@ def _check_shape(cursor: Cursor, shape: Shape) -> None:
 def _explanation(field: Field) -> str:
     """Return what a missing key contains: its only value, or its meaning with an example."""
     if isinstance(field.kind, Choice) and len(field.kind.options) == 1:
-        return field.kind.options[0]
+        return listing(field.kind.options)
     example = EXAMPLES.get(field.name)
     return field.doc if example is None else f"{field.doc}, such as `{field.name}: {example}`"
 
