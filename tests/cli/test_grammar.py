@@ -426,6 +426,14 @@ def test_an_old_option_is_replaced_by_one_that_the_command_has(key: str) -> None
             "dynamics delta --entry actuators --position leg1.motor=0.1",
             "dynamics delta --coordinates actuators --actuators leg1.motor=0.1",
         ),
+        (
+            "dynamics delta --entry=actuators --position=leg1.motor=0.1",
+            "dynamics delta --coordinates=actuators --actuators=leg1.motor=0.1",
+        ),
+        ("calibrate delta a -px*,y", "calibrate delta a --parameters=x*,y"),
+        ("dynamics delta -- --position", "dynamics delta -- --position"),
+        ("convert delta --out", "convert delta --out"),
+        ("accuracy backlash gantry --play", "accuracy backlash gantry --backlash"),
         ("modes five_bar --working --position x=0", "modes five_bar --working --pose x=0"),
         ("convert delta --out a.xml --figure b.png", "convert delta --out b.png a.xml"),
         ("play gantry --play 20", "accuracy backlash gantry --backlash=2e-05"),
@@ -447,6 +455,21 @@ def test_an_old_command_line_gives_the_same_result_with_a_warning() -> None:
     assert not new.stderr
     for name in ("tauloop plan stroke", "--end", "--duration"):
         assert f"use {name}" in old.stderr
+
+
+def test_an_old_option_next_to_the_new_one_is_refused_by_name() -> None:
+    refused = run("dynamics", "delta", "--position", "z=-0.5", "--pose", "z=-0.4", code=2)
+    assert "--position is the old name of --pose, which is also given" in refused.stderr
+
+
+def test_an_old_option_that_may_be_repeated_warns_once(tmp_path: Path) -> None:
+    figure, data = tmp_path / "a.png", tmp_path / "b.json"
+    short = ("simulate", "four_bar", "--duration=1ms")
+    done = run(*short, "--watch", "crank_pin<0", "--watch=crank_pin>9", "--json-file", data, "--out", figure)
+    assert figure.is_file()
+    assert data.is_file()
+    assert done.stderr.count("--watch is deprecated") == 1
+    assert done.stderr.count("--json-file is deprecated") == 1
 
 
 def test_the_help_lists_no_old_name() -> None:

@@ -229,17 +229,55 @@ def test_an_old_field_is_the_new_one_with_a_warning(owner: str, old: str, new: s
     ):
         assert getattr(plain, old) is value
     assert [item.filename for item in caught] == [__file__]
-    with pytest.warns(DeprecationWarning, match=expected):
+    with pytest.warns(DeprecationWarning, match=expected) as caught:
         assert replace(plain, **{old: value}) == plain
-    # `replace` passes all fields, so both names are allowed next to all others.
-    if len(names) == 1 or names == REQUIRED.get(owner, {}).keys():
-        return
+    assert [item.filename for item in caught] == [__file__]
     with pytest.raises(tl.InputError, match=f"{old}: is the old name of {new}"):
         kind(**{**others, old: value, new: value})
 
 
+def test_a_from_import_warns_once() -> None:
+    """Python asks for the name twice if the module is a package."""
+    for statement in ("from tauloop import plan_motion", "from tauloop.errors import InputError"):
+        code = compile(statement, "user.py", "exec")
+        with pytest.warns(DeprecationWarning) as caught:
+            exec(code, {})
+        assert [item.filename for item in caught] == ["user.py"], statement
+
+
+def test_an_old_package_still_has_names_that_are_in_no_table() -> None:
+    with pytest.warns(DeprecationWarning, match="use tauloop.export.gpu.Precision"):
+        assert importlib.import_module("tauloop.gpu").Precision is tl.export.gpu.Precision
+
+
 @pytest.mark.parametrize(
-    "owner", [name for name in KEYWORDS if hasattr(tl, name) and name.islower()]
+    "owner", [name for name, pairs in KEYWORDS.items() if "machine" in pairs.values()]
+)
+def test_the_machine_of_a_function_was_called_otherwise(owner: str) -> None:
+    (old,) = (name for name, new in KEYWORDS[owner].items() if new == "machine")
+    function = getattr(tl, owner)
+    others = {name: "x" for name in ("measurements", "target", "estimates")}
+    others = {name: others[name] for name in inspect.signature(function).parameters & others.keys()}
+    with (
+        pytest.warns(DeprecationWarning, match=rf"{owner}\({old}=...\) .*: use machine=") as caught,
+        pytest.raises(tl.TauloopError) as refused,
+    ):
+        function(**{old: "nowhere"}, **others)
+    with pytest.raises(tl.TauloopError) as expected:
+        function("nowhere", **others)
+    assert [item.filename for item in caught] == [__file__]
+    assert refused.value.problems == expected.value.problems
+    with pytest.raises(tl.InputError, match=f"{old}: is the old name of machine, which is also"):
+        function(machine="delta", **{old: "delta"}, **others)
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [
+        name
+        for name, pairs in KEYWORDS.items()
+        if hasattr(tl, name) and name.islower() and "machine" not in pairs.values()
+    ],
 )
 def test_an_old_keyword_of_a_function_is_the_new_one_with_a_warning(owner: str) -> None:
     function = getattr(tl, owner)
@@ -251,7 +289,7 @@ def test_an_old_keyword_of_a_function_is_the_new_one_with_a_warning(owner: str) 
             result = function("four_bar", **{old: {}})
         assert caught[0].filename == __file__
         assert result.as_dict() == function("four_bar", **{new: {}}).as_dict()
-        with pytest.raises(tl.InputError, match=f"{old}: is not an argument of {owner}"):
+        with pytest.raises(tl.InputError, match=f"{old}: is the old name of {new}, which is also"):
             function("four_bar", **{old: {}, new: {}})
 
 
@@ -278,6 +316,18 @@ def test_an_old_keyword_of_a_method_is_the_new_one_with_a_warning(owner: str) ->
             result = method("inverse_dynamics", **renamed)
         assert caught[0].filename == __file__
         assert repr(result) == expected
+        with pytest.raises(tl.InputError, match=f"{old}: is the old name of {new}, which is also"):
+            method("inverse_dynamics", **arguments, **{old: 0.0})
+
+
+def test_two_old_names_of_a_new_one_are_refused_together() -> None:
+    """`draws` and `machines` are both `error_samples` now."""
+    with (
+        pytest.warns(DeprecationWarning, match="draws=...") as caught,
+        pytest.raises(tl.InputError, match="machines: is the old name of error_samples"),
+    ):
+        tl.CollisionDetectionOptions(stroke=STROKE, wrench={"fx": 20}, draws=2, machines=3)
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("combination", ["sum", "worst"])

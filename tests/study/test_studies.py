@@ -559,6 +559,33 @@ def test_old_names_of_options_work_with_a_warning():
     assert study.options == {"pose": "z=-0.5", "within_limits": "true"}
     assert [item.name for item in study.variations] == ["options.pose.x"]
     assert loads_study(text.replace("platform", "pose")) == study
+    both = text.replace("{platform: 'z=-0.5'", "{platform: 'z=-0.5', pose: 'z=-0.4'")
+    with (
+        pytest.warns(DeprecationWarning),
+        pytest.raises(DescriptionError, match="platform: is the old name of pose, which is"),
+    ):
+        loads_study(both)
+
+
+def test_an_old_key_of_a_result_warns_once_at_its_line(tmp_path: Path):
+    """Not again for each sample."""
+    text = """format: tauloop-study/1
+machine: four_bar
+seed: 1
+samples: 3
+vary:
+  options.pose.crank_pin: {uniform: 0.01 rad, about: 0.2 rad}
+compute: {result: ik, options: {pose: crank_pin=0.2}}
+keep: {first: evidence/largest loop residual/value}
+"""
+    file = tmp_path / "study.yaml"
+    file.write_text(text)
+    with pytest.warns(DeprecationWarning, match="keep evidence/largest loop residual") as caught:
+        study = tl.load_study(file)
+    assert [(item.filename, item.lineno) for item in caught] == [(str(file), 8)]
+    assert study.keep == {"first": "diagnostics/largest loop residual/value"}
+    result = tl.run_study(study, tmp_path / "results")
+    assert np.isfinite(result.scalars[0].mean)
 
 
 def test_every_calculation_is_found_without_an_old_name():

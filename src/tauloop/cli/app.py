@@ -282,10 +282,12 @@ class TopLevel(LazyGroup):
         """
         words, pairs = renewed(args)
         if not ctx.resilient_parsing:
-            for old, new in pairs:
+            for old, new in dict.fromkeys(pairs):
                 release = f"Tauloop {deprecated.REMOVED_IN}"
                 text = f"warning: {old} is deprecated and will be removed in {release}: use {new}"
                 typer.echo(text, err=True)
+            if pairs:
+                _require_one_name(ctx, words, pairs)
         return list(super().parse_args(ctx, words))
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -416,6 +418,28 @@ def renewed(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
     return [*new_words[:first], *options], replaced + pairs
 
 
+def _require_one_name(ctx: Any, words: Sequence[str], pairs: Sequence[tuple[str, str]]) -> None:
+    """Refuse an old option next to the new one, unless the option can be repeated."""
+    path = command_words(words)
+    if not path:
+        return
+    once = {
+        name
+        for item in find_command(path).params
+        if getattr(item, "multiple", None) is False
+        for name in item.opts
+    }
+    names = [word.partition("=")[0] for word in _before_separator(words)]
+    for old, new in dict.fromkeys(pairs):
+        if new in once and names.count(new) > 1:
+            ctx.fail(f"{old} is the old name of {new}, which is also given: give only {new}")
+
+
+def _before_separator(words: Sequence[str]) -> Sequence[str]:
+    """Return the words before ``--``, after which all words are arguments."""
+    return words[: words.index("--")] if "--" in words else words
+
+
 def _old_command(words: Sequence[str]) -> str:
     """Return the old command name at the start of a command line, or ""."""
     if not words or words[0] not in deprecated.COMMANDS:
@@ -437,9 +461,10 @@ def _option_table(path: str, old: str, words: Sequence[str]) -> Mapping[str, str
     table whose name ends with options applies only if the command line contains these options.
     """
     table = dict(deprecated.OPTIONS.get("", {}))
+    command_line = " ".join(words).replace("=", " ")
     for key, options in deprecated.OPTIONS.items():
         name, dash, condition = key.partition(" --")
-        is_given = not dash or f"--{condition}" in " ".join(words)
+        is_given = not dash or f"--{condition}" in command_line
         if name in (path, old) and name and is_given:
             table |= options
     return table
@@ -448,32 +473,47 @@ def _option_table(path: str, old: str, words: Sequence[str]) -> Mapping[str, str
 def _renewed_options(
     words: Sequence[str], table: Mapping[str, str]
 ) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return options and arguments with current names, and the pairs of replaced and new names."""
     renewed_words: list[str] = []
     arguments: list[str] = []
     pairs: list[tuple[str, str]] = []
-    """Return options and arguments with current names, and the pairs of replaced and new names."""
-    rest = iter(words)
+    before_separator = _before_separator(words)
+    rest = iter(before_separator)
     for word in rest:
-        name, equals, value = word.partition("=")
+        name, equals, value = _option_parts(word, table)
         new = table.get(name) if name.startswith("-") else None
         if new is None or new == name:
             renewed_words.append(word)
-        elif new.startswith("-"):
-            new, _, factor = new.partition(" *")
-            if factor:
-                value, equals = value if equals else next(rest, ""), "="
-                value = _scaled(value, float(factor))
-            renewed_words.append(f"{new}{equals}{value}")
-            pairs.append((name, new))
-        else:
-            value = value if equals else next(rest, "")
-            # `convert --out` named the machine file in earlier versions; now it names the picture.
-            if name == "--out" and value.endswith(FIGURE.endings):
-                renewed_words += [name, value]
+            continue
+        is_argument = not new.startswith("-")
+        new, _, factor = new.partition(" *")
+        if not equals and (factor or is_argument):
+            following = next(rest, None)
+            if following is None:
+                renewed_words.append(name if is_argument else new)
                 continue
+            value, equals = following, "="
+        # `convert --out` named the machine file in earlier versions; now it names the picture.
+        if is_argument and name == "--out" and value.endswith(FIGURE.endings):
+            renewed_words += [name, value]
+        elif is_argument:
             arguments.append(value)
             pairs.append((name, f"the argument {new}"))
-    return [*renewed_words, *arguments], pairs
+        else:
+            value = _scaled(value, float(factor)) if factor else value
+            renewed_words.append(f"{new}{equals}{value}")
+            pairs.append((name, new))
+    return [*renewed_words, *arguments, *words[len(before_separator) :]], pairs
+
+
+def _option_parts(word: str, table: Mapping[str, str]) -> tuple[str, str, str]:
+    """Return the name of an option, the sign between name and value, and the value.
+
+    The value of a short option can follow without a sign, as in ``-px``.
+    """
+    if word[:2] in table and len(word) > 2 and word[2] != "=":
+        return word[:2], "=", word[2:]
+    return word.partition("=")
 
 
 def _scaled(value: str, factor: float) -> str:

@@ -217,23 +217,30 @@ class _Call:
 
     def _renewed(self, named: dict[str, Any], options: Any) -> dict[str, Any]:
         """Return arguments by their current names, with a warning for each old name."""
+        return deprecated.renew_keywords(self.name, self._old_names(options), named, stacklevel=4)
+
+    def _old_names(self, options: Any) -> dict[str, str]:
+        """Return the old names of arguments, each with its current name."""
         current = {*self.parameters, *self._keywords(options)}
         classes: tuple[type, ...] = ()
         if self.classes:
             options_class = self._options_class(options)
             classes = (*_nested(options_class).values(), options_class)
-        old_names = {
+        return {
             old: new
             for old, new in deprecated.old_keywords(self.name, *classes).items()
             if old not in current and new in current
         }
-        return deprecated.renew_keywords(self.name, old_names, named, stacklevel=4)
 
     def _drop_unknown(self, field_values: dict[str, Any], options: Any, problems: Problems) -> None:
         """Remove names that are not fields of the options, and add a problem for each."""
         known = [*self.parameters, *self._keywords(options)]
+        old_names = self._old_names(options)
         for name in [name for name in field_values if name not in known]:
             del field_values[name]
+            if name in old_names:
+                problems.append(deprecated.is_also_given(name, old_names[name]))
+                continue
             remedy = suggestion(name, known) or f"see help({self.name})"
             problems.add(name, f"is not an argument of {self.name}", remedy)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 import reprlib
+import sys
 from abc import ABCMeta
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
@@ -271,12 +272,23 @@ def _required_fields(options_class: type) -> tuple[str, ...]:
 def _renew_fields(options_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values of fields by their current names, with a warning for each old name."""
     old_names = deprecated.old_fields(options_class)
-    items = fields(options_class)
-    if all(item.name in values for item in items):
+    frames_of_replace = _frames_of_replace()
+    if frames_of_replace:
         # `dataclasses.replace` passes every field, in addition to those that change.
         replaced = {old_names[name] for name in values if name in old_names}
         values = {name: value for name, value in values.items() if name not in replaced}
-    return deprecated.renew_keywords(options_class.__name__, old_names, values, stacklevel=3)
+    owner = options_class.__name__
+    return deprecated.renew_keywords(owner, old_names, values, stacklevel=3 + frames_of_replace)
+
+
+def _frames_of_replace() -> int:
+    """Return the number of frames of `dataclasses.replace` above the call of a class; 0 if none."""
+    frame = sys._getframe(3)
+    count = 0
+    while frame is not None and frame.f_globals.get("__name__") == "dataclasses":
+        frame = frame.f_back
+        count += 1
+    return count
 
 
 def _name_problems(
@@ -289,8 +301,7 @@ def _name_problems(
     problems = Problems()
     for name in values:
         if name in old_names:
-            what = f"is the old name of {old_names[name]}, which is also given"
-            problems.add(name, what, f"give only {old_names[name]}")
+            problems.append(deprecated.is_also_given(name, old_names[name]))
         elif name not in known:
             remedy = suggestion(name, known) or f"choose among {', '.join(known)}"
             problems.add(name, f"is not a field of {owner}", remedy)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, TauloopError
-from tauloop.common.names.deprecated import JSON_KEYS, old_keywords, warn
+from tauloop.common.names.deprecated import JSON_KEYS, old_keywords
 from tauloop.common.options import pairs_reader
 from tauloop.common.records import dataclass
 from tauloop.common.result import plain
@@ -89,14 +89,11 @@ class Command:
         return (*self.arguments, *option_names(self.options))
 
     def current_name(self, option: str) -> str:
-        """Return the current name of an option; warn if the name is an old one."""
+        """Return the current name of an option, which may be an old one."""
         old_names = old_keywords(self.place[1], *options_classes(self.options))
         current = self.option_names
         new = old_names.get(option, option)
-        if option in current or new not in current:
-            return option
-        warn(f"option {option} of a study", new)
-        return new
+        return option if option in current or new not in current else new
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -237,7 +234,8 @@ class OneByOne(Calculation):
     ) -> None:
         """Store what all samples share."""
         self._command, self._mechanism = command, mechanism
-        self._texts, self._keep = dict(texts), dict(keep)
+        self._texts = dict(texts)
+        self._keep = {name: current_path(path) for name, path in keep.items()}
         self._unchanged: Mechanism | DriveLine | Model = mechanism
         if command.shares_model and isinstance(mechanism, Mechanism):
             self._unchanged = Model(mechanism)
@@ -291,6 +289,12 @@ def _with_pair(texts: Any, key: str, value: str) -> str:
     return ",".join(f"{name}={text}" for name, text in pairs.items())
 
 
+def current_path(path: str) -> str:
+    """Return the path of a number in a result with the current name of its first key."""
+    first, slash, rest = path.partition("/")
+    return f"{JSON_KEYS.get(first, first)}{slash}{rest}"
+
+
 def scalar(data: Any, path: str) -> float:
     """Return a number in plain data.
 
@@ -303,10 +307,6 @@ def scalar(data: Any, path: str) -> float:
         InputError: there is no number at the path.
     """
     item = data
-    first, slash, rest = path.partition("/")
-    if first in JSON_KEYS:
-        warn(f"keep {path}", f"{JSON_KEYS[first]}{slash}{rest}", stacklevel=2)
-        path = JSON_KEYS[first] + slash + rest
     for depth, key in enumerate(path.split("/")):
         if isinstance(item, list) and not key.isdecimal():
             item = {str(entry.get("name")): entry for entry in item if isinstance(entry, dict)}

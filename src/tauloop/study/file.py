@@ -47,7 +47,7 @@ from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.description.yaml_nodes import parse_nodes, read_text
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.study.calculations import CALCULATIONS, LOG, OPTION, Command
+from tauloop.study.calculations import CALCULATIONS, LOG, OPTION, Command, current_path
 from tauloop.study.option_texts import options_from
 from tauloop.study.variations import DRAWN, VariedInput, count_of
 
@@ -287,12 +287,17 @@ def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> 
     if command is not None:
         compute = content["compute"]
         options = compute.get("options") or {}
+        _note_old_options(root, command)
         compute["options"] = {command.current_name(name): text for name, text in options.items()}
         variations = [replace(item, name=_current_name(command, item.name)) for item in variations]
     if command is not None and mechanism is not None:
         _check_calculation(root, content, [item.name for item in variations])
     _check_samples(root, content, variations)
-    keep = {name: path for name, path in (content.get("keep") or {}).items() if path}
+    paths = {name: path for name, path in (content.get("keep") or {}).items() if path}
+    keep = {name: current_path(path) for name, path in paths.items()}
+    for name, place in root.entries_of("keep"):
+        if keep.get(name) != paths.get(name):
+            root.collector.note_old_key(f"keep {paths[name]}", keep[name], place.line)
     scalars = keep if keep or command is None else command.units
     limits: dict[str, tuple[float, float]] = {}
     for name, place in root.entries_of("yield"):
@@ -442,6 +447,26 @@ def _variation(
     if spread <= 0.0:
         place.problem("must be positive", f"write the size of {kind}, or remove {name}", kind)
     return VariedInput(name=name, kind=kind, about=about, spread=spread, unit=unit)
+
+
+def _note_old_options(root: Cursor, command: Command) -> None:
+    """Warn of old names of options, and record a problem if the new name is given too."""
+    compute = root.get("compute")
+    assert compute is not None
+    options = compute.entries_of("options")
+    current = [command.current_name(name) for name, _ in options]
+    for (name, place), new in zip(options, current, strict=True):
+        if new != name and current.count(new) > 1:
+            place.problem(f"is the old name of {new}, which is also given", f"give only {new}")
+    varied = [
+        (name.removeprefix(OPTION).partition(".")[0], place)
+        for name, place in root.entries_of("vary")
+        if name.startswith(OPTION)
+    ]
+    for name, place in [*options, *varied]:
+        new = command.current_name(name)
+        if new != name:
+            root.collector.note_old_key(f"option {name} of a study", new, place.line)
 
 
 def _current_name(command: Command, name: str) -> str:

@@ -13,9 +13,12 @@ from functools import cache, wraps
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from tauloop.common.names.suggestions import names_elsewhere, peer_names
+
+if TYPE_CHECKING:
+    from tauloop.common.errors import Problem
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -316,10 +319,16 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     },
     "WorkspaceOptions": {"section": "pose"},
     "assembly_modes": {"position": "actuators"},
+    "calibrate": {"mechanism": "machine"},
+    "convert": {"source": "machine"},
     "inverse_kinematics": {"platform": "pose"},
     "jacobian": {"platform": "pose"},
+    "link_parameters": {"mechanism": "machine"},
+    "plan_excitation": {"mechanism": "machine"},
+    "reduce_model": {"mechanism": "machine"},
     "scaled_sum": {"weights": "scales"},
     "scaled_worst": {"weights": "scales"},
+    "symbolic_base_parameters": {"mechanism": "machine"},
     "working_modes": {"position": "pose"},
 }
 #: Old names of members of enumerations, each with its new name.
@@ -572,6 +581,9 @@ def warn(old: str, new: str, stacklevel: int = 3) -> None:
         new: the name that replaces it.
         stacklevel: frames between that line and this function, as in `warnings.warn`.
     """
+    # `from package import name` first asks whether the name exists, and then gets it.
+    if sys._getframe(stacklevel).f_code.co_name == "_handle_fromlist":
+        return
     warnings.warn(
         f"{old} is deprecated and will be removed in Tauloop {REMOVED_IN}: use {new}",
         DeprecationWarning,
@@ -703,7 +715,8 @@ def renew_keywords(
 ) -> dict[str, Any]:
     """Return keyword arguments by their current names, with a warning for each old name.
 
-    An old name is kept if its new name is given too: the caller rejects it as unknown.
+    An old name is kept if its new name, or another old name of it, is given too: the caller rejects
+    it with `is_also_given`.
 
     Args:
         owner: name of the function or class that is called.
@@ -714,12 +727,20 @@ def renew_keywords(
     renewed: dict[str, Any] = {}
     for name, value in values.items():
         new = old_names.get(name, name)
-        if new != name and new not in values:
+        if new != name and new not in values and new not in renewed:
             warn(f"{owner}({name}=...)", f"{new}=...", stacklevel=stacklevel + 1)
             renewed[new] = value
         else:
             renewed[name] = value
     return renewed
+
+
+def is_also_given(old: str, new: str) -> Problem:
+    """Return the problem of an old name that is given together with its new name."""
+    from tauloop.common.errors import Problem
+
+    what = f"is the old name of {new}, which is also given"
+    return Problem(old, what, f"give only {new}")
 
 
 def with_old_keywords(method: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -729,7 +750,13 @@ def with_old_keywords(method: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(method)
     def renewing(*arguments: _P.args, **keywords: _P.kwargs) -> _R:
-        return method(*arguments, **renew_keywords(name, old_names, keywords, stacklevel=2))
+        renewed = renew_keywords(name, old_names, keywords, stacklevel=2)
+        repeated = [old for old in old_names if old in renewed]
+        if repeated:
+            from tauloop.common.errors import InputError
+
+            raise InputError([is_also_given(old, old_names[old]) for old in repeated])
+        return method(*arguments, **renewed)
 
     return renewing
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.compiler.c.printing.precision import Precision as Precision
     from tauloop.export.gpu.devices import Device as Device, Gpu as Gpu, Processor as Processor
     from tauloop.export.gpu.evaluator import Cuda as Cuda, DeviceFunction as DeviceFunction
     from tauloop.export.gpu.folding import RegressorFold as RegressorFold
