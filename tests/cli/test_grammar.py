@@ -464,8 +464,10 @@ def test_an_old_option_next_to_the_new_one_is_refused_by_name() -> None:
 
 def test_an_old_option_that_may_be_repeated_warns_once(tmp_path: Path) -> None:
     figure, data = tmp_path / "a.png", tmp_path / "b.json"
-    short = ("simulate", "four_bar", "--duration=1ms")
-    done = run(*short, "--watch", "crank_pin<0", "--watch=crank_pin>9", "--json-file", data, "--out", figure)
+    events = ("--watch", "crank_pin<0", "--watch=crank_pin>9")
+    done = run(
+        "simulate", "four_bar", "--duration=1ms", *events, "--json-file", data, "--out", figure
+    )
     assert figure.is_file()
     assert data.is_file()
     assert done.stderr.count("--watch is deprecated") == 1

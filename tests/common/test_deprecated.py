@@ -240,7 +240,7 @@ def test_a_from_import_warns_once() -> None:
     """Python asks for the name twice if the module is a package."""
     for statement in ("from tauloop import plan_motion", "from tauloop.errors import InputError"):
         code = compile(statement, "user.py", "exec")
-        with pytest.warns(DeprecationWarning) as caught:
+        with pytest.warns(DeprecationWarning, match="tauloop.*: use tauloop") as caught:
             exec(code, {})
         assert [item.filename for item in caught] == ["user.py"], statement
 

@@ -561,7 +561,7 @@ def test_old_names_of_options_work_with_a_warning():
     assert loads_study(text.replace("platform", "pose")) == study
     both = text.replace("{platform: 'z=-0.5'", "{platform: 'z=-0.5', pose: 'z=-0.4'")
     with (
-        pytest.warns(DeprecationWarning),
+        pytest.warns(DeprecationWarning, match="use pose"),
         pytest.raises(DescriptionError, match="platform: is the old name of pose, which is"),
     ):
         loads_study(both)
