@@ -58,7 +58,8 @@ class MachineConstants:
     ) -> ReducedBeam:
         """Return the result of `reduced_beam`; equal beams are reduced only once."""
         key = (lengths.tobytes(), properties.as_bytes(), released, modes, below)
-        if key not in self._reduced:
+        beam = self._reduced.get(key)
+        if beam is None:
             beam = reduced_beam(lengths, properties, released=released, modes=modes, below=below)
             if lengths.ndim > 1:
                 # The lengths of a telescopic rod depend on the pose.
@@ -66,7 +67,7 @@ class MachineConstants:
             if len(self._reduced) >= MAX_REDUCED_BEAMS:
                 self._reduced.clear()
             self._reduced[key] = beam
-        return self._reduced[key]
+        return beam
 
 
 _CONSTANTS: WeakKeyDictionary[Model, MachineConstants] = WeakKeyDictionary()

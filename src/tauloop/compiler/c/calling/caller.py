@@ -16,8 +16,9 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,40 +77,55 @@ def bound_call(
     return call
 
 
+class CallArrays(NamedTuple):
+    """Arrays of a call of one sample.
+
+    Attributes:
+        arrays: arrays as in `bound_call`; the last one receives the diagnostics.
+        buffers: those that receive the arguments of a call.
+        result: array whose copy the call returns.
+    """
+
+    arrays: Sequence[np.ndarray]
+    buffers: Sequence[np.ndarray]
+    result: np.ndarray
+
+
 def checked_call(
     library: Library,
     name: str,
-    arrays: Sequence[np.ndarray],
-    buffers: Sequence[np.ndarray],
-    result: np.ndarray,
+    new_arrays: Callable[[], CallArrays],
     otherwise: Callable[..., Any],
 ) -> Callable[..., Any]:
     """Return a call of one sample, `call(*given)`, that checks the inputs and the diagnostics.
 
+    Several threads may call it. The call returns a copy of the result if its arguments are finite
+    float64 arrays of the right sizes and the diagnostics pass.
+
     Args:
         library, name: the machine code.
-        arrays: arrays as in `bound_call`; the last one receives the diagnostics.
-        buffers: arrays that receive the arguments of a call.
-        result: array whose copy the call returns if its arguments are finite float64 arrays of the
-            right sizes and the diagnostics pass.
+        new_arrays: returns new arrays of the call.
         otherwise: function that is called with the same arguments in all other cases; the call
             returns its result.
     """
-    code, table = _code(library, name, arrays)
-    health = arrays[-1]
-    by_ctypes = functools.partial(
-        _checked, code, ctypes.byref(table), buffers, health, result, otherwise
-    )
+
+    def by_ctypes() -> Callable[..., Any]:
+        bound = new_arrays()
+        code, table = _code(library, name, bound.arrays)
+        return functools.partial(_checked, Lock(), code, table, bound, otherwise)
 
     def by_module() -> Callable[..., Any]:
         module = _binding_for(library)
         if module is None:
-            return by_ctypes
+            return by_ctypes()
+        arrays, buffers, result = new_arrays()
+        code, table = _code(library, name, arrays)
         parts = tuple((array.ctypes.data, array.size) for array in buffers)
+        # The call of the module does not release the interpreter's lock.
         call: Callable[..., Any] = module.bind_checked(
             library.address(name),
             ctypes.addressof(table),
-            health.ctypes.data,
+            arrays[-1].ctypes.data,
             SMALLEST_PIVOT,
             CONVERGED,
             np.ndarray,
@@ -120,7 +136,7 @@ def checked_call(
         )
         return call
 
-    return by_module() if library.path is not None else _FirstCalls(by_ctypes, by_module)
+    return by_module() if library.path is not None else _FirstCalls(by_ctypes(), by_module)
 
 
 #: Number of calls of code in memory before the extension module is used. Finding the module takes
@@ -134,13 +150,17 @@ class _FirstCalls:
     __slots__ = ("call", "faster", "remaining")
 
     def __init__(self, call: Callable[..., Any], faster: Callable[[], Callable[..., Any]]) -> None:
-        self.call, self.faster = call, faster
+        self.call = call
+        self.faster: Callable[[], Callable[..., Any]] | None = faster
         self.remaining = FIRST_CALLS
 
     def __call__(self, *arguments: Any) -> Any:
-        if self.remaining == 0:
-            self.call = self.faster()
-        self.remaining -= 1
+        faster = self.faster
+        if faster is not None:
+            if self.remaining <= 0:  # threads may count below zero
+                self.faster = None
+                self.call = faster()
+            self.remaining -= 1
         return self.call(*arguments)
 
 
@@ -186,32 +206,40 @@ def _code(library: Library, name: str, arrays: Sequence[np.ndarray]) -> tuple[An
 
 
 def _checked(
+    lock: Lock,
     code: Any,
     table: Any,
-    buffers: Sequence[np.ndarray],
-    health: np.ndarray,
-    result: np.ndarray,
+    bound: CallArrays,
     otherwise: Callable[..., Any],
     *arguments: Any,
 ) -> Any:
-    if len(arguments) != len(buffers):
-        return otherwise(*arguments)
-    for array, argument in zip(buffers, arguments, strict=True):
+    """Call machine code; see `checked_call`."""
+    with lock:  # the arrays are those of all threads
+        result = _run_checked(code, table, bound, arguments)
+    return otherwise(*arguments) if result is None else result
+
+
+def _run_checked(
+    code: Any, table: Any, bound: CallArrays, arguments: tuple[Any, ...]
+) -> np.ndarray | None:
+    """Return a copy of the result; None if a check of the arguments or diagnostics fails."""
+    if len(arguments) != len(bound.buffers):
+        return None
+    for array, argument in zip(bound.buffers, arguments, strict=True):
         if (
             type(argument) is not np.ndarray
             or argument.dtype != np.float64
             or argument.shape != array.shape
         ):
-            return otherwise(*arguments)
+            return None
         array[:] = argument
         # a sum of finite but very large numbers may overflow too
         if not math.isfinite(array.sum()):
-            return otherwise(*arguments)
-    code(table)
-    least, pivot, residual, _ = health.tolist()
-    if least >= 0 and pivot > SMALLEST_PIVOT and abs(residual) < CONVERGED:
-        return result.copy()
-    return otherwise(*arguments)
+            return None
+    code(ctypes.byref(table))
+    least, pivot, residual, _ = bound.arrays[-1].tolist()
+    is_sound = least >= 0 and pivot > SMALLEST_PIVOT and abs(residual) < CONVERGED
+    return bound.result.copy() if is_sound else None
 
 
 def _called(code: Any, table: Any, inputs: np.ndarray, state: Any = None) -> None:

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tauloop.common.errors import InputError, PoseError, Problem, Problems
-from tauloop.compiler.c.calling.caller import Call, bound_call, checked_call, counted_call
+from tauloop.compiler.c.calling.caller import (
+    Call,
+    CallArrays,
+    bound_call,
+    checked_call,
+    counted_call,
+)
 from tauloop.compiler.c.calling.compiler import Compiler
 from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
 from tauloop.compiler.c.calling.library import Library, address, compiler_for
@@ -157,13 +163,14 @@ class CompiledFunction:
             whole: whether the call returns a copy of all outputs followed by the diagnostics, even
                 if there is only one output.
         """
-        arrays, parts = self._arrays()
-        buffers = [arrays[name] for name in names]
         is_single = len(self.function.outputs) == 1 and not whole
-        result = arrays[self.function.outputs[0].name] if is_single else arrays["outputs"]
-        return checked_call(
-            self._library, f"{self.function.name}_bound", parts, buffers, result, otherwise
-        )
+
+        def new_arrays() -> CallArrays:
+            arrays, parts = self._arrays()
+            result = arrays[self.function.outputs[0].name] if is_single else arrays["outputs"]
+            return CallArrays(parts, [arrays[name] for name in names], result)
+
+        return checked_call(self._library, f"{self.function.name}_bound", new_arrays, otherwise)
 
     def batch(
         self, inputs: Mapping[str, np.ndarray], n: int, out: Mapping[str, np.ndarray] | None = None

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import field, replace
 from pathlib import Path
+from threading import Lock
 from typing import Protocol, final
 
 import casadi as ca
@@ -462,6 +463,7 @@ class _Interpreted:
             for name, part in zip(names, self._given, strict=True)
             if name in self._arrays
         }
+        self._lock = Lock()
         self._whole = np.zeros(sum(sizes))
         ends = np.cumsum(sizes).tolist()
         parts = {
@@ -481,26 +483,14 @@ class _Interpreted:
         self._pivots = parts["pivots"] if program.pivots else slice(0, 0)
 
     def __call__(self, *motion: object) -> Outcome:
-        if len(motion) != len(self._given):
+        with self._lock:  # the arrays are those of all threads
+            values = self._values(motion)
+        # a sum of very large finite terms may overflow too; then a batch decides
+        if values is None or not math.isfinite(values.sum()):
             return None
-        for array, argument in zip(self._given, motion, strict=True):
-            if (
-                type(argument) is not np.ndarray
-                or argument.dtype != np.float64
-                or argument.shape != array.shape
-            ):
-                return None
-            array[:] = argument
-        self._trigger()
-        values = self._whole.copy()
         least = values[self._discriminants]
         smallest = (np.abs(values[self._pivots]) / self._typical).min(initial=np.inf)
-        # a sum of very large finite terms may overflow too; then a batch decides
-        if not (
-            math.isfinite(self._motion.sum() + values.sum())
-            and least.min(initial=1.0) >= 0.0
-            and smallest > SMALLEST_PIVOT
-        ):
+        if not (least.min(initial=1.0) >= 0.0 and smallest > SMALLEST_PIVOT):
             return None
         diagnostics = SolveDiagnostics(
             closed_forms=self._closed_forms,
@@ -512,3 +502,20 @@ class _Interpreted:
             missed=_NONE,
         )
         return {name: values[part] for name, part in self._wanted}, diagnostics
+
+    def _values(self, motion: tuple[object, ...]) -> np.ndarray | None:
+        """Return a copy of all outputs; None unless the motion consists of finite plain arrays."""
+        if len(motion) != len(self._given):
+            return None
+        for array, argument in zip(self._given, motion, strict=True):
+            if (
+                type(argument) is not np.ndarray
+                or argument.dtype != np.float64
+                or argument.shape != array.shape
+            ):
+                return None
+            array[:] = argument
+        if not math.isfinite(self._motion.sum()):
+            return None
+        self._trigger()
+        return self._whole.copy()
