@@ -439,11 +439,8 @@ def inverse_dynamics(
     stages.done()
     # A copy, because the caller can change the result's array before reading its condition.
     q = np.array(forces.state.q, ndmin=2)
+    joints = _stated_joint_forces(model, sample_times, forces, options)
     used_options = {"entry": entry.name, "formulation": _formulation(model, options)}
-    if options.joint_forces:
-        joints = _joint_forces(model, sample_times, forces)
-    else:
-        joints = deferred(lambda: _joint_forces(model, sample_times, forces))
     return MotionForces(
         model=model,
         options=options,
@@ -462,6 +459,15 @@ def inverse_dynamics(
         ),
         provenance=provenance(options=used_options, inputs={"machine": model.mechanism.name}),
     )
+
+
+def _stated_joint_forces(
+    model: Model, times: np.ndarray, forces: Forces, options: DynamicsOptions
+) -> Any:
+    """Return the forces of the joints, calculated when they are first read if not requested."""
+    if options.joint_forces:
+        return _joint_forces(model, times, forces)
+    return deferred(lambda: _joint_forces(model, times, forces))
 
 
 def _timed_samples(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
@@ -542,6 +542,95 @@ def _require_suitable(options: IdentificationOptions, count: int) -> None:
     InputError.raise_if_any(problems)
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
+class _CollectedLogs:
+    """Regression data, motions and faults of the logs, in the order of the logs.
+
+    Attributes:
+        parts: regression data with only the columns of the machine.
+        elements: motions of the elements with stated friction; empty without stated friction.
+        repeated: further measurements of these motions, which correct presliding lengths.
+        motions: see `_IdentificationData`.
+        faults, delays: see `_IdentificationData`.
+        laws: friction laws by element.
+        motion: see `_IdentificationData`.
+    """
+
+    parts: list[RegressionData] = field(default_factory=list)
+    elements: list[ElementMotion] = field(default_factory=list)
+    repeated: list[RepeatedMeasurement] = field(default_factory=list)
+    motions: list[SearchMotion] = field(default_factory=list)
+    faults: list[Problem] = field(default_factory=list)
+    delays: dict[str, float] = field(default_factory=dict)
+    laws: dict[str, MissingLaw] = field(default_factory=dict)
+    motion: tuple[np.ndarray, np.ndarray] | None = None
+
+    def add_faults(
+        self,
+        model: Model,
+        log: MeasuredLog,
+        signals: Signals,
+        count: int,
+        options: IdentificationOptions,
+        ties: Ties | None,
+    ) -> None:
+        """Add the faults of one of several logs, with the laws and delays that explain them."""
+        of_log = faults_of_log(model, log, signals, count, options, ties)
+        self.faults += of_log.problems
+        for law in of_log.laws:
+            self.laws.setdefault(law.element, law)
+        self.delays |= of_log.delays
+
+
+def _collected_logs(
+    model: Model,
+    prepared: PreparedLogs,
+    options: IdentificationOptions,
+    ties: Ties | None,
+    friction: StatedFriction,
+    stages: Stages,
+    *,
+    searches_faults: bool,
+    common_filter: bool,
+    corrects_lengths: bool,
+    known_motions: Sequence[SearchMotion],
+) -> _CollectedLogs:
+    """Return the data of all logs, of which only one is prepared and in memory at a time."""
+    logs, output = prepared.logs, options.output
+    collected = _CollectedLogs()
+    parts, motions = collected.parts, collected.motions
+    for log in stages.over(logs):
+        with naming_log(log, len(logs)):
+            signals = log.prepared()
+        if searches_faults:
+            collected.add_faults(model, log, signals, len(logs), options, ties)
+        with naming_log(log, len(logs)):
+            how = replace(log.how, decimation=log.factor)
+            part = regression_data(
+                model,
+                log.source,
+                how,
+                output=output,
+                ties=ties,
+                prepared=signals,
+                common_filter=common_filter,
+            )
+            if friction:
+                motion = element_motion(model, log.source, how, output=output, prepared=signals)
+                collected.elements.append(motion if common_filter else replace(motion, cutoff=None))
+                if corrects_lengths and friction.searched and len(parts) < prepared.fitted:
+                    collected.repeated += _measured_again(
+                        model, log, signals, how, output, ties, common_filter
+                    )
+        parts.append(part)
+        collected.motion = collected.motion or _displayed_motion(model, signals)
+        if log.average is None and searches_faults:
+            searched = known_motions[len(motions) : len(motions) + 1]
+            motions += searched or [search_motion(model, log, signals, part)]
+        del signals
+    return collected
+
+
 def _identification_data(
     model: Model,
     prepared: PreparedLogs,
@@ -558,62 +647,34 @@ def _identification_data(
 ) -> _IdentificationData:
     """Return the regression data of all logs, with or without the filter of forces and regressor.
 
-    Each log is prepared once, and only one prepared log at a time is in memory. Presliding lengths
-    that are searched are corrected for the errors of the motion unless the caller declines it.
-    Motions that are known from the same preparations are used again, with their late forces.
+    Presliding lengths that are searched are corrected for the errors of the motion unless the
+    caller declines it. Motions that are known from the same preparations are used again, with their
+    late forces.
     """
-    logs = prepared.logs
-    output = options.output
-    faults: list[Problem] = []
-    laws: dict[str, MissingLaw] = {}
-    delays: dict[str, float] = {}
-    parts: list[RegressionData] = []
-    motions: list[SearchMotion] = []
-    elements: list[ElementMotion] = []
-    repeated: list[RepeatedMeasurement] = []
-    displayed: tuple[np.ndarray, np.ndarray] | None = None
-    for log in stages.over(logs):
-        with naming_log(log, len(logs)):
-            signals = log.prepared()
-        if searches_faults:
-            of_log = faults_of_log(model, log, signals, len(logs), options, ties)
-            faults += of_log.problems
-            for law in of_log.laws:
-                laws.setdefault(law.element, law)
-            delays |= of_log.delays
-        with naming_log(log, len(logs)):
-            how = replace(log.how, decimation=log.factor)
-            part = regression_data(
-                model,
-                log.source,
-                how,
-                output=output,
-                ties=ties,
-                prepared=signals,
-                common_filter=common_filter,
-            )
-            if friction:
-                motion = element_motion(model, log.source, how, output=output, prepared=signals)
-                elements.append(motion if common_filter else replace(motion, cutoff=None))
-                if corrects_lengths and friction.searched and len(parts) < prepared.fitted:
-                    repeated += _measured_again(
-                        model, log, signals, how, output, ties, common_filter
-                    )
-        parts.append(part)
-        displayed = displayed or _displayed_motion(model, signals)
-        if log.average is None and searches_faults:
-            searched = known_motions[len(motions) : len(motions) + 1]
-            motions += searched or [search_motion(model, log, signals, part)]
-        del signals
-    averages = [log.average for log in logs[: prepared.fitted] if log.average is not None]
-    if averages or output == "joints":
-        require_same_outputs(logs, parts)
+    collected = _collected_logs(
+        model,
+        prepared,
+        options,
+        ties,
+        friction,
+        stages,
+        searches_faults=searches_faults,
+        common_filter=common_filter,
+        corrects_lengths=corrects_lengths,
+        known_motions=known_motions,
+    )
+    averages = [log.average for log in prepared.logs[: prepared.fitted] if log.average is not None]
+    if averages or options.output == "joints":
+        require_same_outputs(prepared.logs, collected.parts)
     elif options.validation is not None:
-        require_all_outputs(logs, parts)
-    machine = parts
-    parts = friction.add_columns(parts, elements)
+        require_all_outputs(prepared.logs, collected.parts)
+    parts = friction.add_columns(collected.parts, collected.elements)
     parts, presliding = friction.add_presliding(
-        parts, elements, repeated=repeated, fitted=prepared.fitted, share=options.share
+        parts,
+        collected.elements,
+        repeated=collected.repeated,
+        fitted=prepared.fitted,
+        share=options.share,
     )
     has_file_unknowns = options.unknowns == "file"
     known = known_leaves(model.mechanism, options.terms.known) if has_file_unknowns else ()
@@ -624,34 +685,39 @@ def _identification_data(
         parts = [scaled(part, gains) for part in parts]
     instruments = [
         commanded_regressor(source, log, model, options, log_repairs)
-        for source, log in zip(options.commanded, logs, strict=False)
+        for source, log in zip(options.commanded, prepared.logs, strict=False)
     ]
-    noise = None
-    if averages and options.estimator == "wls":
-        noise = force_noise(averages, model, output)
-    notes = log_repairs.lines(prepared.names, [log.log for log in logs])
-    lengths = held_lengths(model, known) if has_file_unknowns else ()
+    is_weighted = bool(averages) and options.estimator == "wls"
+    return _IdentificationData(
+        parts=parts,
+        machine=collected.parts,
+        faults=tuple(collected.faults),
+        laws=tuple(collected.laws.values()),
+        delays=collected.delays,
+        motions=tuple(collected.motions),
+        presliding=presliding,
+        gains=gains,
+        instruments=instruments,
+        noise=force_noise(averages, model, options.output) if is_weighted else None,
+        repairs=_data_notes(
+            prepared, log_repairs, held_lengths(model, known) if has_file_unknowns else ()
+        ),
+        motion=collected.motion,
+    )
+
+
+def _data_notes(
+    prepared: PreparedLogs, log_repairs: Repairs, lengths: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the notes on repairs, on lengths that are not estimated, and on repeated runs."""
+    notes = log_repairs.lines(prepared.names, [log.log for log in prepared.logs])
     if lengths:
         notes += (
             f"{', '.join(lengths)}: value from the machine file, not estimated, because forces "
             "depend on products with unknown masses; give the masses (--known NAME=VALUE) to "
             "estimate distances",
         )
-    notes += tuple(f"{log.name}: {log.runs}" for log in logs if log.runs is not None)
-    return _IdentificationData(
-        parts=parts,
-        machine=machine,
-        faults=tuple(faults),
-        laws=tuple(laws.values()),
-        delays=delays,
-        motions=tuple(motions),
-        presliding=presliding,
-        gains=gains,
-        instruments=instruments,
-        noise=noise,
-        repairs=notes,
-        motion=displayed,
-    )
+    return notes + tuple(f"{log.name}: {log.runs}" for log in prepared.logs if log.runs is not None)
 
 
 def _measured_again(

@@ -2,15 +2,19 @@
 
 format: tauloop-measurements/1
 series:
-  - path: bed.csv header: [a, b, c]                       # names of the columns, if the file does
-    not have a header kind: contact                           # one of KINDS name: bed encoders:
-    {motor1: a, motor2: b, motor3: c}   # default: columns encoder.motor1, ... readings: {gap: d}
-    # default: columns measured.gap, ...; contacts without them: zero gaps units: {encoders:
-    0.009375 mm}          # of the groups or of single columns loads: {fz: pull}
-    # default: columns load.fx ... load.mz temperatures: {rod1: t1}                # default:
-    columns temperature.PART, K above the reference temperature_noise: 0.1 K                #
-    thermometers are exact without it together: part                          # column that numbers
-    the readings; equal numbers: one reading, several poses noise: 0.04 mm
+  - path: bed.csv
+    header: [a, b, c]                   # names of the columns, if the file has no header
+    kind: contact                       # one of KINDS
+    name: bed
+    encoders: {motor1: a, motor2: b, motor3: c}   # default: columns encoder.motor1, ...
+    readings: {gap: d}                  # default: columns measured.gap, ...; contacts: zero gaps
+    units: {encoders: 0.009375 mm}      # of the groups or of single columns
+    loads: {fz: pull}                   # default: columns load.fx ... load.mz
+    temperatures: {rod1: t1}            # default: columns temperature.PART, K above the reference
+    temperature_noise: 0.1 K            # thermometers are exact without it
+    together: part                      # column that numbers the readings; rows with equal
+                                        # numbers are the poses of one reading
+    noise: 0.04 mm
 parameters: [tower*.end_stop]
 tolerances: {length: 5 mm, angle: 0.5 deg}
 bounds: {tower1.arm: 200 mm to 230 mm, tower*.end_stop: -5 mm to}
@@ -18,6 +22,7 @@ bounds: {tower1.arm: 200 mm to 230 mm, tower*.end_stop: -5 mm to}
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -215,42 +220,18 @@ def _series(
         InputError: the rows of a reading do not match its number of poses.
     """
     findings = Findings()
-
-    def channel(group: str, name: str, column: str) -> tuple[int, float]:
-        """Return the index of a column and the factor to SI."""
-        if column not in table.names:
-            remedy = suggestion(column, table.names) or f"use one of {', '.join(table.names)}"
-            findings.add("missing", f"{group}.{name}", f"no column {column!r}", remedy, table.file)
-            return 0, 1.0
-        index = table.names.index(column)
-        text = units.get(column, units.get(group, table.units[index]))
-        if not text and (group == "together" or dict(instrument.row_columns).get(name) == "1"):
-            text = "1"
-        scale = find_scale("position", text, table, index, findings)
-        return index, scale.factor if scale is not None else 1.0
-
     actuators = [actuator.name for actuator in mechanism.actuators]
     for problem in unknown_names(encoders, actuators, "no such actuator", "encoders.{}"):
         findings.add("actuators", problem.where, problem.what, problem.remedy, table.file)
     default = instrument.default_reading if not readings else None
     measured = [] if default is not None else [name for name, _ in instrument.row_columns]
-    channels = []
-    for group, names, columns in (
-        ("encoders", actuators, encoders),
-        ("readings", measured, readings),
-    ):
-        for name in names:
-            if name in columns:
-                channels.append(channel(group, name, columns[name]))
-            else:
-                findings.add(
-                    "missing", group, f"no column for {name}", f"map {name} to a column", table.file
-                )
+    channels = _SeriesColumns(table, instrument, units, findings)
+    channels.add_all("encoders", actuators, encoders)
+    channels.add_all("readings", measured, readings)
     if together:
-        channels.append(channel("together", "column", together))
+        channels.add("together", "column", together)
     findings.raise_if_any()
-    factors = np.array([factor for _, factor in channels])
-    values = table.numbers([index for index, _ in channels], findings) * factors
+    values = table.numbers(channels.indices, findings) * np.array(channels.factors)
     state = read_conditions(table, len(values), conditions, units, findings)
     findings.raise_if_any()
     n_u = len(actuators)
@@ -261,28 +242,19 @@ def _series(
         read = np.full((len(values), 1), default)
     has_labels = len(values) < MAX_LABELED_ROWS
     lines = [table.line(row) for row in range(len(values))] if has_labels else []
-    if instrument.poses == 1:
-        return Series(
-            instrument=instrument,
-            encoders=positions,
-            readings=read,
-            noise=noise,
-            labels=tuple(_pose_label(i, line) for i, line in enumerate(lines)),
-            loads=state.loads,
-            thermometers=state.thermometers,
-            temperatures=state.temperatures,
-            temperature_noise=conditions.noise,
-        )
-    rows = _rows_together(table, instrument, values[:, -1] if together else None, len(values))
-    instrument = instrument.at_poses(rows.shape[1])
-    state = state.rows(rows.ravel())
-    labels: tuple[str, ...] = ()
-    if lines:
-        labels = tuple(_reading_label(i, lines, poses) for i, poses in enumerate(rows))
+    labels = tuple(_pose_label(i, line) for i, line in enumerate(lines))
+    if instrument.poses != 1:
+        rows = _rows_together(table, instrument, values[:, -1] if together else None, len(values))
+        instrument = instrument.at_poses(rows.shape[1])
+        state = state.rows(rows.ravel())
+        positions = positions[rows.ravel()]
+        read = instrument.readings_from_rows(read[rows])
+        if lines:
+            labels = tuple(_reading_label(i, lines, poses) for i, poses in enumerate(rows))
     return Series(
         instrument=instrument,
-        encoders=positions[rows.ravel()],
-        readings=instrument.readings_from_rows(read[rows]),
+        encoders=positions,
+        readings=read,
         noise=noise,
         labels=labels,
         loads=state.loads,
@@ -290,6 +262,47 @@ def _series(
         temperatures=state.temperatures,
         temperature_noise=conditions.noise,
     )
+
+
+class _SeriesColumns:
+    """The columns of a table that a series needs, with the factors of their units to SI."""
+
+    def __init__(
+        self, table: LogTable, instrument: Instrument, units: dict[str, str], findings: Findings
+    ) -> None:
+        """Start without columns; problems are added to the findings."""
+        self._table, self._instrument = table, instrument
+        self._units, self._findings = units, findings
+        self.indices: list[int] = []
+        self.factors: list[float] = []
+
+    def add_all(self, group: str, names: Iterable[str], columns: dict[str, str]) -> None:
+        """Add the columns of the names of a group."""
+        for name in names:
+            if name in columns:
+                self.add(group, name, columns[name])
+            else:
+                remedy = f"map {name} to a column"
+                self._findings.add(
+                    "missing", group, f"no column for {name}", remedy, self._table.file
+                )
+
+    def add(self, group: str, name: str, column: str) -> None:
+        """Add a column by its name in the table."""
+        table = self._table
+        if column not in table.names:
+            remedy = suggestion(column, table.names) or f"use one of {', '.join(table.names)}"
+            where, what = f"{group}.{name}", f"no column {column!r}"
+            self._findings.add("missing", where, what, remedy, table.file)
+            return
+        index = table.names.index(column)
+        text = self._units.get(column, self._units.get(group, table.units[index]))
+        has_no_unit = group == "together" or dict(self._instrument.row_columns).get(name) == "1"
+        if not text and has_no_unit:
+            text = "1"
+        scale = find_scale("position", text, table, index, self._findings)
+        self.indices.append(index)
+        self.factors.append(scale.factor if scale is not None else 1.0)
 
 
 def _pose_label(pose: int, line: int | None) -> str:

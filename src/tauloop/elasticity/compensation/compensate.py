@@ -16,7 +16,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
-from tauloop.elasticity.compensation.tool_errors import LoadedTool, ToolLoads
+from tauloop.elasticity.compensation.tool_errors import LoadedTool, ToolLoads, ToolPose
 from tauloop.elasticity.frame.beams import Array
 from tauloop.elasticity.heat.expansion import expansions_of, temperatures_of
 from tauloop.elasticity.machine.poses import PoseInput, machine_coordinates
@@ -222,19 +222,13 @@ def compensate(
     tool = LoadedTool(model, loads)
     target = tool.pose(q)
     at_command = tool.error(q, with_second_order=True)
-    x = q
-    for number in range(options.passes):
-        miss = tool.miss(x, target, at_command.total if number == 0 else tool.error(x).total)
-        x = _shifted(model, x, tool.correction(x, miss))
+    x = _compensated(model, tool, q, target, at_command.total, options.passes)
     actuators = np.asarray(model.actuator_position(x))
     reached = _reached(model, x)
     error = tool.error(reached)
     remaining = tool.miss(reached, target, error.total)
     curvature = np.linalg.norm((error.total - at_command.total)[:, :3], axis=1)
     second_order = curvature + at_command.by_geometric_stiffness
-    notes = at_command.notes
-    if rates is not None and any(rod.telescope is not None for rod in model.mechanism.rods):
-        notes += (TELESCOPE_NOTE,)
     return CompensatedPoses(
         model=model,
         options=options,
@@ -249,7 +243,7 @@ def compensate(
         remaining=remaining,
         correctable=tool.directions(reached),
         second_order=second_order,
-        notes=notes,
+        notes=(*at_command.notes, *_motion_notes(model, rates)),
         diagnostics=(
             *at_command.diagnostics,
             *_diagnostics(tool, error.total, remaining, reached, second_order),
@@ -261,6 +255,32 @@ def compensate(
             inputs={"machine": model.mechanism.name, "samples": len(q)},
         ),
     )
+
+
+def _motion_notes(model: Model, rates: object | None) -> tuple[str, ...]:
+    """Return the note on telescopic rods if the machine moves."""
+    has_telescopes = any(rod.telescope is not None for rod in model.mechanism.rods)
+    return (TELESCOPE_NOTE,) if rates is not None and has_telescopes else ()
+
+
+def _compensated(
+    model: Model, tool: LoadedTool, q: Array, target: ToolPose, first_error: Array, passes: int
+) -> Array:
+    """Return coordinates (N, n_q) of the rigid machine at which the loaded tool is at its target.
+
+    Args:
+        model, tool: the machine and its loaded tool.
+        q: commanded coordinates (N, n_q).
+        target: commanded poses of the tool.
+        first_error: errors (N, 6) of the tool at the commanded coordinates.
+        passes: number of corrections.
+    """
+    x, error = q, first_error
+    for number in range(passes):
+        if number > 0:
+            error = tool.error(x).total
+        x = _shifted(model, x, tool.correction(x, tool.miss(x, target, error)))
+    return x
 
 
 def _commanded(

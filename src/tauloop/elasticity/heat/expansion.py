@@ -262,18 +262,13 @@ def thermal_expansion(
     carriers = {part.carrier for part in parts if part.length is not None}
     beams, axial, moment = _forces(response, carriers, temperatures)
     stress, yield_safety = _stresses(built, response, beams, temperatures)
-    notes = (*built.notes, REFERENCE_NOTE)
-    if unexpanded:
-        notes += (f"without expansion: {listing(unexpanded)}",)
-    if response.is_prevented.any():
-        prevented = np.array([part.name for part in heated])[response.is_prevented]
-        notes += (f"rigid parts prevent the separate expansion of {listing(prevented)}",)
+    names = tuple(part.name for part in heated)
     return ThermalExpansion(
         model=model,
         options=options,
         platform=model.platform_position(q),
         tool=built.tool_point,
-        parts=tuple(part.name for part in heated),
+        parts=names,
         expansions=coefficients,
         temperatures=temperatures,
         per_kelvin=per_kelvin,
@@ -284,7 +279,7 @@ def thermal_expansion(
         stress=stress,
         yield_safety=yield_safety,
         unexpanded=unexpanded,
-        notes=notes,
+        notes=(*built.notes, REFERENCE_NOTE, *_expansion_notes(names, unexpanded, response)),
         diagnostics=(
             *_diagnostics(response, error),
             *rise_diagnostics(temperatures),
@@ -296,6 +291,17 @@ def thermal_expansion(
             inputs={"machine": mechanism.name, "poses": len(q)},
         ),
     )
+
+
+def _expansion_notes(
+    names: tuple[str, ...], unexpanded: tuple[str, ...], response: ThermalResponse
+) -> Iterator[str]:
+    """Yield notes on parts that do not expand, and on parts whose expansion is prevented."""
+    if unexpanded:
+        yield f"without expansion: {listing(unexpanded)}"
+    if response.is_prevented.any():
+        prevented = np.array(names)[response.is_prevented]
+        yield f"rigid parts prevent the separate expansion of {listing(prevented)}"
 
 
 def free_expansion(

@@ -227,19 +227,15 @@ def link_parameters(
     options = options or LinkOptions()
     fitted = _base_estimates(estimates)
     equations = LinkEquations(mechanism, fitted, options.known)
-    if not equations.unknown:
-        raise IdentificationError.of(
-            "known",
-            f"all parameters are known ({counted(len(equations.known), 'value')})",
-            "do not list the parameters that are to be computed as known",
-        )
+    _require_unknown(equations)
     rng, stages = np.random.default_rng(options.seed), Stages(progress, 1 + len(equations.unknown))
     solution = _solution(equations, rng)
     families = tuple(_families(equations, solution.directions, solution.is_free & solution.is_seen))
     quantities = LinkQuantities(equations, rng)
     links = LinkSet(quantities)
     nearest = links.nearest()
-    links.within(float(np.hypot(nearest, ndtri(0.5 + 0.5 * options.confidence))))
+    half_width = float(ndtri(0.5 + 0.5 * options.confidence))
+    links.within(float(np.hypot(nearest, half_width)))
     stages.done()
     parameters = []
     for k in stages.over(range(len(equations.unknown))):
@@ -250,18 +246,12 @@ def link_parameters(
         machine=mechanism.name,
         parameters=tuple(parameters),
         families=families,
-        unseen=tuple(
-            parameter.name
-            for parameter, seen in zip(equations.unknown, solution.is_seen, strict=True)
-            if not seen
-        ),
+        unseen=_unseen(equations, solution),
         known=equations.known,
         covariance=solution.covariance_of_determined,
         diagnostics=(
             *_diagnostics(nearest, solution.misfit),
-            *_value_diagnostics(
-                parameters, float(ndtri(0.5 + 0.5 * options.confidence)), equations
-            ),
+            *_value_diagnostics(parameters, half_width, equations),
         ),
         provenance=provenance(
             packages=("numpy", "scipy", "casadi", "cvxpy", "clarabel"),
@@ -269,6 +259,22 @@ def link_parameters(
             inputs={"machine": mechanism.name, "base_parameters": len(fitted.values)},
         ),
     )
+
+
+def _require_unknown(equations: LinkEquations) -> None:
+    """Reject equations in which all parameters are known."""
+    if not equations.unknown:
+        raise IdentificationError.of(
+            "known",
+            f"all parameters are known ({counted(len(equations.known), 'value')})",
+            "do not list the parameters that are to be computed as known",
+        )
+
+
+def _unseen(equations: LinkEquations, solution: _Solution) -> tuple[str, ...]:
+    """Return the names of the parameters that the base parameters do not contain."""
+    seen = zip(equations.unknown, solution.is_seen, strict=True)
+    return tuple(parameter.name for parameter, is_seen in seen if not is_seen)
 
 
 def _base_estimates(

@@ -229,21 +229,13 @@ def fit_consistent(
     )
     cones, singular = _restricted(training, cones, prior)
     prior, changed = regularized_prior(prior, singular, options.regularization)
-    parts, left_out = _validation_parts(training, options, groups)
-    output_weights = unconstrained.estimate.weights
-    triangles = [_whitened(part.triangles, output_weights, len(part)) for part in parts]
-    sizes = np.array([len(part) for part in parts])
-    validation = _WeightValidation(
-        training=training,
-        triangles=triangles,
-        sizes=sizes,
-        left_out=left_out,
-        cones=cones,
-        prior=prior,
+    validation = _weight_validation(
+        training, options, groups, unconstrained.estimate.weights, cones, prior
     )
     trials = widened(validation.trials, sorted(options.weights))
     weight = chosen_weight(trials)
-    problem, held = _conic_problem(training, _combined_triangle(triangles, sizes), cones, prior)
+    triangle = _combined_triangle(validation.triangles, validation.sizes)
+    problem, held = _conic_problem(training, triangle, cones, prior)
     (solution,) = solve_conic(problem, (weight,))
     parameters = problem.ties_matrix @ solution.unknowns + problem.ties_offset
     training_fit, held_out_fit = judge_both(training, held_out, parameters)
@@ -283,7 +275,7 @@ def fit_consistent(
             inputs={
                 "training_samples": len(training),
                 "held_out_samples": len(held_out),
-                "parts_left_out_for_the_weight": len(left_out),
+                "parts_left_out_for_the_weight": len(validation.left_out),
                 "outputs": training.outputs,
                 "unknowns": len(unknowns),
                 "cones": len(cones),
@@ -291,6 +283,26 @@ def fit_consistent(
         ),
     )
     return replace(result, diagnostics=_diagnostics(result, solution))
+
+
+def _weight_validation(
+    training: RegressionData,
+    options: PhysicallyConsistent,
+    groups: np.ndarray | None,
+    output_weights: np.ndarray,
+    cones: tuple[Cone, ...],
+    prior: np.ndarray,
+) -> _WeightValidation:
+    """Return the validation that chooses the weight of the prior."""
+    parts, left_out = _validation_parts(training, options, groups)
+    return _WeightValidation(
+        training=training,
+        triangles=[_whitened(part.triangles, output_weights, len(part)) for part in parts],
+        sizes=np.array([len(part) for part in parts]),
+        left_out=left_out,
+        cones=cones,
+        prior=prior,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

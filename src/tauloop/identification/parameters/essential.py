@@ -13,9 +13,10 @@ from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import IdentificationError
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
-from tauloop.identification.estimation.estimators import weighted_solution
+from tauloop.identification.estimation.estimators import Estimate, weighted_solution
 from tauloop.identification.estimation.evaluation import OutputFit, judge_both, largest_loss
 from tauloop.identification.estimation.result import Identification
+from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 
 
@@ -100,55 +101,10 @@ def essential_parameters(
             remain.
     """
     base = identification.base
-    if not 0.0 < largest_deviation:
-        raise IdentificationError.of(
-            "essential",
-            f"the largest deviation {largest_deviation:g} is not positive",
-            "give a fraction such as 0.3",
-        )
-    if base.parameters != training.unknowns:
-        raise IdentificationError.of(
-            "training",
-            f"its {len(training.unknowns)} unknowns are not those of the identification",
-            "give the data of the identification",
-        )
-    columns = [*base.independent, len(training.unknowns)]
-    weights, noise = identification.estimate.weights, identification.estimate.noise
-    triangles = training.triangles[:, :, columns]
-    held_out_triangles = held_out.triangles[:, :, columns]
-    full = weighted_solution(triangles, training.counts, weights)
-    full_deviations = np.maximum(full.standard_deviations, np.finfo(float).tiny)
-    factors = identification.standard_deviations / full_deviations
-    remaining = np.arange(base.rank)
-    removed: list[Removal] = []
-    estimate = full
-    while True:
-        deviations = factors[remaining] * estimate.standard_deviations
-        shares = deviations / np.maximum(np.abs(estimate.values), np.finfo(float).tiny)
-        worst = int(np.argmax(shares))
-        if shares[worst] <= largest_deviation:
-            break
-        if len(remaining) == 1:
-            raise IdentificationError.of(
-                "training",
-                f"no base parameter is known to {100 * largest_deviation:g} % of its value",
-                "record a motion that excites more, or allow larger deviations",
-            )
-        name = base.base[remaining[worst]].name
-        remaining = np.delete(remaining, worst)
-        estimate = weighted_solution(
-            triangles[:, :, [*remaining, base.rank]], training.counts, weights
-        )
-        predicted = held_out_triangles[:, :, remaining] @ estimate.values
-        misfit = predicted - held_out_triangles[:, :, -1]
-        errors = np.linalg.norm(misfit, axis=1) / np.sqrt(len(held_out)) / noise
-        removed.append(
-            Removal(
-                parameter=name,
-                relative_deviation=float(min(shares[worst], 1e12)),
-                held_out_error=float(np.sqrt(np.mean(errors**2))),
-            )
-        )
+    _require_suitable(base, training, largest_deviation)
+    factors, remaining, estimate, removed = _eliminated(
+        identification, training, held_out, largest_deviation
+    )
     values = np.zeros(base.rank)
     values[remaining] = estimate.values
     parameters = training.expand(base.spread(values))
@@ -177,3 +133,75 @@ def essential_parameters(
             inputs={"base_parameters": base.rank, "kept": len(remaining)},
         ),
     )
+
+
+def _require_suitable(
+    base: BaseParameters, training: RegressionData, largest_deviation: float
+) -> None:
+    """Reject a deviation that is not positive, and data of another identification."""
+    if not 0.0 < largest_deviation:
+        raise IdentificationError.of(
+            "essential",
+            f"the largest deviation {largest_deviation:g} is not positive",
+            "give a fraction such as 0.3",
+        )
+    if base.parameters != training.unknowns:
+        raise IdentificationError.of(
+            "training",
+            f"its {len(training.unknowns)} unknowns are not those of the identification",
+            "give the data of the identification",
+        )
+
+
+def _eliminated(
+    identification: Identification,
+    training: RegressionData,
+    held_out: RegressionData,
+    largest_deviation: float,
+) -> tuple[np.ndarray, np.ndarray, Estimate, list[Removal]]:
+    """Eliminate base parameters, of which the least determined one is next.
+
+    Returns:
+        Factors (r,) of the standard deviations, indices of the remaining base parameters, their
+        estimate, and the removed parameters.
+
+    Raises:
+        IdentificationError: no parameter would remain.
+    """
+    base = identification.base
+    columns = [*base.independent, len(training.unknowns)]
+    weights, noise = identification.estimate.weights, identification.estimate.noise
+    triangles = training.triangles[:, :, columns]
+    held_out_triangles = held_out.triangles[:, :, columns]
+    estimate = weighted_solution(triangles, training.counts, weights)
+    full_deviations = np.maximum(estimate.standard_deviations, np.finfo(float).tiny)
+    factors = identification.standard_deviations / full_deviations
+    remaining = np.arange(base.rank)
+    removed: list[Removal] = []
+    while True:
+        deviations = factors[remaining] * estimate.standard_deviations
+        shares = deviations / np.maximum(np.abs(estimate.values), np.finfo(float).tiny)
+        worst = int(np.argmax(shares))
+        if shares[worst] <= largest_deviation:
+            return factors, remaining, estimate, removed
+        if len(remaining) == 1:
+            raise IdentificationError.of(
+                "training",
+                f"no base parameter is known to {100 * largest_deviation:g} % of its value",
+                "record a motion that excites more, or allow larger deviations",
+            )
+        name = base.base[remaining[worst]].name
+        remaining = np.delete(remaining, worst)
+        estimate = weighted_solution(
+            triangles[:, :, [*remaining, base.rank]], training.counts, weights
+        )
+        predicted = held_out_triangles[:, :, remaining] @ estimate.values
+        misfit = predicted - held_out_triangles[:, :, -1]
+        errors = np.linalg.norm(misfit, axis=1) / np.sqrt(len(held_out)) / noise
+        removed.append(
+            Removal(
+                parameter=name,
+                relative_deviation=float(min(shares[worst], 1e12)),
+                held_out_error=float(np.sqrt(np.mean(errors**2))),
+            )
+        )

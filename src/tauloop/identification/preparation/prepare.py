@@ -206,11 +206,7 @@ def prepare_logs(
     logs = logs if periodic else without_saturation(model, logs)
     logs, known_forces = less_known_forces(logs)
     logs, misfits = with_all_encoders(model, logs)
-    beyond = tuple(
-        replace(item, name=item.name if len(logs) == 1 else f"{log.name}: {item.name}")
-        for log in logs
-        for item in motion_limits(model, log.log)
-    )
+    beyond = _beyond_limits(model, logs)
     if options.within_limits:
         require_within_limits(beyond)
     if not how.scan_cutoffs and not periodic:
@@ -235,21 +231,7 @@ def prepare_logs(
     errors = chosen_errors(options, logs if not periodic else ())
     scan = None
     if how.scan_cutoffs:
-        scan = scan_filters(
-            model,
-            [entry.log for entry in logs[:fitted]],
-            [entry.how for entry in logs[:fitted]],
-            orders=how.scan_orders,
-            cutoffs=how.scan_cutoffs,
-            standstills=how.scan_standstills,
-            estimator=chosen_estimator(options),
-            output=options.output,
-            ties=ties,
-            shares=(1.0 - (options.hold_out or 0.3), 0.7),
-            errors=errors,
-        )
-        best = {name: getattr(scan.trials[scan.chosen], name) for name in SCANNED_OPTIONS}
-        logs = [replace(entry, preparation=replace(entry.how, **best)) for entry in logs]
+        logs, scan = _scanned(model, logs, options, ties, fitted, errors)
         errors = chosen_errors(options, logs)
     if how.period is not None and how.max_frequency is not None:
         channels = fourier_channels(logs)
@@ -276,6 +258,42 @@ def prepare_logs(
         beyond=beyond,
         periods=tuple(_period_records(logs)),
     )
+
+
+def _beyond_limits(model: Model, logs: Sequence[MeasuredLog]) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of motions beyond limits; with several logs, each names its log."""
+    return tuple(
+        replace(item, name=item.name if len(logs) == 1 else f"{log.name}: {item.name}")
+        for log in logs
+        for item in motion_limits(model, log.log)
+    )
+
+
+def _scanned(
+    model: Model,
+    logs: Sequence[MeasuredLog],
+    options: IdentificationOptions,
+    ties: Ties | None,
+    fitted: int,
+    errors: ErrorModel,
+) -> tuple[list[MeasuredLog], FilterScan]:
+    """Return the logs with the best filters of a scan over the fitted logs, and the scan."""
+    how = options.preparation
+    scan = scan_filters(
+        model,
+        [entry.log for entry in logs[:fitted]],
+        [entry.how for entry in logs[:fitted]],
+        orders=how.scan_orders,
+        cutoffs=how.scan_cutoffs,
+        standstills=how.scan_standstills,
+        estimator=chosen_estimator(options),
+        output=options.output,
+        ties=ties,
+        shares=(1.0 - (options.hold_out or 0.3), 0.7),
+        errors=errors,
+    )
+    best = {name: getattr(scan.trials[scan.chosen], name) for name in SCANNED_OPTIONS}
+    return [replace(entry, preparation=replace(entry.how, **best)) for entry in logs], scan
 
 
 def _period_records(logs: Sequence[MeasuredLog]) -> Iterator[dict[str, Any]]:

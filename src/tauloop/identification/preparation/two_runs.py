@@ -233,14 +233,13 @@ def subtract_actuator_forces(
     force = samples(connected, "force", names)[covered]
     disconnected_force = samples(disconnected, "force", names)
     own_force = interpolation(disconnected_force).values_at(covered, shift)
-    spread = np.maximum(force.std(axis=0), np.finfo(float).tiny)
     stages.done()
     return TwoRuns(
         log=_log(connected, names, covered, force, own_force),
         delay=float(shift * step),
         motion_mismatch=dict(zip(names, (shares * alignment.stroke).tolist(), strict=True)),
         noise=noise,
-        removed=dict(zip(names, (own_force.std(axis=0) / spread).tolist(), strict=True)),
+        removed=_removed_shares(names, force, own_force),
         dropped=_dropped(connected),
         unmatched=unmatched,
         periods=periods,
@@ -254,6 +253,14 @@ def subtract_actuator_forces(
             },
         ),
     )
+
+
+def _removed_shares(
+    names: tuple[str, ...], force: np.ndarray, own_force: np.ndarray
+) -> dict[str, float]:
+    """Return the spread of the own forces as a share of that of the forces, by name."""
+    spread = np.maximum(force.std(axis=0), np.finfo(float).tiny)
+    return dict(zip(names, (own_force.std(axis=0) / spread).tolist(), strict=True))
 
 
 def _as_log(source: str | Path | xr.Dataset) -> xr.Dataset:

@@ -300,40 +300,10 @@ def analytic_regrouping(
         scaled = B * norms[list(independent), None] / norms
         return np.asarray(np.where(np.abs(scaled) > ZERO_TOLERANCE, B, 0.0))
 
-    first = coefficients(lengths)
     stages = Stages(progress, len(lengths) + len(independent))
-    changes = {}
-    for name in stages.over(lengths):
-        geometry = {**lengths, name: (1 + LENGTH_STEP) * lengths[name]}
-        changes[name] = np.abs(coefficients(geometry) - first)
-    geometries = _RandomGeometries(coefficients, lengths, rng)
-    problems = Problems()
-    base = []
-    for i, column in enumerate(stages.over(independent)):
-        representative = parameters[column]
-        terms = []
-        for j, quantity in enumerate(parameters):
-            if j in independent or first[i, j] == 0.0:
-                continue
-            min_change = MIN_RELATIVE_CHANGE * abs(first[i, j])
-            involved = [name for name in lengths if changes[name][i, j] > min_change]
-            degree = _length_degree(representative.unit, quantity.unit)
-            monomials = _fitted_coefficient(geometries, i, j, involved, degree)
-            if monomials is None:
-                problems.add(
-                    quantity.name,
-                    f"its coefficient {first[i, j]:.6g} in {representative.name} is not a sum of simple monomials in "
-                    f"{listing(involved)}",
-                    "name all lengths on which it depends, or fewer lengths",
-                )
-            else:
-                terms.append(AnalyticTerm(parameter=quantity.name, coefficient=monomials))
-        base.append(
-            AnalyticParameter(
-                representative=representative.name, unit=representative.unit, terms=tuple(terms)
-            )
-        )
-    IdentificationError.raise_if_any(problems)
+    search = _TermSearch(parameters, independent, coefficients, lengths, rng, stages)
+    base = [search.parameter(i, j) for i, j in enumerate(stages.over(independent))]
+    IdentificationError.raise_if_any(search.problems)
     result = AnalyticRegrouping(
         parameters=tuple(parameters),
         independent=independent,
@@ -351,9 +321,62 @@ def analytic_regrouping(
     )
     misfit = max(
         result.misfit(np.asarray(regressor(geometry)), geometry)
-        for geometry in geometries.check_geometries
+        for geometry in search.geometries.check_geometries
     )
     return replace(result, diagnostics=_diagnostics(misfit, numerical))
+
+
+class _TermSearch:
+    """The search for the terms of base parameters.
+
+    Attributes:
+        geometries: random geometries to which coefficients are fitted.
+        problems: coefficients that are not sums of monomials.
+    """
+
+    def __init__(
+        self,
+        parameters: Sequence[ColumnParameter],
+        independent: tuple[int, ...],
+        coefficients: Callable[[Mapping[str, float]], np.ndarray],
+        lengths: Mapping[str, float],
+        rng: np.random.Generator,
+        stages: Stages,
+    ) -> None:
+        """Change one length after the other, to find the lengths that each coefficient needs."""
+        self._parameters, self._independent = parameters, independent
+        self._lengths = tuple(lengths)
+        self._nominal = coefficients(lengths)
+        self._changes = {}
+        for name in stages.over(lengths):
+            geometry = {**lengths, name: (1 + LENGTH_STEP) * lengths[name]}
+            self._changes[name] = np.abs(coefficients(geometry) - self._nominal)
+        self.geometries = _RandomGeometries(coefficients, lengths, rng)
+        self.problems = Problems()
+
+    def parameter(self, i: int, column: int) -> AnalyticParameter:
+        """Return base parameter i, whose independent column has an index."""
+        representative = self._parameters[column]
+        terms = []
+        for j, quantity in enumerate(self._parameters):
+            if j in self._independent or self._nominal[i, j] == 0.0:
+                continue
+            min_change = MIN_RELATIVE_CHANGE * abs(self._nominal[i, j])
+            involved = [name for name in self._lengths if self._changes[name][i, j] > min_change]
+            degree = _length_degree(representative.unit, quantity.unit)
+            monomials = _fitted_coefficient(self.geometries, i, j, involved, degree)
+            if monomials is None:
+                self.problems.add(
+                    quantity.name,
+                    f"its coefficient {self._nominal[i, j]:.6g} in {representative.name} is not a "
+                    f"sum of simple monomials in {listing(involved)}",
+                    "name all lengths on which it depends, or fewer lengths",
+                )
+            else:
+                terms.append(AnalyticTerm(parameter=quantity.name, coefficient=monomials))
+        return AnalyticParameter(
+            representative=representative.name, unit=representative.unit, terms=tuple(terms)
+        )
 
 
 def _diagnostics(misfit: float, numerical: BaseParameters) -> tuple[Diagnostic, ...]:

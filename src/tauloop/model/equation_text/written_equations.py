@@ -159,17 +159,7 @@ def write_equations(
         True
     """
     model, options = modeled(machine), options or EquationOptions()
-    known = tuple(p.name for p in model.mechanism.parameters)
-    kept = known if options.keep == (EVERYTHING,) else options.keep
-    InputError.raise_if_any(
-        unknown_names(
-            kept,
-            known,
-            "no parameter {!r}",
-            "keep",
-            f"see `tauloop show {model.mechanism.name} --table`",
-        )
-    )
+    kept = _kept_parameters(model, options)
     model = Model(model.mechanism, kept, formulation=model.formulation)
     letters, stages = _Letters(model, options), Stages(progress, 5)
     program = (
@@ -179,16 +169,11 @@ def write_equations(
     )
     loop_rows = _loop_rows(model)
     implicit = _implicit_functions(model, loop_rows)
-    texts, functions = [], {name: f for name, f in implicit.items() if name in options.parts}
+    functions = {name: f for name, f in implicit.items() if name in options.parts}
     stages.done()
+    texts = []
     for notation in stages.over((PLAIN, LATEX, PYTHON)):
-        parts = [
-            _implicit(name, *function, letters, notation) for name, function in functions.items()
-        ]
-        parts = [
-            replace(part, notes=loop_rows.notes(model)) if part.name == "loops" else part
-            for part in parts
-        ]
+        parts = _implicit_parts(model, functions, loop_rows, letters, notation)
         if program is not None:
             parts.append(_solved(model, program, letters, notation))
         texts.append(parts)
@@ -218,6 +203,19 @@ def write_equations(
         latex=latex_text(heading, used, blocks, texts[1]),
         python=python,
     )
+
+
+def _kept_parameters(model: Model, options: EquationOptions) -> tuple[str, ...]:
+    """Return the names of the parameters that remain symbols.
+
+    Raises:
+        InputError: a name does not exist.
+    """
+    known = tuple(p.name for p in model.mechanism.parameters)
+    kept = known if options.keep == (EVERYTHING,) else options.keep
+    remedy = f"see `tauloop show {model.mechanism.name} --table`"
+    InputError.raise_if_any(unknown_names(kept, known, "no parameter {!r}", "keep", remedy))
+    return kept
 
 
 class _Letters:
@@ -415,6 +413,19 @@ def _implicit(
         },
         arguments={key: _python_names(roles[key]) for key in arguments},
     )
+
+
+def _implicit_parts(
+    model: Model,
+    functions: Mapping[str, tuple[ca.Function, list[str]]],
+    loop_rows: _LoopRows,
+    letters: _Letters,
+    notation: Notation,
+) -> list[Part]:
+    """Return the texts of the loop and dynamic equations that are to be written."""
+    parts = [_implicit(name, *function, letters, notation) for name, function in functions.items()]
+    notes = loop_rows.notes(model)
+    return [replace(part, notes=notes) if part.name == "loops" else part for part in parts]
 
 
 def _python_names(symbols: Iterable[Symbol]) -> tuple[str, ...]:

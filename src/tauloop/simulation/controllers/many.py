@@ -160,10 +160,7 @@ def follow_many(
         >>> starts.position.shape, bool(starts.is_whole.all())
         ((20, 51, 2), True)
     """
-    if every < 1:
-        raise InputError.of(
-            "every", f"must be at least 1, got {every}", "give 1 to store every sample"
-        )
+    _require_positive(every)
     loop, wanted = prepared_loop(
         trajectory,
         controller,
@@ -205,14 +202,27 @@ def follow_many(
         residual=report[5],
         model=plant,
     )
-    return replace(
-        result,
-        diagnostics=(
-            *_diagnostics(result),
-            saturation(forces[known], loop.limit),
-            *_limit_diagnostics(result, known, starts),
-            *omission_diagnostics(plant.mechanism),
-        ),
+    diagnostics = _all_diagnostics(result, loop, known, starts)
+    return replace(result, diagnostics=diagnostics)
+
+
+def _require_positive(every: int) -> None:
+    """Reject a step between stored samples that is not positive."""
+    if every < 1:
+        raise InputError.of(
+            "every", f"must be at least 1, got {every}", "give 1 to store every sample"
+        )
+
+
+def _all_diagnostics(
+    result: ManyControlledMotions, loop: Loop, known: np.ndarray, starts: np.ndarray
+) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of all motions, of which some samples (N, S) are known."""
+    return (
+        *_diagnostics(result),
+        saturation(result.force[known], loop.limit),
+        *_limit_diagnostics(result, known, starts),
+        *omission_diagnostics(loop.plant.mechanism),
     )
 
 

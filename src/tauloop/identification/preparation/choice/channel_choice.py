@@ -148,67 +148,89 @@ def choose_channels(
         count = min(round(shares[0] * len(log.time)), MAX_SAMPLES)
         before_held_out.append(log.part(slice(None, count)))
     trials = Trials(model, before_held_out, estimator or WeightedLeastSquares(), output, ties)
-    outputs: list[str] = []
+    search = _ChannelSearch(trials, shares[1], tuple(preparations))
+    before = search.best
+    free = [name for name in velocities if not _is_source_stated(name, preparations)]
+    common = {"as given": overall(before)}
+    for source in SOURCES[1:] if free else ():
+        common[f"velocity {source}"] = search.try_source(source, free)
+    channels = model.actuators.ports.position.columns
+    sources = free if len(channels) > 1 else ()
+    for _ in range(MAX_SWEEPS if len(channels) > 1 else 1):
+        count = len(search.moved)
+        for name in channels:
+            search.try_channel(name, SOURCES if name in sources else (), cutoffs)
+        if len(search.moved) == count:
+            break
+    return ChannelChoice(
+        preparations=search.chosen,
+        common=common,
+        before=before,
+        after=search.best,
+        outputs=tuple(search.outputs),
+        moved=tuple(search.moved),
+    )
 
-    def errors_of(tried: Sequence[Preparation]) -> np.ndarray:
+
+class _ChannelSearch:
+    """The preparations that were chosen so far, and trials of others.
+
+    Attributes:
+        chosen: the best preparations so far.
+        best: their validation errors (n_out,), % of each output's largest force.
+        outputs: names of the outputs.
+        moved: accepted changes of single channels: name, new value, error before and after.
+    """
+
+    def __init__(self, trials: Trials, share: float, preparations: tuple[Preparation, ...]) -> None:
+        """Start with preparations; the rest of a log after a share is its validation part."""
+        self._trials, self._share = trials, share
+        self.outputs: list[str] = []
+        self.moved: list[tuple[str, str, float, float]] = []
+        self.chosen = preparations
+        self.best = self._errors(preparations)
+
+    def _errors(self, tried: Sequence[Preparation]) -> np.ndarray:
         """Return the RMSE (n_out,) on the validation part, % of each output's largest force.
 
         The error is infinite for preparations with which a pose cannot be computed.
         """
         try:
-            data = trials.data(tried)
+            data = self._trials.data(tried)
         except PoseError:
-            if not outputs:
+            if not self.outputs:
                 raise
-            return np.full(len(outputs), np.inf)
-        training, validation = split_each(data, shares[1])
-        result, errors = trials.fit_and_evaluate(training, validation, data)
-        outputs[:] = [row.output for row in result.held_out]
+            return np.full(len(self.outputs), np.inf)
+        training, validation = split_each(data, self._share)
+        result, errors = self._trials.fit_and_evaluate(training, validation, data)
+        self.outputs[:] = [row.output for row in result.held_out]
         return errors
 
-    chosen = tuple(preparations)
-    free = [name for name in velocities if not _is_source_stated(name, preparations)]
-    before = best = errors_of(chosen)
-    common = {"as given": overall(before)}
-    for source in SOURCES[1:] if free else ():
+    def try_source(self, source: str, free: Sequence[str]) -> float:
+        """Return the error of a source for all free channels, which is chosen if it is better."""
         trial = tuple(
-            replace(p, velocities={**p.velocities, **dict.fromkeys(free, source)}) for p in chosen
+            replace(p, velocities={**p.velocities, **dict.fromkeys(free, source)})
+            for p in self.chosen
         )
-        errors = errors_of(trial)
-        common[f"velocity {source}"] = overall(errors)
-        if overall(errors) * (1.0 + MIN_ERROR_REDUCTION) <= overall(best):
-            chosen = _with_stated_sources(trial, free)
-            best = errors
-    moved: list[tuple[str, str, float, float]] = []
-    channels = model.actuators.ports.position.columns
-    for _ in range(MAX_SWEEPS if len(channels) > 1 else 1):
-        count = len(moved)
-        for name in channels:
-            options: list[tuple[str, str | float]] = [
-                ("velocities", source) for source in SOURCES if name in free and len(channels) > 1
-            ]
-            options += [("cutoffs", cutoff) for cutoff in cutoffs]
-            for name_of_field, value in options:
-                if all(_current(p, name_of_field, name) == value for p in chosen):
-                    continue
-                trial = tuple(_with_entry(p, name_of_field, name, value) for p in chosen)
-                errors = errors_of(trial)
-                is_better = overall(errors) * (1.0 + MIN_ERROR_REDUCTION) <= overall(best)
-                if is_better and (errors <= best * (1.0 + MAX_OUTPUT_ERROR_GROWTH)).all():
-                    label = f"{value:g} Hz" if isinstance(value, float) else f"velocity {value}"
-                    moved.append((name, label, overall(best), overall(errors)))
-                    chosen = trial
-                    best = errors
-        if len(moved) == count:
-            break
-    return ChannelChoice(
-        preparations=chosen,
-        common=common,
-        before=before,
-        after=best,
-        outputs=tuple(outputs),
-        moved=tuple(moved),
-    )
+        errors = self._errors(trial)
+        if overall(errors) * (1.0 + MIN_ERROR_REDUCTION) <= overall(self.best):
+            self.chosen, self.best = _with_stated_sources(trial, free), errors
+        return overall(errors)
+
+    def try_channel(self, name: str, sources: Sequence[str], cutoffs: Sequence[float]) -> None:
+        """Try sources and cut-offs for one channel; choose those that reduce the error."""
+        options: list[tuple[str, str | float]] = [("velocities", source) for source in sources]
+        options += [("cutoffs", cutoff) for cutoff in cutoffs]
+        for name_of_field, value in options:
+            if all(_current(p, name_of_field, name) == value for p in self.chosen):
+                continue
+            trial = tuple(_with_entry(p, name_of_field, name, value) for p in self.chosen)
+            errors = self._errors(trial)
+            is_better = overall(errors) * (1.0 + MIN_ERROR_REDUCTION) <= overall(self.best)
+            if is_better and (errors <= self.best * (1.0 + MAX_OUTPUT_ERROR_GROWTH)).all():
+                label = f"{value:g} Hz" if isinstance(value, float) else f"velocity {value}"
+                self.moved.append((name, label, overall(self.best), overall(errors)))
+                self.chosen, self.best = trial, errors
 
 
 def _is_source_stated(name: str, preparations: Sequence[Preparation]) -> bool:
