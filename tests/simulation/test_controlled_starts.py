@@ -108,6 +108,10 @@ def test_a_start_that_is_thrown_out_of_reach_ends_early_and_alone():
     assert np.isfinite(many.position[2, :reached]).all()
     assert np.isnan(many.position[2, reached:]).all()
     assert np.isfinite(many.position[[0, 1, 3, 4]]).all()
+    data = many.as_dict()
+    assert "model" not in data
+    assert data["position"][2][reached] == [None, None]
+    assert np.array_equal(data["position"][1], many.position[1])
 
 
 def test_wrong_starts_are_refused():

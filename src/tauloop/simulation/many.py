@@ -10,6 +10,7 @@ import numpy as np
 from tauloop.common.counts import counted
 from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
 from tauloop.common.errors import InputError, Problem
+from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic
 from tauloop.compiler.c.calling.evaluator import Compiled
@@ -41,14 +42,14 @@ class ManySimulations(Result):
     """
 
     time: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
+    q: np.ndarray = field(metadata=json_keys(nullable=True))
+    v: np.ndarray = field(metadata=json_keys(nullable=True))
     reached: np.ndarray
     endings: tuple[Ending, ...]
     steps: np.ndarray
-    energy_error: np.ndarray
-    residual: np.ndarray
-    model: Model = field(repr=False)
+    energy_error: np.ndarray = field(metadata=json_keys(nullable=True))
+    residual: np.ndarray = field(metadata=json_keys(nullable=True))
+    model: Model = field(repr=False, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
         """Yield coordinates and velocities over `simulation` and `time`, and summary values."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
 from tauloop.common.errors import InputError, PoseError, solving
+from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic
 from tauloop.compiler.c.calling.evaluator import Compiled, default_evaluator
@@ -76,17 +77,17 @@ class ManyControlledMotions(Result):
 
     time: np.ndarray
     reference: np.ndarray
-    position: np.ndarray
-    velocity: np.ndarray
-    force: np.ndarray
-    tool_error: np.ndarray
-    turn_error: np.ndarray
+    position: np.ndarray = field(metadata=json_keys(nullable=True))
+    velocity: np.ndarray = field(metadata=json_keys(nullable=True))
+    force: np.ndarray = field(metadata=json_keys(nullable=True))
+    tool_error: np.ndarray = field(metadata=json_keys(nullable=True))
+    turn_error: np.ndarray = field(metadata=json_keys(nullable=True))
     reached: np.ndarray
     is_whole: np.ndarray
     steps: np.ndarray
-    pivot: np.ndarray
-    residual: np.ndarray
-    model: Model = field(repr=False)
+    pivot: np.ndarray = field(metadata=json_keys(nullable=True))
+    residual: np.ndarray = field(metadata=json_keys(nullable=True))
+    model: Model = field(repr=False, metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
         """Yield reference, motions, forces and tracking errors, over `start` and `time`."""

@@ -14,6 +14,7 @@ import numpy as np
 from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.names.deprecated import old_attribute
+from tauloop.common.plain import OMITTED
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.equations.ports import coordinate_units
@@ -38,7 +39,7 @@ class EncoderFit(Result):
         redundancy: number of encoders minus degrees of freedom.
     """
 
-    model: Model = field(repr=False)
+    model: Model = field(repr=False, metadata=OMITTED)
     encoders: tuple[str, ...]
     q: np.ndarray
     position: np.ndarray
