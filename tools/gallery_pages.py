@@ -29,7 +29,7 @@ from tauloop.display import PARTS
 from tauloop.formats import machine_path
 from tauloop.mechanism import Mechanism
 from tauloop.mechanism.shipped import first_sentence
-from tauloop.viewer import save_film
+from tauloop.viewer import save_animation
 
 ROOT = Path(__file__).parents[1]
 GALLERY = ROOT / "docs" / "gallery"
@@ -210,7 +210,7 @@ def film(name: str) -> str:
             old.unlink()
         model = Model(load(name))
         q = stroke(model)
-        save_film(
+        save_animation(
             model,
             q,
             np.linspace(0.0, SECONDS * len(model.mechanism.platform.independent), len(q)),

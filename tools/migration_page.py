@@ -123,7 +123,7 @@ def text() -> str:
     lines.append("Options have the new names of their keywords. In addition:\n")
     lines += [*options()]
     old_keys = ", ".join(renamed(old, new) for old, new in MACHINE_KEYS.items())
-    lines += ["\n## Machine files\n", f"Keys: {old_keys}."]
+    lines += ["\n## Machine files and files of measurements\n", f"Keys: {old_keys}."]
     lines.append(
         f"\n## JSON\n\n{keys}. Every result has `status`, `advice`, `diagnostics` and `provenance`."
     )

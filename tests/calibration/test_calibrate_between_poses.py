@@ -308,7 +308,7 @@ def test_a_described_ball_bar_of_given_length_and_a_step_gauge(tmp_path):
 format: tauloop-measurements/1
 series:
   - {path: bar.csv, kind: between, name: bar, length: 80 mm, noise: 0.01 mm}
-  - {path: gauge.csv, kind: steps, name: gauge, together: placement, noise: 0.01 mm}
+  - {path: gauge.csv, kind: steps, name: gauge, reading_number: placement, noise: 0.01 mm}
 parameters: [tower2.end_stop, tower3.end_stop, tower*.radius, arm=tower*.arm]
 """,
         encoding="utf-8",
@@ -365,7 +365,7 @@ def test_what_reads_several_poses_is_refused_where_it_makes_no_sense(tmp_path):
         )
     described = tmp_path / "bed.yaml"
     described.write_text(
-        "format: tauloop-measurements/1\nseries: [{path: a.csv, kind: contact, together: a, noise: 1 mm}]\n",
+        "format: tauloop-measurements/1\nseries: [{path: a.csv, kind: contact, reading_number: a, noise: 1 mm}]\n",
         encoding="utf-8",
     )
     with pytest.raises(InputError, match="is not a key of measurements of kind contact"):

@@ -10,6 +10,7 @@ import pkgutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -83,6 +84,9 @@ def test_an_old_attribute_is_the_new_one_with_a_warning(old: str, new: str) -> N
         tl.simulation.Controller,
         tl.simulation.Loop,
         tl.motion.Path,
+        tl.motion.Ellipse,
+        tl.viewer.View,
+        type(tl.load("delta").actuators[0]),
         tl.authoring.NewMachine,
         tl.drives.ParetoFront,
         tl.calibration.Tolerances,
@@ -162,11 +166,17 @@ def test_no_new_name_is_an_old_one() -> None:
 #: Required fields of the classes of options that have some.
 STROKE = tl.StrokeOptions(end={"x": 0.1})
 REQUIRED: dict[str, dict[str, object]] = {
+    "Actuator": {"name": "motor", "drives": (("pin", 1.0),)},
     "CollisionDetectionOptions": {"stroke": STROKE, "wrench": {"fx": 20}},
     "ControlOptions": {"stroke": STROKE},
     "Curve": {"position": None, "derivative": None, "second_derivative": None},
     "CycleOptions": {},
     "DriveLineFitOptions": {"bounds": {"gap": (1e-4, 1e-3)}},
+    "Ellipse": {
+        "center": np.zeros(1),
+        "semi_axis_a": np.array([1.0]),
+        "semi_axis_b": np.array([2.0]),
+    },
     "LawSample": {"s": None, "derivative": None, "second_derivative": None},
     "Observation": {
         "name": "step",
@@ -318,6 +328,26 @@ def test_an_old_keyword_of_a_method_is_the_new_one_with_a_warning(owner: str) ->
         assert repr(result) == expected
         with pytest.raises(tl.InputError, match=f"{old}: is the old name of {new}, which is also"):
             method("inverse_dynamics", **arguments, **{old: 0.0})
+
+
+def test_a_field_by_position_and_by_an_old_name_is_refused() -> None:
+    with (
+        pytest.warns(DeprecationWarning, match="use semi_axis_a="),
+        pytest.raises(tl.InputError, match="semi_axis_a: is given twice, by position and by name"),
+    ):
+        tl.motion.Ellipse([0.0], [1.0], semi_axis_b=[2.0], first=[1.0])
+
+
+def test_old_keys_of_files_are_read(tmp_path: Path) -> None:
+    text = tl.dumps(tl.load("four_bar")).replace("force: ", "copper: 0.3 W/N^2/m^2, force: ", 1)
+    old = tmp_path / "old.yaml"
+    old.write_text(text)
+    with pytest.warns(DeprecationWarning, match="copper is deprecated .*use copper_loss") as caught:
+        machine = tl.load(old)
+    assert caught[0].filename == str(old)
+    assert "copper: 0.3" in text.splitlines()[caught[0].lineno - 1]
+    assert machine.actuators[0].copper_loss == 0.3
+    assert tl.loads(text.replace("copper:", "copper_loss:")).actuators == machine.actuators
 
 
 def test_two_old_names_of_a_new_one_are_refused_together() -> None:

@@ -434,7 +434,7 @@ def with_motors(rng: np.random.Generator, machine: Mechanism, mobility: int) -> 
                 motor, force=float(rng.uniform(10, 100)), speed=float(rng.uniform(1, 10))
             )
         if chance(rng, 0.1):
-            motor = replace(motor, rated_force=5.0, copper=0.1)
+            motor = replace(motor, rated_force=5.0, copper_loss=0.1)
         motors.append(motor)
     return replace(machine, actuators=tuple(motors))
 

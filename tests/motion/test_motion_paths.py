@@ -228,7 +228,7 @@ def test_a_turn_between_orientations_is_slerp(seed):
         (lambda: Line([0.0, 1.0], [0.0]), ["end"]),
         (lambda: Line([0.0, np.nan], [0.0, np.inf]), ["start", "end"]),
         (lambda: Line([1.0, 1.0], [1.0, 1.0]), ["end"]),
-        (lambda: Ellipse([0.0], [0.0], [0.0], 1.0, 1.0), ["first", "end"]),
+        (lambda: Ellipse([0.0], [0.0], [0.0], 1.0, 1.0), ["semi_axis_a", "end"]),
         (lambda: polyline([[0.0, 0.0]], 0.1), ["points"]),
         (lambda: polyline(CORNERS, 0.0), ["blend"]),
         (lambda: polyline([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]], 0.1), ["points[1]"]),

@@ -21,7 +21,7 @@ bodies:
 joints:
   rail: {type: prismatic, axis: x, parent: {on: base}, child: table}
 actuators:
-  motor: {on: rail, force: 20 N, copper: 0.3 W/N^2}
+  motor: {on: rail, force: 20 N, copper_loss: 0.3 W/N^2}
 platform: {body: table, motion: translational, independent: [x]}
 """
 MASS, FORCE, COPPER, WAY = 2.0, 20.0, 0.3, 0.1
@@ -82,13 +82,17 @@ def test_least_wear_is_that_of_the_optimums_first_integral(
 def test_least_energy_is_that_of_a_cubic() -> None:
     result = planned("energy", 0.4)
     assert result.energy == pytest.approx(12.0 * COPPER * MASS**2 * WAY**2 / 0.4**3, rel=1e-3)
-    assert planned("energy", 0.4, copper=0.6).energy == pytest.approx(2.0 * result.energy, rel=1e-3)
+    assert planned("energy", 0.4, copper_loss=0.6).energy == pytest.approx(
+        2.0 * result.energy, rel=1e-3
+    )
 
 
 def test_energy_leaves_out_what_a_spring_gives_back() -> None:
     elements = "child: table, spring: {stiffness: 60 N/m, rest: 0 m}, "
     elements += "friction: {viscous: 3 N s/m, coulomb: 1 N, offset: -0.5 N}}"
-    result = planned("time", 0.4, tl.loads(TABLE.replace("child: table}", elements)), copper=1e-3)
+    result = planned(
+        "time", 0.4, tl.loads(TABLE.replace("child: table}", elements)), copper_loss=1e-3
+    )
     time = np.linspace(0.0, result.duration, 8001)
     motion = result.trajectory.at(time)
     x, v, a = motion.position[:, 0], motion.velocity[:, 0], motion.acceleration[:, 0]
@@ -102,7 +106,7 @@ def test_energy_leaves_out_what_a_spring_gives_back() -> None:
 def test_energy_counts_inertias_and_friction_of_a_drive_line() -> None:
     """Two motors and pinions by hand, and the optimum: v = A (1 - cosh(k (t - T/2)) / cosh(k T / 2))."""
     mechanism = tl.loads(TABLE.replace("force: 20 N", f"force: 2 kN, drive: {{file: {RACK}}}"))
-    result = planned("energy", 0.4, mechanism, copper=0.002)
+    result = planned("energy", 0.4, mechanism, copper_loss=0.002)
     mass, viscous, coulomb = (
         MASS + 2 * (4e-4 * 100**2 + 2e-3 * 20**2),
         2 * 2e-3 * 100**2,
@@ -127,7 +131,7 @@ def test_wear_of_a_machine_is_what_forces_and_speeds_say() -> None:
         "start": {"x": -0.1},
         "end": {"x": 0.1},
         "max_duration": 0.1,
-        "copper": 0.02,
+        "copper_loss": 0.02,
         "reserve": 0.0,
     }
     worn = {}
@@ -186,14 +190,14 @@ def test_goals_that_a_file_does_not_say_enough_for_are_refused() -> None:
     ):
         planned("wear", 0.4, endless, tool_acceleration=10.0)
     with pytest.raises(
-        tl.InputError, match=r"copper: the energy needs the heat of the motors, .* motor"
+        tl.InputError, match=r"copper_loss: the energy needs the heat of the motors, .* motor"
     ):
-        planned("energy", 0.4, tl.loads(TABLE.replace(", copper: 0.3 W/N^2", "")))
-    with pytest.raises(tl.DescriptionError, match=r"copper.*a heat per squared force"):
+        planned("energy", 0.4, tl.loads(TABLE.replace(", copper_loss: 0.3 W/N^2", "")))
+    with pytest.raises(tl.DescriptionError, match=r"copper_loss.*a heat per squared force"):
         tl.loads(TABLE.replace("0.3 W/N^2", "0.3 N"))
 
 
 def test_a_motors_heat_is_written_as_it_is_read() -> None:
     text = tl.dumps(MODEL.mechanism)
-    assert "copper: 0.3 W/N^2" in text
-    assert tl.loads(text).actuators[0].copper == COPPER
+    assert "copper_loss: 0.3 W/N^2" in text
+    assert tl.loads(text).actuators[0].copper_loss == COPPER

@@ -152,7 +152,7 @@ def test_past_boxes_a_hundred_ends_that_moved_are_planned_again() -> None:
 
 
 def test_energy_is_what_forces_and_speeds_say_and_less_than_that_of_the_fastest_motion() -> None:
-    options = {"start": {"x": -0.1}, "end": {"x": 0.1}, "copper": 0.02, "reserve": 0.0}
+    options = {"start": {"x": -0.1}, "end": {"x": 0.1}, "copper_loss": 0.02, "reserve": 0.0}
     spent = []
     for optimise in ("time", "energy"):
         result = tl.plan_transfer(DELTA, tl.TransferOptions(optimize=optimise, **options))  # type: ignore[arg-type]
@@ -445,7 +445,7 @@ def test_what_is_least_on_the_page_is_least(kind: str) -> None:
     (cells,) = [cells for cells in rows if cells[0].startswith(f"least {kind}")]
     longest = {} if kind == "time" else {"longest": 0.1}
     options = tl.TransferOptions(
-        start={"x": -0.1}, end={"x": 0.1}, copper=0.02, optimize=kind, **longest
+        start={"x": -0.1}, end={"x": 0.1}, copper_loss=0.02, optimize=kind, **longest
     )
     result = tl.plan_transfer(tl.load("delta"), options)
     wear = result.wear * (1e3 if cells[3].endswith("mrad") else 1.0)

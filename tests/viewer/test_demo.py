@@ -55,6 +55,8 @@ def test_a_film_of_cables_is_written(tmp_path: Path):
     model = tl.Model(tl.load(TEMPLATES["cable"]))
     q = np.stack([model.assembly.q] * 2)
     assert (
-        tl.viewer.save_film(model, q, np.array([0.0, 1.0]), tmp_path / "film.html").stat().st_size
+        tl.viewer.save_animation(model, q, np.array([0.0, 1.0]), tmp_path / "film.html")
+        .stat()
+        .st_size
         > 1e5
     )

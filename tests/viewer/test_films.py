@@ -15,7 +15,7 @@ from extras import extra
 from PIL import Image
 
 import tauloop as tl
-from tauloop.viewer import save_film
+from tauloop.viewer import save_animation
 
 #: A name that would end the script, were it pasted into it.
 HOSTILE = "</script><script>document.body.innerHTML = 'gone'</script>"
@@ -38,7 +38,7 @@ def swing() -> tuple[tl.Model, np.ndarray, np.ndarray]:
 def test_a_page_plays_in_a_browser_and_asks_for_nothing(swing, tmp_path: Path) -> None:
     extra("viser")
     seen: list[tuple[int, int]] = []
-    path = save_film(
+    path = save_animation(
         *swing, tmp_path / "film.html", title=HOSTILE, progress=lambda *at: seen.append(at)
     )
     assert (len(seen), seen[-1][0]) == (101, seen[-1][1])
@@ -73,7 +73,7 @@ def colored(page: Page) -> int:
 def test_a_gif_has_the_pictures_of_four_seconds(swing, tmp_path: Path) -> None:
     extra("trimesh")
     seen: list[tuple[int, int]] = []
-    path = save_film(
+    path = save_animation(
         *swing, tmp_path / "film.gif", title="$x_1", progress=lambda *at: seen.append(at)
     )
     assert len(seen) == 101  # a picture each, after the beginning
@@ -98,14 +98,14 @@ def test_what_cannot_be_a_film_is_refused(
     swing, name: str, time, words: str, tmp_path: Path
 ) -> None:
     with pytest.raises(tl.InputError, match=words):
-        save_film(swing[0], swing[1], swing[2] if time is None else time, tmp_path / name)
+        save_animation(swing[0], swing[1], swing[2] if time is None else time, tmp_path / name)
 
 
 @pytest.mark.nightly
 def test_an_mp4_plays_for_four_seconds_and_moves(swing, tmp_path: Path) -> None:
     """Read back by ffmpeg, not by what wrote it: 100 pictures, those of a quarter and of three quarters apart."""
     program = extra("imageio_ffmpeg").get_ffmpeg_exe()
-    path = save_film(*swing, tmp_path / "film.mp4", title="swing")
+    path = save_animation(*swing, tmp_path / "film.mp4", title="swing")
     words = [program, "-i", path, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
     read = subprocess.run(words, capture_output=True, check=True)
     assert b"Duration: 00:00:04.00" in read.stderr
@@ -123,9 +123,9 @@ def test_an_mp4_without_ffmpeg_is_refused_with_another_way(
     monkeypatch.setattr("shutil.which", lambda *_: None)
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     with pytest.raises(tl.InputError, match=r"ffmpeg.*\n.*tauloop\[film\]"):
-        save_film(*swing, tmp_path / "film.mp4")
+        save_animation(*swing, tmp_path / "film.mp4")
 
 
 def test_a_pose_is_no_film(tmp_path: Path) -> None:
     with pytest.raises(tl.InputError, match="an animation needs a motion"):
-        tl.view(tl.load("five_bar")).save_film(tmp_path / "film.html")
+        tl.view(tl.load("five_bar")).save_animation(tmp_path / "film.html")

@@ -108,7 +108,7 @@ def keep(reproduction: Reproduction, folder: Path, code: str, *, is_filmed: bool
             save_figure(figure, kept.figure(part, ending))
     for part, shown in films.items():
         for ending in FILM_ENDINGS if is_filmed else ():
-            shown.save_film(kept.figure(part, ending))
+            shown.save_animation(kept.figure(part, ending))
     for export, item in zip(made, kept.data["controllers"], strict=True):
         for file, text in zip(item["files"], export.files.values(), strict=True):
             (folder / file).parent.mkdir(parents=True, exist_ok=True)

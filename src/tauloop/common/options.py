@@ -310,8 +310,12 @@ def _name_problems(
         plural = "s" if len(positional) > 1 else ""
         what = f"is given {len(positional)} positional value{plural}"
         problems.add(owner, what, "give values by the names of fields")
+    stated_by_position = by_position[: len(positional)]
+    for name in stated_by_position:
+        if name in values:
+            problems.add(name, "is given twice, by position and by name", "give it once")
     for name in _required_fields(options_class):
-        if name not in values and name not in by_position[: len(positional)]:
+        if name not in values and name not in stated_by_position:
             problems.add(name, f"is missing from {owner}(...)", f"give {name}=...")
     return problems
 

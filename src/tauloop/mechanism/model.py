@@ -17,6 +17,8 @@ import numpy as np
 
 from tauloop.common.errors import InputError, Problem, Problems, TauloopError
 from tauloop.common.extensions import Registry
+from tauloop.common.names.deprecated import old_attribute
+from tauloop.common.options import NamedFields
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
 from tauloop.common.shown import ReprMixin
@@ -440,7 +442,7 @@ class Rod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Actuator:
+class Actuator(NamedFields):
     """A motor with a transmission: its position is p = offset + sum of ratio_j q_j.
 
     A motor force u exerts the force ratio_j u on coordinate j.
@@ -457,7 +459,7 @@ class Actuator:
         force: largest force or torque of the motor, N or N m.
         rated_force: largest RMS force or torque that the motor can deliver continuously.
         speed: largest motor speed, rad/s or m/s.
-        copper: copper-loss coefficient R/k^2 with the torque constant k: winding losses per squared
+        copper_loss: coefficient R/k^2 with the torque constant k: winding losses per squared
             force, W/N^2 or W/(N m)^2.
         drive: drive line between motors and actuator; None if the motor acts directly.
         stiffness: stiffness with the motor locked, seen at the actuator's position, N/m or N m/rad;
@@ -473,9 +475,11 @@ class Actuator:
     force: float = np.inf
     rated_force: float = np.inf
     speed: float = np.inf
-    copper: float | None = None
+    copper_loss: float | None = None
     drive: DriveLine | None = None
     stiffness: Expression | None = None
+
+    copper = old_attribute("copper", "copper_loss")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from tauloop.common.names.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.viewer import pages as pages
-    from tauloop.viewer.film import save_film as save_film
+    from tauloop.viewer.film import save_animation as save_animation
     from tauloop.viewer.layers import Layers as Layers
     from tauloop.viewer.mode_animation import save_modes as save_modes
     from tauloop.viewer.playback import Playback as Playback, read_playback as read_playback

@@ -65,7 +65,7 @@ def ffmpeg() -> str | None:
         return None
 
 
-def save_film(
+def save_animation(
     model: Model,
     q: np.ndarray,
     time: np.ndarray,
@@ -122,7 +122,7 @@ def film_page(
     title: str = "",
     progress: Progress | None = None,
 ) -> str:
-    """Return the text of an animated HTML page; see `save_film`."""
+    """Return the text of an animated HTML page; see `save_animation`."""
     from tauloop.viewer.recording import page
 
     states, duration, heading = _sampled(model, q, time, title)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.errors import TauloopError
 from tauloop.common.files import temporary_folder
-from tauloop.viewer.film import ffmpeg, save_film
+from tauloop.viewer.film import ffmpeg, save_animation
 from tauloop.viewer.playback import Playback
 from tauloop.viewer.stage import Stage
 
@@ -32,7 +32,7 @@ class PicturePanel:
                 kinds = ("HTML", "GIF", *(("MP4",) if ffmpeg() else ()))
                 self.film = gui.add_button_group("animation", kinds)
                 self.film.on_click(
-                    lambda event: self.save_film(event.client, event.target.value.lower())
+                    lambda event: self.save_animation(event.client, event.target.value.lower())
                 )
             self._message = gui.add_markdown("")
 
@@ -56,14 +56,16 @@ class PicturePanel:
         name = f"{self._viewer.model.mechanism.name}.png"
         client.send_file_download(name, buffer.getvalue(), save_immediately=True)
 
-    def save_film(self, client: Any, kind: str) -> None:
+    def save_animation(self, client: Any, kind: str) -> None:
         """Save the motion as an animation (html, gif or mp4) in the browser of a page."""
         viewer, playback = self._viewer, self._playback
         assert playback is not None
         self._message.content = "Writing the animation ..."
         try:
             with temporary_folder() as folder:
-                path = save_film(viewer.model, playback.q, playback.time, folder / f"film.{kind}")
+                path = save_animation(
+                    viewer.model, playback.q, playback.time, folder / f"film.{kind}"
+                )
                 content = path.read_bytes()
         except TauloopError as error:
             self._message.content = "\n".join(

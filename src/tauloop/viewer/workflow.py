@@ -15,6 +15,7 @@ import numpy as np
 from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
 from tauloop.common.errors import EngineError, InputError, Problems
 from tauloop.common.keywords import keywords
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.options import Options, listed, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress
@@ -29,7 +30,7 @@ from tauloop.kinematics.workspaces.pose_axes import pose_axes
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
-from tauloop.viewer.film import save_film
+from tauloop.viewer.film import save_animation
 from tauloop.viewer.layers import Layers
 from tauloop.viewer.playback import Playback, read_playback
 from tauloop.viewer.scene.cloud import COLORINGS, planes
@@ -197,8 +198,10 @@ class View(Result):
             self.geometry, title=self.model.mechanism.name, note=note, solids=solids
         )
 
-    def save_film(self, path: str | Path, progress: Progress | None = None) -> Path:
-        """Write the motion as an animation (HTML, GIF or MP4); see `tauloop.viewer.save_film`.
+    save_film = old_attribute("save_film", "save_animation")
+
+    def save_animation(self, path: str | Path, progress: Progress | None = None) -> Path:
+        """Write the motion as an animation (HTML, GIF or MP4); see `tauloop.viewer.save_animation`.
 
         Args:
             path: the file; its extension determines the format.
@@ -216,7 +219,9 @@ class View(Result):
             raise InputError.of(
                 "motion", "is missing: an animation needs a motion", "give a table with a motion"
             )
-        return save_film(self.model, self.playback.q, self.playback.time, path, progress=progress)
+        return save_animation(
+            self.model, self.playback.q, self.playback.time, path, progress=progress
+        )
 
     def _require_drawable(self) -> None:
         """Reject layers that only the browser shows.

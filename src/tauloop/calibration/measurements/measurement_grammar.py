@@ -109,7 +109,7 @@ SERIES = Shape(
             "column of each reading; columns with standard names if absent",
         ),
         field(
-            "together",
+            "reading_number",
             _TEXT,
             "for readings of several poses: column with equal numbers for the poses of one reading",
         ),

@@ -137,7 +137,7 @@ def read_measurements(
             temperatures=standard_temperatures(table),
             noise=_temperature_noise(temperature_noise),
         ),
-        _standard_together(table, instrument),
+        _standard_number(table, instrument),
     )
     return MeasurementSet(series=(series,))
 
@@ -167,7 +167,7 @@ def _standard_readings(table: LogTable, instrument: Instrument) -> dict[str, str
     return {} if instrument.default_reading is not None and not has_readings else columns
 
 
-def _standard_together(table: LogTable, instrument: Instrument) -> str:
+def _standard_number(table: LogTable, instrument: Instrument) -> str:
     """Return the column that numbers the readings of several poses; empty if there is none."""
     has_numbers = instrument.poses > 1 and READING_NUMBER_COLUMN in table.names
     return READING_NUMBER_COLUMN if has_numbers else ""
@@ -200,7 +200,7 @@ def _series(
     noise: tuple[float, ...],
     mechanism: Mechanism,
     conditions: ConditionColumns,
-    together: str = "",
+    reading_number: str = "",
 ) -> Series:
     """Return the series in a table.
 
@@ -213,7 +213,7 @@ def _series(
         noise: standard deviations of the errors, SI.
         mechanism: the machine.
         conditions: columns of loads and temperatures.
-        together: column that numbers the readings of several poses; empty if there is none.
+        reading_number: column that numbers the readings of several poses; empty if there is none.
 
     Raises:
         LogError: columns are missing or numbers are invalid; lists all problems.
@@ -228,8 +228,8 @@ def _series(
     channels = _SeriesColumns(table, instrument, units, findings)
     channels.add_all("encoders", actuators, encoders)
     channels.add_all("readings", measured, readings)
-    if together:
-        channels.add("together", "column", together)
+    if reading_number:
+        channels.add("reading_number", "column", reading_number)
     findings.raise_if_any()
     values = table.numbers(channels.indices, findings) * np.array(channels.factors)
     state = read_conditions(table, len(values), conditions, units, findings)
@@ -244,7 +244,9 @@ def _series(
     lines = [table.line(row) for row in range(len(values))] if has_labels else []
     labels = tuple(_pose_label(i, line) for i, line in enumerate(lines))
     if instrument.poses != 1:
-        rows = _rows_together(table, instrument, values[:, -1] if together else None, len(values))
+        rows = _rows_together(
+            table, instrument, values[:, -1] if reading_number else None, len(values)
+        )
         instrument = instrument.at_poses(rows.shape[1])
         state = state.rows(rows.ravel())
         positions = positions[rows.ravel()]
@@ -297,7 +299,9 @@ class _SeriesColumns:
             return
         index = table.names.index(column)
         text = self._units.get(column, self._units.get(group, table.units[index]))
-        has_no_unit = group == "together" or dict(self._instrument.row_columns).get(name) == "1"
+        has_no_unit = (
+            group == "reading_number" or dict(self._instrument.row_columns).get(name) == "1"
+        )
         if not text and has_no_unit:
             text = "1"
         scale = find_scale("position", text, table, index, self._findings)
@@ -411,9 +415,9 @@ def _series_of(
     entry = contents(place, values) or {}
     instrument = instrument_of(place, entry)
     noise = _noise(place, entry.get("noise"), instrument)
-    if instrument is not None and instrument.poses == 1 and "together" in entry:
+    if instrument is not None and instrument.poses == 1 and "reading_number" in entry:
         place.problem(
-            f"is not a key of measurements of kind {instrument.kind}", "remove it", "together"
+            f"is not a key of measurements of kind {instrument.kind}", "remove it", "reading_number"
         )
     if place.collector.count > before or instrument is None or not entry.get("path") or not noise:
         return None
@@ -425,7 +429,7 @@ def _series_of(
             table = open_table(path)
         encoders = entry.get("encoders", _standard_encoders(mechanism))
         readings = entry.get("readings", _standard_readings(table, instrument))
-        together = entry.get("together", _standard_together(table, instrument))
+        reading_number = entry.get("reading_number", _standard_number(table, instrument))
         return _series(
             table,
             instrument,
@@ -439,7 +443,7 @@ def _series_of(
                 temperatures=entry.get("temperatures", standard_temperatures(table)),
                 noise=entry.get("temperature_noise") or 0.0,
             ),
-            together,
+            reading_number,
         )
     except (LogError, InputError) as error:
         place.collector.include(error.problems)

@@ -73,7 +73,7 @@ def view(
         written: tuple[Path, ...] = ()
         if film is not None:
             with bar("animation") as progress:
-                written = (result.save_film(film, progress),)
+                written = (result.save_animation(film, progress),)
         finish(result, figure=png, within_limits=within_limits, written=written)
         return
     require_limits(result, within_limits)

@@ -97,6 +97,7 @@ NAMES: Mapping[str, str] = {
     "subtract": "subtract_actuator_forces",
     "tauloop.motion.plan_cycle": "cycle_trajectory",
     "transfer": "plan_transfer",
+    "tauloop.viewer.save_film": "save_animation",
     "tune": "tune_drive_line",
     "tauloop.motion.Progress": "LawSample",
     "tauloop.motion.Together": "CombinedPath",
@@ -127,6 +128,7 @@ NAMES: Mapping[str, str] = {
 #: Old names of attributes and methods of classes, each with its new name. The classes define them
 #: with `old_attribute`.
 ATTRIBUTES: Mapping[str, str] = {
+    "Actuator.copper": "Actuator.copper_loss",
     "ActuatorFit.standardised": "ActuatorFit.standardized",
     "CalibrationProblem.stations": "CalibrationProblem.measured_poses",
     "Controller.correction": "Controller.force_callback",
@@ -135,6 +137,8 @@ ATTRIBUTES: Mapping[str, str] = {
     "CriteriaGradients.weighted_worst": "CriteriaGradients.scaled_worst",
     "Condensed.beside": "Condensed.joined_with",
     "ConsistentIdentification.regularised": "ConsistentIdentification.regularized",
+    "Ellipse.first": "Ellipse.semi_axis_a",
+    "Ellipse.second": "Ellipse.semi_axis_b",
     "EncoderFit.standardised": "EncoderFit.standardized",
     "HybridFunctions.preload": "HybridFunctions.preload_directions",
     "Instrument.assumed": "Instrument.default_reading",
@@ -160,6 +164,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "Tolerances.of": "Tolerances.tolerance",
     "SampledMotion.rates": "SampledMotion.states",
     "TwoRuns.apart": "TwoRuns.motion_mismatch",
+    "View.save_film": "View.save_animation",
     "Verification.different": "Verification.distinct_states",
     "VerifiedMachine.different": "VerifiedMachine.distinct_states",
     "Viewer.moment": "Viewer.time",
@@ -168,7 +173,13 @@ ATTRIBUTES: Mapping[str, str] = {
 #: function or class. A function also accepts the old fields of its options. A current name of a
 #: class or function takes precedence over an old name.
 KEYWORDS: Mapping[str, Mapping[str, str]] = {
-    "Aim": {"optimise": "optimize", "longest": "max_duration", "condition": "max_condition"},
+    "Actuator": {"copper": "copper_loss"},
+    "Aim": {
+        "condition": "max_condition",
+        "copper": "copper_loss",
+        "longest": "max_duration",
+        "optimise": "optimize",
+    },
     "BacklashOptions": {"play": "backlash", "section": "pose"},
     "BallbarOptions": {
         "center": "pose",
@@ -231,6 +242,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "watch": "record",
     },
     "DynamicsOptions": {"entry": "coordinates", "position": "pose"},
+    "Ellipse": {"first": "semi_axis_a", "second": "semi_axis_b"},
     "ExcitationLimits": {
         "acceleration": "max_acceleration",
         "force": "force_share",
@@ -298,6 +310,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "TrackOptions": {"friction": "friction_change", "payload": "max_payload"},
     "TransferOptions": {
         "condition": "max_condition",
+        "copper": "copper_loss",
         "longest": "max_duration",
         "optimise": "optimize",
         "turn": "rotation",
@@ -352,8 +365,12 @@ JSON_KEYS: Mapping[str, str] = {
     "regularised": "regularized",
     "silent": "n_unobservable",
 }
-#: Old keys of machine files, each with its new key.
-MACHINE_KEYS: Mapping[str, str] = {"colour": "color"}
+#: Old keys of machine files and of files of measurements, each with its new key.
+MACHINE_KEYS: Mapping[str, str] = {
+    "colour": "color",
+    "copper": "copper_loss",
+    "together": "reading_number",
+}
 #: Old commands of `tauloop`, each with the words that replace it. Three of them are now groups of
 #: commands; such a name is the old command if the next word is not a command of the group.
 COMMANDS: Mapping[str, str] = {
@@ -455,6 +472,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--box": "--boxes",
         "--sphere": "--spheres",
         "--condition": "--max-condition",
+        "--copper": "--copper-loss",
         "--longest": "--max-duration",
         "--optimise": "--optimize",
     },

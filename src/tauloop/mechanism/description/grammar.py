@@ -444,7 +444,7 @@ ACTUATOR = Shape(
         ),
         field("speed", value(units.SPEEDS, "", "positive"), "largest motor speed"),
         field(
-            "copper",
+            "copper_loss",
             value(units.COPPERS, "", "positive"),
             "copper-loss coefficient R/k^2: winding losses per squared force",
         ),

@@ -24,17 +24,17 @@ EDGE, CREEP, REST = 1e-2, 1e-2, 1e-6
 STICK = 1e-2
 
 
-def copper_of(mechanism: Mechanism, copper: float) -> np.ndarray:
+def copper_losses(mechanism: Mechanism, copper_loss: float) -> np.ndarray:
     """Return the heat of each motor per squared force (n_u,), W/N^2 or W/(N m)^2.
 
-    It is `copper` for all motors; if that is zero, it is the value of each motor in the machine
+    It is `copper_loss` for all motors; if that is zero, it is the value of each motor in the machine
     file.
     """
-    own = np.array([actuator.copper or 0.0 for actuator in mechanism.actuators])
-    return np.full(len(own), copper) if copper > 0 else own
+    own = np.array([actuator.copper_loss or 0.0 for actuator in mechanism.actuators])
+    return np.full(len(own), copper_loss) if copper_loss > 0 else own
 
 
-def require_goal(model: Model, objective: str, copper: float) -> None:
+def require_goal(model: Model, objective: str, copper_loss: float) -> None:
     """Reject an objective for which the machine file lacks data.
 
     Raises:
@@ -45,7 +45,7 @@ def require_goal(model: Model, objective: str, copper: float) -> None:
     if objective == "energy":
         cold = [
             a.name
-            for a, k in zip(mechanism.actuators, copper_of(mechanism, copper), strict=True)
+            for a, k in zip(mechanism.actuators, copper_losses(mechanism, copper_loss), strict=True)
             if k == 0
         ]
         if cold:
@@ -53,7 +53,9 @@ def require_goal(model: Model, objective: str, copper: float) -> None:
                 f"the energy needs the heat of the motors, which is missing for {', '.join(cold)}"
             )
             raise InputError.of(
-                "copper", what, "give R/k^2 of the motors, here or as 'copper' of each in the file"
+                "copper_loss",
+                what,
+                "give R/k^2 of the motors, here or as 'copper_loss' of each in the file",
             )
     if objective == "wear":
         endless = [a.name for a in mechanism.actuators if not np.isfinite(a.force)]
@@ -74,7 +76,7 @@ def power(
     speeds: ca.SX,
     accelerations: ca.SX,
     friction: ca.SX,
-    copper: np.ndarray | float,
+    copper_loss: np.ndarray | float,
 ) -> ca.SX:
     """Return the power lost in motor currents and in friction, including drive lines, W.
 
@@ -86,7 +88,7 @@ def power(
         model: the machine.
         force, speeds, accelerations: values of the motors (n_u,).
         friction: power lost in the friction of the machine without drive lines, W.
-        copper: motor heat per squared force (n_u,).
+        copper_loss: motor heat per squared force (n_u,).
     """
     mechanism, motors, lost = model.mechanism, [], friction
     for i, actuator in enumerate(mechanism.actuators):
@@ -96,7 +98,7 @@ def power(
             drag += ratio * slip
         motors.append(force[i] + inertia * accelerations[i] + drag)
         lost += drag * speeds[i]
-    return ca.SX(ca.sum1(ca.DM(copper) * ca.vertcat(*motors) ** 2) + lost)
+    return ca.SX(ca.sum1(ca.DM(copper_loss) * ca.vertcat(*motors) ** 2) + lost)
 
 
 def _inside(

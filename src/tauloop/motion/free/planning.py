@@ -21,7 +21,7 @@ from tauloop.motion.fastest.changes import slowed
 from tauloop.motion.fastest.limits import PathLimits, PathRows
 from tauloop.motion.fastest.planning import FastestLaw, law_rate
 from tauloop.motion.free.chart import DEGREE, SplinePath, chart, knots
-from tauloop.motion.free.costs import copper_of, require_goal
+from tauloop.motion.free.costs import copper_losses, require_goal
 from tauloop.motion.free.program import FreeProgram, Guess
 from tauloop.motion.free.rows import PointRows, Surroundings, require_no_cables, rows_at
 from tauloop.motion.laws import POLYNOMIAL_345, POLYNOMIAL_4567, Uniform
@@ -63,7 +63,7 @@ class Aim(Options):
     Attributes:
         optimize: quantity to minimize: time, energy or wear.
         max_duration: largest duration, s.
-        copper: motor heat per squared force, W/N^2 or W/(N m)^2; by default the values of the
+        copper_loss: motor heat per squared force, W/N^2 or W/(N m)^2; by default the values of the
             machine file.
         exponent: exponent of forces in the wear.
         max_condition: largest bound of the condition number (dimensionless); by default three times
@@ -72,13 +72,13 @@ class Aim(Options):
 
     Examples:
         >>> from tauloop.motion import Aim
-        >>> Aim(optimize="energy", copper=0.5).intervals
+        >>> Aim(optimize="energy", copper_loss=0.5).intervals
         24
     """
 
     optimize: str = option("time", choices=("time", "energy", "wear"))
     max_duration: float = option(np.inf, above=0.0)
-    copper: float = option(0.0, least=0.0, below=np.inf)
+    copper_loss: float = option(0.0, least=0.0, below=np.inf)
     exponent: float = option(3.0, least=1.0, most=12.0)
     max_condition: float | None = option(None, above=2.0)
     intervals: int = option(INTERVALS, least=6, most=400)
@@ -159,7 +159,7 @@ class FreePlanner:
         """
         platform = self.model.platform
         require_no_cables(self.model)
-        require_goal(self.model, self.aim.optimize, self.aim.copper)
+        require_goal(self.model, self.aim.optimize, self.aim.copper_loss)
         ends, problems = (
             np.array([np.asarray(start, dtype=float), np.asarray(end, dtype=float)]),
             Problems(),
@@ -236,8 +236,8 @@ class FreePlanner:
     def _rows_between(self, q: np.ndarray, ends: np.ndarray) -> PointRows:
         """Return the limits at a point; ranges and condition bound include both ends."""
         arguments = self.model, self._chart, self.limits, self.surroundings, q
-        copper = copper_of(self.model.mechanism, self.aim.copper)
-        rows = rows_at(*arguments, 1.0, copper, self.aim.exponent)
+        copper_loss = copper_losses(self.model.mechanism, self.aim.copper_loss)
+        rows = rows_at(*arguments, 1.0, copper_loss, self.aim.exponent)
         self._loops, free = rows.loops, self._chart.free(ends)
         inputs, held = [rows.y, self._loops.symbols], self._loops.at(np.array([0.0, 1.0]), free)
         if not np.isfinite(held).all():

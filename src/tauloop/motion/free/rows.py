@@ -281,7 +281,7 @@ def rows_at(
     surroundings: Surroundings,
     ends: np.ndarray,
     condition: float,
-    copper: np.ndarray | float,
+    copper_loss: np.ndarray | float,
     exponent: float = 3.0,
 ) -> PointRows:
     """Return all limits at a point.
@@ -294,7 +294,7 @@ def rows_at(
         ends: all coordinates at both ends of the motion (2, n_q); ranges are widened to include
             them.
         condition: largest bound of the condition number.
-        copper: motor heat per squared force (n_u,), W/N^2 or W/(N m)^2.
+        copper_loss: motor heat per squared force (n_u,), W/N^2 or W/(N m)^2.
         exponent: exponent of the forces in the wear.
     """
     loops = IteratedLoops(model, chart, ends)
@@ -355,7 +355,7 @@ def rows_at(
         names=tuple(name for name, *_ in rows),
         distances=frozenset(name for name, *_ in distances),
         forces=force / ca.DM(np.where(np.isfinite(size), size, 1e300)),
-        power=power(model, force, motor_speeds, motor_accelerations, point.lost(), copper),
+        power=power(model, force, motor_speeds, motor_accelerations, point.lost(), copper_loss),
         wear=wear(
             force / ca.DM(np.where(np.isfinite(size), size / limits.force, 1e300)),
             motor_speeds,

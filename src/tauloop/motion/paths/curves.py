@@ -135,51 +135,55 @@ class Line(Path):
 
 
 @dataclass(frozen=True, slots=True)
-class Ellipse(Path):
-    """An arc of an ellipse: p(u) = center + first cos(angle) + second sin(angle).
+class Ellipse(NamedFields, Path):
+    """An arc of an ellipse: p(u) = center + a cos(angle) + b sin(angle).
 
     The angle is linear in u.
 
     Attributes:
         center: center (n,).
-        first, second: half axes (n,). Oblique half axes (conjugate half diameters) give a sheared
-            ellipse.
+        semi_axis_a, semi_axis_b: vectors a and b from the center to the ellipse (n,). If they are not
+            perpendicular (conjugate half diameters), the ellipse is sheared.
         start, end: angles at u = 0 and u = 1, rad.
     """
 
     center: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
+    semi_axis_a: np.ndarray
+    semi_axis_b: np.ndarray
     start: float = 0.0
     end: float = 2 * np.pi
+
+    first = old_attribute("first", "semi_axis_a")
+    second = old_attribute("second", "semi_axis_b")
 
     def __post_init__(self) -> None:
         """Check the arguments.
 
         Raises:
-            InputError: the arguments are not rows of finite numbers of equal length, both half axes
+            InputError: the arguments are not rows of finite numbers of equal length, both semi-axes
                 are zero, or the arc is empty.
         """
         problems = Problems()
         center = point(self.center, "center", problems)
-        first = point(self.first, "first", problems, center.size)
-        second = point(self.second, "second", problems, center.size)
-        if not problems and not (first.any() or second.any()):
-            problems.add("first", "both half axes are zero", "give at least one half axis")
+        a = point(self.semi_axis_a, "semi_axis_a", problems, center.size)
+        b = point(self.semi_axis_b, "semi_axis_b", problems, center.size)
+        if not problems and not (a.any() or b.any()):
+            problems.add("semi_axis_a", "both semi-axes are zero", "give at least one semi-axis")
         if not (np.isfinite(self.start) and np.isfinite(self.end)) or self.start == self.end:
             problems.add(
                 "end", f"goes from {self.start:g} to {self.end:g} rad", "give two different angles"
             )
         InputError.raise_if_any(problems)
-        for name, value in (("center", center), ("first", first), ("second", second)):
+        for name, value in (("center", center), ("semi_axis_a", a), ("semi_axis_b", b)):
             object.__setattr__(self, name, value)
 
     def at(self, u: np.ndarray) -> Curve:
         """Return the points at parameters u (N,)."""
         span = self.end - self.start
         angle = (self.start + u * span)[:, None]
-        radius = self.first * np.cos(angle) + self.second * np.sin(angle)
-        tangent = self.second * np.cos(angle) - self.first * np.sin(angle)
+        a, b = self.semi_axis_a, self.semi_axis_b
+        radius = a * np.cos(angle) + b * np.sin(angle)
+        tangent = b * np.cos(angle) - a * np.sin(angle)
         return Curve(
             position=self.center + radius,
             derivative=span * tangent,
@@ -195,9 +199,9 @@ def sheared_ellipse(
     start: float = 0.0,
     end: float = 2 * np.pi,
 ) -> Ellipse:
-    """Return an ellipse with half axes `first` and `second`, sheared along `first`.
+    """Return an ellipse with semi-axes `first` and `second`, sheared along `first`.
 
-    The half axis `second` is replaced by second + shear first.
+    The semi-axis `second` is replaced by second + shear first.
 
     Raises:
         InputError: see `Ellipse`.

@@ -62,7 +62,7 @@ class TransferOptions(LimitOptions):
             rotations.
         optimize: objective: time; energy (motor heat and friction, including drive lines); or wear
             (equivalent motor travel at full force, sum of ∫ |force / largest|^p |speed| dt).
-        copper: motor heat per squared force, R/k^2 at the actuator, W/N^2 or W/(N m)^2, for all
+        copper_loss: motor heat per squared force, R/k^2 at the actuator, W/N^2 or W/(N m)^2, for all
             motors; by default the value of each motor in the machine file.
         exponent: exponent p of the wear: 3 for balls and gears, 10/3 for rollers (ISO 281), 1 for
             sliding (Archard).
@@ -93,7 +93,9 @@ class TransferOptions(LimitOptions):
     )
     rotation: tuple[float, ...] | None = option(None, metavar="RX,RY,RZ", unit=units.ANGLE)
     optimize: str = option("time", choices=("time", "energy", "wear"))
-    copper: float = option(0.0, least=0.0, below=np.inf, metavar="QUANTITY", unit=units.COPPERS)
+    copper_loss: float = option(
+        0.0, least=0.0, below=np.inf, metavar="QUANTITY", unit=units.COPPERS
+    )
     exponent: float = option(3.0, least=1.0, most=12.0)
     max_duration: float = option(np.inf, above=0.0, metavar="TIME", unit=units.TIME)
     boxes: tuple[BoxObstacle, ...] = option(
@@ -140,7 +142,7 @@ class TransferOptions(LimitOptions):
 
 #: Options with the same name as an attribute of the surroundings or of the aim.
 _SURROUNDINGS_OPTIONS = ("tool_radius", "rod_radius", "clearance")
-_AIM_OPTIONS = ("optimize", "max_duration", "copper", "exponent", "max_condition", "intervals")
+_AIM_OPTIONS = ("optimize", "max_duration", "copper_loss", "exponent", "max_condition", "intervals")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,7 +142,7 @@ def read_actuator(
     limits = {
         key: values.number(cursor.get(key), is_angular) for key in ("force", "rated_force", "speed")
     }
-    copper = values.number(cursor.get("copper"), is_angular)
+    copper_loss = values.number(cursor.get("copper_loss"), is_angular)
     offset = values.expression(cursor.get("offset"), is_angular)
     if offset is None and cursor.has("offset"):
         return None
@@ -168,7 +168,7 @@ def read_actuator(
         inertia=values.expression(cursor.get("inertia"), is_angular),
         friction=read_friction(cursor.get("friction"), values, is_angular),
         **{key: math.inf if limit is None else limit for key, limit in limits.items()},
-        copper=copper,
+        copper_loss=copper_loss,
         drive=drive,
         stiffness=values.expression(cursor.get("stiffness"), is_angular),
     )
