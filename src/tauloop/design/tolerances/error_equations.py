@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -72,6 +72,9 @@ def part_parameters(
         own_element: Element = with_leaves(element, changes)
         return own_element
 
+    def all_own(elements: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(own(item, _part(item.name)) for item in elements)
+
     platform, table = mechanism.platform, mechanism.parameters
     own_values = [
         replace(table[owner], name=name) for name, owner in owners.items() if name != owner
@@ -79,10 +82,10 @@ def part_parameters(
     changed = replace(
         mechanism,
         parameters=replace(table, parameters=(*table, *own_values)),
-        joints=tuple(own(item, _part(item.name)) for item in mechanism.joints),
-        rods=tuple(own(item, _part(item.name)) for item in mechanism.rods),
-        couplings=tuple(own(item, _part(item.name)) for item in mechanism.couplings),
-        actuators=tuple(own(item, _part(item.name)) for item in mechanism.actuators),
+        joints=all_own(mechanism.joints),
+        rods=all_own(mechanism.rods),
+        couplings=all_own(mechanism.couplings),
+        actuators=all_own(mechanism.actuators),
         platform=replace(platform, tool=own(platform.tool, TOOL_PART)),
     )
     return PartParameters(mechanism=changed, owners=owners)

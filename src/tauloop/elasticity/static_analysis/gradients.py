@@ -320,7 +320,7 @@ def _of_sections(
 
 def _piece_constants(beams: Sequence[Beam]) -> list[dict[BeamMotion, Expression]]:
     """Return for each piece of constant section its stiffness against each motion."""
-    chains = [[_constants(section) for section in piece_sections(beam)] for beam in beams]
+    chains = [list(map(_constants, piece_sections(beam))) for beam in beams]
     if len(chains) == 1:
         return chains[0]
     (lower,), (upper,) = chains

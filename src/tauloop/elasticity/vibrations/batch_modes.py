@@ -163,10 +163,15 @@ def _function(
                 M[column, column] = 0.5 * rod.mass
                 K[column, column] = (k * math.pi) ** 4 * rod.bending / (2.0 * rod.length**3)
                 column += 1
-    pairs = [(i, j) for i in range(size) for j in range(i + 1)]
-    outputs = [ca.densify(ca.vertcat(*(matrix[i, j] for i, j in pairs))) for matrix in (K, M)]
+    outputs = [_lower_triangle(matrix) for matrix in (K, M)]
     function = ca.Function("modes", [symbolic.q, symbolic.theta], outputs, {"cse": True})
     return _FrequencyFunction(ParametricFunction(model, function, ("stiffness", "mass"), 1), size)
+
+
+def _lower_triangle(matrix: ca.SX) -> ca.SX:
+    """Return the entries of the lower triangle of a matrix, row by row, as a dense column."""
+    pairs = [(i, j) for i in range(matrix.shape[0]) for j in range(i + 1)]
+    return ca.densify(ca.vertcat(*(matrix[i, j] for i, j in pairs)))
 
 
 def _rigid_mass(symbolic: SymbolicStructure, motion: ca.SX) -> ca.SX:

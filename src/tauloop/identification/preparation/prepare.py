@@ -164,11 +164,11 @@ def _is_same_preparation(entry: MeasuredLog, other: MeasuredLog) -> bool:
     """Return whether two preparations treat the positions of a log alike."""
     names = channels_of(entry.log, "position")
     shared: dict[str, Any] = {"cutoff": None, "cutoffs": {}, "velocity": None, "velocities": {}}
-    of_channels = [
-        [(how.cutoff_of(name), how.source_of(name)) for name in names]
-        for how in (entry.how, other.how)
-    ]
-    is_same = of_channels[0] == of_channels[1]
+    is_same = all(
+        entry.how.cutoff_of(name) == other.how.cutoff_of(name)
+        and entry.how.source_of(name) == other.how.source_of(name)
+        for name in names
+    )
     return is_same and replace(entry.how, **shared) == replace(other.how, **shared)
 
 

@@ -216,11 +216,10 @@ def subtract_actuator_forces(
     noise: dict[str, float] = {}
     periods = (1, 1)
     if options.period is not None:
-        first = average_periods(connected, options.period)
-        second = average_periods(disconnected, options.period)
-        noise = _noise_of_difference(first, second, names)
-        connected, disconnected = first.log, second.log
-        periods = (first.periods, second.periods)
+        runs = [average_periods(log, options.period) for log in (connected, disconnected)]
+        noise = _noise_of_difference(*runs, names)
+        connected, disconnected = (run.log for run in runs)
+        periods = (runs[0].periods, runs[1].periods)
     interpolation = _Record if options.period is None else _Periodic
     alignment = _aligned(
         samples(connected, "position", names),

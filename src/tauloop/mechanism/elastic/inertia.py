@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
@@ -109,7 +109,7 @@ def _second_moments(
             multiply(line.second_moment, direction[i], direction[j]),
         )
 
-    return [[entry(i, j) for j in range(3)] for i in range(3)]
+    return _tensor(entry)
 
 
 def _rotary_tensor(
@@ -132,7 +132,15 @@ def _rotary_tensor(
             value = add(value, multiply(difference, z_axis[i], z_axis[j]))
         return value
 
-    return [[entry(i, j) for j in range(3)] for i in range(3)]
+    return _tensor(entry)
+
+
+def _tensor(entry: Callable[[int, int], Expression]) -> list[list[Expression]]:
+    """Return the rows of a matrix (3, 3) from a function of its entries."""
+    tensor = []
+    for i in range(3):
+        tensor.append([entry(i, j) for j in range(3)])
+    return tensor
 
 
 def _across(

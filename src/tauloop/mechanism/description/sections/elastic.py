@@ -676,7 +676,7 @@ class ElasticReader:
             rows.append(whole)
         if len(rows) < 6:
             return None
-        numbers = [[self.values.nominal(entry) for entry in row] for row in rows]
+        numbers = [list(map(self.values.nominal, row)) for row in rows]
         if not self._is_possible(place, numbers, free):
             return None
         return Compliance(matrix=tuple(rows), is_stiffness=is_stiffness)
