@@ -23,7 +23,7 @@ from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from textwrap import dedent
-from types import NoneType, UnionType
+from types import FrameType, NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Protocol, Union, get_args, get_origin, get_type_hints
 
 from tauloop.common.counts import counted
@@ -283,7 +283,7 @@ def _renew_fields(options_class: type, values: Mapping[str, Any]) -> dict[str, A
 
 def _frames_of_replace() -> int:
     """Return the number of frames of `dataclasses.replace` above the call of a class; 0 if none."""
-    frame = sys._getframe(3)
+    frame: FrameType | None = sys._getframe(3)
     count = 0
     while frame is not None and frame.f_globals.get("__name__") == "dataclasses":
         frame = frame.f_back

@@ -216,10 +216,10 @@ def subtract_actuator_forces(
     noise: dict[str, float] = {}
     periods = (1, 1)
     if options.period is not None:
-        runs = [average_periods(log, options.period) for log in (connected, disconnected)]
-        noise = _noise_of_difference(*runs, names)
-        connected, disconnected = (run.log for run in runs)
-        periods = (runs[0].periods, runs[1].periods)
+        first, second = (average_periods(log, options.period) for log in (connected, disconnected))
+        noise = _noise_of_difference(first, second, names)
+        connected, disconnected = first.log, second.log
+        periods = (first.periods, second.periods)
     interpolation = _Record if options.period is None else _Periodic
     alignment = _aligned(
         samples(connected, "position", names),
