@@ -46,6 +46,9 @@ MIN_SMALL_SPIKE_SHARE = 0.005
 #: quantiles to that of normal noise. Noise with many outliers therefore has no small spikes. The
 #: ratio is that of all samples, because a few hundred do not determine the outer quantile.
 TAIL_QUANTILES, TAIL_POWER = (0.9, 0.99), 5
+#: The power for distances from a cubic. They mix the noise of five samples, which makes their
+#: inner quantiles more normal than the noise.
+CUBIC_TAIL_POWER = 7
 #: More neighbors are used until the difference grows by this factor.
 MAX_GROWTH = 1.1
 #: An encoder is coarse for a number of samples if its position is constant in a larger fraction of them.
@@ -224,6 +227,8 @@ def spike_samples(
     least = max(usual, MAX_ENCODER_STEPS * smallest)
     wide = WIDE_SPIKE_STEPS * float(np.quantile(sizes, 0.99))
     if quantity == "force":
+        if position is not None:
+            least = max(least, usual * _tail_increase_of_motion(off_course, usual, position))
         least = max(least, MIN_SPIKE_SHARE * float(high - low))
         wide = WIDE_SPIKE_SHARE * float(high - low)
     off_both = np.where(steps[:-1] * steps[1:] < 0.0, np.minimum(sizes[:-1], sizes[1:]), 0.0)[1:-1]
@@ -351,11 +356,12 @@ def _stands(position: np.ndarray) -> np.ndarray:
     return stands
 
 
-def _tail_increase(groups: Sequence[np.ndarray]) -> float:
+def _tail_increase(groups: Sequence[np.ndarray], power: int = TAIL_POWER) -> float:
     """Return the factor by which noise with many outliers exceeds normal noise; at least 1.
 
     Args:
         groups: absolute values of groups of samples, each with its own deviation.
+        power: power of the ratio of the quantiles.
     """
     normal = NormalDist()
     inner_size, outer_size = (normal.inv_cdf(0.5 * (1.0 + share)) for share in TAIL_QUANTILES)
@@ -366,7 +372,23 @@ def _tail_increase(groups: Sequence[np.ndarray]) -> float:
     if not scaled:
         return 1.0
     outer = float(np.quantile(np.concatenate(scaled), TAIL_QUANTILES[1]))
-    return max(1.0, outer * inner_size / outer_size) ** TAIL_POWER
+    return max(1.0, outer * inner_size / outer_size) ** power
+
+
+def _tail_increase_of_motion(off_course: np.ndarray, usual: float, position: np.ndarray) -> float:
+    """Return the factor of `_tail_increase` for the samples of a force away from reversals.
+
+    Args:
+        off_course: (N - 4,) distances from a cubic through two neighbors on each side.
+        usual: largest distance of normal noise. Samples next to larger distances are left out,
+            because spikes are rare and must not count as noise.
+        position: (N,) position of the motor.
+    """
+    is_sound = ~_near(off_course > usual, 2)
+    is_sound &= _moves_within(_stands(position), 2, 2)[2:-2]
+    if is_sound.sum() < MIN_JUDGED_SAMPLES:
+        return 1.0
+    return _tail_increase([off_course[is_sound]], CUBIC_TAIL_POWER)
 
 
 def _off_parabola(values: np.ndarray, neighbors: np.ndarray, before: int, after: int) -> np.ndarray:
