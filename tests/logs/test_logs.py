@@ -410,6 +410,56 @@ def test_files_that_are_no_logs(tmp_path, name, content, what):
     assert result[1][1] == "there is no such file"
 
 
+FOREIGN_ROWS = ["0,1,2", "0.1,3,4", "0.2,5,6"]
+FOREIGN_HEADER = "time [s],position.m [rad],force.m [N m]"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "\n".join([FOREIGN_HEADER, *(row + "," for row in FOREIGN_ROWS)]).encode(),
+        "\n".join([FOREIGN_HEADER, *FOREIGN_ROWS]).encode("utf-16"),
+        "\r\n".join([FOREIGN_HEADER, *FOREIGN_ROWS])
+        .replace(",", ";")
+        .replace(".1", ",1")
+        .replace(".2", ",2")
+        .encode("utf-16"),
+        "\n".join(
+            ["time [ns],position.m [rad],force.m [N m]", "0,1,2", "1e8,3,4", "2e8,5,6"]
+        ).encode(),
+    ],
+    ids=["delimiter after each row", "UTF-16", "UTF-16 with decimal commas", "nanoseconds"],
+)
+def test_texts_of_other_programs_are_read(tmp_path, content):
+    path = tmp_path / "log.csv"
+    path.write_bytes(content)
+    log = read_log(path)
+    assert log.time.values == pytest.approx([0.0, 0.1, 0.2])
+    assert samples(log, "position")[:, 0].tolist() == [1.0, 3.0, 5.0]
+    assert samples(log, "force")[:, 0].tolist() == [2.0, 4.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "what", "remedy"),
+    [
+        (["Recorder 3", FOREIGN_HEADER, *FOREIGN_ROWS], "does not name the columns", "put # in"),
+        (["time q", "0 1", "1 2"], "separated by spaces: 2 numbers", "commas, semicolons or tabs"),
+        (["time,position.m", "s,rad", "0,1"], "has no numbers: s, rad", "`position.motor [rad]`"),
+        (["time (s),position.m (rad)", "0,1"], "has no unit", "`position.m [rad]`"),
+        (["time [s],position.m [counts]", "0,1"], "unknown unit 'counts'", "length of 1 count"),
+        (["time [s],force.m [A]", "0,1"], "unknown unit 'A'", "torque or force at 1 A"),
+        (["time [s],force.m [%]", "0,1"], "'%' is not a unit", "torque or force at 1 %"),
+        (["time [s],position.m [°]", "0,1"], "'°' is not a unit", "did you mean deg?"),
+        (["Timestamp [s],position.m [rad]", "0,1"], "neither a time column", "'Timestamp' to"),
+        (["time [s],force.m [N]", "2026-11-30T10:00:00.1,1"], "is not a number", "as seconds"),
+    ],
+)
+def test_headers_of_other_programs_are_named(tmp_path, lines, what, remedy):
+    with pytest.raises(LogError) as caught:
+        read_log(write(tmp_path / "log.csv", "\n".join(lines) + "\n"))
+    assert any(what in p.what and remedy in p.remedy for p in caught.value.problems)
+
+
 def test_no_file_and_nothing_to_read(tmp_path):
     assert problems_of(sample_rate=1.0) == [("files", "no file was given", None)]
     path = write(tmp_path / "log.csv", "q1,q2\n1,2\n")

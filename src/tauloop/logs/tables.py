@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,8 @@ from tauloop.common.counts import counted
 from tauloop.common.errors import LogError
 from tauloop.logs.checks.findings import LISTED_PER_KIND, Findings
 from tauloop.logs.files.csv_text import (
+    DELIMITERS,
+    as_utf8,
     delimiter_of,
     has_decimal_comma,
     is_number,
@@ -33,6 +36,9 @@ _HDF5_SIGNATURE = b"\x89HDF"
 _NUMERIC = re.compile(
     r"(dictionary<values=)?(u?int\d+|halffloat|float|double|decimal\d*\(.*\))(, indices=.*>)?"
 )
+#: Number of lines of a text that are searched for the column names.
+MAX_PREAMBLE_LINES = 50
+_DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([ T].*)?|\d{1,2}:\d{2}(:.*)?", re.ASCII)
 _KIND_NOT_FINITE, _KIND_EMPTY = "numbers that are not finite", "empty cells"
 _KIND_BEYOND = "numbers that are too large"
 #: Kind of findings for dropped messages; they are interpolated only if gaps are filled.
@@ -167,10 +173,51 @@ class CsvTable(LogTable):
             cells = list(names) or [str(k + 1) for k in range(len(cells))]
         self._data = with_decimal_points(self._data, self._skipped, self._delimiter)
         super().__init__(str(path), cells, brackets_are_units=True)
-        if next(self._rows(), None) is None:
+        first_row = next(self._rows(), None)
+        if first_row is None:
             raise _refused(
                 str(path), "the file has a header but no samples", "record or export the log again"
             )
+        if self.has_names and not names:
+            self._check_header(header, *first_row)
+            if len(first_row[1]) == len(cells) + 1 and not first_row[1][-1].strip():
+                # every row ends with a delimiter, but not the header
+                super().__init__(str(path), [*cells, ""], brackets_are_units=True)
+
+    def _check_header(self, header: str, line: int, first_row: Sequence[str]) -> None:
+        """Reject a header row that does not name the columns.
+
+        Args:
+            header: text of the header row.
+            line: line number of the row below it.
+            first_row: cells of that row.
+
+        Raises:
+            LogError: there is other text above the header, there is a row of units below it, or
+                columns are separated by spaces.
+        """
+        words = first_row[0].split() if len(first_row) == 1 else []
+        is_spaced = len(words) > 1 and all(is_number(word) for word in words)
+        if len(self.names) == 1 and is_spaced:
+            what = f"columns are separated by spaces: {counted(len(words), 'number')} in one cell"
+            remedy = "separate columns by commas, semicolons or tabs"
+            raise _refused(self.file, what, remedy, line=line)
+        if len(self.names) == 1 and self._delimiter not in header and self._has_wide_row():
+            what = f"{header.strip()[:40]!r} is the first row, but it does not name the columns"
+            remedy = "put # in front of every line above the column names, or remove these lines"
+            raise _refused(self.file, what, remedy, where="header", line=line - 1)
+        filled_cells = [cell.strip() for cell in first_row if cell.strip()]
+        is_text = not any(is_number(cell) or has_decimal_comma(cell) for cell in filled_cells)
+        if len(self.names) == len(first_row) > 1 and len(filled_cells) > 1 and is_text:
+            what = f"the first row below the header has no numbers: {', '.join(filled_cells[:3])}"
+            remedy = "remove the row; write units after the names, such as `position.motor [rad]`"
+            raise _refused(self.file, what, remedy, line=line)
+
+    def _has_wide_row(self) -> bool:
+        """Return whether one of the first rows has several cells."""
+        with self._stream() as stream:
+            rows = [line for line in islice(stream, MAX_PREAMBLE_LINES) if line.strip()]
+        return any(delimiter in row for row in rows for delimiter in DELIMITERS)
 
     def _stream(self) -> io.TextIOWrapper:
         return io.TextIOWrapper(io.BytesIO(self._data), encoding="utf-8-sig", newline="")
@@ -244,6 +291,8 @@ class CsvTable(LogTable):
         else:
             kind, what = "cells that are not numbers", f"{text[:40]!r} is not a number"
             remedy = "remove the text or do not map this column"
+            if _DATE.fullmatch(text):
+                remedy = "write times as seconds since the start of the recording"
             if has_decimal_comma(text):
                 remedy = (
                     "export with a decimal point instead of a comma: here a comma may also "
@@ -260,6 +309,7 @@ def _text_bytes(path: Path) -> bytes:
         raise _refused(
             str(path), f"cannot be read: {error}", "copy or export the file again"
         ) from None
+    data = as_utf8(data)
     if b"\0" in data:
         raise _refused(
             str(path),

@@ -46,6 +46,28 @@ DIMENSIONS: Mapping[str, tuple[Dimension, ...]] = {
 }
 
 
+#: Units of raw recordings, whose size only the user knows, with an example of that size.
+_RAW_UNITS = {
+    "the angle or length of 1 count": (
+        "1.2e-5 rad",
+        "count counts cnt inc incs increment increments tick ticks pulse pulses lsb".split(),
+    ),
+    "the torque or force at 1 A": ("0.052 N m", "A Arms mA ampere amperes".split()),
+    "the torque or force at 1 %": ("0.013 N m", ["%"]),
+}
+#: Usual spellings that differ from those of `parse_unit`.
+_SPELLINGS = {"°": "deg", "°/s": "deg/s", "°/s²": "deg/s^2", "µs": "us", "μs": "us", "µm": "um"}
+
+
+def _remedy_of_unit(text: str) -> str:
+    """Return the remedy for the unit of a raw recording or a usual spelling; "" for others."""
+    text = text.strip()
+    for size, (example, names) in _RAW_UNITS.items():
+        if text in names or text.lower() in names:
+            return f"give {size} as the unit, such as '{example}', in the header or in `units`"
+    return f"did you mean {_SPELLINGS[text]}?" if text in _SPELLINGS else ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
     """SI value of one unit of the file, and the SI unit."""
@@ -87,15 +109,14 @@ def find_scale(
     allowed = DIMENSIONS.get(quantity)
     examples = " or ".join(str(dimension) or "1" for dimension in allowed or (ANGLE,))
     if not text.strip():
-        note(
-            "has no unit",
-            f"add it to the header, `{table.names[column]} [...]`, or give `units` ({examples})",
-        )
+        name, bracket, unit = table.names[column].removesuffix(")").rpartition(" (")
+        header = f"{name} [{unit}]" if bracket else f"{table.names[column]} [...]"
+        note("has no unit", f"add it to the header, `{header}`, or give `units` ({examples})")
         return None
     try:
         value = literal(text) if _SCALED_UNIT.match(text.strip()) else _one_of(parse_unit(text))
     except UnitError as error:
-        note(error.what, error.remedy)
+        note(error.what, _remedy_of_unit(text) or error.remedy)
         return None
     if value.value == 0.0:
         note(f"the factor of {text!r} is 0", "give the SI value of the number 1 in the file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 
 DELIMITERS = (",", ";", "\t")
@@ -10,6 +11,16 @@ _DECIMAL_COMMA = re.compile(r"[+-]?\d{1,40},\d{1,40}([eE][+-]?\d{1,4})?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 #: Number of rows that are searched for decimal commas.
 _INSPECTED_ROWS = 1000
+
+
+def as_utf8(data: bytes) -> bytes:
+    """Return a text with UTF-16 encoding and its byte order mark, as Excel writes it, in UTF-8."""
+    if not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data
+    try:
+        return data.decode("utf-16").encode("utf-8")
+    except UnicodeDecodeError:
+        return data
 
 
 def is_number(cell: str) -> bool:

@@ -27,6 +27,8 @@ from tauloop.mechanism.suggestions import listing, suggestion, unknown_names
 if TYPE_CHECKING:
     import xarray as xr
 
+#: Usual names of time columns.
+TIME_NAMES = ("t", "time", "timestamp", "time_stamp", "stamp", "zeit", "seconds")
 _SAMPLE_RATE = "give `sample_rate` in Hz, or name a time column: LogFile(time='t')"
 
 
@@ -347,6 +349,11 @@ def _check_counts(parts: list[_Part], findings: Findings) -> None:
             findings.add("counts that differ", "rows", what, remedy, part.table.file)
 
 
+def _is_time(name: str) -> bool:
+    """Return whether a column name is a usual name of a time column, in any case."""
+    return name.partition("(")[0].strip().lower() in TIME_NAMES
+
+
 def _time_axis(
     parts: list[_Part], sample_rate: float | None, *, complete: bool, findings: Findings
 ) -> np.ndarray:
@@ -361,7 +368,11 @@ def _time_axis(
     elif sample_rate is not None and parts:
         return np.arange(parts[0].count) / sample_rate
     elif sample_rate is None and not timed and complete:
-        findings.add("arguments", "time", "neither a time column nor a sample rate", _SAMPLE_RATE)
+        similar = [name for part in parts for name in part.table.names if _is_time(name)]
+        remedy = _SAMPLE_RATE
+        if similar:
+            remedy = f"rename column {similar[0]!r} to 'time', or name it: time={similar[0]!r}"
+        findings.add("arguments", "time", "neither a time column nor a sample rate", remedy)
     for part, time in timed[1:]:
         first, first_time = timed[0]
         if part.count == first.count:

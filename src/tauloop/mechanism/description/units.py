@@ -279,7 +279,7 @@ _SYMBOLS: dict[str, tuple[float, Dimension, str]] = {
     "m": (1.0, LENGTH, "kdcmun"),
     "g": (1e-3, MASS, "km"),
     "t": (1e3, MASS, ""),
-    "s": (1.0, TIME, "mu"),
+    "s": (1.0, TIME, "mun"),
     "min": (60.0, TIME, ""),
     "h": (3600.0, TIME, ""),
     "rad": (1.0, ANGLE, "mu"),
