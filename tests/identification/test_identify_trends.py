@@ -6,6 +6,7 @@ machine's equations.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,6 +114,21 @@ def test_an_offset_that_creeps(model: Model) -> None:
     assert set(by_name) == {"motor_2"}
     assert (by_name["motor_2"].kind, by_name["motor_2"].unit) == ("offset", "N m")
     assert by_name["motor_2"].value == pytest.approx(0.4 * SPAN / DURATION, rel=VALUE_TOLERANCE)
+
+
+def test_a_payload_from_one_moment_on(model: Model) -> None:
+    """From 14 s on, the second link carries 0.3 kg at 0.3 m."""
+    loaded = TRUE + np.array([0.0, 0.0, 0.0, 0.0, 0.3, 0.09, 0.0, 0.027])
+    change = arm_regressor(*MOTION[1:]) @ (loaded - TRUE)
+    rows = trends(model, FORCES + np.where(TIME >= 14.0, 1.0, 0.0)[:, None] * change)
+    assert {trend.output for trend in rows} == set(DRIVES)
+    for output in DRIVES:
+        trend = next(trend for trend in rows if trend.output == output)
+        assert trend.cause == "step"
+        assert trend.time == pytest.approx(14.0, abs=0.2)
+        assert re.search(r"changes suddenly at 1(3\.9|4)\d* s: its force .* by \+", str(trend))
+        (problem, *_) = trend_problems([trend])
+        assert "several logs" in problem.remedy
 
 
 def test_warmth_that_comes_and_goes_with_the_load(model: Model) -> None:

@@ -37,6 +37,7 @@ from tauloop.identification import (
     fit_regression,
     regression_data,
 )
+from tauloop.identification.faults.channels import wrong_channels
 from tauloop.identification.faults.measured_motion import measured_motion
 from tauloop.identification.faults.recording.dead_channels import copied, dead
 from tauloop.identification.faults.recording.time_unit import wrong_time_unit
@@ -86,6 +87,25 @@ def test_forces_in_another_unit_are_told_by_the_factor_that_parameters_share(
     assert sentences(model, sound) == ()
     (gauges,) = sentences(model, scaled(sound, "force", factor))
     assert unit in gauges
+
+
+@pytest.mark.parametrize("stretch", [2.0, 0.5, 10.0])
+def test_a_wrong_sampling_rate_is_named_with_the_right_one(
+    model: Model, sound: Signals, stretch: float
+) -> None:
+    """Weight and inertia have masses in common, which determines the time scale."""
+
+    def faults_of(log: Signals, factor: float = 1.0) -> tuple[str, ...]:
+        preparation = replace(PREPARATION, cutoff=30.0 / factor)
+        motion = measured_motion(model, prepared_signals(log, preparation))
+        return tuple(str(problem) for problem in wrong_channels(model, motion))
+
+    assert faults_of(sound) == ()
+    period = sound.time[1] - sound.time[0]
+    stretched = replace(sound, time=stretch * sound.time)
+    (fault,) = faults_of(stretched, stretch)
+    assert fault.startswith(f"time: has steps of {stretch * period:g} s, but they seem to be")
+    assert f"{period:g} s long" in fault
 
 
 def test_estimates_stand_beside_the_values_of_the_machine_file(

@@ -115,7 +115,10 @@ def require_cutoff(rate: float, cutoff: float) -> None:
     if not 0.0 < cutoff < 0.5 * rate:
         what = f"{cutoff:g} Hz is not between zero and half the sampling rate, {0.5 * rate:g} Hz"
         raise InputError.of(
-            "cutoff", what, "choose a lower cutoff, or omit it: then the noise determines it"
+            "cutoff",
+            what,
+            "choose a lower cutoff, or omit it: then the noise determines it; check the unit of the "
+            "time column if the rate is wrong",
         )
 
 

@@ -115,6 +115,9 @@ def bending_columns(
             transmissions.
         period: sampling period, s.
 
+    Returns:
+        The columns, which are zero for actuators whose load has no positive inertia.
+
     Raises:
         PoseError, AssemblyError: the motion of the loads leaves the workspace.
     """
@@ -123,6 +126,9 @@ def bending_columns(
     inertias = _inertias(model, motion, parameters, start)
     columns = []
     for actuator, inertia in enumerate(inertias):
+        if inertia <= 0.0:
+            columns.append(np.zeros_like(forces))
+            continue
         position, velocity, acceleration = (x.copy() for x in motion)
         force_rates = in_band(forces[:, actuator], rate=1.0 / period)
         for signal, force_rate in zip((position, velocity, acceleration), force_rates, strict=True):

@@ -263,7 +263,8 @@ def _candidates(
         remainder = values - weighted @ coefficients
         if np.sum(remainder**2) > MIN_REMAINDER**2 * np.sum(values**2) > 0.0:
             forces = (weights * regression.forces)[:, column.outputs]
-            share = float(np.sqrt(np.sum(values**2) / np.sum(forces**2)))
+            power = max(float(np.sum(forces**2)), np.finfo(float).tiny)
+            share = float(np.sqrt(np.sum(values**2) / power))
             candidates.append(
                 _Candidate(
                     column=column, coefficients=coefficients, remainder=remainder, share=share

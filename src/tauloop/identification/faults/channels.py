@@ -62,6 +62,8 @@ MIN_PREFERENCE = 1.2
 MIN_ADDITIONAL_FALL = 1.3
 #: Other units are tried if the misfit is larger than this.
 MIN_MISFIT_FOR_UNITS = 0.025
+#: Sampling rates that are tried, as multiples of that of the log.
+POSSIBLE_RATE_FACTORS = (0.1, 0.2, 0.25, 0.4, 0.5, 2.0, 2.5, 4.0, 5.0, 10.0)
 #: A scale is tried if it differs from one by more than this factor.
 MIN_SCALE_FACTOR = 1.5
 
@@ -164,6 +166,7 @@ def _best_fault(fit: Misfits) -> ChannelFault | None:
         return None
     faults = _force_faults(fit)
     faults += _position_faults(fit, thorough=bool(faults))
+    faults += _time_faults(fit)
     if not faults:
         return None
     best = min(faults, key=lambda candidate: candidate.misfit)
@@ -263,6 +266,36 @@ def _unit_changes(fit: Misfits) -> Iterator[tuple[ChannelChange, _ProblemTexts, 
                 column = f"position.{log.names[group[0]]} [{actual}]"
                 remedy = f"correct the unit of the columns: '{column}'"
                 yield scale_channels(group, factor), (where, what, remedy), factor
+
+
+def _time_faults(fit: Misfits) -> list[ChannelFault]:
+    """Return a wrong sampling rate, if another rate explains the log much better.
+
+    With a factor c of the rate, velocities are c and accelerations c^2 times those of the log. Only
+    parameters that act in several of these terms show it, such as masses with weight and inertia.
+    """
+    if fit.misfit <= MIN_MISFIT_FOR_UNITS:
+        return []
+    log = fit.log
+    tried: list[tuple[float, Misfits]] = []
+    for factor in POSSIBLE_RATE_FACTORS:
+        changed = replace(
+            log, velocity=factor * log.velocity, acceleration=factor**2 * log.acceleration
+        )
+        corrected = fit.with_log(changed)
+        if corrected.is_conclusive:
+            tried.append((factor, corrected))
+    if not tried:
+        return []
+    factor, corrected = min(tried, key=lambda pair: pair[1].misfit)
+    if not fit.are_reduced(corrected.misfits, MIN_OVERALL_FALL, MIN_MISFIT_FALL):
+        return []
+    what = (
+        f"has steps of {log.step:g} s, but they seem to be {log.step / factor:g} s long: with this "
+        f"period {fit.describe_fall(corrected.misfits)}"
+    )
+    problem = Problem("time", what, "check the sampling rate, and the unit of the time column")
+    return [ChannelFault(misfit=corrected.misfit, corrected=corrected, problem=problem)]
 
 
 def _position_faults(fit: Misfits, *, thorough: bool) -> list[ChannelFault]:

@@ -89,7 +89,8 @@ class _Law:
                 f'fit it as well: --stribeck "{self.element}={size}"',
             ),
             "asymmetric": (
-                "has different friction in the two directions",
+                "has different friction in the two directions; a wrong zero of the force has the "
+                "same effect",
                 f"fit it as well: --asymmetric {self.element}",
             ),
             "presliding": (

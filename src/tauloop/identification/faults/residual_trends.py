@@ -38,6 +38,9 @@ MIN_CROSSING_SIZE = 0.5
 #: ... and its rate of change differs by less than this factor between the slowest and the fastest
 #: block.
 MAX_RATE_RATIO = 3.0
+#: A delay, or the inverse angular frequency of a compliance, is at most this fraction of the log's
+#: duration. Model errors of a slow motion resemble longer ones.
+MAX_DELAY_SHARE = 0.02
 #: A delay must explain this fraction of the residual's power. On a measured arm with large model
 #: errors, 35 % of the residual of one joint resemble a delay.
 MIN_DELAY_EXPLAINED = 0.4
@@ -51,6 +54,9 @@ THERMAL_TIME_SHARE = 1.0 / 3.0
 #: The filter of the accelerations causes an apparent compliance. A compliance is only reported if
 #: it exceeds the apparent one by this factor.
 MIN_COMPLIANCE_RATIO = 3.0
+#: A change is sudden, at one of this number of times or between them, if the residual that it leaves
+#: has a power that is smaller by this factor than with any drift.
+STEP_TIMES, MIN_STEP_GAIN = 48, 1.5
 #: Directions of the columns with a smaller fraction of the largest singular value are ignored.
 TREND_RANK_TOLERANCE = 1e-8
 #: A column is indistinguishable from the regressor if the projection leaves a smaller fraction of
@@ -66,7 +72,7 @@ class ResidualTrend:
         output, unit: name and unit of the output.
         kind: "offset", "friction" or "scale" for drifts with time or heat; "delay", "clock" or
             "compliance".
-        cause: "time" or "warmth" for a drift; empty otherwise.
+        cause: "time" or "warmth" for a drift, "step" for a sudden change; empty otherwise.
         value: for a drift, the change of the offset, SI, or the relative change of friction or
             force, from the beginning to the end of the log, or from the smallest to the largest
             heat. For a delay, the time by which the force lags the motion, s. For a clock, its
@@ -75,6 +81,7 @@ class ResidualTrend:
         deviations: value divided by its standard deviation.
         explained: explained fraction of the residual's power.
         force: RMS force that it explains, SI.
+        time: time of a sudden change, s; NaN otherwise.
     """
 
     output: str
@@ -85,6 +92,7 @@ class ResidualTrend:
     deviations: float
     explained: float
     force: float
+    time: float = np.nan
 
     def __str__(self) -> str:
         if self.kind == "delay":
@@ -105,6 +113,9 @@ class ResidualTrend:
         change = f"{100.0 * self.value:+.3g} %"
         if self.kind == "offset":
             change = f"{self.value:+.3g} {self.unit}"
+        if self.cause == "step":
+            name = names[self.kind]
+            return f"changes suddenly at {self.time:.3g} s: its {name} changes by {change}"
         interval = "from beginning to end"
         if self.cause != "time":
             interval = "from coldest to warmest (heat from the square of the force)"
@@ -113,12 +124,16 @@ class ResidualTrend:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Column:
-    """The column (N,) of a possible trend, and the trend's value for a coefficient of one."""
+    """The column (N,) of a possible trend, and the trend's value for a coefficient of one.
+
+    The column of a drift is the product of a function of time and a factor (N,).
+    """
 
     kind: str
     cause: str
     values: np.ndarray
     scale: float
+    factor: np.ndarray | None = None
 
 
 @solving(IdentificationError)
@@ -160,13 +175,15 @@ def trend_problems(trends: Sequence[ResidualTrend]) -> tuple[Problem, ...]:
         "clock": "record forces and positions with one clock, or align them at both ends of the log",
         "compliance": "excite lower frequencies, measure on the load's side, or model the drive line",
         "offset": "warm up first, record shorter logs, and compare them (--compare-logs)",
+        "step": "cut the log there, and give the parts as several logs; describe a payload that was "
+        "attached there by --payload-body LOG=BODY",
     }
     return tuple(
         Problem(
             f"force.{trend.output}",
             f"{trend} ({100.0 * trend.explained:.3g} % of the residual's sum of squares, "
             f"{abs(trend.deviations):.3g} standard deviations)",
-            remedies.get(trend.kind, remedies["offset"]),
+            remedies.get("step" if trend.cause == "step" else trend.kind, remedies["offset"]),
         )
         for trend in trends
     )
@@ -205,9 +222,10 @@ def _output_trends(
     basis = _append_column(basis, np.ones(len(rows)))
     deviation = float(np.std(forces[rows]))
     delay = _Column(kind="delay", cause="", values=-smooth_rate, scale=1.0)
+    longest = MAX_DELAY_SHARE * float(time[-1] - time[0])
     if speeds is not None:
         trend = _delay_trend(delay, rows, basis, forces, speeds)
-        if trend is not None:
+        if trend is not None and abs(trend.value) < longest:
             yield trend
     for nuisance in (rate, delay.values):
         basis = _append_column(basis, nuisance[rows])
@@ -223,8 +241,17 @@ def _output_trends(
         significant: list[tuple[ResidualTrend, _Column]] = []
         for candidate in candidates:
             trend = _significant_trend(candidate, rows, basis, residual, deviation, apparent)
-            if trend is not None:
+            is_slow = candidate.kind == "compliance" and trend is not None
+            if trend is not None and not (is_slow and trend.value > longest**2):
                 significant.append((trend, candidate))
+        drift = max((trend.explained for trend, _ in significant if trend.cause), default=0.0)
+        for candidate in candidates:
+            if candidate.cause != "time":
+                continue
+            step_column, moment = _sudden_change(candidate, time, rows, basis, residual)
+            trend = _significant_trend(step_column, rows, basis, residual, deviation, apparent)
+            if trend is not None and (1.0 - trend.explained) * MIN_STEP_GAIN < 1.0 - drift:
+                significant.append((replace(trend, time=moment), step_column))
         if not significant:
             return
         best, column = max(significant, key=lambda pair: pair[0].explained)
@@ -236,6 +263,30 @@ def _output_trends(
             for candidate in candidates
             if candidate.kind != column.kind and not (candidate.cause and column.cause)
         ]
+
+
+def _sudden_change(
+    drift: _Column, time: np.ndarray, rows: np.ndarray, basis: np.ndarray, residual: np.ndarray
+) -> tuple[_Column, float]:
+    """Return the column of a step in time that explains most, and the time of the step.
+
+    Args:
+        drift: the column of a drift with time.
+        time: (N,) times.
+        rows, basis, residual: as for `_significant_trend`.
+    """
+    assert drift.factor is not None
+    factor = np.broadcast_to(drift.factor, time.shape)
+    spacing = (time[rows[-1]] - time[rows[0]]) / (STEP_TIMES + 1)
+    best_time = 0.5 * (time[rows[0]] + time[rows[-1]])
+    for offsets in (np.arange(STEP_TIMES) - 0.5 * (STEP_TIMES - 1), np.linspace(-1.0, 1.0, 41)):
+        times = best_time + spacing * offsets
+        columns = (time[rows, None] >= times) * factor[rows, None]
+        remaining = _project_out(basis, columns)
+        powers = np.maximum(np.sum(remaining**2, axis=0), np.finfo(float).tiny)
+        best_time = float(times[int(np.argmax((residual @ remaining) ** 2 / powers))])
+    values = (time >= best_time) * factor
+    return replace(drift, cause="step", values=values, scale=1.0), best_time
 
 
 def _delay_trend(
@@ -269,10 +320,11 @@ def _columns(
     drifts = {"time": (time - time.mean()) / duration, "warmth": warmth - warmth.mean()}
     for cause, drift in drifts.items():
         span = float(np.ptp(drift))
-        yield _Column(kind="offset", cause=cause, values=drift, scale=span)
-        yield _Column(kind="scale", cause=cause, values=drift * predicted, scale=span)
+        factors = {"offset": np.ones(1), "scale": predicted}
         if friction_force.any():
-            yield _Column(kind="friction", cause=cause, values=drift * friction_force, scale=span)
+            factors["friction"] = friction_force
+        for kind, factor in factors.items():
+            yield _Column(kind=kind, cause=cause, values=drift * factor, scale=span, factor=factor)
     yield _Column(kind="clock", cause="", values=-(time - time.mean()) * rate, scale=1.0)
     # Friction jumps have no second derivative, so friction is subtracted first.
     _, second = _derivatives(predicted - friction_force, step, reach)

@@ -1,4 +1,4 @@
-"""Faulty samples: spikes, encoder drop-outs and frozen channels.
+"""Faulty samples: spikes, encoder drop-outs, frozen channels, wrapped angles and jumps.
 
 They are found without a model of the machine. Faulty force samples are marked, so that a fit
 ignores them. Faulty positions are interpolated; if there are more than a few, the forces at these
@@ -17,6 +17,7 @@ from tauloop.common.counts import counted
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
 from tauloop.logs.checks.gaps import runs
+from tauloop.logs.checks.position_jumps import position_jumps, unwrapped_positions
 from tauloop.logs.checks.saturation import (
     LEFT_OUT,
     MIN_PLATEAU_SAMPLES,
@@ -150,16 +151,17 @@ def bad_samples(log: Log) -> tuple[BadSamples, ...]:
 def without_bad_samples(log: Log, *, marks: bool = True) -> tuple[Signals, tuple[Problem, ...]]:
     """Return the log with bad positions interpolated and bad forces marked, and the findings.
 
-    The marks are channels ``left_out.NAME``.
+    The marks are channels ``left_out.NAME``. Wrapped angles are made continuous. Other jumps of
+    positions are only reported.
 
     Args:
         log: the log as measured, before any filter.
         marks: whether to mark forces; positions are interpolated in any case.
     """
-    raw = as_signals(log)
+    raw, wrap_problems = unwrapped_positions(as_signals(log))
     bad = bad_samples(raw)
     if not bad:
-        return raw, ()
+        return raw, (*wrap_problems, *position_jumps(raw))
     count = len(raw.time)
     masks = {
         channel.channel: channel.values != 0.0
@@ -194,7 +196,9 @@ def without_bad_samples(log: Log, *, marks: bool = True) -> tuple[Signals, tuple
             )
             for name, mask in masks.items()
         ]
-    return replace(raw, channels=tuple(kept)), tuple(stretch.problem for stretch in bad)
+    whole = replace(raw, channels=tuple(kept))
+    problems = (stretch.problem for stretch in bad)
+    return whole, (*wrap_problems, *problems, *position_jumps(whole))
 
 
 def spike_samples(

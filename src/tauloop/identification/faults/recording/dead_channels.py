@@ -33,9 +33,7 @@ def dead(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
         return ()
     for name, values in by_channel(log, "force").items():
         if len(values) > 1 and np.ptp(values) == 0.0:
-            what = (
-                f"is {values[0]:.6g} in all {counted(len(values), 'sample')}: the channel is dead"
-            )
+            what = f"is {values[0] + 0.0:.6g} in all {counted(len(values), 'sample')}: the channel is dead"
             remedy = (
                 "check the sensor and the column, or omit the column: not all forces are needed"
             )

@@ -1,0 +1,113 @@
+"""Positions that jump from one sample to the next: wrapped angles, lost counts, joined recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.errors import Problem
+from tauloop.logs.log import Channel, Signals
+
+#: A jump is at least this multiple of the steps next to it, and of all but a hundredth of the
+#: steps, ...
+JUMP_FACTOR = 10.0
+#: ... and this number of encoder steps.
+MIN_JUMP_COUNTS = 20.0
+#: A jump of a whole revolution is at least this multiple of the steps next to it, and differs from
+#: a revolution by at most this multiple of them.
+WRAP_FACTOR, MAX_WRAP_ERROR = 3.0, 1.5
+#: Number of steps on each side that are next to a step.
+NEIGHBORS = 2
+#: Largest number of times that a message lists.
+MAX_LISTED_JUMPS = 10
+#: A revolution, rad.
+REVOLUTION = 2.0 * np.pi
+
+
+def unwrapped_positions(log: Signals) -> tuple[Signals, tuple[Problem, ...]]:
+    """Return the log with continuous angles, and a problem for each angle that was wrapped.
+
+    A wrapped angle jumps by a whole revolution, such as from pi to -pi.
+    """
+    channels: list[Channel] = []
+    problems: list[Problem] = []
+    for channel in log.channels:
+        wraps = _wraps(channel)
+        if wraps.any():
+            turns = np.zeros(len(channel.values))
+            turns[1:][wraps] = -np.round(np.diff(channel.values)[wraps] / REVOLUTION)
+            values = channel.values + REVOLUTION * np.cumsum(turns)
+            times = _listed(log.time[1:][wraps])
+            what = f"is a wrapped angle: it jumps by a revolution at {times}"
+            remedy = "the revolutions are added; record a continuous angle"
+            problems.append(Problem(channel.name, what, remedy))
+            channel = replace(channel, values=values)
+        channels.append(channel)
+    if not problems:
+        return log, ()
+    return replace(log, channels=tuple(channels)), tuple(problems)
+
+
+def position_jumps(log: Signals) -> tuple[Problem, ...]:
+    """Return a problem for each position that jumps from one sample to the next.
+
+    Args:
+        log: the log, with continuous angles and without single bad samples.
+    """
+    problems = []
+    for channel in log.channels:
+        if channel.quantity != "position":
+            continue
+        jumps = jump_steps(channel.values)
+        if jumps.any():
+            first = int(np.flatnonzero(jumps)[0])
+            before, after = channel.values[first], channel.values[first + 1]
+            what = (
+                f"jumps from {before:.6g} to {after:.6g} {channel.unit} between two samples, faster "
+                f"than it moves elsewhere; at {_listed(log.time[1:][jumps])}"
+            )
+            remedy = (
+                "the encoder lost counts, or recordings were joined: cut the log there, and give the "
+                "parts as several logs"
+            )
+            problems.append(Problem(channel.name, what, remedy))
+    return tuple(problems)
+
+
+def jump_steps(values: np.ndarray) -> np.ndarray:
+    """Return the steps (N - 1,) of a position (N,) that are far larger than all others."""
+    sizes, nearby = _steps(values)
+    if not sizes.any():
+        return np.zeros(len(sizes), dtype=bool)
+    usual = float(np.quantile(sizes, 0.99))
+    smallest = float(sizes[sizes > 0.0].min())
+    is_large = sizes > max(JUMP_FACTOR * usual, MIN_JUMP_COUNTS * smallest)
+    return np.asarray(is_large & (sizes > JUMP_FACTOR * nearby))
+
+
+def _wraps(channel: Channel) -> np.ndarray:
+    """Return the steps (N - 1,) of a channel that jump by whole revolutions."""
+    if channel.quantity != "position" or channel.unit != "rad" or len(channel.values) < 2:
+        return np.zeros(max(len(channel.values) - 1, 0), dtype=bool)
+    sizes, nearby = _steps(channel.values)
+    turns = np.round(sizes / REVOLUTION)
+    is_whole = np.abs(sizes - REVOLUTION * turns) <= MAX_WRAP_ERROR * nearby
+    return np.asarray((turns > 0.0) & is_whole & (sizes > WRAP_FACTOR * nearby))
+
+
+def _steps(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sizes of steps (N - 1,), and the largest of the steps next to each."""
+    sizes = np.abs(np.diff(values))
+    padded = np.pad(sizes, NEIGHBORS)
+    shifts = [k for k in range(2 * NEIGHBORS + 1) if k != NEIGHBORS]
+    nearby = np.max([padded[k : k + len(sizes)] for k in shifts], axis=0)
+    return sizes, nearby
+
+
+def _listed(times: Sequence[float] | np.ndarray) -> str:
+    """Return a text with the first times."""
+    text = ", ".join(f"{time:g}" for time in times[:MAX_LISTED_JUMPS])
+    more = len(times) - MAX_LISTED_JUMPS
+    return f"{text} and {more} more s" if more > 0 else f"{text} s"
