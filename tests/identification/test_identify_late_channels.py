@@ -47,7 +47,7 @@ def test_a_late_force_and_an_early_position_that_fit_equally_well_are_both_state
     result = tl.identify(truth.mechanism, log, trim=100, decimation=1, cutoff=16.7)
     (finding,) = result.data_findings
     assert finding.where == "force.ma"
-    delay = float(finding.what.split("lags the motion by ")[1].split(" ms")[0])
+    delay = float(finding.what.split("lags the motion by ")[1].split(" +-")[0])
     assert delay == pytest.approx(1e3 * LATE, abs=0.3)
     assert (
         "equally well explained: position.ma leads the other channels by 8 samples" in finding.what

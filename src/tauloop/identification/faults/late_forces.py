@@ -57,6 +57,9 @@ MIN_SAMPLES_PER_PARAMETER = 10
 FIRST_DELAYS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0, 23.0, 32.0, 45.0, 64.0)
 #: Number of times that the steps near the best delay are halved.
 DELAY_HALVINGS = 6
+#: Half of the difference of the shifts that give the derivative of a force with respect to a shift,
+#: in samples. Over a whole sample, every jump of Coulomb friction is in exactly one row.
+SHIFT_DIFFERENCE = 0.5
 #: A hold is tried if the delay is at least this number of samples.
 MIN_HOLD_DELAY = 0.3
 #: Shortest and longest holds that are tried, as fractions of the hold with the same mean delay, ...
@@ -122,6 +125,8 @@ class Explanation:
         errors: squared error of every block of the held-out part (EVALUATION_BLOCKS,).
         error: RMS error of the held-out part, SI.
         interval: interval of the frequencies that are not distinguished from the best one, Hz.
+        deviation: standard deviation of a delay or of a lead of Coulomb friction, s; NaN for other
+            causes.
     """
 
     kind: str
@@ -130,6 +135,7 @@ class Explanation:
     errors: np.ndarray
     error: float
     interval: tuple[float, float] = (np.nan, np.nan)
+    deviation: float = np.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -201,7 +207,7 @@ class LateForce:
         size = explanation.size
         if explanation.kind == "delay":
             verb = "lags" if size > 0.0 else "leads"
-            return f"{verb} the motion by {1e3 * abs(size):.3g} ms"
+            return f"{verb} the motion by {_milliseconds(size, explanation.deviation)}"
         if explanation.kind == "hold":
             delay = 0.5e3 * (size - 1.0) * self.step
             return f"is held for {size:.0f} samples, which is a mean delay of {delay:.3g} ms"
@@ -216,8 +222,8 @@ class LateForce:
             )
         if explanation.kind == EARLY_FRICTION:
             return (
-                f"has Coulomb friction that reverses {1e3 * size:.3g} ms before its motion, which "
-                "only simulators with soft constraints produce"
+                f"has Coulomb friction that reverses {_milliseconds(size, explanation.deviation)} "
+                "before its motion, which only simulators with soft constraints produce"
             )
         return (
             f"has friction that reverses over {size:.2g} {self.length_unit} after a reversal, "
@@ -360,7 +366,10 @@ def _explained_by_delay(
         return None
     if _deviations(errors, best_errors) >= MIN_DISTINCT_DEVIATIONS:
         return late
-    cause = Explanation(kind="delay", size=delay, parameters=1, errors=errors, error=error)
+    deviation = step * single.shift_deviation(single.delayed, delay / step)
+    cause = Explanation(
+        kind="delay", size=delay, parameters=1, errors=errors, error=error, deviation=deviation
+    )
     others = () if late is None else tuple(item for item in late.ranked if item.kind != "delay")
     is_alike = [_deviations(item.errors, errors) < MIN_DISTINCT_DEVIATIONS for item in others]
     return LateForce(
@@ -372,6 +381,11 @@ def _explained_by_delay(
         ranked=(cause, *others),
         alike=1 + sum(is_alike),
     )
+
+
+def _milliseconds(size: float, deviation: float) -> str:
+    """Return a text with a time, s, and its standard deviation."""
+    return f"{1e3 * abs(size):.3g} +- {1e3 * deviation:.2g} ms"
 
 
 def _columns_along(model: Model, motion: LogMotion, output: str) -> np.ndarray:
@@ -564,21 +578,95 @@ class _Output:
         values = self._least_squares(self.columns[self.fitted], self.fitted)
         return np.asarray(self.columns @ values)
 
-    def _least_squares(self, columns: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return the parameters of a least-squares fit at some samples."""
+    def _least_squares(
+        self, columns: np.ndarray, rows: np.ndarray, target: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the parameters of a least-squares fit at some samples.
+
+        Args:
+            columns: columns at the samples.
+            rows: indices of the samples.
+            target: signal to fit, to which other outputs contribute nothing; None for the forces.
+        """
         gram = columns.T @ columns
-        products = columns.T @ self.forces[rows]
+        products = columns.T @ (self.forces[rows] if target is None else target)
         if self._equations is not None:
             share = len(rows) / len(self.fitted)
             matrix, others = self._equations
             count = len(others)
             gram[:count, :count] += share * matrix
-            products[:count] += share * others
+            if target is None:
+                products[:count] += share * others
         norms = np.sqrt(np.maximum(np.diag(gram), 0.0))  # rounding may leave -1e-20
         norms[norms == 0.0] = 1.0
         scaled = gram / np.outer(norms, norms)
         values = np.linalg.lstsq(scaled, products / norms, rcond=DELAY_RANK_TOLERANCE)[0]
         return np.asarray(values / norms)
+
+    def shift_deviation(self, shifted: Callable[[float], _Columns], size: float) -> float:
+        """Return the standard deviation of a shift, in samples, that was fitted with the parameters.
+
+        It is the sandwich estimate over blocks of the fitted part, for the derivative of the
+        predicted force with respect to the shift (Frisch and Waugh 1933). Between two shifts that
+        move a jump of Coulomb friction to the next sample, jumps contain no information. The
+        deviation is then at least that of the force without jumps, or the RMS distance from the
+        shifts between these two if that is smaller.
+
+        Args:
+            shifted: function that returns the columns for a shift.
+            size: the shift.
+        """
+        rows = self.fitted
+        columns = shifted(size)(rows)
+        change = shifted(size + SHIFT_DIFFERENCE)(rows) - shifted(size - SHIFT_DIFFERENCE)(rows)
+        change /= 2.0 * SHIFT_DIFFERENCE
+        values = self._least_squares(columns, rows)
+        residual = self.forces[rows] - columns @ values
+        count = self.smooth.shape[1]
+        whole = self._slope_deviation(columns, change @ values, residual)
+        smooth = self._slope_deviation(columns, change[:, :count] @ values[:count], residual)
+        return max(whole, min(smooth, self._distance_without_jumps(size)))
+
+    def _slope_deviation(
+        self, columns: np.ndarray, derivative: np.ndarray, residual: np.ndarray
+    ) -> float:
+        """Return the standard deviation of the coefficient of one more column.
+
+        It contains the coefficient itself, which is the distance to the best shift: the search uses
+        only some sizes and samples.
+
+        Args:
+            columns: columns of the fit, at the fitted samples.
+            derivative: the additional column.
+            residual: residual of the fit.
+        """
+        remaining = derivative - columns @ self._least_squares(columns, self.fitted, derivative)
+        power = float(derivative @ remaining)
+        if power <= 0.0:
+            return float(np.inf)
+        coefficient = float(derivative @ residual) / power
+        scores = remaining * (residual - coefficient * remaining)
+        sums = np.array([block.sum() for block in np.array_split(scores, EVALUATION_BLOCKS)])
+        variance = EVALUATION_BLOCKS / (EVALUATION_BLOCKS - 1.0) * float(sums @ sums)
+        return float(np.hypot(np.sqrt(variance) / power, coefficient))
+
+    def _distance_without_jumps(self, size: float) -> float:
+        """Return the RMS distance from a shift of all shifts around it that move no jump.
+
+        All these shifts have the jumps of Coulomb friction at the same samples. The distance is
+        infinite if there are no jumps.
+        """
+        fractions: list[np.ndarray] = []
+        for speed in self.viscous[self.fitted[0] : self.fitted[-1] + 1].T:
+            at = np.flatnonzero(speed[1:] * speed[:-1] < 0.0)
+            jumps = at + speed[at] / (speed[at] - speed[at + 1]) + size
+            fractions.append(jumps % 1.0)
+        after_sample = np.concatenate(fractions) if fractions else np.empty(0)
+        if not len(after_sample):
+            return float(np.inf)
+        below = float(after_sample.min())
+        above = 1.0 - float(after_sample.max())
+        return float(np.sqrt((below**2 - below * above + above**2) / 3.0))
 
     def rigid(self, rows: np.ndarray) -> np.ndarray:
         """Return the unchanged columns at some samples."""
@@ -779,7 +867,14 @@ def _explain_by_delay(single: _Output, step: float) -> Explanation:
             tried[delay] = single.misfit(single.delayed(delay))
     best = _refined_by_halving(tried, lambda size: single.misfit(single.delayed(size)))
     errors, error = single.evaluate(single.delayed(best))
-    return Explanation(kind="delay", size=best * step, parameters=1, errors=errors, error=error)
+    return Explanation(
+        kind="delay",
+        size=best * step,
+        parameters=1,
+        errors=errors,
+        error=error,
+        deviation=step * single.shift_deviation(single.delayed, best),
+    )
 
 
 def _explain_by_early_friction(single: _Output, step: float) -> list[Explanation]:
@@ -793,7 +888,14 @@ def _explain_by_early_friction(single: _Output, step: float) -> list[Explanation
     best = _refined_by_halving(tried, lambda size: single.misfit(single.with_early_friction(size)))
     errors, error = single.evaluate(single.with_early_friction(best))
     return [
-        Explanation(kind=EARLY_FRICTION, size=best * step, parameters=1, errors=errors, error=error)
+        Explanation(
+            kind=EARLY_FRICTION,
+            size=best * step,
+            parameters=1,
+            errors=errors,
+            error=error,
+            deviation=step * single.shift_deviation(single.with_early_friction, best),
+        )
     ]
 
 
