@@ -15,6 +15,7 @@ from tauloop.calibration.problem.building import swap_columns, with_encoders
 from tauloop.calibration.problem.measured_poses import MeasuredPose
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
 from tauloop.calibration.solving.exchanges import DEFAULT_SEARCH_TIME, similar_pairs
+from tauloop.calibration.solving.quaternion_order import wrong_quaternions
 from tauloop.calibration.solving.registration import kabsch, rms_distance
 from tauloop.calibration.solving.row_order import MIN_FIT_RATIO, MIN_RELATIVE_ERROR, wrong_rows
 from tauloop.common.counts import counted
@@ -92,6 +93,10 @@ def measurement_problems(
             problems += misread
             if misread:
                 continue
+        turned = wrong_quaternions(measured_pose, state.errors)
+        problems += turned
+        if turned:
+            continue
         scaled = jacobian * problem.tolerances
         misplaced = wrong_rows(measured_pose, state.residual, state.errors, scaled)
         problems += misplaced
