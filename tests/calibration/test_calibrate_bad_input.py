@@ -111,6 +111,12 @@ CASES: dict[str, tuple[Spoil, tuple[str, ...], str, str]] = {
         "when multiplied by 1000",
         "give the unit of the encoder columns",
     ),
+    "copied rows": (
+        lambda s: s.take(np.repeat(np.arange(40), 2)),
+        (),
+        "tracker: 40 rows of 80 are exact copies of others, such as of pose ",
+        "remove the copies",
+    ),
     "a mirrored tracker frame": (
         lambda s: readings(s, lambda y: y * [1.0, -1.0, 1.0]),
         ("track*.length", "tracker.frame.*"),

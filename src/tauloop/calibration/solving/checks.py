@@ -25,6 +25,8 @@ from tauloop.equations.assembly.limits import limits_of
 #: Points are on a line, or in a plane, if their spread across it is below this fraction of the
 #: spread along it.
 MAX_FLATNESS = 1e-2
+#: Rows are compared with each other if their readings have at least this number of columns.
+MIN_COMPARED_COLUMNS = 3
 #: A pose has a gross error if its error exceeds the median error by this factor.
 GROSS_ERROR_RATIO = 20.0
 #: Maximum number of poses listed one by one.
@@ -88,6 +90,7 @@ def measurement_problems(
     ):
         points = measured_pose.points(zero, state.q)
         problems += _on_a_line(measured_pose.series, points)
+        problems += _copied_rows(measured_pose.series)
         if measured_pose.series.instrument.position_columns:
             misread = _misread_positions(forward, measured_pose, state.errors, exchanges)
             problems += misread
@@ -135,6 +138,26 @@ def _on_a_line(series: Series, points: np.ndarray) -> list[Problem]:
         "across it"
     )
     return [Problem(instrument.name, f"{fault}: {sizes}", remedy)]
+
+
+def _copied_rows(series: Series) -> list[Problem]:
+    """Return a problem if rows are copies of others, which makes standard deviations too small.
+
+    Readings of several numbers are never exactly equal, even at the same encoder positions.
+    """
+    if series.readings.shape[1] < MIN_COMPARED_COLUMNS or len(series) < 2:
+        return []
+    rows = np.column_stack([series.encoders.reshape(len(series), -1), series.readings])
+    _, first, counts = np.unique(rows, axis=0, return_index=True, return_counts=True)
+    copies = int(len(series) - len(counts))
+    if not copies:
+        return []
+    example = series.label(int(first[np.argmax(counts)]))
+    what = (
+        f"{counted(copies, 'row')} of {len(series)} are exact copies of others, such as of "
+        f"{example}: repeated readings are never equal"
+    )
+    return [Problem(series.instrument.name, what, "remove the copies; they contain no information")]
 
 
 def _misread_positions(
