@@ -7,7 +7,6 @@ from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import gammaincc
 
 from tauloop.common.errors import IdentificationError, Problem, solving
@@ -199,6 +198,7 @@ def _paule_mandel(values: np.ndarray, deviations: np.ndarray) -> np.ndarray:
     At tau, the weighted sum of squares about the weighted mean has its expected value L - 1. Tau is
     zero where the sum is below that value without scatter.
     """
+    from scipy.optimize import brentq  # takes longer to import than most fits
 
     def excess(square: float, values: np.ndarray, deviations: np.ndarray) -> float:
         weights = 1.0 / (deviations**2 + square)

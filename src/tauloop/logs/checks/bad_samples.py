@@ -50,6 +50,8 @@ TAIL_QUANTILES, TAIL_POWER = (0.9, 0.99), 5
 #: The power for distances from a cubic. They mix the noise of five samples, which makes their
 #: inner quantiles more normal than the noise.
 CUBIC_TAIL_POWER = 7
+#: Largest number of samples, spread over the log, that determine the numbers of neighbors.
+MAX_COMPARED_SAMPLES = 20_000
 #: More neighbors are used until the difference grows by this factor.
 MAX_GROWTH = 1.1
 #: An encoder is coarse for a number of samples if its position is constant in a larger fraction of them.
@@ -278,7 +280,8 @@ def _small_spikes(
         bad = known | at
         neighbors = bridged(values, bad)
         sizes = [
-            np.abs(_off_parabola(values, neighbors, *window)[judged]) for window, judged in windows
+            np.abs(_off_parabola(values, neighbors, *window, at=judged))
+            for window, judged in windows
         ]
         noise = [off[~bad[judged]] for (_, judged), off in zip(windows, sizes, strict=True)]
         increase = _tail_increase(noise)
@@ -313,8 +316,10 @@ def _windows(
         is_smooth = _moves_within(stands, reach, reach)
         if is_smooth.sum() < MIN_JUDGED_SAMPLES:
             break
-        off = np.abs(_off_parabola(values, values, reach, reach))
-        typical = float(np.quantile(off[is_smooth], SPIKE_QUANTILE))
+        compared = np.flatnonzero(is_smooth)
+        compared = compared[:: -(-len(compared) // MAX_COMPARED_SAMPLES)]
+        off = np.abs(_off_parabola(values, values, reach, reach, at=compared))
+        typical = float(np.quantile(off, SPIKE_QUANTILE))
         if typical > MAX_GROWTH * least:
             break
         least = min(typical, least)
@@ -395,21 +400,24 @@ def _tail_increase_of_motion(off_course: np.ndarray, usual: float, position: np.
     return _tail_increase([off_course[is_sound]], CUBIC_TAIL_POWER)
 
 
-def _off_parabola(values: np.ndarray, neighbors: np.ndarray, before: int, after: int) -> np.ndarray:
-    """Return how far samples (N,) are off parabolas through their neighbors; zero at the ends.
+def _off_parabola(
+    values: np.ndarray, neighbors: np.ndarray, before: int, after: int, at: np.ndarray
+) -> np.ndarray:
+    """Return how far some samples (n,) are off parabolas through their neighbors.
 
     Args:
         values: (N,) samples.
         neighbors: (N,) the same without spikes.
         before, after: number of neighbors on each side.
+        at: (n,) indices of the samples, which have all neighbors.
     """
     offsets = np.arange(-before, after + 1)
     kernel = np.zeros(len(offsets))
     kernel[offsets != 0] = _weights_at_zero(offsets[offsets != 0], 2)
-    off = np.zeros(len(values))
-    inner = slice(before, len(values) - after)
-    off[inner] = values[inner] - np.correlate(neighbors, kernel, mode="valid")
-    return off
+    if len(at) * len(offsets) < len(values):
+        return np.asarray(values[at] - neighbors[at[:, None] + offsets] @ kernel)
+    predicted = np.correlate(neighbors, kernel, mode="valid")
+    return np.asarray(values[at] - predicted[at - before])
 
 
 def _weights_at_zero(offsets: np.ndarray, degree: int) -> np.ndarray:
@@ -488,9 +496,10 @@ def _largest_noise(sizes: np.ndarray) -> float:
         sizes: (N,) absolute values.
     """
     normal = NormalDist()
+    quantiles = np.quantile(sizes, NOISE_QUANTILES).tolist()
     deviation = max(
-        float(np.quantile(sizes, share)) / normal.inv_cdf(0.5 * (1.0 + share))
-        for share in NOISE_QUANTILES
+        quantile / normal.inv_cdf(0.5 * (1.0 + share))
+        for quantile, share in zip(quantiles, NOISE_QUANTILES, strict=True)
     )
     return deviation * normal.inv_cdf(1.0 - 0.5 * EXPECTED_FALSE_SPIKES / len(sizes))
 
