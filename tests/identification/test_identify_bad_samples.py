@@ -184,7 +184,7 @@ def test_noise_with_outliers_has_no_spikes(noise: str) -> None:
     """Noise of Student's t with 3 degrees of freedom, and of which 5 % is five times as large."""
     q, v, a = motion()
     forces = arm_regressor(q, v, a) @ TRUE + FRICTION * (v + np.sign(v))
-    found = 0
+    spikes = 0
     for seed in range(4):
         rng = np.random.default_rng(seed)
         if noise == "Student":
@@ -193,8 +193,8 @@ def test_noise_with_outliers_has_no_spikes(noise: str) -> None:
             unit = rng.standard_normal(forces.shape)
             unit *= np.where(rng.uniform(size=forces.shape) < 0.05, 5.0, 1.0)
         for position, force in zip(q.T, (forces + NOISE * unit).T, strict=True):
-            found += int(spike_samples(force, "force", position).sum())
-    assert found <= 1  # 8 channels
+            spikes += int(spike_samples(force, "force", position).sum())
+    assert spikes <= 1  # 8 channels
 
 
 def test_spikes_next_to_reversals_are_nearly_as_many_as_with_known_residuals() -> None:

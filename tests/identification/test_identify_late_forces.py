@@ -178,9 +178,9 @@ def test_deviations_of_delays_of_a_parallel_machine() -> None:
             time, forces, np.random.default_rng(seed), noise=0.02, encoder=1.2e-5
         )
         motion = measured_motion(model, prepared_signals(log, Preparation(cutoff=40.0, trim=60)))
-        found = late_forces(model, motion)
-        assert [late.output for late in found] == list(planar_3rrr_by_hand.MOTORS)
-        for late in found:
+        explained = late_forces(model, motion)
+        assert [late.output for late in explained] == list(planar_3rrr_by_hand.MOTORS)
+        for late in explained:
             assert late.kind == "delay"
             assert late.ranked[0].deviation < 0.2e-3
             errors.append((late.delay - 4.4e-3) / late.ranked[0].deviation)
