@@ -245,9 +245,7 @@ def _output_trends(
             if trend is not None and not (is_slow and trend.value > longest**2):
                 significant.append((trend, candidate))
         drift = max((trend.explained for trend, _ in significant if trend.cause), default=0.0)
-        for candidate in candidates:
-            if candidate.cause != "time":
-                continue
+        for candidate in (candidate for candidate in candidates if candidate.cause == "time"):
             step_column, moment = _sudden_change(candidate, time, rows, basis, residual)
             trend = _significant_trend(step_column, rows, basis, residual, deviation, apparent)
             if trend is not None and (1.0 - trend.explained) * MIN_STEP_GAIN < 1.0 - drift:
