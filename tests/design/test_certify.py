@@ -149,11 +149,6 @@ def test_every_machine_within_tolerances_is_certified() -> None:
     assert large.verdict != "proved"
 
 
-def test_tolerances_of_machines_with_redundant_loops_are_refused() -> None:
-    with pytest.raises(InputError, match="redundant"):
-        tl.certify("gantry_tau_6link", ranges="x=-0.1:0.1", deviations="single1.length=0.1mm")
-
-
 def test_the_largest_box_ends_where_a_stop_begins() -> None:
     """Along z alone the hexapod's legs reach 0.53 m at a height that follows from Pythagoras."""
     result = tl.certify("hexapod", ranges="z=0.35:0.37", maximize_box=True)

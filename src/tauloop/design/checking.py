@@ -24,6 +24,7 @@ from tauloop.design.intervals.balls import (
 from tauloop.design.krawczyk import BOUND_FACTOR, LARGEST_BOUND_FACTOR, MIN_WIDTH
 from tauloop.design.load_checks import failed_load
 from tauloop.design.loads import LoadLimits, load_limits
+from tauloop.design.pose_symbols import MAX_ROTATION
 from tauloop.design.problem import PoseProblem
 from tauloop.geometry.clearance import segment_closest
 
@@ -165,6 +166,8 @@ def _closed(
         y, C, S = (values[0] for values in newton(problem, numbers, start[None]))
     forms = _Forms(problem, _box_forms(middle, generators, margin), y, S)
     unique, remainder, is_closed = _krawczyk(problem, forms, C)
+    inputs = forms.widened(remainder) if is_closed else []
+    is_closed = is_closed and _has_small_rotations(problem, inputs)
     return _Cell(
         middle=middle,
         generators=generators,
@@ -173,8 +176,17 @@ def _closed(
         unique=unique,
         remainder=remainder,
         is_closed=is_closed,
-        inputs=forms.widened(remainder) if is_closed else [],
+        inputs=inputs if is_closed else [],
     )
+
+
+def _has_small_rotations(problem: PoseProblem, inputs: list[BallForm]) -> bool:
+    """Return whether rotations with an unknown are within the range of their series."""
+    for rotation in problem.rotations:
+        square = sum((inputs[component].largest() ** 2 for component in rotation), arb(0))
+        if not square < MAX_ROTATION**2:
+            return False
+    return True
 
 
 def _box_forms(

@@ -34,6 +34,7 @@ from tauloop.design.intervals.matrices import (
 from tauloop.design.krawczyk import linear_form, solution_bounds, widened
 from tauloop.design.load_claims import load_claims
 from tauloop.design.loads import LoadLimits
+from tauloop.design.pose_symbols import MAX_ROTATION
 from tauloop.design.problem import PoseProblem
 from tauloop.design.velocity_forms import dependent_velocities, inverses
 from tauloop.geometry.clearance import segment_closest
@@ -192,16 +193,28 @@ def _closed(
     solution = solution_bounds(
         problem.loops, problem.jacobian, b_forms, y_forms, p_forms, C, problem.unknown_scale
     )
+    tight_forms = [widened(y_forms[j], solution.remainder[:, j]) for j in range(n)]
     enclosure = Enclosure(
         boxes=boxes,
         sensitivity=S,
         unique=solution.unique,
         remainder=solution.remainder,
-        closed=solution.closed,
+        closed=solution.closed & _has_small_rotations(problem, [*b_forms, *tight_forms], N),
         influence=_motion_influence(problem, boxes, slopes),
     )
-    tight_forms = [widened(y_forms[j], enclosure.remainder[:, j]) for j in range(n)]
     return enclosure, [*b_forms, *tight_forms, *p_forms]
+
+
+def _has_small_rotations(problem: PoseProblem, inputs: list[Form], N: int) -> np.ndarray:
+    """Return whether rotations with an unknown are within the range of their series (N,)."""
+    small = np.ones(N, dtype=bool)
+    for rotation in problem.rotations:
+        squares = np.zeros(N)
+        for component in rotation:
+            x = inputs[component]
+            squares += (np.abs(x.rows[0]) + x.size) ** 2
+        small &= squares * INFLATION <= MAX_ROTATION**2
+    return small
 
 
 def _motion_influence(problem: PoseProblem, boxes: Boxes, slopes: np.ndarray) -> np.ndarray:

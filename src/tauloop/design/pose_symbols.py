@@ -7,9 +7,9 @@ import math
 import casadi as ca
 import numpy as np
 
-from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
-from tauloop.model import Model
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.topology import Topology
 
 #: Largest rotation from the reference, rad: the series of the quaternion has no visible error up to
 #: here.
@@ -31,6 +31,8 @@ class PoseSymbols:
         q: all coordinates as functions of them.
         velocities: indices of the velocities of axes and unknowns.
         unknown_coordinates: index of each unknown among the coordinates; -1 for none.
+        rotations: indices, among axes and unknowns, of the components of each rotation vector that
+            has an unknown.
     """
 
     axes: tuple[str, ...]
@@ -40,15 +42,16 @@ class PoseSymbols:
     q: ca.SX
     velocities: tuple[int, ...]
     unknown_coordinates: tuple[int, ...]
+    rotations: tuple[tuple[int, ...], ...]
 
 
-def pose_symbols(model: Model) -> PoseSymbols:
+def pose_symbols(assembly: Assembly) -> PoseSymbols:
     """Return symbols of axes and unknowns, and the coordinates.
 
-    Raises:
-        InputError: a ball joint other than that of the platform has coordinates.
+    Args:
+        assembly: the loops, and which coordinates are constant.
     """
-    assembly, topology = model.assembly, model.assembly.topology
+    topology = assembly.topology
     dependent = tuple(
         i for i in range(topology.n_v) if i not in assembly.independent and i not in assembly.frozen
     )
@@ -65,12 +68,6 @@ def pose_symbols(model: Model) -> PoseSymbols:
     for q0, v0 in topology.quaternions:
         if {v0, v0 + 1, v0 + 2} <= set(assembly.frozen):
             continue
-        if not {v0, v0 + 1, v0 + 2} & set(assembly.independent):
-            what = (
-                f"{topology.coordinate_names[q0]} is the orientation of a ball joint inside a leg"
-            )
-            remedy = "describe the leg by rods, or by universal and revolute joints"
-            raise InputError.of("machine", what, remedy)
         r = ca.vertcat(*(symbols.get(v0 + k, ca.SX(0)) for k in range(3)))
         q[q0 : q0 + 4] = turned(r, assembly.q[q0 : q0 + 4])
     for i, symbol in symbols.items():
@@ -84,7 +81,20 @@ def pose_symbols(model: Model) -> PoseSymbols:
         q=q,
         velocities=(*assembly.independent, *dependent),
         unknown_coordinates=tuple(topology.q_of_v[i] for i in dependent),
+        rotations=_unknown_rotations(topology, (*assembly.independent, *dependent), dependent),
     )
+
+
+def _unknown_rotations(
+    topology: Topology, moving: tuple[int, ...], dependent: tuple[int, ...]
+) -> tuple[tuple[int, ...], ...]:
+    """Return the indices of the components of each rotation vector that has an unknown."""
+    rotations = []
+    for _, v0 in topology.quaternions:
+        components = {v0, v0 + 1, v0 + 2}
+        if components & set(dependent):
+            rotations.append(tuple(k for k, i in enumerate(moving) if i in components))
+    return tuple(rotations)
 
 
 def turned(r: ca.SX, start: np.ndarray | ca.SX) -> ca.SX:
@@ -100,8 +110,8 @@ def turned(r: ca.SX, start: np.ndarray | ca.SX) -> ca.SX:
     return ca.vertcat(d0 * w - ca.dot(d, x), d0 * x + w * d + ca.cross(d, x))
 
 
-def reference_pose(model: Model, symbols: PoseSymbols) -> tuple[np.ndarray, np.ndarray]:
+def reference_pose(assembly: Assembly, symbols: PoseSymbols) -> tuple[np.ndarray, np.ndarray]:
     """Return axes and unknowns at the reference pose; rotations are zero there."""
-    topology, q = model.assembly.topology, model.assembly.q
+    topology, q = assembly.topology, assembly.q
     values = [q[topology.q_of_v[i]] if topology.q_of_v[i] >= 0 else 0.0 for i in symbols.velocities]
     return np.array(values[: len(symbols.axes)]), np.array(values[len(symbols.axes) :])

@@ -26,6 +26,7 @@ from tauloop.design.pose_limits import (
 )
 from tauloop.design.pose_symbols import PoseSymbols, pose_symbols, reference_pose
 from tauloop.design.tolerances.error_equations import part_parameters
+from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.assembly.loops import ClosureRow, closure, nominal
 from tauloop.equations.newton_euler import actuator_offsets, transmission, tree_forces
 from tauloop.equations.operators import fast_operators
@@ -77,6 +78,8 @@ class PoseProblem(ReprMixin):
         axis_limits: lower and upper limits (m,) of the axes; infinite without limits.
         single_unknowns: equation and unknown of every loop equation with one unknown.
         is_angle: whether each unknown is an angle (n,).
+        rotations: indices, among axes and unknowns, of the components of each rotation vector that
+            has an unknown.
         dropped: loop equations that the assembly dropped because they follow from the others at exact
             dimensions; without those that hold identically.
     """
@@ -109,6 +112,7 @@ class PoseProblem(ReprMixin):
     axis_limits: tuple[np.ndarray, np.ndarray]
     single_unknowns: tuple[tuple[int, int], ...]
     is_angle: np.ndarray
+    rotations: tuple[tuple[int, ...], ...]
     dropped: tuple[str, ...]
 
     @property
@@ -172,9 +176,10 @@ def pose_problem(model: Model, needed: NeededFunctions) -> PoseProblem:
     Raises:
         InputError: the machine has something that proofs do not cover.
     """
-    assembly = model.assembly
+    # coordinates that are constant at exact dimensions move where their loop equations lose rank
+    assembly = model.assembly.with_constant_coordinates()
     _require_covered(model, needed.tolerances)
-    symbols = pose_symbols(model)
+    symbols = pose_symbols(assembly)
     parts = _varied_parts(model, needed.tolerances)
     mechanism, shape = parts.mechanism, parts.topology
     p = ca.SX.sym("p", len(parts.nominal))
@@ -183,7 +188,8 @@ def pose_problem(model: Model, needed: NeededFunctions) -> PoseProblem:
     motion = tree_motion(shape, values, Configuration(symbols.q, {}), v, ca.SX(shape.n_v, 1))
     rows = closure(mechanism, motion)
     dropped = _not_identical(rows, assembly.dropped)
-    _require_consistent(parts, dropped)
+    if dropped and any(ca.depends_on(row.psi, p) for row in rows):
+        _refuse_deviations(dropped)
     psi = ca.vertcat(*(rows[i].psi for i in assembly.rows))
     chosen = list(symbols.velocities)
     K = ca.jacobian(ca.vertcat(*(rows[i].rate for i in assembly.rows)), v)[:, chosen]
@@ -200,7 +206,7 @@ def pose_problem(model: Model, needed: NeededFunctions) -> PoseProblem:
     )
     z = ca.vertcat(symbols.b, symbols.y, p)
     drives = _fixed_transmission(mechanism, shape, values, p)[:, chosen]
-    units = _unit_rows(model, K, drives, chosen, needed.length)
+    units = _unit_rows(assembly, K, drives, chosen, needed.length)
     pairs = rod_clearance(model).pairs if needed.clearance else np.zeros((0, 2), dtype=int)
     whole = ca.diag(ca.DM(assembly.loops.row_scale[list(assembly.rows)])) @ K
     whole = ca.vec(whole @ ca.diag(ca.DM(assembly.loops.velocity_scale[chosen])))
@@ -210,7 +216,7 @@ def pose_problem(model: Model, needed: NeededFunctions) -> PoseProblem:
         model=model,
         axes=symbols.axes,
         axis_units=tuple("rad" if shape.angular[i] else "m" for i in assembly.independent),
-        reference=reference_pose(model, symbols),
+        reference=reference_pose(assembly, symbols),
         unknowns=symbols.unknowns,
         unknown_scale=_unknown_scale(model, symbols),
         parameters=tuple(parts.nominal),
@@ -223,7 +229,7 @@ def pose_problem(model: Model, needed: NeededFunctions) -> PoseProblem:
         n_free=units.shape[1],
         velocities=_program(z, whole) if needed.velocities or needed.loads else None,
         loads=_program(z, _loads(model, symbols, motion, mechanism)) if needed.loads else None,
-        deviations=_program(z, _deviations(model, parts, motion, rows, p))
+        deviations=_program(z, _deviations(assembly, parts, motion, rows, p))
         if needed.errors and parts.nominal
         else None,
         drives=drives * assembly.loops.velocity_scale[chosen],
@@ -237,6 +243,7 @@ def pose_problem(model: Model, needed: NeededFunctions) -> PoseProblem:
         axis_limits=axis_limits_of(model),
         single_unknowns=_single_unknowns(by_y),
         is_angle=_is_angle(model, symbols),
+        rotations=symbols.rotations,
         dropped=dropped,
     )
 
@@ -281,13 +288,16 @@ def _loads(model: Model, symbols: PoseSymbols, motion: TreeMotion, mechanism: Me
 
 
 def _deviations(
-    model: Model, parts: _VariedParts, motion: TreeMotion, rows: Sequence[ClosureRow], p: ca.SX
+    assembly: Assembly,
+    parts: _VariedParts,
+    motion: TreeMotion,
+    rows: Sequence[ClosureRow],
+    p: ca.SX,
 ) -> ca.SX:
     """Return the changes by the whole tolerance of each parameter, column by column.
 
     They are those of loops, actuator positions and tool at fixed coordinates.
     """
-    assembly = model.assembly
     scales = [assembly.loops.row_scale[i] / rows[i].scale for i in assembly.rows]
     psi = ca.vertcat(*(rows[i].psi for i in assembly.rows))
     place, R = tool_pose(motion, parts.mechanism)
@@ -344,14 +354,18 @@ def _not_identical(rows: Sequence[ClosureRow], dropped: Sequence[int]) -> tuple[
     return tuple(rows[i].name for i in dropped if ca.sparsify(ca.SX(rows[i].psi)).nnz() > 0)
 
 
-def _require_consistent(parts: _VariedParts, dropped: Sequence[str]) -> None:
-    """Raise InputError if deviations can break redundant loop equations."""
-    if parts.nominal and dropped:
-        what = (
-            f"{counted(len(dropped), 'loop equation', 'are')} redundant at exact dimensions "
-            f"({', '.join(dropped[:3])} ...); deviations of parameters can break them"
-        )
-        raise InputError.of("deviations", what, "leave the deviations out for this machine")
+def _refuse_deviations(dropped: Sequence[str]) -> None:
+    """Raise InputError because parts with independent deviations do not close redundant loops."""
+    names = ", ".join(dropped[:3]) + (" ..." if len(dropped) > 3 else "")
+    what = (
+        f"{counted(len(dropped), 'loop equation', 'are')} redundant at exact dimensions ({names}): "
+        "rigid parts with independent deviations leave a loop open, and cannot be assembled"
+    )
+    remedy = (
+        "leave the deviations out, or use `tauloop accuracy tolerances`, which states how far these "
+        "loops open and which clearances let the parts fit"
+    )
+    raise InputError.of("deviations", what, remedy)
 
 
 def _unknown_scale(model: Model, symbols: PoseSymbols) -> np.ndarray:
@@ -374,22 +388,24 @@ def _single_unknowns(by_y: ca.SX) -> tuple[tuple[int, int], ...]:
     return tuple((int(i), int(np.flatnonzero(pattern[i])[0])) for i in equations)
 
 
-def _unit_rows(model: Model, K: ca.SX, A: np.ndarray, chosen: list[int], length: float) -> ca.SX:
+def _unit_rows(
+    assembly: Assembly, K: ca.SX, A: np.ndarray, chosen: list[int], length: float
+) -> ca.SX:
     """Return the loop equations' rates per velocity where all actuators rest (n, n_free).
 
     Rows have unit directions: that of a rod is its direction and the moment about the velocity's
     axis over the length. They are the unit wrenches of all rods and of cut joints.
 
     Args:
-        model: the machine.
+        assembly: the loops.
         K: rates of the loop equations per velocity.
         A: actuator velocities per velocity (n_u, m + n).
         chosen: numbers of the velocities.
         length: length that makes rotations comparable with translations, m.
     """
-    loops = model.assembly.loops
+    loops = assembly.loops
     scale = np.where([loops.topology.angular[i] for i in chosen], 1.0 / length, 1.0)
-    row_scale = np.where(loops.is_length[list(model.assembly.rows)], 1.0, length)
+    row_scale = np.where(loops.is_length[list(assembly.rows)], 1.0, length)
     scaled = ca.diag(ca.DM(row_scale)) @ K @ ca.diag(ca.DM(scale))
     driven = A * scale
     if ((driven != 0.0).sum(axis=1) == 1).all():
