@@ -52,6 +52,8 @@ class Certification(Result):
         violated: the claim that it violates; None without a counterexample.
         excess: value of the violated quantity less its limit (negative); None without one, and where
             no assembly mode reaches the pose.
+        violating_machine: values of the parameters with `deviations`, by name, of a machine that violates
+            it; None if every machine within the deviations does.
         measures: proved lower bounds of the distances from singularities over the whole box.
         undecided: fraction of the volume that is not decided.
         hardest: the claim that was hardest to prove in the undecided part; None without one.
@@ -72,6 +74,7 @@ class Certification(Result):
     counterexample: dict[str, float] | None
     violated: str | None
     excess: float | None
+    violating_machine: dict[str, float] | None
     measures: dict[str, float]
     undecided: float
     hardest: str | None
@@ -181,7 +184,7 @@ def certify(
 
     Raises:
         InputError: unknown names, empty ranges, or a machine that proofs do not cover: passive
-            freedoms, lines on drums, ball joints inside legs.
+            freedoms, lines on drums.
         PoseError: the machine does not close around its reference pose.
 
     Source: Merlet 2006, Parallel robots, chapter 7; Neumaier 1990, Interval methods for systems of
@@ -247,6 +250,7 @@ def _result(
         else dict(zip(problem.axes, map(float, violation.pose), strict=True)),
         violated=None if violation is None else violation.claim,
         excess=None if violation is None or np.isinf(violation.excess) else violation.excess,
+        violating_machine=_violating_machine(problem, outcome),
         measures=measures,
         undecided=outcome.undecided,
         hardest=None if verdict != UNDECIDED else outcome.worst,
@@ -277,6 +281,13 @@ def _result(
     )
 
 
+def _violating_machine(problem: PoseProblem, outcome: BoxSearch) -> dict[str, float] | None:
+    violation = outcome.counterexample
+    if violation is None or violation.parameters is None:
+        return None
+    return dict(zip(problem.parameters, map(float, violation.parameters), strict=True))
+
+
 def _violation_text(problem: PoseProblem, outcome: BoxSearch) -> str:
     violation = outcome.counterexample
     if violation is None:
@@ -284,9 +295,12 @@ def _violation_text(problem: PoseProblem, outcome: BoxSearch) -> str:
     pose = ", ".join(
         f"{name} = {value:.6g}" for name, value in zip(problem.axes, violation.pose, strict=True)
     )
+    machine, remedy = "", "certify a smaller box"
+    if violation.parameters is not None:
+        machine, remedy = " for a machine within the deviations", f"{remedy} or smaller deviations"
     if np.isinf(violation.excess):
-        return f"{violation.claim} has no solution at {pose}: certify a smaller box"
-    return f"{violation.claim} fails by {-violation.excess:.3g} at {pose}: certify a smaller box"
+        return f"{violation.claim} has no solution at {pose}{machine}: {remedy}"
+    return f"{violation.claim} fails by {-violation.excess:.3g} at {pose}{machine}: {remedy}"
 
 
 def _undecided_text(outcome: BoxSearch) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from tauloop.design.claims import ARITHMETIC
@@ -12,6 +14,8 @@ from tauloop.design.problem import PoseProblem
 FIRST_PIECES, HALVINGS = 32, 14
 #: Most pieces that may be left; more are given up.
 MAX_PIECES = 4096
+#: Values of an unknown at which its equation is compared between machines.
+GRID_POINTS = 128
 
 
 def unreachable(problem: PoseProblem, pose: np.ndarray) -> str | None:
@@ -30,6 +34,47 @@ def unreachable(problem: PoseProblem, pose: np.ndarray) -> str | None:
             if ends is not None and _has_no_root(problem, pose, equation, unknown, ends):
                 return problem.unknowns[unknown]
     return None
+
+
+def farthest_machines(problem: PoseProblem, pose: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield parameters (n_p,) of machines within the deviations that may not reach a pose.
+
+    For each loop equation with one unknown, its value that is nearest to zero among the largest and
+    the smallest one moves towards zero at a vertex of the deviations.
+
+    Args:
+        problem: functions of the machine.
+        pose: the pose (m,).
+    """
+    for equation, unknown in problem.single_unknowns:
+        ends = _range(problem, unknown)
+        if ends is None:
+            continue
+        values = np.linspace(*ends, GRID_POINTS)
+        nominal = np.tile(problem.nominal, (GRID_POINTS, 1))
+        psi = _values(problem, pose, equation, unknown, values, nominal)
+        is_largest = psi.max() < -psi.min()
+        extreme = int(np.argmax(psi) if is_largest else np.argmin(psi))
+        moved = problem.nominal + np.diag(problem.tolerances)
+        at_extreme = np.full(len(moved), values[extreme])
+        changes = _values(problem, pose, equation, unknown, at_extreme, moved) - psi[extreme]
+        toward = -np.sign(changes) if is_largest else np.sign(changes)
+        yield problem.nominal + toward * problem.tolerances
+
+
+def _values(
+    problem: PoseProblem,
+    pose: np.ndarray,
+    equation: int,
+    unknown: int,
+    values: np.ndarray,
+    parameters: np.ndarray,
+) -> np.ndarray:
+    """Return a loop equation at values (N,) of its unknown and parameters (N, n_p)."""
+    y = np.zeros((len(values), len(problem.unknowns)))
+    y[:, unknown] = values
+    psi = problem.point([np.tile(pose, (len(values), 1)), y, parameters], len(values))[0]
+    return np.asarray(psi[:, equation])
 
 
 def _range(problem: PoseProblem, unknown: int) -> tuple[float, float] | None:

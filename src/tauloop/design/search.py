@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -25,17 +25,16 @@ from tauloop.design.enclosure import (
 )
 from tauloop.design.following import FollowedPath, follow, is_within, points, predicted
 from tauloop.design.problem import PoseProblem
-from tauloop.design.reach import unreachable
+from tauloop.design.violations import Counterexample, violation
+from tauloop.design.violations_within import machine_of, violation_by_deviations, without_errors
 
 #: Halvings of the whole box without a look at the parts, where its loops are not enclosed at once: a
 #: batch of a few boxes takes as long as a single one.
 FIRST_HALVINGS = 5
-#: Boxes of one batch, and poses that are tried as counterexamples after each.
-BATCH, TRIALS = 512, 8
+#: Boxes of one batch.
+BATCH = 512
 #: Claims with a measure.
 MEASURES = ("parallel singularity", "serial singularity", "constraint singularity")
-#: Poses of a batch whose reach is examined.
-REACH_TRIALS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,23 +64,6 @@ class Budget:
         return Budget(
             boxes=self.boxes - outcome.n_evaluated, duration=self.duration - outcome.duration
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counterexample:
-    """A pose of the box that violates a requirement, by interval arithmetic.
-
-    Attributes:
-        pose: its axes (m,).
-        unknowns: its unknowns (n,).
-        claim: the violated requirement.
-        excess: value less its limit; negative, and infinite where no assembly mode reaches the pose.
-    """
-
-    pose: np.ndarray
-    unknowns: np.ndarray
-    claim: str
-    excess: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +185,7 @@ class _BoxSearchState:
         proved: proved boxes.
         pending: boxes to evaluate.
         measures: lower bounds of the measures in the proved boxes.
-        n_evaluated: number of evaluated boxes.
+        n_evaluated, n_batches: number of evaluated boxes, and of their batches.
         volume: decided fraction of the volume.
         counterexample, worst: as in `BoxSearch`.
         is_stopped: whether the search cannot go on.
@@ -214,6 +196,7 @@ class _BoxSearchState:
     pending: _Pending
     measures: dict[str, float] = field(default_factory=dict)
     n_evaluated: int = 0
+    n_batches: int = 0
     volume: float = 0.0
     counterexample: Counterexample | None = None
     worst: str | None = None
@@ -245,6 +228,8 @@ def search(
     none = np.zeros((1, len(MEASURES)))
     pending = _Pending(np.zeros(1, dtype=int), root, root, path.last[None], none[:, 0], none)
     state = _BoxSearchState(_Tree(), _Proved(), pending, is_stopped=not path.is_complete)
+    if problem.tolerances.any() and not path.is_complete:
+        state.counterexample = _nominal_violation(problem, wanted, domain, budget)
     while len(state.pending.number) and not state.is_stopped:
         if state.n_evaluated >= budget.boxes or time.process_time() - started > budget.duration:
             break
@@ -266,6 +251,7 @@ def _step(
     enclosure = enclose(problem, wanted, domain.boxes(batch.level, batch.index, batch.unknowns))
     is_first = state.n_evaluated == 0
     state.n_evaluated += len(batch.number)
+    state.n_batches += 1
     good = enclosure.proved
     state.volume += _volume(batch.level[good])
     _note(state.proved, batch, enclosure, good)
@@ -275,7 +261,10 @@ def _step(
     if is_first and not enclosure.closed[0]:
         _put(state, domain, _first_boxes(state.tree, domain, batch, enclosure))
         return
-    state.counterexample, state.worst = _violation(problem, wanted, domain, path, enclosure, ~good)
+    state.counterexample, state.worst = violation(problem, wanted, domain, path, enclosure, ~good)
+    tries_machines = problem.tolerances.any() and _is_power_of_two(state.n_batches)
+    if state.counterexample is None and tries_machines:
+        state.counterexample = violation_by_deviations(problem, wanted, domain, enclosure, ~good)
     if state.counterexample is not None:
         state.is_stopped = True
     elif (batch.level[~good].sum(axis=1) >= MAX_LEVEL).any():
@@ -283,6 +272,21 @@ def _step(
         state.is_stopped = True
     else:
         _put(state, domain, _divided(state.tree, domain, batch, enclosure, ~good))
+
+
+def _nominal_violation(
+    problem: PoseProblem, wanted: Requirements, domain: Domain, budget: Budget
+) -> Counterexample | None:
+    """Return a pose at which the machine without deviations violates a requirement."""
+    nominal = machine_of(problem, problem.nominal)
+    violation_of_it = search(nominal, without_errors(wanted), domain, budget).counterexample
+    if violation_of_it is None:
+        return None
+    return replace(violation_of_it, parameters=problem.nominal)
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number & (number - 1) == 0
 
 
 def _volume(level: np.ndarray) -> float:
@@ -362,7 +366,8 @@ def _divided(
     for claim in enclosure.claims:
         least = claim.middle - np.abs(claim.slopes).sum(axis=1)
         reach = np.maximum(np.abs(claim.middle), 1e-12)
-        share = np.nan_to_num(least / reach, nan=0.0)[which]
+        with np.errstate(over="ignore"):
+            share = np.nan_to_num(least / reach, nan=0.0)[which]
         priority = np.minimum(priority, np.where(enclosure.closed[which], share, 0.0))
     least = _proved_measures(enclosure, which)
     return _Pending(
@@ -398,80 +403,6 @@ def _first_boxes(tree: _Tree, domain: Domain, batch: _Pending, enclosure: Enclos
         none = np.zeros((len(numbers), len(MEASURES)))
         batch = _Pending(numbers, level, index, guess, none[:, 0], none)
     return batch
-
-
-def _violation(
-    problem: PoseProblem,
-    wanted: Requirements,
-    domain: Domain,
-    path: FollowedPath,
-    enclosure: Enclosure,
-    chosen: np.ndarray,
-) -> tuple[Counterexample | None, str | None]:
-    """Return a violating pose among the worst predicted ones, and the hardest requirement.
-
-    A linear prediction of each claim is least at a corner of its box.
-    """
-    poses, starts, worst, least = [], [], None, np.inf
-    boxes = enclosure.boxes
-    for claim in enclosure.claims:
-        left = chosen & enclosure.closed & ~claim.proved
-        if not left.any():
-            continue
-        lower = np.where(left, np.nan_to_num(claim.lower, nan=-1e300, neginf=-1e300), np.inf)
-        if worst is None or lower.min() < least:
-            worst, least = claim.name, float(lower.min())
-        value = np.where(left, claim.middle - np.abs(claim.slopes).sum(axis=1), np.inf)
-        for which in np.argsort(value)[:TRIALS]:
-            if value[which] < 0.0 or claim.middle[which] < 0.0:
-                corner = -np.sign(claim.slopes[which])
-                poses.append(boxes.middle[which] + boxes.generators[which] @ corner)
-                starts.append(predicted(enclosure, np.array([which]), poses[-1][None])[0])
-    open_boxes = np.flatnonzero(chosen & ~enclosure.closed)[:TRIALS]
-    if len(open_boxes):
-        worst = "loops"
-        poses += list(boxes.middle[open_boxes])
-        starts += list(boxes.unknowns[open_boxes])
-    if not poses:
-        return None, worst
-    b = domain.nearest(np.array(poses))
-    trial = enclose(problem, wanted, points(b, np.array(starts)))
-    return _first_violation(problem, path, trial) or _out_of_reach(problem, trial), worst
-
-
-def _first_violation(
-    problem: PoseProblem, path: FollowedPath, trial: Enclosure
-) -> Counterexample | None:
-    """Return the first pose that violates a claim on the reference's assembly mode."""
-    for claim in trial.claims:
-        for which in np.flatnonzero(claim.refuted & trial.closed):
-            pose = trial.boxes.middle[which]
-            way = follow(problem, path.end, path.last, pose)
-            unknowns = trial.boxes.unknowns[which]
-            away = np.abs(way.last - unknowns) / problem.unknown_scale
-            if way.is_complete and away.max(initial=0.0) < 1e-6:
-                return Counterexample(
-                    pose=pose,
-                    unknowns=unknowns,
-                    claim=claim.name,
-                    excess=claim.excess(int(which)),
-                )
-    return None
-
-
-def _out_of_reach(problem: PoseProblem, trial: Enclosure) -> Counterexample | None:
-    """Return the first pose that no assembly mode reaches."""
-    for which in np.flatnonzero(~trial.closed)[-REACH_TRIALS:]:
-        pose = trial.boxes.middle[which]
-        unknown = unreachable(problem, pose)
-        if unknown is not None:
-            return Counterexample(
-                pose=pose,
-                unknowns=np.full(len(problem.unknowns), np.nan),
-                claim=f"reach: {unknown}",
-                excess=-np.inf,
-            )
-    return None
 
 
 def _unconnected(

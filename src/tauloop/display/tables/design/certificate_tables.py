@@ -33,6 +33,13 @@ def certificate_tables(result: Certification) -> Iterator[Printed]:
             ("value [m, rad]", ".6g"),
             rows=list(result.counterexample.items()),
         )
+    if result.violating_machine is not None:
+        yield table(
+            "The machine within the deviations that violates it",
+            "parameter",
+            ("value [SI]", ".8g"),
+            rows=list(result.violating_machine.items()),
+        )
     yield (
         f"{result.boxes} of {counted(result.evaluated, 'evaluated box')} proved in "
         f"{result.duration:.2g} s of processor time; undecided: {100 * result.undecided:.3g} % of the volume"
@@ -57,7 +64,7 @@ def _proved_claims(claims: ProofClaims) -> Iterator[str]:
         wrench = " with every wrench in the ranges" if claims.wrench else ""
         yield f"proved: forces and tensions at rest{wrench} stay within the limits of the file"
     if claims.limits:
-        yield "proved: errors of the tool due to encoders, to first order, stay within the limits"
+        yield "proved: errors of the tool due to encoders and parameters stay within the limits"
 
 
 def certificate_check_tables(result: CertificateCheck) -> Iterator[Printed]:
