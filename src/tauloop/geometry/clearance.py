@@ -11,8 +11,8 @@ from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.model import Model
 
-#: Distance of center lines at the reference pose, relative to the characteristic length, below
-#: which rods count as joined.
+#: Distance of ends of rods at the reference pose, relative to the characteristic length, below
+#: which the rods count as joined.
 JOINED_DISTANCE = 1e-3
 
 
@@ -57,8 +57,10 @@ def rod_clearance(model: Model) -> RodClearance:
     points = [motion.point(end).p for rod in mechanism.rods for end in (rod.start, rod.end)]
     ends = BatchFunction(ca.Function("rod_ends", [motion.q], [ca.densify(ca.vertcat(*points))]))
     pairs = np.array(np.triu_indices(len(names), 1)).T
-    distances = RodClearance(rods=names, pairs=pairs, ends=ends).distances(model.assembly.q[None])
-    is_separate = distances[0] > JOINED_DISTANCE * model.assembly.loops.length
+    segments = RodClearance(rods=names, pairs=pairs, ends=ends).segments(model.assembly.q[None])[0]
+    first, second = segments[pairs[:, 0], :, None], segments[pairs[:, 1], None]
+    of_ends = np.linalg.norm(first - second, axis=-1).min(axis=(1, 2))
+    is_separate = of_ends > JOINED_DISTANCE * model.assembly.loops.length
     return RodClearance(rods=names, pairs=pairs[is_separate], ends=ends)
 
 
