@@ -266,9 +266,9 @@ def test_quantities_of_a_motion_need_one(tmp_path: Path) -> None:
 
 def test_loads_and_motions_are_part_of_the_task(tmp_path: Path) -> None:
     tasks = [
-        delta_task("{}"),
-        delta_task("{}", "{push: {force: [1 N, 0 N, 0 N]}}"),
-        delta_task("{}", "{push: {force: [2 N, 0 N, 0 N]}}"),
+        delta_task("{motor_force: {most: 1 kN m}}"),
+        delta_task("{motor_force: {most: 1 kN m}}", "{push: {force: [1 N, 0 N, 0 N]}}"),
+        delta_task("{motor_force: {most: 1 kN m}}", "{push: {force: [2 N, 0 N, 0 N]}}"),
         delta_task("{}", motion="{duration: 300 ms}"),
     ]
     digests = {task.digest for task in tasks}

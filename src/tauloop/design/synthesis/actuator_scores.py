@@ -21,10 +21,9 @@ from tauloop.dynamics import MotorCatalogue, load_motors
 from tauloop.dynamics.motor_loads import ActuatorLoad
 from tauloop.dynamics.motor_sizing import least_motor_use
 from tauloop.logs import write_log
-from tauloop.mechanism.description import units
-from tauloop.mechanism.description.units import read_quantity
 from tauloop.model import Model, Payload
 from tauloop.model.motion_table import motion_table
+from tauloop.model.tool import read_payload
 from tauloop.motion import LAWS
 from tauloop.motion.sampled import SampledMotion
 from tauloop.simulation import plan_cycle
@@ -184,6 +183,7 @@ class ActuatorScores:
         wanted: names of the quantities of the task.
         prepared: motion and catalogue.
         motion: motion of the platform; None without a time law.
+        problem: why the last failed candidate could not be computed; "" if none failed.
     """
 
     def __init__(self, evaluator: TaskEvaluator, prepared: PreparedMotion | None = None) -> None:
@@ -194,6 +194,7 @@ class ActuatorScores:
             DescriptionError: the catalogue has errors.
         """
         self._evaluator = evaluator
+        self.problem = ""
         self._model: Model = evaluator.measures.model
         self._task: DesignTask = evaluator.task
         self.wanted = wanted_of_actuators(self._task)
@@ -206,7 +207,9 @@ class ActuatorScores:
         motion = self._task.motion
         self._payload: Payload | None = None
         if motion.payload:
-            self._payload = Payload(mass=read_quantity(motion.payload, units.MASS).value)
+            payload = read_payload(motion.payload)
+            is_whole = isinstance(payload, Payload)
+            self._payload = payload if is_whole else Payload(mass=payload)
 
     def values(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """Return the wanted quantities (N,) of candidates (N, d); NaN where a pose is out of reach."""
@@ -316,7 +319,8 @@ class ActuatorScores:
             rows = todo.pop(0)
             try:
                 yield rows, self._forces(x[rows], samples, wrench)
-            except PoseError:
+            except PoseError as error:
+                self.problem = str(error.problems[0])
                 middle = (rows.start + rows.stop) // 2
                 if middle == rows.start:
                     yield rows, None

@@ -115,7 +115,7 @@ def machine_of(evaluator: TaskEvaluator, x: np.ndarray) -> tuple[Mechanism, tupl
     widened: list[str] = []
 
     def limited(name: str, freedom: Freedom) -> Freedom:
-        changed = _limited(task, x, name, freedom)
+        changed = _limited(evaluator, x, name, freedom, low.get(name, 0.0))
         if changed is not freedom or name not in low:
             return changed
         lower, upper = min(freedom.lower, low[name]), max(freedom.upper, high[name])
@@ -165,10 +165,20 @@ def _with_reference(mechanism: Mechanism, values: Mapping[str, float]) -> Mechan
     )
 
 
-def _limited(task: DesignTask, x: np.ndarray, name: str, freedom: Freedom) -> Freedom:
-    """Return a freedom with the range of the task as stops, or the box as its range for drawing."""
+def _limited(
+    evaluator: TaskEvaluator, x: np.ndarray, name: str, freedom: Freedom, value: float
+) -> Freedom:
+    """Return a freedom with the range of the task as stops, or the box as its range for drawing.
+
+    The range of an angle is moved by full revolutions to a value of the angle.
+    """
+    task, topology = evaluator.task, evaluator.measures.model.topology
     if name in task.ranges:
         lower, upper = task.ranges[name]
+        is_angle = topology.is_angle[topology.coordinate_names.index(name)]
+        if is_angle and not lower <= value <= upper:
+            turns = round((value - 0.5 * (lower + upper)) / (2.0 * np.pi))
+            lower, upper = lower + 2.0 * np.pi * turns, upper + 2.0 * np.pi * turns
         return replace(freedom, lower=lower, upper=upper, limit="stop")
     if name in task.axes.columns and freedom.limit == "drawing":
         axis = task.axes.columns.index(name)

@@ -33,8 +33,9 @@ from tauloop.equations.values import BatchFunction, dynamic_parameters
 FEASIBLE = 1e-6
 #: Relative violation beyond which a candidate is abandoned without its remaining poses.
 WORST_VIOLATION = 1.0
-#: Value of a violation that is not known, such as of a pose without a solution.
-UNKNOWN_VIOLATION = 2.0
+#: Least value of a violation that is not known, such as at a pose that is out of reach: more than
+#: that of a value that is known, and small enough for violations of reach to be added.
+UNKNOWN_VIOLATION = 1e9
 #: Roles of dynamic parameters that are masses.
 _MASSES = ("m", "upper_m")
 _QUANTITY_OF = {
@@ -130,6 +131,12 @@ class TaskEvaluator:
         return tuple(i for i, r in enumerate(requirements) if r.quantity not in NOT_IN_BATCH)
 
     @cached_property
+    def reach(self) -> int:
+        """Index of the requirement that all poses are within reach."""
+        requirements = self.task.requirements
+        return next(i for i, r in enumerate(requirements) if r.quantity == REACH)
+
+    @cached_property
     def _parametric(self) -> BatchFunction:
         """Mass and the objectives that are expressions, with their derivatives."""
         mechanism = self.task.model.mechanism
@@ -216,11 +223,13 @@ class TaskEvaluator:
         parametric, _ = self.parametric(x)
         values["mass"] = parametric[:, 0]
         violations = np.full((len(x), len(self.task.requirements)), -np.inf)
+        reached = self.task.requirements[self.reach].violation(values[REACH])
+        unknown = UNKNOWN_VIOLATION + np.maximum(np.nan_to_num(reached), 0.0)
         for i in self.cheap:
             requirement = self.task.requirements[i]
             violation = requirement.violation(values[requirement.quantity])
-            violations[:, i] = np.where(np.isfinite(violation), violation, UNKNOWN_VIOLATION)
-        violations[~worst.is_sound, 0] = UNKNOWN_VIOLATION
+            violations[:, i] = np.where(np.isfinite(violation), violation, unknown)
+        violations[~worst.is_sound, self.reach] = UNKNOWN_VIOLATION
         return Scores(
             values=values,
             violations=violations,

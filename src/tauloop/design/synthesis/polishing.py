@@ -9,14 +9,20 @@ Stiffness and first mode have differences in place of exact derivatives, and the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.design.synthesis.elastic import ExpensiveScores
-from tauloop.design.synthesis.evaluation import FEASIBLE, TaskEvaluator, signed
-from tauloop.design.synthesis.pose_measures import FOOTPRINT
+from tauloop.design.synthesis.evaluation import (
+    FEASIBLE,
+    UNKNOWN_VIOLATION,
+    TaskEvaluator,
+    signed,
+)
+from tauloop.design.synthesis.pose_measures import FOOTPRINT, REACH
 from tauloop.design.synthesis.task import DesignRequirement
 
 #: Rounds of the exchange of poses, and iterations of SLSQP in a round.
@@ -45,7 +51,8 @@ class Polished:
 
     Attributes:
         x: variables (d,), SI.
-        violation: largest relative violation over the box at x, sought between the poses too.
+        violation: largest relative violation over the box at x, sought between the poses too; at
+            least `UNKNOWN_VIOLATION` if a pose is out of reach, where others are not known.
         rounds: number of rounds of the exchange.
     """
 
@@ -118,7 +125,23 @@ class LocalSearch:
         return self._exchange(x, np.asarray(weights, dtype=float), upper, is_relaxed=False)
 
     def repair(self, x: np.ndarray) -> Polished:
-        """Return the design with the least largest relative violation near x (d,)."""
+        """Return the design with the least largest relative violation near x (d,).
+
+        Poses out of reach come first, because other quantities are not known there. Then the other
+        violations are reduced, and all poses stay within reach.
+        """
+        if self._violation(x)[0] < UNKNOWN_VIOLATION:
+            return self._relaxed(x)
+        reaching = LocalSearch(self._evaluator)
+        reaching._by_quantity = {REACH: self._by_quantity[REACH]}
+        point = reaching._relaxed(x)
+        violation = self._violation(point.x)[0]
+        if violation >= UNKNOWN_VIOLATION:
+            return replace(point, violation=violation)
+        return self._relaxed(point.x)
+
+    def _relaxed(self, x: np.ndarray) -> Polished:
+        """Return the design with the least largest violation of the requirements near x (d,)."""
         count = len(self._task.objectives)
         self._size = np.ones(count)
         return self._exchange(x, np.zeros(count), np.full(count, np.inf), is_relaxed=True)
@@ -157,7 +180,10 @@ class LocalSearch:
 
     def _value(self, x: np.ndarray, weights: np.ndarray) -> float:
         """Return the weighted objectives, relative to their sizes."""
-        return float(np.nan_to_num(self.objectives(x)) @ (weights / self._size))
+        objectives = self.objectives(x)
+        if not np.isfinite(objectives).all():
+            return np.inf
+        return float(objectives @ (weights / self._size))
 
     def objectives(self, x: np.ndarray) -> np.ndarray:
         """Return the objectives (k,) of a design, of which less is better; NaN where not known."""
@@ -182,8 +208,31 @@ class LocalSearch:
         return self._violation_at(x, poses), poses
 
     def _violation_at(self, x: np.ndarray, poses: np.ndarray) -> float:
+        """Return the largest violation at poses; those out of reach count as not known."""
         values, _ = self._constraints(x, poses)
-        return float(-values.min())
+        violation = float(-values.min())
+        raw, _ = self._measured(x, poses)
+        limited = [j for j, name in enumerate(self._evaluator.quantities) if self._limits(name)]
+        if np.isfinite(raw[:, limited]).all():
+            return violation
+        return UNKNOWN_VIOLATION + max(violation, 0.0)
+
+    def _limits(self, quantity: str) -> Sequence[DesignRequirement]:
+        """Return the requirements of a quantity."""
+        return self._by_quantity.get(quantity, ())
+
+    def _relaxation(self, poses: int, count: int) -> np.ndarray:
+        """Return which of the constraints (count,) are relaxed, 0 or 1: not reach among others."""
+        relaxed = np.ones(count)
+        if len(self._by_quantity) == 1:
+            return relaxed
+        first = 0
+        for quantity in self._evaluator.quantities:
+            rows = poses * len(self._limits(quantity))
+            if quantity == REACH:
+                relaxed[first : first + rows] = 0.0
+            first += rows
+        return relaxed
 
     def _solved(
         self,
@@ -262,11 +311,12 @@ class LocalSearch:
         objectives, d_objectives, of = self._objectives(x, poses, has_slopes=has_slopes)
         n = len(values)
         jacobian = np.zeros((n + len(objectives), len(z)))
-        jacobian[:n, :d], jacobian[:n, -1] = slopes * self._width, 1.0
+        relaxed = self._relaxation(len(poses), n)
+        jacobian[:n, :d], jacobian[:n, -1] = slopes * self._width, relaxed
         jacobian[n:, :d] = -d_objectives * self._width / size[of, None]
         jacobian[np.arange(n, len(jacobian)), d + of] = 1.0
         bound = z[d + of] - objectives / size[of]
-        return np.concatenate([values + z[-1], bound]), jacobian
+        return np.concatenate([values + relaxed * z[-1], bound]), jacobian
 
     def _bounds_of(self, x: np.ndarray, poses: np.ndarray) -> np.ndarray:
         """Return the largest objectives (k,) at the poses, over their sizes."""
@@ -289,7 +339,7 @@ class LocalSearch:
         raw, slopes = self._measured(x, poses)
         margins, gradients = [], []
         for j, item in enumerate(evaluator.columns):
-            for requirement in self._by_quantity.get(evaluator.quantities[j], ()):
+            for requirement in self._limits(evaluator.quantities[j]):
                 sign = 1.0 if requirement.is_upper else -1.0
                 margin = -requirement.violation(item.natural(raw[:, j]))
                 slope = -sign / requirement.scale * item.slope(raw[:, j])

@@ -377,6 +377,9 @@ def _require_suitable(model: Model, request: MeasureRequest) -> None:
         raise InputError.of("machine", what, "lock them, or give another machine")
     needs_singular_values = request.has_condition or request.has_factors
     is_mixed = len(set(model.actuator_units)) > 1
+    if request.has_clearance and not len(rod_clearance(model).pairs):
+        what = f"{name} has no two rods between which a clearance is defined"
+        raise InputError.of("clearance", what, "remove clearance, or give another machine")
     if needs_singular_values and is_mixed and not request.length:
         what = f"the actuators of {name} turn and slide, so that singular values mix units"
         remedy = "give radian_length: the length that a rotation of one radian counts as"

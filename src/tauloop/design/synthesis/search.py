@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -87,6 +88,7 @@ def search_designs(
 ) -> SearchHistory:
     """Return the history of a search of a task.
 
+    It ends before its last generation if no further candidates differ from those of the population.
     The search is repeated with the stored scores of the generations that were evaluated before, so
     that an interrupted search continues as if it had not been interrupted.
 
@@ -109,6 +111,8 @@ def search_designs(
     resumed = 0
     for generation in range(task.search.generations):
         asked = algorithm.ask()
+        if asked is None or not len(asked):
+            break
         x = lower + np.clip(asked.get("X"), 0.0, 1.0) * (upper - lower)
         path = None if checkpoints is None else checkpoints / f"generation_{generation:05d}.npz"
         part = _stored(path, x)
@@ -191,9 +195,9 @@ def _stored(path: Path | None, x: np.ndarray) -> dict[str, np.ndarray] | None:
     if path is None or not path.exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as data:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as data:
             part = {name: np.asarray(data[name], dtype=float) for name in _ARRAYS}
-    except (OSError, ValueError, KeyError, EOFError) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         what = f"cannot be read ({type(error).__name__})"
         raise InputError.of(
             str(path), what, "remove the file; its generation is repeated"

@@ -163,6 +163,11 @@ class TaskMotion(ReprMixin):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+    @property
+    def has_time_law(self) -> bool:
+        """Whether the motion is known before the search."""
+        return not (self.duration is None and self.cycle is None and self.trajectory is None)
+
 class ToolLoadCase(ReprMixin):
     """A force and a moment that act on the tool at rest.
 

@@ -78,7 +78,7 @@ MOTORS = Shape(
     ),
 )
 REQUIREMENTS = Shape(
-    name="requirements",
+    name="set of requirements",
     doc="What every pose of the box, and the machine, must satisfy; reach is always required.",
     fields=(
         field(

@@ -45,9 +45,17 @@ from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.description.yaml_nodes import parse_nodes, read_text
 from tauloop.mechanism.expression import Leaf
 from tauloop.mechanism.suggestions import listing, suggestion
-from tauloop.model import Model
+from tauloop.model import Model, Payload
+from tauloop.model.tool import read_payload
 
 _AREA = units.LENGTH**2
+#: Quantities that depend on load cases.
+USERS_OF_LOADS = ("motor_force", "deflection", "joint_force")
+
+
+def _has(place: Cursor | None, key: str) -> bool:
+    """Return whether a place has a key; an absent one has none."""
+    return place is not None and place.has(key)
 
 
 def read_task(path: str | Path) -> tuple[DesignTask, ...]:
@@ -76,6 +84,9 @@ def loads_task(
         what, remedy = "needs exactly one of machine and structures", "give one of them"
         root.problem(what, remedy)
         root.collector.raise_any()
+    free = root.get("free")
+    if structures and free is not None:
+        free.problem("is not used with structures", "give every structure its own")
     if not structures and "free" not in content:
         root.problem("no parameter is free", "give free: {PARAMETER: [LOW, HIGH]}")
     root.collector.raise_any()
@@ -117,13 +128,15 @@ class _TaskReader:
         center, chosen = self._center(axes)
         half, radius = self._half(axes)
         ranges = self._ranges(model)
-        requirements = self._requirements(model, ranges)
+        motion = self._motion()
+        requirements = self._requirements(model, ranges, motion)
         objectives = self._objectives(model)
         loads = self._loads(axes)
+        self._require_users(model)
         if self._root.collector.count > before:
             return None
         wanted = self._content.get("requirements") or {}
-        speed, accuracy = wanted.get("joint_speed") or {}, wanted.get("accuracy") or {}
+        speed, accuracy = self._wanted("joint_speed"), self._wanted("accuracy")
         return DesignTask(
             name=name or model.mechanism.name,
             description=self._content.get("description") or "",
@@ -141,21 +154,80 @@ class _TaskReader:
             speeds=(speed.get("tool_speed") or 0.0, speed.get("turning_speed") or 0.0),
             tolerances={key: text for key, text in accuracy.items() if key != "most"},
             loads=loads,
-            motion=self._motion(),
+            motion=motion,
             search=SearchSize(**(self._content.get("search") or {})),
         )
 
     def _motion(self) -> TaskMotion:
-        motion = self._content.get("motion") or {}
-        motors = (self._content.get("requirements") or {}).get("motors") or {}
+        """Return the motion and the catalogue; problems are noted."""
+        motion, motors = self._place("motion"), self._place("requirements", "motors")
+        stated = [key for key in ("cycle", "trajectory", "duration") if _has(motion, key)]
+        if motion is not None and len(stated) > 1:
+            what = f"{' and '.join(stated)} are different motions"
+            motion.problem(what, "give one of them")
+        self._require_payload(motion)
+        reserve = self._wanted("motors").get("reserve") or 0.0
+        if motors is not None and not reserve < 1.0:
+            place = motors.get("reserve") or motors
+            place.problem(f"is {reserve:g}", "give a fraction at least 0 and below 1")
+        contents = self._content.get("motion") or {}
         return TaskMotion(
-            catalogue=self._file(motors.get("catalogue")),
-            reserve=motors.get("reserve") or 0.0,
-            cycle=self._file(motion.get("cycle")),
-            trajectory=self._file(motion.get("trajectory")),
-            duration=motion.get("duration"),
-            payload=motion.get("payload") or "",
+            catalogue=self._file(motors, "catalogue"),
+            reserve=reserve,
+            cycle=self._file(motion, "cycle"),
+            trajectory=self._file(motion, "trajectory"),
+            duration=contents.get("duration"),
+            payload=contents.get("payload") or "",
         )
+
+    def _require_payload(self, motion: Cursor | None) -> None:
+        """Note that the payload is not a mass at the tool."""
+        place = motion.get("payload") if motion is not None else None
+        if place is None:
+            return
+        try:
+            payload = read_payload(place.text or "")
+            if not isinstance(payload, Payload):
+                Payload(mass=payload)
+        except InputError as error:
+            for problem in error.problems:
+                place.problem(problem.what, problem.remedy)
+
+    def _place(self, *keys: str) -> Cursor | None:
+        """Return the place of nested keys of the task; None if it is absent."""
+        place: Cursor | None = self._root
+        for key in keys:
+            place = place.get(key) if place is not None else None
+        return place
+
+    def _wanted(self, key: str) -> Mapping[str, Any]:
+        """Return the content of a requirement, empty if it is absent."""
+        return (self._content.get("requirements") or {}).get(key) or {}
+
+    def _require_users(self, model: Model) -> None:
+        """Note definitions that no requirement and no objective uses."""
+        objectives = self._content.get("objectives") or {}
+        texts = {text for item in objectives.values() for text in item.values()}
+        own = self._own_content.get("objectives") or {}
+        texts |= {text for item in own.values() for text in item.values()}
+        for key in ("joint_speed", "accuracy"):
+            place = self._place("requirements", key)
+            if place is not None and not place.has("most") and key not in texts:
+                place.problem("limits nothing", f"give most, or an objective with {key}")
+        loads, wanted = self._root.get("loads"), set(self._content.get("requirements") or {})
+        is_used = bool((wanted | texts) & set(USERS_OF_LOADS))
+        if loads is not None and self._content.get("loads") and not is_used:
+            what = "no requirement and no objective uses the load cases"
+            loads.problem(what, f"give one of {listing(USERS_OF_LOADS)}, or remove loads")
+        speed = self._place("requirements", "joint_speed")
+        rates = set(model.platform.ports.velocity.units)
+        for key, unit, moves in (
+            ("tool_speed", "m/s", "only turns"),
+            ("turning_speed", "rad/s", "does not turn"),
+        ):
+            place = speed.get(key) if speed is not None else None
+            if place is not None and unit not in rates:
+                place.problem(f"the platform of {model.mechanism.name} {moves}", "remove it")
 
     def _loads(self, axes: PoseAxes) -> tuple[ToolLoadCase, ...]:
         """Return the load cases."""
@@ -185,8 +257,15 @@ class _TaskReader:
             )
         return tuple(cases)
 
-    def _file(self, name: str | None) -> Path | None:
-        return None if name is None else self._folder / name
+    def _file(self, owner: Cursor | None, key: str) -> Path | None:
+        """Return a file next to the task; None if it is not stated. A missing one is noted."""
+        place = owner.get(key) if owner is not None else None
+        if place is None or not place.text:
+            return None
+        path = self._folder / place.text
+        if not path.is_file():
+            place.problem(f"there is no such file: {path}", "check the path")
+        return path
 
     def _machine(self) -> Model | None:
         place = self._own.get("machine")
@@ -197,7 +276,7 @@ class _TaskReader:
             return Model(load(name if is_shipped_name(name) else self._folder / name))
         except TauloopError as error:
             for problem in error.problems:
-                place.problem(f"{problem.where}: {problem.what}", problem.remedy)
+                place.problem(f"{problem.where or name}: {problem.what}", problem.remedy)
             return None
 
     def _parameters(self, model: Model) -> tuple[DesignVariable, ...]:
@@ -254,6 +333,9 @@ class _TaskReader:
                 item.problem(error.what, error.remedy)
         if len(ends) < 2:
             return None
+        if ends[0] == ends[1]:
+            place.problem("both ends are the same", "give different ends, or leave it out")
+            return None
         if not ends[0] < ends[1]:
             place.problem(f"the range from {ends[0]:g} to {ends[1]:g} is empty", "order its ends")
             return None
@@ -288,6 +370,9 @@ class _TaskReader:
                     center[column] = read_quantity(text, units.LENGTH).value
                     continue
                 ends = interval(text, ":", units.LENGTH)
+                if not 0.0 < ends.upper - ends.lower < np.inf:
+                    place.problem("needs two different ends", "write LOW:HIGH, or one value")
+                    continue
             except UnitError as error:
                 place.problem(error.what, error.remedy)
                 continue
@@ -346,8 +431,8 @@ class _TaskReader:
         given_positions = set(model.platform.ports.q)
         ranges = {}
         for k, column in enumerate(limits.columns):
-            is_wanted = limits.is_stop[k] or wanted.get("stops") == "drawing"
-            if "stops" in wanted and is_wanted and column not in given_positions:
+            is_drawing = wanted.get("stops") == "drawing" and column not in given_positions
+            if "stops" in wanted and (limits.is_stop[k] or is_drawing):
                 ranges[names[column]] = (float(limits.lower[k]), float(limits.upper[k]))
         places = self._own.entries_of("joint_ranges") if self._own is not self._root else []
         requirements = self._root.get("requirements")
@@ -360,6 +445,10 @@ class _TaskReader:
                 place.problem("there is no such coordinate", remedy)
                 continue
             is_angle = bool(topology.is_angle[chosen[0]])
+            if any(bool(topology.is_angle[i]) != is_angle for i in chosen):
+                what = "fits angles and lengths, which cannot have one range"
+                place.problem(what, f"give narrower patterns; known: {listing(names, 20)}")
+                continue
             stated = self._ends(place, units.ANGLE if is_angle else units.LENGTH)
             if stated is not None:
                 ranges |= dict.fromkeys([names[i] for i in chosen], stated)
@@ -372,7 +461,7 @@ class _TaskReader:
         return {name: ends for name, ends in ranges.items() if np.isfinite(ends).all()}
 
     def _requirements(
-        self, model: Model, ranges: Mapping[str, tuple[float, float]]
+        self, model: Model, ranges: Mapping[str, tuple[float, float]], motion: TaskMotion
     ) -> tuple[DesignRequirement, ...]:
         reach = DesignRequirement(name="reach", quantity=REACH, limit=-RESERVE, scale=1.0)
         result = [reach]
@@ -424,14 +513,25 @@ class _TaskReader:
                     )
                 )
         self._require_loads()
-        motion = self._motion()
-        has_time_law = motion.duration or motion.cycle or motion.trajectory
-        if motion.catalogue is not None and has_time_law:
+        self._require_possible_limits(result)
+        if motion.catalogue is not None and motion.has_time_law and motion.reserve < 1.0:
             limit = 1.0 - motion.reserve
             result.append(
                 DesignRequirement(name="motor use", quantity="motor_use", limit=limit, scale=limit)
             )
         return tuple(result)
+
+    def _require_possible_limits(self, requirements: list[DesignRequirement]) -> None:
+        """Note limits that no machine keeps."""
+        limits = {item.quantity: item.limit for item in requirements}
+        condition = self._place("requirements", "condition_number", "most")
+        if condition is not None and limits.get("condition_number", 1.0) < 1.0:
+            what = f"is {limits['condition_number']:g}, and no condition number is below 1"
+            condition.problem(what, "give at least 1")
+        factors = self._place("requirements", "velocity_factors")
+        least = limits.get("smallest_velocity_factor", 0.0)
+        if factors is not None and least > limits.get("largest_velocity_factor", np.inf):
+            factors.problem("least is above most", "swap or correct them")
 
     def _require_loads(self) -> None:
         """Note that a deflection needs loads."""
@@ -509,7 +609,7 @@ class _TaskReader:
                 unit = "m/s" if slides else "rad/s"
             if text in ("motor_force", "motor_rms"):
                 unit = "N" if slides else "N m"
-            if text == "motor_use" and self._motion().catalogue is None:
+            if text == "motor_use" and "catalogue" not in self._wanted("motors"):
                 place.problem("motor_use is not defined", "give requirements.motors")
                 return None
             return DesignObjective(

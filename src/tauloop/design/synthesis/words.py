@@ -75,6 +75,8 @@ def _text(
     x: np.ndarray,
 ) -> str:
     where = "" if item is None else f" at {pose_text(evaluator, x, item.pose)}"
+    if not np.isfinite(value):
+        return f"{requirement.name} cannot be computed{where}"
     if requirement.quantity == REACH and item is not None:
         element = evaluator.columns[item.column].element
         distance = "beyond" if value > 0.0 else "from"

@@ -31,9 +31,10 @@ from tauloop.design.synthesis.evaluation import (
 )
 from tauloop.design.synthesis.polishing import LocalSearch, Polished
 from tauloop.design.synthesis.polling import polled_design
+from tauloop.design.synthesis.pose_measures import REACH
 from tauloop.design.synthesis.search import Score, SearchHistory, not_dominated, search_designs
 from tauloop.design.synthesis.sharing import SharedScores
-from tauloop.design.synthesis.task import WITHOUT_SLOPES, DesignTask
+from tauloop.design.synthesis.task import RESERVE, WITHOUT_SLOPES, DesignTask
 from tauloop.design.synthesis.task_reading import read_task
 from tauloop.design.synthesis.words import (
     NEIGHBOR_STEP,
@@ -227,7 +228,7 @@ def synthesize(
     that meet all others, at the center and eight of the hardest poses of the box. Derivatives of
     stiffness and first mode are differences. If an objective has neither derivatives nor
     differences, neighbors are polled. If no candidate meets the task, the largest relative violation
-    is minimized.
+    is minimized, first that of reach and then, within reach, that of the other requirements.
 
     Args:
         task: the task file (tauloop-synthesis/1).
@@ -361,6 +362,11 @@ def _note(task: DesignTask, expensive: ExpensiveScores) -> str:
         if not _has_gradients(task):
             part = "neighbors were polled instead of following gradients"
         parts.append(f"{_names(others)}: computed without gradients; {part}")
+    if task.motion.catalogue is not None and not task.motion.has_time_law:
+        parts.append(
+            "motors: chosen after the search, because the motion has no time law; give "
+            "motion.duration, cycle or trajectory for a search within the catalogue"
+        )
     return "; ".join(parts)
 
 
@@ -627,6 +633,9 @@ def _compared(
         return f"{task.requirements[worst].name} fails by {100.0 * violation:.3g} %", False
     changes = (scores.objectives[0] - here) / np.maximum(np.abs(here), 1e-300)
     names = [objective.name for objective in task.objectives]
+    undefined = [name for name, change in zip(names, changes, strict=True) if np.isnan(change)]
+    if undefined:
+        return f"{', '.join(undefined)} cannot be computed", False
     worse = [
         f"{name} is worse by {100.0 * change:.3g} %"
         for name, change in zip(names, changes, strict=True)
@@ -646,6 +655,8 @@ def _compared(
 def _least_violating(evaluator: TaskEvaluator, history: SearchHistory) -> np.ndarray:
     """Return the variables (d,) with the least largest violation, after a local search."""
     worst_cheap = history.violations[:, list(evaluator.cheap)].max(axis=1)
+    # other quantities of candidates with poses out of reach are those of the remaining poses
+    worst_cheap[history.violations[:, evaluator.reach] > RESERVE] += UNKNOWN_VIOLATION
     if (worst_cheap > 0.0).all():
         local = LocalSearch(evaluator)
         starts = np.argsort(worst_cheap, kind="stable")[:REPAIRED]
@@ -660,21 +671,24 @@ def _exclusion(
     evaluator: TaskEvaluator, expensive: ExpensiveScores, best: np.ndarray
 ) -> ExcludingRequirement:
     """Return why no candidate meets the task, at the variables (d,) with the least violation."""
-    states = sorted(
-        requirement_states(evaluator, expensive, best), key=lambda state: -_known(state)
-    )
+    states = sorted(requirement_states(evaluator, expensive, best), key=_by_importance)
     largest = states[0]
     others = [
-        s.text for s in states[1:] if _known(s) >= _known(largest) - 1e-3 * abs(_known(largest))
+        s.text
+        for s in states[1:]
+        if np.isfinite(s.violation) and s.violation >= largest.violation - 1e-3 * largest.violation
     ]
     names = [variable.name for variable in evaluator.task.variables]
     variables = dict(zip(names, best.tolist(), strict=True))
-    if expensive.problem and not FEASIBLE < largest.violation < np.inf:
+    if _known(largest) <= FEASIBLE:
+        return _undefined_objective(evaluator, expensive, best, variables)
+    problem = expensive.problem or expensive.actuators.problem
+    if problem and not FEASIBLE < largest.violation < np.inf:
         wanted = _names(expensive.wanted)
         return ExcludingRequirement(
             name=wanted,
             violation=UNKNOWN_VIOLATION,
-            text=f"{wanted} cannot be computed: {expensive.problem}",
+            text=f"{wanted} cannot be computed: {problem}",
             others=(),
             variables=variables,
         )
@@ -683,6 +697,38 @@ def _exclusion(
         violation=_known(largest),
         text=largest.text,
         others=tuple(others),
+        variables=variables,
+    )
+
+
+def _by_importance(state: RequirementState) -> tuple[bool, float]:
+    """Return a key by which reach comes first if it fails, then the largest violation.
+
+    Other requirements are not known where a pose is out of reach.
+    """
+    is_out_of_reach = state.requirement.quantity == REACH and _known(state) > FEASIBLE
+    return not is_out_of_reach, -_known(state)
+
+
+def _undefined_objective(
+    evaluator: TaskEvaluator,
+    expensive: ExpensiveScores,
+    best: np.ndarray,
+    variables: dict[str, float],
+) -> ExcludingRequirement:
+    """Return which objective is not a number at a candidate (d,) that meets all requirements."""
+    values = _scores(evaluator, expensive, best).objectives[0]
+    undefined = [
+        objective
+        for objective, value in zip(evaluator.task.objectives, values, strict=True)
+        if not np.isfinite(value)
+    ]
+    texts = [f"objective {item.name}, {item.text}, is not a number" for item in undefined]
+    return ExcludingRequirement(
+        name=undefined[0].name,
+        violation=UNKNOWN_VIOLATION,
+        text=texts[0],
+        others=tuple(texts[1:]),
         variables=variables,
     )
 
@@ -698,11 +744,14 @@ def _diagnostics(structures: list[SynthesizedStructure]) -> Iterator[Diagnostic]
     excluded = [item.exclusion for item in structures if item.exclusion is not None]
     least = min((item.violation for item in excluded), default=0.0)
     text = "; ".join(item.text for item in excluded)
+    remedy = "Relax this requirement, or widen the bounds"
+    if least >= UNKNOWN_VIOLATION:
+        remedy = "Correct it, or change the bounds"
     yield diagnostic(
         "least largest violation of the requirements",
         0.0 if designs else least,
         at_most=FEASIBLE,
-        advice=f"no candidate meets the task: {text}. Relax this requirement, or widen the bounds",
+        advice=f"no candidate meets the task: {text}. {remedy}",
     )
     yield diagnostic(
         "largest violation of a design",

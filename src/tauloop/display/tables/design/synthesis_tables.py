@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tauloop.common.counts import counted
+from tauloop.design.synthesis.evaluation import UNKNOWN_VIOLATION
 from tauloop.design.synthesis.workflow import (
+    ExcludingRequirement,
     Synthesis,
     SynthesizedDesign,
     SynthesizedStructure,
@@ -32,9 +34,7 @@ def _comparison(result: Synthesis) -> Printed:
         numbers = [] if first is None else _shown_objectives(structure, first)
         numbers += [""] * (len(names) - len(numbers))
         if structure.exclusion is not None:
-            limit = (
-                f"{structure.exclusion.name} fails by {100.0 * structure.exclusion.violation:.3g} %"
-            )
+            limit = _failure(structure.exclusion)
         else:
             assert first is not None
             limit = "; ".join(first.active) or "none"
@@ -74,10 +74,7 @@ def _structure(structure: SynthesizedStructure) -> Iterator[Printed]:
 def _exclusion(structure: SynthesizedStructure) -> Iterator[Printed]:
     exclusion = structure.exclusion
     assert exclusion is not None
-    percent = f"{100.0 * exclusion.violation:.3g} %"
-    yield Paragraph(
-        text=f"no candidate meets the task: {exclusion.name} fails by {percent}", tone="failed"
-    )
+    yield Paragraph(text=f"no candidate meets the task: {_failure(exclusion)}", tone="failed")
     yield f"smallest violation: {exclusion.text}"
     for text in exclusion.others:
         yield Paragraph(text=f"as large: {text}", tone="item")
@@ -87,6 +84,13 @@ def _exclusion(structure: SynthesizedStructure) -> Iterator[Printed]:
         "value",
         rows=_variables(structure, exclusion.variables),
     )
+
+
+def _failure(exclusion: ExcludingRequirement) -> str:
+    """Return by how much a requirement fails, in words."""
+    if exclusion.violation >= UNKNOWN_VIOLATION:
+        return f"{exclusion.name} cannot be computed"
+    return f"{exclusion.name} fails by {100.0 * exclusion.violation:.3g} %"
 
 
 def _variables(
