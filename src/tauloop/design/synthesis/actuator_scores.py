@@ -213,7 +213,12 @@ class ActuatorScores:
 
     def values(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """Return the wanted quantities (N,) of candidates (N, d); NaN where a pose is out of reach."""
-        result = {name: np.full(len(x), np.nan) for name in self.wanted}
+        return {name: rows.max(axis=1) for name, rows in self.rows(x).items()}
+
+    def rows(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the wanted quantities (N, n_u) of every actuator of candidates (N, d), or NaN."""
+        count = len(self._model.mechanism.actuators)
+        result = {name: np.full((len(x), count), np.nan) for name in self.wanted}
         if not self.wanted or not len(x):
             return result
         if self.motion is not None:
@@ -226,8 +231,9 @@ class ActuatorScores:
         return result
 
     def _at_rest(self, x: np.ndarray) -> np.ndarray:
-        """Return the largest actuator force (N,) under weight and load cases."""
-        peak = np.zeros(len(x))
+        """Return the largest forces (N, n_u) of actuators under weight and load cases."""
+        count = len(self._model.mechanism.actuators)
+        peak = np.zeros((len(x), count))
         every = self._evaluator.base_positions(self._evaluator.poses)
         cases = [(every, _WEIGHT_ONLY)]
         for load in self._task.loads:
@@ -247,7 +253,8 @@ class ActuatorScores:
                 if forces is None:
                     peak[rows] = np.nan
                     continue
-                largest = np.abs(forces.force).reshape(rows.stop - rows.start, -1).max(axis=1)
+                each = np.abs(forces.force).reshape(rows.stop - rows.start, -1, count)
+                largest = each.max(axis=1)
                 peak[rows] = np.maximum(peak[rows], largest)
         return peak
 
@@ -268,9 +275,9 @@ class ActuatorScores:
             )
             mean_square = np.trapezoid(force**2, motion.time, axis=1) / np.ptp(motion.time)
             parts = {
-                "motor_force": np.abs(force).max(axis=(1, 2)),
-                "motor_rms": np.sqrt(mean_square).max(axis=1),
-                "motor_speed": np.abs(speed).max(axis=(1, 2)),
+                "motor_force": np.abs(force).max(axis=1),
+                "motor_rms": np.sqrt(mean_square),
+                "motor_speed": np.abs(speed).max(axis=1),
             }
             if "motor_use" in self.wanted:
                 parts["motor_use"] = np.array(
@@ -284,8 +291,8 @@ class ActuatorScores:
 
     def _use(
         self, time: np.ndarray, force: np.ndarray, speed: np.ndarray, acceleration: np.ndarray
-    ) -> float:
-        """Return the largest use of the best motors of all actuators, of arrays (T, n_u)."""
+    ) -> list[float]:
+        """Return the use of the best motor of every actuator, of arrays (T, n_u)."""
         uses, catalogue = [], self.prepared.catalogue
         assert catalogue is not None
         for i, actuator in enumerate(self._model.mechanism.actuators):
@@ -301,7 +308,7 @@ class ActuatorScores:
                 load_inertia=None,
             )
             uses.append(least_motor_use(load, catalogue))
-        return max(uses)
+        return uses
 
     @cached_property
     def _rotors(self) -> list[float]:

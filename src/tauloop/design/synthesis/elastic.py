@@ -18,7 +18,13 @@ from tauloop.design.synthesis.evaluation import (
     TaskEvaluator,
     signed,
 )
-from tauloop.design.synthesis.task import ELASTIC, EXPENSIVE, ONE_BY_ONE, ToolLoadCase
+from tauloop.design.synthesis.task import (
+    ELASTIC,
+    EXPENSIVE,
+    ONE_BY_ONE,
+    WITH_DIFFERENCES,
+    ToolLoadCase,
+)
 from tauloop.design.tolerances.tolerance_map import ToleranceMapOptions, tolerance_map
 from tauloop.dynamics.joint_forces import joint_forces
 from tauloop.elasticity import VibrationOptions, compliance_matrices, stiffness, vibration
@@ -43,7 +49,8 @@ class ExpensiveScores:
     Attributes:
         actuators: forces and speeds of the actuators.
         wanted: names of the expensive quantities of the task.
-        elastic: those that one batch of candidates has, with differences as derivatives.
+        elastic: the elastic ones.
+        sloped: those with differences as derivatives.
         poses: poses (P, m) at which they are computed, in half widths of the box.
         evaluated: number of candidates for which they were computed.
         doubts: diagnostics outside their limits at the last candidate, in words.
@@ -66,6 +73,7 @@ class ExpensiveScores:
         self._one_by_one = tuple(name for name in ONE_BY_ONE if name in wanted)
         self._own = tuple(name for name in EXPENSIVE if name in wanted)
         self.wanted = (*self.actuators.wanted, *self._own)
+        self.sloped = tuple(name for name in WITH_DIFFERENCES if name in self.wanted)
         grid = evaluator.poses
         self.poses = np.concatenate([grid[:FEW_POSES], np.zeros((1, grid.shape[1]))])
         self.evaluated = 0
@@ -134,8 +142,14 @@ class ExpensiveScores:
         return passes
 
     def local_rows(self, x: np.ndarray) -> dict[str, np.ndarray]:
-        """Return principal stiffnesses and lowest frequencies (N, r) at the poses of candidates."""
-        return self._elastic_rows(x, max(LOCAL_MODES, LOCAL_STIFFNESSES))
+        """Return quantities (N, r) of candidates (N, d), of which the worst row counts.
+
+        They are principal stiffnesses and lowest frequencies at the poses, and forces and speeds of
+        every actuator.
+        """
+        rows = self._elastic_rows(x, max(LOCAL_MODES, LOCAL_STIFFNESSES))
+        of_actuators = self.actuators.rows(x) if set(self.sloped) - set(self.elastic) else {}
+        return rows | {name: row for name, row in of_actuators.items() if name in self.sloped}
 
     def local_slopes(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """Return the derivatives (r, d) of the rows of a candidate (d,), by differences.

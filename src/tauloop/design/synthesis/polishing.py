@@ -3,7 +3,8 @@
 Requirements hold at infinitely many poses. The worst poses of each measure are constraints of a
 smooth problem, which SLSQP solves; poses that its solution violates are added until there are none
 (the exchange method: Hettich and Kortanek 1993, Semi-infinite programming, SIAM Review 35).
-Stiffness and first mode have differences in place of exact derivatives, and their poses are fixed.
+Stiffness, first mode, and forces and speeds of actuators have differences in place of exact
+derivatives. Their poses and motions are fixed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tauloop.design.synthesis.evaluation import (
     signed,
 )
 from tauloop.design.synthesis.pose_measures import FOOTPRINT, REACH
-from tauloop.design.synthesis.task import DesignRequirement
+from tauloop.design.synthesis.task import ELASTIC, DesignRequirement
 
 #: Rounds of the exchange of poses, and iterations of SLSQP in a round.
 MAX_ROUNDS, MAX_ITERATIONS = 30, 50
@@ -85,12 +86,12 @@ class LocalSearch:
 
         Args:
             evaluator: cheap quantities.
-            expensive: its stiffness and first mode are included; None to leave them out.
+            expensive: its quantities with differences are included; None to leave them out.
         """
         self._evaluator, self._task = evaluator, evaluator.task
         self._expensive = None
-        if expensive is not None and expensive.elastic:
-            self._expensive = _ElasticRows(expensive)
+        if expensive is not None and expensive.sloped:
+            self._expensive = _ExpensiveRows(expensive)
         self._lower, upper = self._task.bounds
         self._width = upper - self._lower
         by_quantity: dict[str, list[DesignRequirement]] = {}
@@ -192,7 +193,8 @@ class LocalSearch:
             rows = self._expensive(x, has_slopes=False)
             for k, objective in enumerate(self._task.objectives):
                 if objective.quantity in rows:
-                    objectives[k] = signed(objective, np.min(rows[objective.quantity][0]))
+                    worst = np.min if objective.quantity in ELASTIC else np.max
+                    objectives[k] = signed(objective, worst(rows[objective.quantity][0]))
         return objectives
 
     def _first_poses(self, x: np.ndarray) -> np.ndarray:
@@ -325,7 +327,7 @@ class LocalSearch:
         np.maximum.at(largest, of, objectives / self._size[of])
         return np.where(np.isfinite(largest), largest, 0.0)
 
-    def _elastic_rows(
+    def _expensive_rows(
         self, x: np.ndarray, *, has_slopes: bool
     ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Return rows (r,) of expensive quantities and their derivatives (r, d) by variables."""
@@ -355,7 +357,7 @@ class LocalSearch:
                 margin = -requirement.violation(np.array([value]))
                 margins.append(np.where(np.isfinite(margin), margin, _NOT_KNOWN))
                 gradients.append(-sign / requirement.scale * gradient[None])
-        rows = self._elastic_rows(x, has_slopes=has_slopes)
+        rows = self._expensive_rows(x, has_slopes=has_slopes)
         for requirement in self._task.requirements:
             if requirement.quantity in rows:
                 number, by_x = rows[requirement.quantity]
@@ -398,7 +400,7 @@ class LocalSearch:
         gradients: list[np.ndarray] = []
         of: list[np.ndarray] = []
         place = 1
-        expensive = self._elastic_rows(x, has_slopes=has_slopes)
+        expensive = self._expensive_rows(x, has_slopes=has_slopes)
         for k, objective in enumerate(self._task.objectives):
             sign = 1.0 if objective.is_minimized else -1.0
             if objective.expression is not None:
@@ -428,7 +430,7 @@ class LocalSearch:
         )
 
 
-class _ElasticRows:
+class _ExpensiveRows:
     """Rows of expensive quantities at the last designs of a local search, with their derivatives."""
 
     def __init__(self, expensive: ExpensiveScores) -> None:

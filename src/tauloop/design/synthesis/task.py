@@ -44,7 +44,7 @@ QUANTITIES = {
     "motor_speed": "",
     "motor_use": "",
 }
-#: Quantities that one batch of candidates has, with differences as derivatives.
+#: Elastic quantities, which one batch of candidates has.
 ELASTIC = ("stiffness", "first_mode")
 #: Quantities that are computed candidate by candidate.
 ONE_BY_ONE = ("accuracy", "deflection", "joint_force")
@@ -54,8 +54,10 @@ EXPENSIVE = (*ELASTIC, *ONE_BY_ONE)
 ACTUATOR_QUANTITIES = ("motor_force", "motor_rms", "motor_speed", "motor_use")
 #: Quantities that the batch over the poses of the box does not have.
 NOT_IN_BATCH = (*EXPENSIVE, *ACTUATOR_QUANTITIES)
+#: Quantities with differences as derivatives, of which one batch of candidates has rows.
+WITH_DIFFERENCES = (*ELASTIC, "motor_force", "motor_rms", "motor_speed")
 #: Quantities without derivatives.
-WITHOUT_SLOPES = (*ONE_BY_ONE, *ACTUATOR_QUANTITIES)
+WITHOUT_SLOPES = (*ONE_BY_ONE, "motor_use")
 #: Quantities that are parts of requirements, of which the first names the requirement.
 REACH, RANGE = "reach", "range"
 DEFAULT_POSES = 1000
@@ -161,13 +163,13 @@ class TaskMotion(ReprMixin):
     duration: float | None = None
     payload: str = ""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
     @property
     def has_time_law(self) -> bool:
         """Whether the motion is known before the search."""
         return not (self.duration is None and self.cycle is None and self.trajectory is None)
 
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ToolLoadCase(ReprMixin):
     """A force and a moment that act on the tool at rest.
 

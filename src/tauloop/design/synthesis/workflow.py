@@ -226,9 +226,10 @@ def synthesize(
     actuators, under load cases and over a motion, are computed for candidates that meet these
     requirements; stiffness, deflection, first mode, accuracy and forces in joints for candidates
     that meet all others, at the center and eight of the hardest poses of the box. Derivatives of
-    stiffness and first mode are differences. If an objective has neither derivatives nor
-    differences, neighbors are polled. If no candidate meets the task, the largest relative violation
-    is minimized, first that of reach and then, within reach, that of the other requirements.
+    stiffness, first mode, and forces and speeds of actuators are differences. If an objective has
+    neither derivatives nor differences, neighbors are polled. If no candidate meets the task, the
+    largest relative violation is minimized, first that of reach and then, within reach, that of the
+    other requirements.
 
     Args:
         task: the task file (tauloop-synthesis/1).
@@ -356,6 +357,8 @@ def _note(task: DesignTask, expensive: ExpensiveScores) -> str:
     if expensive.elastic:
         names = _names(expensive.elastic)
         parts.append(f"{names}: worst of {len(expensive.poses)} poses of the box")
+    if expensive.sloped:
+        parts.append(f"{_names(expensive.sloped)}: derivatives are differences")
     others = [name for name in expensive.wanted if name in WITHOUT_SLOPES]
     if others:
         part = "improved designs were checked for them"
