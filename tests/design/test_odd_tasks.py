@@ -181,6 +181,11 @@ def test_ranges_of_angles_count_in_any_revolution(tmp_path: Path) -> None:
     assert limits[1] == pytest.approx(limits[0])
 
 
+def test_a_search_resumes_from_a_folder_alone() -> None:
+    with pytest.raises(InputError, match="there is no folder to continue from"):
+        tl.synthesize(HERE / "quick_task.yaml", resume=True)
+
+
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
     evaluator = evaluator_of(QUICK.replace("generations: 4", "generations: 1"))
     search_designs(evaluator, evaluator.scores, tmp_path)

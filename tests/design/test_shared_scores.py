@@ -103,9 +103,12 @@ def test_a_cluster_scores_as_one_process(name: str) -> None:
     require_same_bits(searched(task, 1)[0], searched(task, "local")[0])
 
 
-def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_expensive", [True, False])
+def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, *, is_expensive: bool) -> None:
+    """Tasks that this process scores alone name it too."""
     extra("distributed")
     path = tmp_path / "task.yaml"
-    path.write_text(TASKS["motors"], encoding="utf-8")
+    quick = Path(__file__).with_name("quick_task.yaml").read_text(encoding="utf-8")
+    path.write_text(TASKS["motors"] if is_expensive else quick, encoding="utf-8")
     with pytest.raises(EngineError, match="does not answer"):
         tl.synthesize(path, workers="tcp://127.0.0.1:9")

@@ -64,7 +64,8 @@ def part_scores(scorer: CandidateScorer, x: np.ndarray) -> tuple[Scores, int, st
 class SharedScores:
     """Scores of populations, by as many processes as pay.
 
-    A task without expensive quantities is scored in this process, whose threads use all cores.
+    A task without expensive quantities is scored in this process, whose threads use all cores. A
+    stated cluster must answer nevertheless.
     """
 
     def __init__(
@@ -95,9 +96,10 @@ class SharedScores:
         Raises:
             EngineError: a process was killed, or the cluster cannot be used.
         """
-        if self._expensive.wanted and self._sharing is None:
+        is_shared = bool(self._expensive.wanted)
+        if self._sharing is None and (is_shared or isinstance(self._workers, str)):
             self._start(self._workers)
-        if self._sharing is None:
+        if self._sharing is None or not is_shared:
             return self._alone(x)
         items = np.array_split(x, min(self._parts, len(x)))
         parts = []

@@ -242,7 +242,8 @@ def synthesize(
 
     Raises:
         DescriptionError: the file has errors.
-        InputError: a machine is not covered, or the folder has checkpoints of another task.
+        InputError: a machine is not covered, or the folder has checkpoints of another task or is
+            missing where a search is to be resumed.
         EngineError: pymoo, SciPy or a compiler is missing, or the workers cannot be used.
 
     Source: Deb et al. 2002, NSGA-II; Hettich and Kortanek 1993, Semi-infinite programming; Kolda,
@@ -259,6 +260,9 @@ def synthesize(
     options = options or SynthesisOptions()
     tasks = read_task(task)
     target = None if folder is None else Path(folder)
+    if target is None and options.resume:
+        remedy = "give the folder of the search (--out FOLDER/)"
+        raise InputError.of("resume", "there is no folder to continue from", remedy)
     stages = Stages(progress, 2 * len(tasks))
     structures = []
     for item in tasks:
