@@ -12,6 +12,7 @@ from extras import extra
 import tauloop as tl
 from tauloop.common.errors import DescriptionError, InputError
 from tauloop.design.synthesis import polishing, search, workflow
+from tauloop.design.synthesis.designs import designed_machine, machine_of
 from tauloop.design.synthesis.elastic import ExpensiveScores
 from tauloop.design.synthesis.evaluation import FEASIBLE, TaskEvaluator
 from tauloop.design.synthesis.polishing import LocalSearch
@@ -166,8 +167,6 @@ def test_an_objective_that_is_not_a_number_is_named(tmp_path: Path) -> None:
 
 
 def test_ranges_of_angles_count_in_any_revolution(tmp_path: Path) -> None:
-    from tauloop.design.synthesis.designs import machine_of
-
     x = np.array([0.28, 0.36])
     limits = []
     for ends in ("[0 deg, 180 deg]", "[360 deg, 540 deg]"):
@@ -209,3 +208,15 @@ def test_a_search_ends_where_no_further_candidates_differ(monkeypatch: pytest.Mo
     monkeypatch.setattr(search, "_algorithm", exhausted)
     history = search_designs(evaluator, evaluator.scores)
     assert len(history.x) == evaluator.task.search.population
+
+
+def test_designs_with_cables_state_that_tension_is_not_proved() -> None:
+    text = """
+format: tauloop-synthesis/1
+machine: cable_robot
+free: {height: [2 m, 5 m]}
+box: {ranges: {x: [-300 mm, 300 mm]}, poses: 8}
+objectives: {height: {minimize: height}}
+"""
+    machine, _ = designed_machine(evaluator_of(text), np.array([3.0]))
+    assert "tension of cables is not included" in machine.note

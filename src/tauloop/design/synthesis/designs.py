@@ -234,6 +234,8 @@ def designed_machine(
         verdict = certification.verdict
     except TauloopError as error:
         note = f"no certificate: {error.problems[0].what}"
+    if mechanism.cables:
+        note += "; tension of cables is not included: certify the machine with wrenches"
     motion = _DesignMotion()
     if inspection.is_usable:
         model = Model(mechanism)
