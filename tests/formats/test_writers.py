@@ -124,6 +124,24 @@ def test_shipped_machines_come_back_equal(name: str) -> None:
     assert loads(dumps(machine), machine.file) == machine
 
 
+def test_a_reference_of_gravity_names_its_place() -> None:
+    text = dumps(load("delta"))
+    assert "gravity: [0, 0, 'gravity[2]']  # gravity[2] is under parameters\n" in text
+    assert "  gravity[2]: -9.81 m/s^2\n" in text
+    flat = dumps(
+        loads("""
+format: tauloop-machine/1
+name: pendulum
+provenance: {status: chosen, source: test}
+gravity: [0, 0, 0]
+bodies: {bob: {mass: 1 kg, center: [0, 0, -1 m]}}
+joints: {pin: {type: revolute, parent: base, child: bob, axis: y}}
+platform: {body: bob, independent: [pin]}
+""")
+    )
+    assert "gravity: [0, 0, 0]\n" in flat
+
+
 @pytest.mark.parametrize("make", [serial_chain, six_legs, planar_loop])
 @settings(max_examples=4)
 @given(seed=st.integers(0, 2**32 - 1))

@@ -11,6 +11,7 @@ orientation is written as rotations; the quaternion that is read is therefore eq
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -60,6 +61,8 @@ from tauloop.mechanism.solids.solid import Solid
 
 #: Largest deviation of an axis from length 1 up to which it counts as a unit vector.
 _AXIS_ROUNDING = 1e-12
+#: Line of gravity that refers to a parameter, which a reader would not expect there.
+_GRAVITY_LINE = re.compile(r"^(gravity: \[.*'(gravity\[\d\])'.*\])$", re.MULTILINE)
 _MOMENT_KEYS = ("xx", "xy", "yy", "xz", "yz", "zz")
 
 
@@ -81,6 +84,7 @@ def dumps(mechanism: Mechanism, meshes: MeshCopies | None = None) -> str:
         width=120,
         default_flow_style=None,
     )
+    text = _GRAVITY_LINE.sub(r"\1  # \2 is under parameters", text, count=1)
     try:
         read_machine(text, f"{mechanism.name}.yaml")
     except DescriptionError as error:
