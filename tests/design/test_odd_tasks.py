@@ -145,6 +145,18 @@ def test_machines_out_of_reach_are_not_the_nearest_to_a_task(
     assert least == pytest.approx(x[1])
 
 
+def test_objectives_of_a_design_hold_between_the_poses_of_its_task() -> None:
+    """Six poses a side miss the worst pose of this five-bar, which a fine grid has."""
+    evaluator = evaluator_of(changed(("poses: 25", "poses: 36")))
+    x = np.array([0.2305, 0.4044])
+    fine = np.stack(np.meshgrid(np.linspace(-0.04, 0.04, 81), np.linspace(0.4, 0.44, 41)), axis=-1)
+    worst = five_bar_condition(*x, fine.reshape(-1, 2))
+    at_poses = evaluator.scores(x[None]).values["condition_number"][0]
+    value = evaluator.worst_values(x)["condition_number"]
+    assert at_poses < worst * (1.0 - 1e-5)
+    assert value == pytest.approx(worst, rel=1e-6)
+
+
 def test_a_local_search_does_not_leave_the_domain_of_an_objective() -> None:
     evaluator = evaluator_of(changed((SIZE, "minimize: sqrt(crank_length - 0.5*link_length)")))
     local = LocalSearch(evaluator)

@@ -317,6 +317,18 @@ class TaskEvaluator:
             for j, pose, value in zip(columns, poses, values, strict=True)
         ]
 
+    def worst_values(self, x: np.ndarray) -> dict[str, float]:
+        """Return the worst values by quantity, SI, also sought between the poses of the grid.
+
+        Args:
+            x: variables (d,).
+        """
+        largest = self.raw_at_poses(x, self.poses).max(axis=0)
+        for item in self.worst_poses(x, count=2):
+            raw = self.columns[item.column].raw(item.value)
+            largest[item.column] = max(largest[item.column], raw)
+        return {name: float(value[0]) for name, value in self._values(largest[None]).items()}
+
     def _climb(
         self, x: np.ndarray, columns: np.ndarray, poses: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:

@@ -110,7 +110,7 @@ class SynthesizedDesign(ReprMixin):
     Attributes:
         name: name of its files.
         variables: values of the free variables by name, SI.
-        objectives: values of the objectives by name, SI.
+        objectives: values of the objectives by name, SI, with poses between those of the search.
         violation: largest relative violation, computed without the compiled batch, with poses
             between those of the search.
         active: active requirements and bounds in words.
@@ -602,10 +602,14 @@ def _design(
 
 
 def _objectives(evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray) -> list[float]:
-    """Return the objectives of a design, SI."""
+    """Return the objectives of a design, SI, at worst poses between those of the task too."""
     scores = _scores(evaluator, expensive, x)
-    signs = [1.0 if o.is_minimized else -1.0 for o in evaluator.task.objectives]
-    return (scores.objectives[0] * signs).tolist()
+    worst = evaluator.worst_values(x)
+    values = []
+    for objective, score in zip(evaluator.task.objectives, scores.objectives[0], strict=True):
+        value = float(score if objective.is_minimized else -score)
+        values.append(worst.get(objective.quantity, value))
+    return values
 
 
 def _neighbors(
