@@ -119,7 +119,7 @@ def test_the_winner_of_six_freedoms_is_the_best_by_other_formulas(tmp_path: Path
     conditions, slides, floor = rcid_measures(design, task_poses(5), 0.1)
     assert conditions.max() == pytest.approx(5.0, rel=1e-4)
     # the design's own search between its poses may find a larger extent than the grid
-    assert floor * (1.0 - 1e-9) <= winner.objectives["floor"] <= floor * (1.0 + 1e-4)
+    assert floor * (1.0 - 1e-9) <= winner.objectives["floor"] <= floor * (1.0 + 1e-3)
     assert 0.0 <= slides.min()
     assert slides.max() <= 0.25
     generator = np.random.default_rng(0)
