@@ -152,8 +152,9 @@ def first_page() -> str:
     )
     return f"""# Gallery
 
-The machines that come with Tauloop. Commands and `tl.load` take their names: `tauloop view {FIRST}`. A machine's page shows its
-file and its workspace. Click its picture for an animation that moves one degree of freedom after the other.
+The machines that come with Tauloop. Commands and `tl.load` take their names: `tauloop view {FIRST}`. A
+machine's page shows its file and its workspace. Click its picture for an animation that moves one
+degree of freedom after the other.
 
 | degrees of freedom | machines |
 |---|---|

@@ -1434,7 +1434,7 @@ def plan_transfer(
     end: Mapping[str, str | float] | Sequence[str | float] | str | None = None,
     rotation: Sequence[float | str] | str | None = None,
     optimize: str = 'time',
-    copper: float | str = 0.0,
+    copper_loss: float | str = 0.0,
     exponent: float = 3.0,
     max_duration: float | str = ...,
     boxes: Sequence[BoxObstacle] | str = (),

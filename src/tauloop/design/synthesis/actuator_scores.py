@@ -208,8 +208,9 @@ class ActuatorScores:
         self._payload: Payload | None = None
         if motion.payload:
             payload = read_payload(motion.payload)
-            is_whole = isinstance(payload, Payload)
-            self._payload = payload if is_whole else Payload(mass=payload)
+            if not isinstance(payload, Payload):
+                payload = Payload(mass=payload)
+            self._payload = payload
 
     def values(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """Return the wanted quantities (N,) of candidates (N, d); NaN where a pose is out of reach."""

@@ -476,7 +476,7 @@ class _Layout:
     ended: Callable[[float], str]
     whole: int
     longest: int
-    order: Callable[[Sequence[Instruction]], Sequence[Instruction]] | None
+    order: Callable[[Sequence[Instruction]], tuple[Instruction, ...]] | None
     kind: str = "static void"
     first: tuple[str, str] | None = None
 
