@@ -166,7 +166,7 @@ def paths(settings: StrokeSettings) -> dict[str, Path]:
         "ellipse": arc,
         "straight line": Line(start, end),
         "sheared ellipse": sheared_ellipse(
-            arc.center, arc.first, arc.second, settings.shear, 0.0, np.pi
+            arc.center, arc.semi_axis_a, arc.semi_axis_b, settings.shear, 0.0, np.pi
         ),
         "clothoid": Clothoid(
             start=start, direction=y, normal=z, length=width, curvature=settings.curvature

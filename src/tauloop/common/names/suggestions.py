@@ -432,12 +432,12 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     if len(word) > MAX_LENGTH:
         return ""
     names = peer_names(word, known_names)
-    if not names:
+    if not any(name in known_names for name in names):
         import difflib
 
         candidates = {name.lower(): name for name in known_names}
         near = difflib.get_close_matches(word.lower(), candidates, n=2, cutoff=0.6)
-        names = [candidates[name] for name in near]
+        names = [candidates[name] for name in near] or names
     return f"did you mean {' or '.join(names)}?" if names else ""
 
 
