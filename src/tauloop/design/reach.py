@@ -11,7 +11,7 @@ from tauloop.design.intervals.forms import INFLATION, ROUNDING, Form, form
 from tauloop.design.problem import PoseProblem
 
 #: Pieces of the range of an unknown at first, and the number of times that pieces are halved.
-FIRST_PIECES, HALVINGS = 32, 14
+FIRST_PIECES, MAX_PATH_HALVINGS = 32, 14
 #: Most pieces that may be left; more are given up.
 MAX_PIECES = 4096
 #: Values of an unknown at which its equation is compared between machines.
@@ -89,7 +89,7 @@ def _has_no_root(
 ) -> bool:
     cuts = np.linspace(*ends, FIRST_PIECES + 1)
     middle, half = 0.5 * (cuts[1:] + cuts[:-1]), 0.5 * np.diff(cuts)
-    for _ in range(HALVINGS):
+    for _ in range(MAX_PATH_HALVINGS):
         psi = _residual(problem, pose, equation, unknown, middle, half)
         if not isinstance(psi, Form):
             return bool(psi != 0.0)

@@ -25,7 +25,7 @@ from tauloop.design.violations import (
 )
 
 #: Largest number of poses, of machines at vertices, and of boxes without solution that are tried.
-MAX_POSES, MAX_VERTICES, MAX_OPEN_BOXES = 16, 4, 2
+MAX_TRIED_POSES, MAX_VERTICES, MAX_OPEN_BOXES = 16, 4, 2
 
 
 def violation_by_deviations(
@@ -94,7 +94,7 @@ def _worst_points(domain: Domain, enclosure: Enclosure, chosen: np.ndarray) -> B
     for which in np.flatnonzero(chosen & ~enclosure.closed)[:MAX_OPEN_BOXES]:
         candidates.append((0.0, int(which), boxes.middle[which]))
     candidates.sort(key=lambda candidate: candidate[0])
-    candidates = candidates[:MAX_POSES]
+    candidates = candidates[:MAX_TRIED_POSES]
     numbers = np.array([which for _, which, _ in candidates], dtype=int)
     poses = np.array([pose for _, _, pose in candidates])
     b = domain.nearest(poses.reshape(len(candidates), boxes.middle.shape[1]))

@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 #: Factor by which motions that are too fast for the step decay per step (ρ∞).
 SPECTRAL_RADIUS = 0.8
 #: Largest number of entries of all inverted matrices that are in memory together.
-MAX_NUMBERS = 4_000_000
+NUMBERS_IN_A_CHUNK = 4_000_000
 #: Eigenvalue of the mass matrix, relative to the largest, below which a direction has no mass.
 MASSLESS = 1e-12
 
@@ -71,7 +71,7 @@ def integrate_linear(
     stacked = predicted[:3].reshape(-1)
     history = np.empty((3, count, size))
     history[:, 0] = state[:3]
-    chunk = max(1, MAX_NUMBERS // (8 * size**2))
+    chunk = max(1, NUMBERS_IN_A_CHUNK // (8 * size**2))
     for first in range(1, count, chunk):
         part = terms(time[first : first + chunk])
         S = to_rate * part.mass + (gamma * h) * part.damping + (beta * h**2) * part.stiffness

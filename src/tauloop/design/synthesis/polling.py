@@ -13,7 +13,7 @@ import numpy as np
 from tauloop.design.synthesis.evaluation import Scores
 
 #: First and last step, in widths of the bounds.
-FIRST_STEP, LAST_STEP = 0.08, 0.01
+FIRST_POLL_STEP, LAST_STEP = 0.08, 0.01
 #: Largest number of polls.
 MAX_POLLS = 40
 #: Relative gain below which a neighbor counts as equal.
@@ -43,7 +43,7 @@ def polled_design(
     width = bounds[1] - bounds[0]
     start = score(x[None]).objectives[0]
     size = np.maximum(np.abs(start), 1e-12)
-    best, value, step = x, float(start @ (weights / size)), FIRST_STEP
+    best, value, step = x, float(start @ (weights / size)), FIRST_POLL_STEP
     for _ in range(MAX_POLLS):
         moves = np.concatenate([np.eye(len(x)), -np.eye(len(x))]) * (step * width)
         around = np.clip(best + moves, bounds[0], bounds[1])

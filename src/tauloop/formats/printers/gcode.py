@@ -24,7 +24,7 @@ _WORD = re.compile(rf"([A-Z])\s*({_DECIMAL}(?::{_DECIMAL})*)")
 _DEFINE = re.compile(r"^\s*#define\s+(DELTA_[A-Z_]+)\s+(.+?)\s*(?://.*|/\*.*)?$")
 _DECIMAL_PATTERN = re.compile(_DECIMAL)
 _TOWERS = "ABC"
-_AXES = "XYZ"
+_AXIS_LETTERS = "XYZ"
 
 
 def read_reprap(path: Path) -> Printer:
@@ -121,10 +121,10 @@ def marlin_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
     lines = [f"#define {name} {_text(value)}" for name, value in values.items()]
     for name, numbers in triples.items():
         lines.append(f"#define {name} {{ {', '.join(map(_text, numbers))} }}")
-    angles = _words(_AXES, triples["DELTA_TOWER_ANGLE_TRIM"])
+    angles = _words(_AXIS_LETTERS, triples["DELTA_TOWER_ANGLE_TRIM"])
     rods = _words(_TOWERS, triples["DELTA_DIAGONAL_ROD_TRIM_TOWER"])
     lines.append(f"// M665 L{_text(rod)} R{_text(radius)} H{_text(height)} {angles} {rods}")
-    lines.append(f"// M666 {_words(_AXES, triples['DELTA_ENDSTOP_ADJ'])}")
+    lines.append(f"// M666 {_words(_AXIS_LETTERS, triples['DELTA_ENDSTOP_ADJ'])}")
     notes = ["the file only has the delta's definitions: copy them into your Configuration.h"]
     return "\n".join(lines) + "\n", tuple(notes)
 
@@ -150,8 +150,8 @@ def reprap_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
     diagonals = ":".join(map(_text, delta.arm))
     lines = [
         f"M665 L{diagonals} R{_text(radius)} H{_text(height)} B{_text(delta.print_radius)} "
-        + _words(_AXES, _trims(delta.angle)),
-        f"M666 {_words(_AXES, [stop - height for stop in delta.end_stop])}",
+        + _words(_AXIS_LETTERS, _trims(delta.angle)),
+        f"M666 {_words(_AXIS_LETTERS, [stop - height for stop in delta.end_stop])}",
     ]
     return "\n".join(lines) + "\n", tuple(notes)
 
@@ -202,9 +202,9 @@ def _as_defines(
         )
         if letter in geometry
     }
-    defines["DELTA_TOWER_ANGLE_TRIM"] = _of_axes(geometry, _AXES)
+    defines["DELTA_TOWER_ANGLE_TRIM"] = _of_axes(geometry, _AXIS_LETTERS)
     defines["DELTA_DIAGONAL_ROD_TRIM_TOWER"] = _of_axes(geometry, _TOWERS)
-    defines["DELTA_ENDSTOP_ADJ"] = _of_axes(stops, _AXES)
+    defines["DELTA_ENDSTOP_ADJ"] = _of_axes(stops, _AXIS_LETTERS)
     return defines
 
 
@@ -231,9 +231,9 @@ def _reprap_delta(
     radius, height = geometry["R"][0], geometry["H"][0]
     printer = LinearDelta(
         radius=(radius,) * 3,
-        angle=_turned(_of_axes(geometry, _AXES)),
+        angle=_turned(_of_axes(geometry, _AXIS_LETTERS)),
         arm=tuple(diagonals),
-        end_stop=tuple(height + adjustment for adjustment in _of_axes(stops, _AXES)),
+        end_stop=tuple(height + adjustment for adjustment in _of_axes(stops, _AXIS_LETTERS)),
         print_radius=geometry.get("B", (radius,))[0],
     )
     return printer

@@ -33,7 +33,7 @@ from tauloop.logs import Preparation
 from tauloop.logs.velocities import SOURCES
 
 #: Largest number of rounds in which laws are added.
-MAX_ROUNDS = 2
+MAX_LAW_ROUNDS = 2
 #: A choice is accepted if it reduces the validation error by at least this fraction.
 MIN_ERROR_REDUCTION = 0.01
 #: Cut-offs that are tried with presliding friction, as multiples of the lowest of all channels.
@@ -219,7 +219,7 @@ def _add_laws(
     delays = {} if result is None else result.force_delays
     plain = error = _validation_error(_fit_of(result))
     has_presliding = False
-    for _ in range(MAX_ROUNDS):
+    for _ in range(MAX_LAW_ROUNDS):
         missing = () if result is None else result.friction_laws
         if not missing:
             break

@@ -50,7 +50,7 @@ UNDETERMINED = 1e-6
 
 #: Condition number of the projected mass matrix above which a freedom has no inertia. Links of very
 #: different sizes stay below 1e8.
-MAX_CONDITION = 1e13
+MAX_POSE_CONDITION = 1e13
 
 #: Outputs of an engine from which its values are computed. This module closes the loops.
 BY_FORCES, BY_MASS_MATRIX, BY_JACOBIANS = "its tree forces", "its mass matrix", "its Jacobians"
@@ -261,7 +261,7 @@ class Engine(ReprMixin, ABC):
         right = times(P, net - times(M, a_0))
         weight = np.trace(M, axis1=1, axis2=2)[:, None, None] / M.shape[1]
         A = P @ M @ P + weight * (np.eye(M.shape[1]) - P)
-        if np.max(np.linalg.cond(A)) > MAX_CONDITION:
+        if np.max(np.linalg.cond(A)) > MAX_POSE_CONDITION:
             what = "has a motion without inertia, so that its accelerations are not unique"
             raise EngineError.of(self.tree.name, what, "give each moving part a mass")
         a = a_0 + times(P, np.linalg.solve(A, right[:, :, None])[:, :, 0])

@@ -21,7 +21,7 @@ MIN_SHOWN_ENERGY = 0.1
 #: Axial forces due to heat below this value are rounding errors, N.
 MIN_HEAT_FORCE = 1e-3
 #: Largest number of items named for a mode, and of poses listed.
-MAX_ITEMS, MAX_POSES = 3, 20
+MAX_ITEMS, MAX_POSE_ROWS = 3, 20
 #: Factors from SI units to the units of the table, for stiffness against forces and moments.
 STIFFNESS_FACTORS = (1e-6,) * 3 + (1e-3,) * 3
 STIFFNESS_UNITS = ("N/um",) * 3 + ("N m/mrad",) * 3
@@ -54,14 +54,14 @@ def _poses_table(result: Stiffness) -> Printed:
             zip(result.worst_translational, result.worst_rotational, result.weakest, strict=True)
         )
     ]
-    left = len(rows) - MAX_POSES
+    left = len(rows) - MAX_POSE_ROWS
     return table(
         f"Smallest stiffness of {result.model.mechanism.name}",
         "pose",
         ("force [N/um]", ".4g"),
         ("moment [N m/mrad]", ".4g"),
         "weakest part",
-        rows=rows[:MAX_POSES],
+        rows=rows[:MAX_POSE_ROWS],
         note=f"and {counted(left, 'more pose')}" if left > 0 else "",
     )
 

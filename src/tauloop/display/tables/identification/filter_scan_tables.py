@@ -15,7 +15,7 @@ from tauloop.identification.preparation.choice.filter_scan import (
 )
 
 #: Largest number of characters of a combination's name; the full name is in the JSON file.
-NAME_WIDTH = 34
+SCANNED_NAME_WIDTH = 34
 #: Number of printed filters, the best ones; all are in the JSON file.
 MAX_FILTERS = 24
 
@@ -72,7 +72,7 @@ def _reasons(scan: FilterScan) -> list[str]:
 
 def _movements(scan: FilterScan) -> Table:
     values = np.array([trial.values for trial in scan.trials])
-    names = (parameter.short_name(NAME_WIDTH) for parameter in scan.base.base)
+    names = (parameter.short_name(SCANNED_NAME_WIDTH) for parameter in scan.base.base)
     spreads = (
         f"{'! ' if spread > MAX_SPREAD_DEVIATIONS else ''}{spread:.2g}"
         for spread in scan.spread_in_deviations
