@@ -28,7 +28,7 @@ from tauloop.compiler.c.printing.batch_source import (
 )
 from tauloop.compiler.c.printing.c_helpers import used_helpers
 from tauloop.compiler.c.printing.checked_values import CheckedValues, Element, checked_values
-from tauloop.compiler.c.printing.few_values import with_few_live_values
+from tauloop.compiler.c.printing.few_values import with_few_live_values, with_sums_in_order
 from tauloop.compiler.c.printing.scheduling import scheduled
 from tauloop.compiler.c.printing.single import in_single
 from tauloop.compiler.c.printing.straight import (
@@ -523,6 +523,16 @@ def _with_short_waits(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     return scheduled(with_few_live_values(code))
 
 
+def _for_lanes(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """Return code for lanes: short waits in code of one piece, few live values in longer code.
+
+    RCID's inverse dynamics, in one piece, takes 43 ns with short waits and 45 ns with few values.
+    """
+    if len(code) <= LONGEST_STRETCH_OF_LANES:
+        return scheduled(with_sums_in_order(code))
+    return with_few_live_values(code)
+
+
 _ONE_SAMPLE = _Layout(
     suffix="",
     access=lambda name, i: f"{name}[{i}]",
@@ -547,7 +557,7 @@ _LANES = _Layout(
     ended=lambda last: f"tl_all_below(step_length[0], {last!r})",
     whole=LONGEST_STRETCH_OF_LANES,
     longest=LONGEST_PIECE_OF_LANES,
-    order=with_few_live_values,
+    order=_for_lanes,
 )
 
 
