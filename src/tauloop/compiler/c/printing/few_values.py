@@ -30,7 +30,8 @@ SUMMING = (ca.OP_ADD, ca.OP_SUB, ca.OP_NEG)
 #: Maximum number of instructions that are computed to use up one value. Larger numbers take longer
 #: and find no better order (hexapod, Gantry-Tau, RCID).
 MOST_AHEAD = 20
-#: Maximum number of times that sums are reordered. The fourth time changes nothing.
+#: Number of searches; between them, sums are reordered. A fourth search finds at most 5 % fewer
+#: live values.
 ROUNDS = 3
 
 
@@ -287,7 +288,7 @@ class _Sums:
         if instruction.operation not in SUMMING or not is_long:
             return [instruction]
         terms = sorted(self._terms(instruction), key=lambda term: self._places[term[0]])
-        if len(terms) == 1:  # minus minus
+        if len(terms) == 1:  # the negative of a negative
             return [instruction._replace(operation=ca.OP_ASSIGN, operands=(terms[0][0],))]
         # a sum that starts with a subtracted term needs a further operation
         terms[:2] = sorted(terms[:2], key=lambda term: not term[1])

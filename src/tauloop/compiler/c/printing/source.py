@@ -62,10 +62,9 @@ LONGEST_STRETCH_OF_THREADS, LONGEST_PIECE_OF_THREADS = 20_000, 2500
 #: Longer code would need too many registers.
 LONGEST_INTERLEAVED = 310
 HALF_OF_LANES = "TL_LANES / 2"
-#: Minimum number of instructions of code that is reordered. Reordering makes calls of large
-#: machines 15 to 40 % faster (RCID's forward dynamics 240 instead of 330 ns), and batches 10 to
-#: 25 % (hexapod's forward dynamics 205 instead of 262 ns). Processors reorder short code
-#: themselves, and batches of Delta would become 5 to 10 % slower.
+#: Minimum number of instructions of code that is reordered. Processors reorder short code
+#: themselves: few live values make batches of Delta 4 to 12 % slower, and those of hexapod's
+#: forward dynamics a fifth faster (205 instead of 262 ns).
 ORDERED_FROM = 600
 #: Number of lines of a kernel below which a single compiler is started, because starting a compiler
 #: takes as long as compiling several hundred lines.
