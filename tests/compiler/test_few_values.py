@@ -10,13 +10,9 @@ import numpy as np
 import pytest
 
 import tauloop as tl
-from tauloop.compiler.c.printing.few_values import (
-    depth_first,
-    most_live,
-    with_few_live_values,
-    with_sums_in_order,
-)
+from tauloop.compiler.c.printing.few_values import depth_first, most_live, with_few_live_values
 from tauloop.compiler.c.printing.straight import Instruction, instructions
+from tauloop.compiler.c.printing.sums import with_sums_in_order
 from tauloop.compiler.program import Evaluate
 
 BINARY = {ca.OP_ADD: "+", ca.OP_SUB: "-", ca.OP_MUL: "*"}

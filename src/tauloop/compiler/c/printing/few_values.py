@@ -15,23 +15,18 @@ The method has three steps, of which the last two are repeated:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-import casadi as ca
-
-from tauloop.common.records import dataclass
+from tauloop.compiler.c.printing.dependences import Dependences
 from tauloop.compiler.c.printing.straight import Instruction
+from tauloop.compiler.c.printing.sums import with_sums_in_order
 
-#: Operations that read an argument or a constant, which is not counted as a live value.
-READING = (ca.OP_INPUT, ca.OP_CONST)
-#: Operations that are terms of a sum.
-SUMMING = (ca.OP_ADD, ca.OP_SUB, ca.OP_NEG)
 #: Maximum number of instructions that are computed to use up one value. Larger numbers take longer
 #: and find no better order (hexapod, Gantry-Tau, RCID).
 MOST_AHEAD = 20
-#: Number of searches; between them, sums are reordered. A fourth search finds at most 5 % fewer
-#: live values.
+#: Number of searches; between them, sums are reordered. A fourth search finds no better order
+#: (hexapod, Gantry-Tau, RCID).
 ROUNDS = 3
 
 
@@ -57,7 +52,7 @@ def with_few_live_values(code: Sequence[Instruction]) -> tuple[Instruction, ...]
 
 def most_live(code: Sequence[Instruction]) -> int:
     """Return the largest number of live values; arguments and constants are not counted."""
-    graph = _Graph.of(code)
+    graph = Dependences.of(code)
     uses = [len(users) for users in graph.users]
     alive = most = 0
     for i, operands in enumerate(graph.operands):
@@ -75,7 +70,7 @@ def depth_first(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     Of the operands of an instruction, the one whose computation needs most live values comes first
     (Sethi and Ullman, 1970).
     """
-    graph = _Graph.of(code)
+    graph = Dependences.of(code)
     needs = [1] * len(code)
     for i, operands in enumerate(graph.operands):
         sizes = sorted((needs[j] for j in operands), reverse=True)
@@ -93,66 +88,6 @@ def depth_first(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
             is_done[i] = True
             order.append(i)
     return graph.with_readings(order)
-
-
-def with_sums_in_order(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """Return the code with the terms of every sum added in the order in which they are computed.
-
-    Partial sums that are used elsewhere remain.
-    """
-    sums = _Sums(code)
-    rewritten: list[Instruction] = []
-    for instruction in code:
-        if instruction.number not in sums.inner:
-            rewritten.extend(sums.chain(instruction))
-    return tuple(_each_after_operands(rewritten))
-
-
-@dataclass(frozen=True, slots=True)
-class _Graph:
-    """Dependences of instructions, which are indices in the code.
-
-    Attributes:
-        code: the instructions.
-        is_computed: whether an instruction computes a value from other values, or stores an output.
-        readings: arguments and constants that an instruction reads.
-        operands: values that an instruction needs, without arguments and constants.
-        users: instructions that need a value.
-    """
-
-    code: tuple[Instruction, ...]
-    is_computed: list[bool]
-    readings: list[list[int]]
-    operands: list[list[int]]
-    users: list[list[int]]
-
-    @classmethod
-    def of(cls, code: Sequence[Instruction]) -> _Graph:
-        """Return the graph of some code."""
-        place = {
-            instruction.number: i
-            for i, instruction in enumerate(code)
-            if instruction.operation != ca.OP_OUTPUT
-        }
-        is_computed = [instruction.operation not in READING for instruction in code]
-        readings: list[list[int]] = []
-        operands: list[list[int]] = []
-        users: list[list[int]] = [[] for _ in code]
-        for i, instruction in enumerate(code):
-            needed = [place[number] for number in dict.fromkeys(instruction.operands)]
-            readings.append([j for j in needed if not is_computed[j]])
-            operands.append([j for j in needed if is_computed[j]])
-            for j in operands[i]:
-                users[j].append(i)
-        return cls(tuple(code), is_computed, readings, operands, users)
-
-    def with_readings(self, order: Iterable[int]) -> tuple[Instruction, ...]:
-        """Return instructions in an order, each reading before the first instruction that needs it."""
-        listed: dict[int, None] = {}
-        for i in order:
-            listed.update(dict.fromkeys(self.readings[i]))
-            listed[i] = None
-        return tuple(self.code[i] for i in listed)
 
 
 class _Ending(NamedTuple):
@@ -179,7 +114,7 @@ class _EarlyEnds:
     """
 
     def __init__(self, code: Sequence[Instruction]) -> None:
-        self._graph = graph = _Graph.of(code)
+        self._graph = graph = Dependences.of(code)
         self._is_done = [not is_computed for is_computed in graph.is_computed]
         self._uses = [len(users) for users in graph.users]
         self._order: list[int] = []
@@ -254,96 +189,3 @@ class _EarlyEnds:
         self._changed |= self._concerned[i]
         self._concerned[i].clear()
         self._most_used[i] = 0
-
-
-class _Sums:
-    """Sums with partial sums that nothing else uses."""
-
-    def __init__(self, code: Sequence[Instruction]) -> None:
-        self._makers = {
-            instruction.number: instruction
-            for instruction in code
-            if instruction.operation != ca.OP_OUTPUT
-        }
-        self._places = {
-            instruction.number: -1 if instruction.operation in READING else i
-            for i, instruction in enumerate(code)
-        }
-        self._last_number = max((instruction.number for instruction in code), default=0)
-        self._only_user: dict[int, Instruction | None] = {}
-        for instruction in code:
-            for number in instruction.operands:
-                self._only_user[number] = None if number in self._only_user else instruction
-        #: Numbers of partial sums that a longer sum replaces.
-        self.inner = {number for number in self._makers if self._is_inner(number)}
-
-    def _is_inner(self, number: int) -> bool:
-        user = self._only_user.get(number)
-        is_sum = self._makers[number].operation in SUMMING
-        return is_sum and user is not None and user.operation in SUMMING
-
-    def chain(self, instruction: Instruction) -> list[Instruction]:
-        """Return the instructions that compute a sum; others are returned unchanged."""
-        is_long = not self.inner.isdisjoint(instruction.operands)
-        if instruction.operation not in SUMMING or not is_long:
-            return [instruction]
-        terms = sorted(self._terms(instruction), key=lambda term: self._places[term[0]])
-        if len(terms) == 1:  # the negative of a negative
-            return [instruction._replace(operation=ca.OP_ASSIGN, operands=(terms[0][0],))]
-        # a sum that starts with a subtracted term needs a further operation
-        terms[:2] = sorted(terms[:2], key=lambda term: not term[1])
-        (partial, is_added), *others = terms
-        chain = []
-        if not is_added:
-            chain.append(Instruction(self._new(), ca.OP_NEG, (partial,)))
-            partial = chain[0].number
-        for number, is_added in others:
-            operation = ca.OP_ADD if is_added else ca.OP_SUB
-            chain.append(Instruction(self._new(), operation, (partial, number)))
-            partial = chain[-1].number
-        return [*chain[:-1], chain[-1]._replace(number=instruction.number)]
-
-    def _terms(self, instruction: Instruction) -> list[tuple[int, bool]]:
-        """Return the numbers of the terms of a sum, and whether each is added or subtracted."""
-        terms = []
-        waiting = [(instruction, True)]
-        while waiting:
-            partial, is_added = waiting.pop()
-            signs = [is_added, is_added]
-            if partial.operation != ca.OP_ADD:
-                signs[-1] = not is_added
-            if partial.operation == ca.OP_NEG:
-                signs = signs[1:]
-            for number, sign in zip(partial.operands, signs, strict=True):
-                if number in self.inner:
-                    waiting.append((self._makers[number], sign))
-                else:
-                    terms.append((number, sign))
-        return terms
-
-    def _new(self) -> int:
-        self._last_number += 1
-        return self._last_number
-
-
-def _each_after_operands(code: Sequence[Instruction]) -> list[Instruction]:
-    """Return the instructions with every value before its use, otherwise in their order."""
-    makers = {
-        instruction.number: instruction
-        for instruction in code
-        if instruction.operation != ca.OP_OUTPUT
-    }
-    done: set[int] = set()
-    ordered = []
-    for last in code:
-        path = [last]
-        while path:
-            missing = [makers[number] for number in path[-1].operands if number not in done]
-            if missing:
-                path.extend(reversed(missing))
-                continue
-            instruction = path.pop()
-            if instruction.number not in done:
-                done.add(instruction.number)
-                ordered.append(instruction)
-    return ordered

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import casadi as ca
 
+from tauloop.compiler.c.printing.dependences import Dependences
 from tauloop.compiler.c.printing.straight import Instruction
 
 #: Latencies in cycles of slow operations, and of sums and products.
@@ -49,22 +50,8 @@ class _Schedule:
 
     def __init__(self, code: Sequence[Instruction]) -> None:
         every = range(len(code))
-        place = {
-            instruction.number: i
-            for i, instruction in enumerate(code)
-            if instruction.operation != ca.OP_OUTPUT
-        }
-        is_read = [instruction.operation in (ca.OP_INPUT, ca.OP_CONST) for instruction in code]
-        self._code = code
-        self._sources: list[list[int]] = []
-        self._operands: list[list[int]] = []
-        self._users: list[list[int]] = [[] for _ in every]
-        for i, instruction in enumerate(code):
-            operands = [place[k] for k in dict.fromkeys(instruction.operands)]
-            self._sources.append([j for j in operands if is_read[j]])
-            self._operands.append([j for j in operands if not is_read[j]])
-            for j in self._operands[i]:
-                self._users[j].append(i)
+        self._graph = graph = Dependences.of(code)
+        self._operands, self._users = graph.operands, graph.users
         self._latency = [LATENCIES.get(instruction.operation, LATENCY) for instruction in code]
         self._chain = [0] * len(code)
         for i in reversed(every):
@@ -85,12 +72,12 @@ class _Schedule:
         self._oldest = [(0, 0, 0)] * len(code)
         for i in every:
             self._rank(i)
-        self._now = [i for i in every if not self._missing[i] and not is_read[i]]
+        self._now = [i for i in every if not self._missing[i] and graph.is_computed[i]]
         self._waiting: list[tuple[int, int]] = []
 
     def run(self) -> tuple[Instruction, ...]:
         """Return all instructions in their new order."""
-        scheduled: list[Instruction] = []
+        order: list[int] = []
         cycle = started = held = 0
         while self._now or self._waiting:
             if started == WIDTH or not self._now:
@@ -100,13 +87,9 @@ class _Schedule:
             i = self._next(is_short=held >= REGISTERS)
             held += self._takes[i]
             started += 1
-            for j in self._sources[i]:
-                if not self._done[j]:
-                    self._done[j] = True
-                    scheduled.append(self._code[j])
-            scheduled.append(self._code[i])
+            order.append(i)
             self._finish(i, cycle)
-        return tuple(scheduled)
+        return self._graph.with_readings(order)
 
     def _next(self, is_short: bool) -> int:
         """Choose the next instruction, remove it from the ready instructions, and return it."""

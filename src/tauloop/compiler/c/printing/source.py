@@ -28,7 +28,7 @@ from tauloop.compiler.c.printing.batch_source import (
 )
 from tauloop.compiler.c.printing.c_helpers import used_helpers
 from tauloop.compiler.c.printing.checked_values import CheckedValues, Element, checked_values
-from tauloop.compiler.c.printing.few_values import with_few_live_values, with_sums_in_order
+from tauloop.compiler.c.printing.few_values import with_few_live_values
 from tauloop.compiler.c.printing.scheduling import scheduled
 from tauloop.compiler.c.printing.single import in_single
 from tauloop.compiler.c.printing.straight import (
@@ -38,6 +38,7 @@ from tauloop.compiler.c.printing.straight import (
     pieces,
     with_reciprocals,
 )
+from tauloop.compiler.c.printing.sums import with_sums_in_order
 from tauloop.compiler.program import (
     NEWTON_ITERATIONS,
     NEWTON_LONGEST_STEP,

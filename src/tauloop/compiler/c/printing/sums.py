@@ -1,0 +1,119 @@
+"""Sums in straight-line code, whose terms are added as they become available."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import casadi as ca
+
+from tauloop.compiler.c.printing.dependences import READING
+from tauloop.compiler.c.printing.straight import Instruction
+
+#: Operations that make up a sum.
+SUMMING = (ca.OP_ADD, ca.OP_SUB, ca.OP_NEG)
+
+
+def with_sums_in_order(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """Return the code with the terms of every sum added in the order in which they are computed.
+
+    Partial sums that are used elsewhere remain.
+    """
+    sums = _Sums(code)
+    rewritten: list[Instruction] = []
+    for instruction in code:
+        if instruction.number not in sums.inner:
+            rewritten.extend(sums.chain(instruction))
+    return tuple(_each_after_operands(rewritten))
+
+
+class _Sums:
+    """Sums with partial sums that nothing else uses."""
+
+    def __init__(self, code: Sequence[Instruction]) -> None:
+        self._makers = {
+            instruction.number: instruction
+            for instruction in code
+            if instruction.operation != ca.OP_OUTPUT
+        }
+        self._places = {
+            instruction.number: -1 if instruction.operation in READING else i
+            for i, instruction in enumerate(code)
+        }
+        self._last_number = max((instruction.number for instruction in code), default=0)
+        self._only_user: dict[int, Instruction | None] = {}
+        for instruction in code:
+            for number in instruction.operands:
+                self._only_user[number] = None if number in self._only_user else instruction
+        #: Numbers of partial sums that a longer sum replaces.
+        self.inner = {number for number in self._makers if self._is_inner(number)}
+
+    def _is_inner(self, number: int) -> bool:
+        user = self._only_user.get(number)
+        is_sum = self._makers[number].operation in SUMMING
+        return is_sum and user is not None and user.operation in SUMMING
+
+    def chain(self, instruction: Instruction) -> list[Instruction]:
+        """Return the instructions that compute a sum; others are returned unchanged."""
+        is_long = not self.inner.isdisjoint(instruction.operands)
+        if instruction.operation not in SUMMING or not is_long:
+            return [instruction]
+        terms = sorted(self._terms(instruction), key=lambda term: self._places[term[0]])
+        if len(terms) == 1:  # the negative of a negative
+            return [instruction._replace(operation=ca.OP_ASSIGN, operands=(terms[0][0],))]
+        # a sum that starts with a subtracted term needs a further operation
+        terms[:2] = sorted(terms[:2], key=lambda term: not term[1])
+        (partial, is_added), *others = terms
+        chain = []
+        if not is_added:
+            chain.append(Instruction(self._new(), ca.OP_NEG, (partial,)))
+            partial = chain[0].number
+        for number, is_added in others:
+            operation = ca.OP_ADD if is_added else ca.OP_SUB
+            chain.append(Instruction(self._new(), operation, (partial, number)))
+            partial = chain[-1].number
+        return [*chain[:-1], chain[-1]._replace(number=instruction.number)]
+
+    def _terms(self, instruction: Instruction) -> list[tuple[int, bool]]:
+        """Return the numbers of the terms of a sum, and whether each is added or subtracted."""
+        terms = []
+        waiting = [(instruction, True)]
+        while waiting:
+            partial, is_added = waiting.pop()
+            signs = [is_added, is_added]
+            if partial.operation != ca.OP_ADD:
+                signs[-1] = not is_added
+            if partial.operation == ca.OP_NEG:
+                signs = signs[1:]
+            for number, sign in zip(partial.operands, signs, strict=True):
+                if number in self.inner:
+                    waiting.append((self._makers[number], sign))
+                else:
+                    terms.append((number, sign))
+        return terms
+
+    def _new(self) -> int:
+        self._last_number += 1
+        return self._last_number
+
+
+def _each_after_operands(code: Sequence[Instruction]) -> list[Instruction]:
+    """Return the instructions with every value before its use, otherwise in their order."""
+    makers = {
+        instruction.number: instruction
+        for instruction in code
+        if instruction.operation != ca.OP_OUTPUT
+    }
+    done: set[int] = set()
+    ordered = []
+    for last in code:
+        path = [last]
+        while path:
+            missing = [makers[number] for number in path[-1].operands if number not in done]
+            if missing:
+                path.extend(reversed(missing))
+                continue
+            instruction = path.pop()
+            if instruction.number not in done:
+                done.add(instruction.number)
+                ordered.append(instruction)
+    return ordered
