@@ -219,20 +219,28 @@ def _checked(
     return otherwise(*arguments) if result is None else result
 
 
+def copy_arguments(arguments: Sequence[object], buffers: Sequence[np.ndarray]) -> bool:
+    """Copy arguments into buffers; False unless they are float64 arrays of the same sizes."""
+    if len(arguments) != len(buffers):
+        return False
+    for buffer, argument in zip(buffers, arguments, strict=True):
+        if (
+            type(argument) is not np.ndarray
+            or argument.dtype != np.float64
+            or argument.shape != buffer.shape
+        ):
+            return False
+        buffer[:] = argument
+    return True
+
+
 def _run_checked(
     code: Any, table: Any, bound: CallArrays, arguments: tuple[Any, ...]
 ) -> np.ndarray | None:
     """Return a copy of the result; None if a check of the arguments or diagnostics fails."""
-    if len(arguments) != len(bound.buffers):
+    if not copy_arguments(arguments, bound.buffers):
         return None
-    for array, argument in zip(bound.buffers, arguments, strict=True):
-        if (
-            type(argument) is not np.ndarray
-            or argument.dtype != np.float64
-            or argument.shape != array.shape
-        ):
-            return None
-        array[:] = argument
+    for array in bound.buffers:
         # a sum of finite but very large numbers may overflow too
         if not math.isfinite(array.sum()):
             return None

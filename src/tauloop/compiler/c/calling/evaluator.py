@@ -19,6 +19,7 @@ import numpy as np
 
 from tauloop.common.errors import EngineError
 from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.caller import copy_arguments
 from tauloop.compiler.c.calling.compiled import CompiledFunction, Continuation, compile_function
 from tauloop.compiler.c.calling.compiler import TIMEOUT, Compiler
 from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
@@ -505,16 +506,8 @@ class _Interpreted:
 
     def _values(self, motion: tuple[object, ...]) -> np.ndarray | None:
         """Return a copy of all outputs; None unless the motion consists of finite plain arrays."""
-        if len(motion) != len(self._given):
+        if not copy_arguments(motion, self._given):
             return None
-        for array, argument in zip(self._given, motion, strict=True):
-            if (
-                type(argument) is not np.ndarray
-                or argument.dtype != np.float64
-                or argument.shape != array.shape
-            ):
-                return None
-            array[:] = argument
         if not math.isfinite(self._motion.sum()):
             return None
         self._trigger()
