@@ -9,9 +9,10 @@ determinant -1 and fit only after a reflection.
 from __future__ import annotations
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from tauloop.calibration.problem.measured_poses import MeasuredPose
-from tauloop.calibration.solving.registration import kabsch
+from tauloop.calibration.solving.registration import kabsch, rotation_between
 from tauloop.common.errors import Problem
 
 #: A reflection is reported if it leaves an error that is smaller by this factor, ...
@@ -38,11 +39,12 @@ def wrong_quaternions(measured_pose: MeasuredPose, errors: np.ndarray) -> list[P
         return []
     measured = readings[:, first : first + 4]
     measured = measured / np.linalg.norm(measured, axis=1, keepdims=True)
-    turned = instrument.readings_at(errors)[:, first : first + 4]
-    predicted = _product(measured, turned)
-    if not np.isfinite(predicted).all():
+    turns = instrument.readings_at(errors)[:, first : first + 4]
+    if not (np.isfinite(measured).all() and np.isfinite(turns).all()):
         return []
-    rotated, reflected = _registration_errors(measured, predicted)
+    predictions = _rotations(measured) * _rotations(turns)
+    predicted = predictions.as_quat(scalar_first=True)
+    _, rotated, reflected = rotation_between(_in_half_space(predicted), _in_half_space(measured))
     if rotated <= max(MIN_REFLECTION_RATIO * reflected, MIN_QUATERNION_ERROR):
         return []
     candidates = {
@@ -53,9 +55,9 @@ def wrong_quaternions(measured_pose: MeasuredPose, errors: np.ndarray) -> list[P
     if instrument.position_columns:
         columns = list(instrument.position_columns)
         positions = readings[:, columns]
-        frame = _quaternion(kabsch(positions, errors[:, columns] + positions)[0])
+        frame = Rotation.from_matrix(kabsch(positions, errors[:, columns] + positions)[0])
         spread = {
-            name: _spread(_product(_inverse(predicted), _product(frame, values)))
+            name: _spread(predictions.inv() * frame * _rotations(values))
             for name, values in candidates.items()
         }
         best = min(names, key=spread.__getitem__)
@@ -72,54 +74,18 @@ def wrong_quaternions(measured_pose: MeasuredPose, errors: np.ndarray) -> list[P
     return [Problem(f"{instrument.name}.readings", f"orientations {what}", remedy)]
 
 
-def _registration_errors(measured: np.ndarray, predicted: np.ndarray) -> tuple[float, float]:
-    """Return the RMS errors of quaternions (N, 4) after the best rotation, and reflection."""
-    first, second = (
-        values * np.where(values @ values[0] < 0.0, -1.0, 1.0)[:, None]
-        for values in (measured, predicted)
-    )
-    U, _, Vt = np.linalg.svd(first.T @ second)
-    sign = np.sign(np.linalg.det(U @ Vt)) or 1.0
-    errors = []
-    for determinant in (sign, -sign):
-        mapped = second @ (U @ np.diag([1.0, 1.0, 1.0, determinant]) @ Vt).T
-        errors.append(float(np.sqrt(np.mean(np.sum((first - mapped) ** 2, axis=1)))))
-    return errors[0], errors[1]
+def _in_half_space(quaternions: np.ndarray) -> np.ndarray:
+    """Return quaternions (N, 4) with the signs that bring them to the side of the first one."""
+    return quaternions * np.where(quaternions @ quaternions[0] < 0.0, -1.0, 1.0)[:, None]
 
 
-def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the products of quaternions (N, 4) or (4,), with the real part first."""
-    w, x, y, z = np.moveaxis(left, -1, 0)
-    a, b, c, d = np.moveaxis(right, -1, 0)
-    components = (
-        w * a - x * b - y * c - z * d,
-        w * b + x * a + y * d - z * c,
-        w * c - x * d + y * a + z * b,
-        w * d + x * c - y * b + z * a,
-    )
-    return np.stack(components, axis=-1)
+def _rotations(quaternions: np.ndarray) -> Rotation:
+    """Return the rotations of quaternions (N, 4) with the real part first."""
+    return Rotation.from_quat(quaternions, scalar_first=True)
 
 
-def _inverse(quaternions: np.ndarray) -> np.ndarray:
-    """Return the inverses of unit quaternions (N, 4)."""
-    return quaternions * np.array([1.0, -1.0, -1.0, -1.0])
-
-
-def _quaternion(rotation: np.ndarray) -> np.ndarray:
-    """Return the unit quaternion (4,) of a rotation (3, 3), by its largest eigenvector.
-
-    Source: Bar-Itzhack 2000, New method for extracting the quaternion from a rotation matrix.
-    """
-    R = rotation
-    twice = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
-    matrix = np.empty((4, 4))
-    matrix[0, 0] = np.trace(R)
-    matrix[0, 1:] = matrix[1:, 0] = twice
-    matrix[1:, 1:] = R + R.T - np.trace(R) * np.eye(3)
-    return np.asarray(np.linalg.eigh(matrix)[1][:, -1])
-
-
-def _spread(quaternions: np.ndarray) -> float:
-    """Return the RMS distance of unit quaternions (N, 4) from their mean, in both signs."""
+def _spread(rotations: Rotation) -> float:
+    """Return the RMS distance of the unit quaternions of rotations from their mean, in both signs."""
+    quaternions = rotations.as_quat(scalar_first=True)
     sizes = np.linalg.eigvalsh(quaternions.T @ quaternions / len(quaternions))
     return float(np.sqrt(max(1.0 - sizes[-1], 0.0)))
