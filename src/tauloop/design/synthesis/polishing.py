@@ -9,7 +9,7 @@ derivatives. Their poses and motions are fixed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -81,12 +81,18 @@ class _LocalPoint:
 class LocalSearch:
     """Smooth problem of one task: constraints at chosen poses, objectives as upper bounds."""
 
-    def __init__(self, evaluator: TaskEvaluator, expensive: ExpensiveScores | None = None) -> None:
+    def __init__(
+        self,
+        evaluator: TaskEvaluator,
+        expensive: ExpensiveScores | None = None,
+        quantities: Collection[str] | None = None,
+    ) -> None:
         """Store the evaluator.
 
         Args:
             evaluator: cheap quantities.
             expensive: its quantities with differences are included; None to leave them out.
+            quantities: cheap quantities whose requirements are included; all by default.
         """
         self._evaluator, self._task = evaluator, evaluator.task
         self._expensive = None
@@ -97,7 +103,8 @@ class LocalSearch:
         by_quantity: dict[str, list[DesignRequirement]] = {}
         for i in evaluator.cheap:
             requirement = self._task.requirements[i]
-            by_quantity.setdefault(requirement.quantity, []).append(requirement)
+            if quantities is None or requirement.quantity in quantities:
+                by_quantity.setdefault(requirement.quantity, []).append(requirement)
         self._by_quantity = by_quantity
         self._size = np.ones(len(self._task.objectives))
         self._last: tuple[bytes, tuple[np.ndarray, np.ndarray]] | None = None
@@ -133,8 +140,7 @@ class LocalSearch:
         """
         if self._violation(x)[0] < UNKNOWN_VIOLATION:
             return self._relaxed(x)
-        reaching = LocalSearch(self._evaluator)
-        reaching._by_quantity = {REACH: self._by_quantity[REACH]}
+        reaching = LocalSearch(self._evaluator, quantities=(REACH,))
         point = reaching._relaxed(x)
         violation = self._violation(point.x)[0]
         if violation >= UNKNOWN_VIOLATION:
