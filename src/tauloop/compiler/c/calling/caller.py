@@ -220,7 +220,7 @@ def _checked(
 
 
 def copy_arguments(arguments: Sequence[object], buffers: Sequence[np.ndarray]) -> bool:
-    """Copy arguments into buffers; False unless they are float64 arrays of the same sizes."""
+    """Copy arguments into buffers; return False unless they are float64 arrays of these shapes."""
     if len(arguments) != len(buffers):
         return False
     for buffer, argument in zip(buffers, arguments, strict=True):
