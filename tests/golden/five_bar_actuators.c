@@ -104,6 +104,37 @@ static inline void tl_turn(const double *restrict rows, int size, double *restri
 #endif
 }
 
+static inline void tl_back(const double (*restrict lanes)[TL_LANES], int size, double *restrict rows)
+{
+    int i = 0;
+#ifdef TL_SHUFFLE
+    for (; i + 4 <= size; i += 4)
+        for (int l = 0; l < TL_LANES; l += 4) {
+            double *row = rows + l * size + i;
+            const tl_four a = *(const tl_four *)(lanes[i] + l), b = *(const tl_four *)(lanes[i + 1] + l);
+            const tl_four c = *(const tl_four *)(lanes[i + 2] + l), d = *(const tl_four *)(lanes[i + 3] + l);
+            const tl_four e = __builtin_shufflevector(a, b, 0, 4, 2, 6), f = __builtin_shufflevector(a, b, 1, 5, 3, 7);
+            const tl_four g = __builtin_shufflevector(c, d, 0, 4, 2, 6), h = __builtin_shufflevector(c, d, 1, 5, 3, 7);
+            *(tl_four *)row = __builtin_shufflevector(e, g, 0, 1, 4, 5);
+            *(tl_four *)(row + size) = __builtin_shufflevector(f, h, 0, 1, 4, 5);
+            *(tl_four *)(row + 2 * size) = __builtin_shufflevector(e, g, 2, 3, 6, 7);
+            *(tl_four *)(row + 3 * size) = __builtin_shufflevector(f, h, 2, 3, 6, 7);
+        }
+    for (; i + 2 <= size; i += 2)
+        for (int l = 0; l < TL_LANES; l += 4) {
+            double *row = rows + l * size + i;
+            const tl_four a = *(const tl_four *)(lanes[i] + l), b = *(const tl_four *)(lanes[i + 1] + l);
+            const tl_four e = __builtin_shufflevector(a, b, 0, 4, 2, 6), f = __builtin_shufflevector(a, b, 1, 5, 3, 7);
+            *(tl_pair *)row = __builtin_shufflevector(e, e, 0, 1);
+            *(tl_pair *)(row + size) = __builtin_shufflevector(f, f, 0, 1);
+            *(tl_pair *)(row + 2 * size) = __builtin_shufflevector(e, e, 2, 3);
+            *(tl_pair *)(row + 3 * size) = __builtin_shufflevector(f, f, 2, 3);
+        }
+#endif
+    for (; i < size; ++i)
+        for (int l = 0; l < TL_LANES; ++l) rows[l * size + i] = lanes[i][l];
+}
+
 void actuators_inverse_dynamics(const double *restrict position, const double *restrict velocity, const double *restrict acceleration, const double *restrict start, double *restrict q, double *restrict v, double *restrict a, double *restrict tree_force, double *restrict force, double *restrict closure_force, double *restrict health)
 {
     double start_1[4];
@@ -1465,41 +1496,15 @@ static void TL_APART actuators_inverse_dynamics_rows(const double *restrict posi
         lanes_acceleration[1][l] = acceleration[l * 2 + 1];
     }
     actuators_inverse_dynamics_block((const double (*)[TL_LANES])lanes_position, (const double (*)[TL_LANES])lanes_velocity, (const double (*)[TL_LANES])lanes_acceleration, (const double (*)[TL_LANES])lanes_start, lanes_q, lanes_v, lanes_a, lanes_tree_force, lanes_force, lanes_closure_force, lanes_health);
+    tl_back((const double (*)[TL_LANES])lanes_q, 6, q);
+    tl_back((const double (*)[TL_LANES])lanes_v, 6, v);
+    tl_back((const double (*)[TL_LANES])lanes_a, 6, a);
+    tl_back((const double (*)[TL_LANES])lanes_tree_force, 6, tree_force);
+    tl_back((const double (*)[TL_LANES])lanes_closure_force, 4, closure_force);
+    tl_back((const double (*)[TL_LANES])lanes_health, 4, health);
     for (int l = 0; l < TL_LANES; ++l) {
-        q[l * 6 + 0] = lanes_q[0][l];
-        q[l * 6 + 1] = lanes_q[1][l];
-        q[l * 6 + 2] = lanes_q[2][l];
-        q[l * 6 + 3] = lanes_q[3][l];
-        q[l * 6 + 4] = lanes_q[4][l];
-        q[l * 6 + 5] = lanes_q[5][l];
-        v[l * 6 + 0] = lanes_v[0][l];
-        v[l * 6 + 1] = lanes_v[1][l];
-        v[l * 6 + 2] = lanes_v[2][l];
-        v[l * 6 + 3] = lanes_v[3][l];
-        v[l * 6 + 4] = lanes_v[4][l];
-        v[l * 6 + 5] = lanes_v[5][l];
-        a[l * 6 + 0] = lanes_a[0][l];
-        a[l * 6 + 1] = lanes_a[1][l];
-        a[l * 6 + 2] = lanes_a[2][l];
-        a[l * 6 + 3] = lanes_a[3][l];
-        a[l * 6 + 4] = lanes_a[4][l];
-        a[l * 6 + 5] = lanes_a[5][l];
-        tree_force[l * 6 + 0] = lanes_tree_force[0][l];
-        tree_force[l * 6 + 1] = lanes_tree_force[1][l];
-        tree_force[l * 6 + 2] = lanes_tree_force[2][l];
-        tree_force[l * 6 + 3] = lanes_tree_force[3][l];
-        tree_force[l * 6 + 4] = lanes_tree_force[4][l];
-        tree_force[l * 6 + 5] = lanes_tree_force[5][l];
         force[l * 2 + 0] = lanes_force[0][l];
         force[l * 2 + 1] = lanes_force[1][l];
-        closure_force[l * 4 + 0] = lanes_closure_force[0][l];
-        closure_force[l * 4 + 1] = lanes_closure_force[1][l];
-        closure_force[l * 4 + 2] = lanes_closure_force[2][l];
-        closure_force[l * 4 + 3] = lanes_closure_force[3][l];
-        health[l * 4 + 0] = lanes_health[0][l];
-        health[l * 4 + 1] = lanes_health[1][l];
-        health[l * 4 + 2] = lanes_health[2][l];
-        health[l * 4 + 3] = lanes_health[3][l];
     }
 }
 

@@ -10,6 +10,14 @@
 #define TL_APART
 #endif
 
+#if defined __has_builtin
+#if __has_builtin(__builtin_shufflevector)
+#define TL_SHUFFLE
+typedef double tl_pair __attribute__((vector_size(16), aligned(8), may_alias));
+typedef double tl_four __attribute__((vector_size(32), aligned(8), may_alias));
+#endif
+#endif
+
 static inline double tl_reduced(double x, double *quadrant)
 {
     const double k = floor(x * 0.63661977236758134308 + 0.5);
@@ -70,6 +78,37 @@ static inline double tl_atan2(double y, double x)
     const double octant = ay > ax ? (1.57079632679489661923 - first) + 6.123233995736765886e-17 : first;
     const double half = x < 0.0 ? (3.14159265358979323846 - octant) + 1.2246467991473531772e-16 : octant;
     return copysign(half, y);
+}
+
+static inline void tl_back(const double (*restrict lanes)[TL_LANES], int size, double *restrict rows)
+{
+    int i = 0;
+#ifdef TL_SHUFFLE
+    for (; i + 4 <= size; i += 4)
+        for (int l = 0; l < TL_LANES; l += 4) {
+            double *row = rows + l * size + i;
+            const tl_four a = *(const tl_four *)(lanes[i] + l), b = *(const tl_four *)(lanes[i + 1] + l);
+            const tl_four c = *(const tl_four *)(lanes[i + 2] + l), d = *(const tl_four *)(lanes[i + 3] + l);
+            const tl_four e = __builtin_shufflevector(a, b, 0, 4, 2, 6), f = __builtin_shufflevector(a, b, 1, 5, 3, 7);
+            const tl_four g = __builtin_shufflevector(c, d, 0, 4, 2, 6), h = __builtin_shufflevector(c, d, 1, 5, 3, 7);
+            *(tl_four *)row = __builtin_shufflevector(e, g, 0, 1, 4, 5);
+            *(tl_four *)(row + size) = __builtin_shufflevector(f, h, 0, 1, 4, 5);
+            *(tl_four *)(row + 2 * size) = __builtin_shufflevector(e, g, 2, 3, 6, 7);
+            *(tl_four *)(row + 3 * size) = __builtin_shufflevector(f, h, 2, 3, 6, 7);
+        }
+    for (; i + 2 <= size; i += 2)
+        for (int l = 0; l < TL_LANES; l += 4) {
+            double *row = rows + l * size + i;
+            const tl_four a = *(const tl_four *)(lanes[i] + l), b = *(const tl_four *)(lanes[i + 1] + l);
+            const tl_four e = __builtin_shufflevector(a, b, 0, 4, 2, 6), f = __builtin_shufflevector(a, b, 1, 5, 3, 7);
+            *(tl_pair *)row = __builtin_shufflevector(e, e, 0, 1);
+            *(tl_pair *)(row + size) = __builtin_shufflevector(f, f, 0, 1);
+            *(tl_pair *)(row + 2 * size) = __builtin_shufflevector(e, e, 2, 3);
+            *(tl_pair *)(row + 3 * size) = __builtin_shufflevector(f, f, 2, 3);
+        }
+#endif
+    for (; i < size; ++i)
+        for (int l = 0; l < TL_LANES; ++l) rows[l * size + i] = lanes[i][l];
 }
 
 void actuators_inverse_dynamics(const double *restrict position, const double *restrict velocity, const double *restrict acceleration, const double *restrict start, double *restrict q, double *restrict v, double *restrict a, double *restrict tree_force, double *restrict force, double *restrict closure_force, double *restrict health)
@@ -785,6 +824,7 @@ static void TL_APART actuators_inverse_dynamics_rows(const double *restrict posi
         lanes_start[2][l] = start[l * 3 + 2];
     }
     actuators_inverse_dynamics_block((const double (*)[TL_LANES])lanes_position, (const double (*)[TL_LANES])lanes_velocity, (const double (*)[TL_LANES])lanes_acceleration, (const double (*)[TL_LANES])lanes_start, lanes_q, lanes_v, lanes_a, lanes_tree_force, lanes_force, lanes_closure_force, lanes_health);
+    tl_back((const double (*)[TL_LANES])lanes_health, 4, health);
     for (int l = 0; l < TL_LANES; ++l) {
         q[l * 3 + 0] = lanes_q[0][l];
         q[l * 3 + 1] = lanes_q[1][l];
@@ -801,10 +841,6 @@ static void TL_APART actuators_inverse_dynamics_rows(const double *restrict posi
         force[l * 1 + 0] = lanes_force[0][l];
         closure_force[l * 2 + 0] = lanes_closure_force[0][l];
         closure_force[l * 2 + 1] = lanes_closure_force[1][l];
-        health[l * 4 + 0] = lanes_health[0][l];
-        health[l * 4 + 1] = lanes_health[1][l];
-        health[l * 4 + 2] = lanes_health[2][l];
-        health[l * 4 + 3] = lanes_health[3][l];
     }
 }
 

@@ -18,8 +18,11 @@ NUMBERS_IN_CACHE, FEW_LANES = 380, 8
 #: Number of samples from which threads make a batch faster.
 SAMPLES_FOR_THREADS = 2048
 #: Largest number of columns of a port that are copied by one line each; more columns are copied in
-#: a loop, or transposed back by `tl_back`.
+#: a loop.
 MOST_LINES = 24
+#: Minimum number of columns of a result that `tl_back` transposes. For four columns, compilers need
+#: three times as many shuffles (delta's inverse dynamics 20.6 instead of 19.5 ns).
+TRANSPOSED_BACK_FROM = 4
 #: Numbers of columns for which compilers would transpose rows into lanes value by value.
 TRANSPOSED_IN_PAIRS = (5, 6, 7)
 #: C text of the check that a lane is within reach, regular and near its start. It has no branches,
@@ -131,11 +134,11 @@ def _rows(function: CSignature, *, is_counted: bool) -> str:
     lines += [
         f"    tl_back((const double (*)[TL_LANES])lanes_{port.name}, {port.size}, {port.name});"
         for port in results
-        if port.size > MOST_LINES
+        if port.size >= TRANSPOSED_BACK_FROM
     ]
     lines.append("    for (int l = 0; l < TL_LANES; ++l) {")
     for port in results:
-        if port.size <= MOST_LINES:
+        if port.size < TRANSPOSED_BACK_FROM:
             lines += _columns(
                 port, f"{port.name}[l * {port.size} + {{0}}] = lanes_{port.name}[{{0}}][l];"
             )

@@ -158,7 +158,7 @@ static inline void tl_turn(const double *restrict rows, int size, double *restri
 }
 
 /* piece: tl_back */
-/* Many columns of lanes, back into rows. */
+/* Columns of lanes, back into rows: four columns at a time, then a pair, then one. */
 static inline void tl_back(const double (*restrict lanes)[TL_LANES], int size, double *restrict rows)
 {
     int i = 0;
@@ -174,6 +174,16 @@ static inline void tl_back(const double (*restrict lanes)[TL_LANES], int size, d
             *(tl_four *)(row + size) = __builtin_shufflevector(f, h, 0, 1, 4, 5);
             *(tl_four *)(row + 2 * size) = __builtin_shufflevector(e, g, 2, 3, 6, 7);
             *(tl_four *)(row + 3 * size) = __builtin_shufflevector(f, h, 2, 3, 6, 7);
+        }
+    for (; i + 2 <= size; i += 2)
+        for (int l = 0; l < TL_LANES; l += 4) {
+            double *row = rows + l * size + i;
+            const tl_four a = *(const tl_four *)(lanes[i] + l), b = *(const tl_four *)(lanes[i + 1] + l);
+            const tl_four e = __builtin_shufflevector(a, b, 0, 4, 2, 6), f = __builtin_shufflevector(a, b, 1, 5, 3, 7);
+            *(tl_pair *)row = __builtin_shufflevector(e, e, 0, 1);
+            *(tl_pair *)(row + size) = __builtin_shufflevector(f, f, 0, 1);
+            *(tl_pair *)(row + 2 * size) = __builtin_shufflevector(e, e, 2, 3);
+            *(tl_pair *)(row + 3 * size) = __builtin_shufflevector(f, f, 2, 3);
         }
 #endif
     for (; i < size; ++i)
