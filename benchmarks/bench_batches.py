@@ -1,9 +1,12 @@
 """Batches called from Python and from C, compared with the nearer of two limits of the core.
 
-    python benchmarks/bench_batches.py [--machines rcid delta ...] [--seconds 0.2] [--markdown benchmarks/kernels.md]
+    python benchmarks/bench_batches.py [--machines rcid delta ...] [--seconds 1] [--markdown benchmarks/kernels.md]
 
 The limits are those of `rows.limits`: the operations, in two arithmetic units with full registers,
 and the divisions and roots alone. A processor with AVX-512 is also measured with AVX2 alone.
+
+All rows are measured in several rounds, and each has its least time. On shared computers, the time
+of the same code changes between two levels for seconds at a time, at the same clock.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +34,8 @@ from tauloop.verification.engines import frictionless
 MACHINES = ("rcid", "delta", "hexapod", "gantry_tau_5dof", "spidermill", "five_bar")
 #: Largest multiple of the nearer limit of a batch from Python and from C, by width of the vectors.
 BARS = {"avx2": (1.3, 1.2), "avx512": (1.5, 1.5)}
+#: Number of rounds in which all rows are measured.
+ROUNDS = 10
 MARKS = page.marks("bench_batches.py")
 HEADINGS = (
     "work",
@@ -79,10 +84,30 @@ class BatchTimes:
         return [self.work, self.width, *map(duration, times), *multiples]
 
 
-def measured(
-    name: str, direction: str, width: str, compiler: Compiler, seconds: float
-) -> BatchTimes:
-    """Measure one direction of a machine's dynamics."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """A row that can be measured again and again.
+
+    Attributes:
+        limited: the row without its times.
+        python, native: what runs a batch from Python and from C.
+    """
+
+    limited: BatchTimes
+    python: Callable[[], object]
+    native: Callable[[], object]
+
+    def again(self, before: BatchTimes, seconds: float) -> BatchTimes:
+        """Return a row with the lesser of its earlier times and those of another measurement."""
+        return replace(
+            before,
+            python=min(before.python, seconds_per_call(self.python, seconds, BATCH)),
+            native=min(before.native, seconds_per_call(self.native, seconds, BATCH)),
+        )
+
+
+def measurement(name: str, direction: str, width: str, compiler: Compiler) -> Measurement:
+    """Compile one direction of a machine's dynamics, and compute its limits."""
     model = Model(frictionless(machine(name)))
     program, output = PROGRAMS[direction]
     function = model.platform.source_function(program, (output,))
@@ -91,14 +116,19 @@ def measured(
     inputs = dict(inputs_of(model, kernel, row))
     outputs = kernel.batch(inputs, BATCH)
     iterations = newton_iterations(model, kernel, direction)
-    found = limits(kernel.function, iterations, in_lanes=True, further=WIDTHS[width])
-    return BatchTimes(
+    operations, divider = limits(kernel.function, iterations, in_lanes=True, further=WIDTHS[width])
+    limited = BatchTimes(
         work=f"{name}, {direction} dynamics",
         width=width,
-        python=seconds_per_call(lambda: kernel.batch(inputs, BATCH, out=outputs), seconds, BATCH),
-        native=seconds_per_call(native_call(kernel, inputs), seconds, BATCH),
-        operations=found[0] or float("nan"),
-        divider=found[1] or float("nan"),
+        python=float("inf"),
+        native=float("inf"),
+        operations=operations or float("nan"),
+        divider=divider or float("nan"),
+    )
+    return Measurement(
+        limited=limited,
+        python=lambda: kernel.batch(inputs, BATCH, out=outputs),
+        native=native_call(kernel, inputs),
     )
 
 
@@ -130,19 +160,25 @@ def main(arguments: list[str] | None = None) -> None:
     """Print the table, or write it into a page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--machines", nargs="+", default=MACHINES, choices=MACHINES)
-    parser.add_argument("--seconds", type=float, default=0.2, help="for each measurement")
+    parser.add_argument("--seconds", type=float, default=1.0, help="for each measurement")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write into this page")
     options = parser.parse_args(arguments)
     compiler = find_compiler()
     if compiler is None:
         print("there is no C compiler: nothing can be measured")
         return
-    rows = [
-        measured(name, direction, width, compiler, options.seconds)
+    measurements = [
+        measurement(name, direction, width, compiler)
         for name in options.machines
         for direction in PROGRAMS
         for width in widths()
     ]
+    rows = [item.limited for item in measurements]
+    for _ in range(ROUNDS):
+        rows = [
+            item.again(row, options.seconds / ROUNDS)
+            for item, row in zip(measurements, rows, strict=True)
+        ]
     bars = "; ".join(
         f"{width}: {python} from Python, {native} from C"
         for width, (python, native) in BARS.items()
