@@ -1,4 +1,7 @@
-"""``python licences.py``: write the list of docs/dependencies.md from pyproject.toml and the installed packages."""
+"""``python licences.py``: write docs/dependencies.md and the list of development packages.
+
+Both follow from pyproject.toml and the installed packages.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 DEPENDENCIES_PAGE = ROOT / "docs" / "dependencies.md"
+#: The list of packages that only developers of Tauloop install, in the form of the page's list.
+DEVELOPMENT_LIST = ROOT / "tools" / "development_licences.txt"
 #: This program writes the page between these lines.
 BEGIN, END_OF_TABLES = "<!-- written by tools/licences.py -->", "<!-- end -->"
 #: Licenses that packages state only in their license file.
@@ -113,19 +118,33 @@ def written(page: str) -> dict[tuple[str, str], str]:
     }
 
 
-def tables() -> str:
-    """Return the page's list; a package that is not installed keeps its license."""
-    before = (
-        written(DEPENDENCIES_PAGE.read_text(encoding="utf-8")) if DEPENDENCIES_PAGE.exists() else {}
-    )
+def all_written() -> dict[tuple[str, str], str]:
+    """Return the licenses on the page and in the list of development packages, by name and extra."""
+    files = [path for path in (DEPENDENCIES_PAGE, DEVELOPMENT_LIST) if path.exists()]
+    return {key: text for path in files for key, text in written(path.read_text("utf-8")).items()}
+
+
+def package_lines(internal: bool) -> list[str]:
+    """Return a line for each package of the user's extras, or of the internal ones.
+
+    A package that is not installed keeps its license.
+    """
+    before = all_written()
     extras: dict[str, list[str]] = {}
     for need in direct():
-        extras.setdefault(need.name, []).append(need.extra or "always")
+        if (need.extra in INTERNAL) == internal:
+            extras.setdefault(need.name, []).append(need.extra or "always")
     lines = []
     for name, wanted_by in extras.items():
         text = license(name) or before.get((name, wanted_by[0]), "not installed here")
         strong = "**" if families(text, COPYLEFT) else ""
         lines.append(f"- {name} ({', '.join(wanted_by)}): {strong}{text}{strong}")
+    return lines
+
+
+def tables() -> str:
+    """Return the page's list."""
+    lines = package_lines(internal=False)
     names = [need.name for need in direct() if need.extra not in INTERNAL]
     along = []
     for other, name in brought_along(names):
@@ -147,9 +166,11 @@ def tables() -> str:
 
 
 if __name__ == "__main__":
+    development = "\n".join(package_lines(internal=True)) + "\n"
     page = DEPENDENCIES_PAGE.read_text(encoding="utf-8")
     head, rest = page.split(BEGIN)
     DEPENDENCIES_PAGE.write_text(
         f"{head}{BEGIN}\n{tables()}\n{END_OF_TABLES}{rest.split(END_OF_TABLES)[1]}",
         encoding="utf-8",
     )
+    DEVELOPMENT_LIST.write_text(development, encoding="utf-8")
