@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -77,17 +77,41 @@ def flag(keyword: str) -> str:
 
 
 def names() -> Iterator[str]:
-    """Yield a line for each renamed function and class."""
+    """Yield a line for each package with renamed functions and classes."""
+    packages: dict[str, list[str]] = {}
     for old, new in NAMES.items():
-        package, _, _ = old.rpartition(".")
-        yield f"- {renamed(old, f'{package}.{new}' if package else new)}"
+        package, _, name = old.rpartition(".")
+        packages.setdefault(package or "tauloop", []).append(renamed(name, new))
+    for package, texts in packages.items():
+        yield f"- {code(package)}: {', '.join(texts)}"
+
+
+def members(table: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each class with renamed members."""
+    classes: dict[str, list[str]] = {}
+    for old, new in table.items():
+        owner, _, name = old.rpartition(".")
+        classes.setdefault(owner, []).append(renamed(name, new.removeprefix(f"{owner}.")))
+    yield from lines_by_renames(classes)
+
+
+def lines_by_renames(texts_of: Mapping[str, list[str]]) -> Iterator[str]:
+    """Yield a line for each set of renames, with all classes and functions that have it."""
+    owners: dict[str, list[str]] = {}
+    for owner, texts in texts_of.items():
+        owners.setdefault(", ".join(texts), []).append(code(owner))
+    for renames, names_of_owners in owners.items():
+        yield f"- {', '.join(names_of_owners)}: {renames}"
 
 
 def keywords() -> Iterator[str]:
-    """Yield a line for each function or class with renamed keywords."""
-    for owner, pairs in sorted(KEYWORDS.items()):
-        texts = [renamed(old, new) + remark(owner, old) for old, new in pairs.items()]
-        yield f"- {code(owner)}: {', '.join(texts)}"
+    """Yield a line for each set of renamed keywords."""
+    yield from lines_by_renames(
+        {
+            owner: [renamed(old, new) + remark(owner, old) for old, new in pairs.items()]
+            for owner, pairs in sorted(KEYWORDS.items())
+        }
+    )
 
 
 def remark(owner: str, old: str) -> str:
@@ -108,17 +132,16 @@ def text() -> str:
     """Return the text of the page."""
     keys = ", ".join(renamed(old, new) for old, new in JSON_KEYS.items())
     lines = [INTRODUCTION, "## Functions and classes\n", *names()]
-    lines += [f"- {renamed(old, new)}" for old, new in ATTRIBUTES.items()]
+    lines += ["\n## Attributes and methods\n", *members(ATTRIBUTES)]
     lines += ["\n## Keywords and fields of options\n"]
     lines.append(
         "A function takes the fields of its options as keywords, by their old names too.\n"
     )
     lines += [*keywords()]
-    lines += ["\n## Members of enumerations\n"]
-    lines += [f"- {renamed(old, new)}" for old, new in MEMBERS.items()]
+    lines += ["\n## Members of enumerations\n", *members(MEMBERS)]
     lines += ["\n## Modules\n", *modules()]
     lines += ["\n## Commands\n"]
-    lines += [f"- {renamed(old, new)}" for old, new in COMMANDS.items()]
+    lines.append(", ".join(renamed(old, new) for old, new in COMMANDS.items()))
     lines += ["\n## Options of commands\n"]
     lines.append("Options have the new names of their keywords. In addition:\n")
     lines += [*options()]
