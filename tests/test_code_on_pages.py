@@ -28,30 +28,30 @@ WITH_SLOW_CODE = [
 NOT_RUN = {
     "installs packages": ("README.md", "docs/dependencies.md", "docs/gpu.md", "docs/index.md"),
     "needs a GPU": ("docs/gpu.md",),
-    "needs PyTorch, with which tests run it": ("docs/how-to/pytorch.md",),
-    "downloads a package": ("docs/dependencies.md",),
-    "needs LinuxCNC, in which tests run it by night": ("docs/linuxcnc.md",),
-    "starts processes of a cluster": ("docs/outgrowing-one-core.md",),
-    "takes minutes and measures times": ("docs/speed.md",),
-    "minutes": ("docs/identification/excitation.md",),
-    "minutes; `make nightly` compares what comes": (
+    # tests/export and tests of the other packages run this code with PyTorch and, by night, LinuxCNC
+    "needs PyTorch": ("docs/how-to/pytorch.md",),
+    "needs LinuxCNC": ("docs/linuxcnc.md",),
+    "needs a cluster": ("docs/outgrowing-one-core.md",),
+    # the nightly tests of the papers compare the results of `tauloop paper reproduce`
+    "minutes": (
+        "docs/identification/excitation.md",
         "docs/reproductions.md",
+        "docs/speed.md",
         *(
             f"docs/reproductions/{name}.md"
             for name in ("calibration", "nuwar", "rcid", "spidermill", "two-runs")
         ),
     ),
-    "the logs are yours": ("docs/many-logs.md",),
-    "the machine and its log are yours": (
+    "your data": (
+        "docs/calibration.md",
+        "docs/estimators.md",
+        "docs/exporting.md",
         "docs/identification/drive-stiffness.md",
         "docs/identification/link-parameters.md",
-        "docs/estimators.md",
+        "docs/many-logs.md",
+        "docs/measured/calibration.md",
         "docs/tracking.md",
     ),
-    "tracker.csv is yours": ("docs/calibration.md",),
-    "widths.csv is yours": ("docs/calibration.md",),
-    "mine.yaml is yours": ("docs/exporting.md",),
-    "the printer's data are not part of the project": ("docs/measured/calibration.md",),
 }
 
 

@@ -57,6 +57,8 @@ EXPLAINED_VALUES = {
 EXPLAINED_ENDINGS = {".csv", ".json", ".nc", ".png", ".yaml"}
 #: A statement is cut at a colon after at least this number of words.
 MIN_WORDS = 4
+#: Explanations of choices with more words are those of the page on the command's subject.
+MAX_WORDS_OF_CHOICES = 20
 #: Options of all commands.
 EVERYWHERE = {"--json", "--quiet"}
 #: The anchor of the section about options that many commands have.
@@ -209,6 +211,9 @@ def option_line(option: Any) -> str:
         text, limits = short_help(text[: found.start()]), short_range(found["range"])
     elif found := _CHOICES.search(text):
         text = first_statement(text[: found.start()], ".")
+        if len(text.split()) > MAX_WORDS_OF_CHOICES:
+            # the page on the command's subject explains the choices
+            text = first_statement(text, ":")
         value = "|".join(re.split(r", | or ", found["choices"]))
     else:
         text = short_help(text)

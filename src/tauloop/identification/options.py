@@ -229,9 +229,10 @@ class IdentificationOptions(Options):
             independent parameters of the machine file.
         output: forces that are measured: of the actuators, or of the joints (after the
             transmission).
-        estimator: least squares (ols), least squares weighted for each actuator by its residuals
-            (wls), robust against outliers (Huber, irls), for errors of the regressor (tls, see
-            column_error), or with the commanded motion as instrumental variables (iv).
+        estimator: method of the fit: least squares (ols), least squares weighted for each actuator
+            by its residuals (wls), robust against outliers (Huber, irls), for errors of the
+            regressor (tls, see column_error), or with the commanded motion as instrumental
+            variables (iv).
         column_error: relative error of the regressor's columns for tls.
         commanded: recording of the commanded positions for iv, with the same samples as the log;
             one for each log.
