@@ -1,18 +1,22 @@
 """Named quantities with units, and their conversion to xarray, pandas and Matplotlib.
 
-The metadata of a field define its quantities: those of an object (`tabulated`), or those of several
-items (`item_rows`). A class overrides `Tabular.variables` if names, units or values depend on its
-machine or are computed. The three libraries are imported when they are needed.
+The metadata of a field state the quantities of its value: the labels of a dimension (`dimension`,
+`numbered`), one quantity (`quantity_over`), channels with names and units (`channels`), the quantities
+of an object (`tabulated`, `tabulated_by`), or those of several items (`item_rows`). Names and units
+may be paths to attributes of the result, such as those of its model. `in_table` marks a property. A
+class overrides `Tabular.variables` only if its quantities are sampled or selected when they are
+requested. The three libraries are imported when they are needed.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from tauloop.common.errors import InputError, reports_missing_extras
 from tauloop.common.plain import PlainData
@@ -25,7 +29,10 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-#: Key, in the metadata of a field, of the function that yields the quantities of its value.
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+#: Key in the metadata of a field, and attribute of a property's function, with the functions that
+#: yield its quantities from the object, the name of the field or property, and its value.
 _METADATA = "quantities"
 #: Dimensions of quantities over time.
 TIME_DIMENSIONS = ("time",)
@@ -112,6 +119,138 @@ def rows(
         yield Variable(name=name, values=values, over=(over,), unit=unit)
 
 
+def _stated(
+    *sources: Callable[[Any, str, Any], Iterable[Variable]],
+) -> MappingProxyType[str, Any]:
+    """Return metadata of a field with functions that yield its quantities."""
+    return MappingProxyType({_METADATA: sources})
+
+
+def several(*metadata: Mapping[str, Any]) -> MappingProxyType[str, Any]:
+    """Return metadata of a field that states several quantities, each by its own metadata."""
+    return _stated(*(source for item in metadata for source in item[_METADATA]))
+
+
+def at_path(value: Any, path: str) -> Any:
+    """Return an attribute by its path with dots; the value itself if the path is empty."""
+    return attrgetter(path)(value) if path else value
+
+
+def dimension(name: str, *, unit: str = "", path: str = "") -> MappingProxyType[str, Any]:
+    """Return metadata of a field whose value, or an attribute of it, labels a dimension.
+
+    Args:
+        name: name of the dimension, such as ``time``.
+        unit: unit of the labels.
+        path: path of attributes from the value to the labels.
+    """
+
+    def labels(_owner: Any, _field: str, value: Any) -> Iterator[Variable]:
+        yield Variable(name=name, values=at_path(value, path), over=(name,), unit=unit)
+
+    return _stated(labels)
+
+
+#: Metadata of a field with the times of all quantities.
+OVER_TIME: Mapping[str, Any] = dimension(*TIME_DIMENSIONS, unit="s")
+
+
+def numbered(name: str, *, axis: int = 0, first: int = 1) -> MappingProxyType[str, Any]:
+    """Return metadata of a field with an array whose axis is a dimension with numbers as labels.
+
+    Args:
+        name: name of the dimension.
+        axis: the axis of the array.
+        first: number of the first entry.
+    """
+
+    def labels(_owner: Any, _field: str, value: Any) -> Iterator[Variable]:
+        numbers = range(first, first + value.shape[axis])
+        yield Variable(name=name, values=numbers, over=(name,))
+
+    return _stated(labels)
+
+
+def quantity_over(
+    *over: str,
+    name: str = "",
+    unit: str | None = "",
+    units: str = "",
+    path: str = "",
+) -> MappingProxyType[str, Any]:
+    """Return metadata of a field whose value, or an attribute of it, is a quantity.
+
+    Args:
+        *over: names of the dimensions.
+        name: name of the quantity; by default that of the field.
+        unit: SI unit, "" for a pure number, None if it is not known.
+        units: path of attributes from the object to the units of the rows, instead of `unit`.
+        path: path of attributes from the value to the array.
+    """
+
+    def variables(owner: Any, field_name: str, value: Any) -> Iterator[Variable]:
+        yield Variable(
+            name=name or field_name,
+            values=at_path(value, path),
+            over=over,
+            unit=tuple(at_path(owner, units)) if units else unit,
+        )
+
+    return _stated(variables)
+
+
+def channels(
+    *over: str,
+    port: str = "",
+    names: str | Sequence[str] = (),
+    unit: str | None = "",
+    units: str | Sequence[str | None] = (),
+    name: str = "",
+    path: str = "",
+) -> MappingProxyType[str, Any]:
+    """Return metadata of a field with an array (..., n) of n channels, named ``quantity.channel``.
+
+    An array that is None has no channels.
+
+    Args:
+        *over: names of the dimensions before the last axis.
+        port: path of attributes from the object to a `tauloop.equations.ports.Port`, or to a pair,
+            with the names and units of the channels.
+        names: names of the channels, or the path to them, instead of `port`.
+        unit: unit of all channels.
+        units: units of the channels, or the path to them, instead of `unit`.
+        name: name of the quantity; by default that of the field.
+        path: path of attributes from the value to the array.
+
+    Examples:
+        >>> from dataclasses import field
+        >>> import numpy as np
+        >>> from tauloop.common.records import dataclass
+        >>> @dataclass(frozen=True, kw_only=True)
+        ... class Run(Tabular):
+        ...     time: np.ndarray = field(metadata=OVER_TIME)
+        ...     force: np.ndarray = field(metadata=channels("time", names=("x", "y"), unit="N"))
+        >>> run = Run(time=np.zeros(3), force=np.ones((3, 2)))
+        >>> [(variable.name, variable.unit) for variable in run.variables()]
+        [('time', 's'), ('force.x', 'N'), ('force.y', 'N')]
+    """
+
+    def named(owner: Any) -> tuple[Sequence[str], Sequence[str | None]]:
+        if port:
+            source = at_path(owner, port)
+            return source if isinstance(source, tuple) else (source.columns, source.units)
+        columns_ = at_path(owner, names) if isinstance(names, str) else names
+        if not units:
+            return columns_, (unit,) * len(columns_)
+        return columns_, at_path(owner, units) if isinstance(units, str) else units
+
+    def variables(owner: Any, field_name: str, value: Any) -> Iterable[Variable]:
+        array = at_path(value, path)
+        return () if array is None else columns(name or field_name, *named(owner), array, over)
+
+    return _stated(variables)
+
+
 def tabulated(path: str = "") -> MappingProxyType[str, Any]:
     """Return metadata of a field whose value, or an attribute of it, is `Tabular`.
 
@@ -119,24 +258,39 @@ def tabulated(path: str = "") -> MappingProxyType[str, Any]:
         path: path of attributes from the value to the `Tabular` object, separated by dots.
     """
 
-    def quantities(value: Any) -> Iterable[Variable]:
-        stated: Iterable[Variable] = (attrgetter(path)(value) if path else value).variables()
+    def variables(_owner: Any, _field: str, value: Any) -> Iterable[Variable]:
+        stated: Iterable[Variable] = at_path(value, path).variables()
         return stated
 
-    return MappingProxyType({_METADATA: quantities})
+    return _stated(variables)
+
+
+def tabulated_by(function: Callable[[Any], Iterable[Variable]]) -> MappingProxyType[str, Any]:
+    """Return metadata of a field with a function that returns the quantities of its value."""
+
+    def variables(_owner: Any, _field: str, value: Any) -> Iterable[Variable]:
+        return function(value)
+
+    return _stated(variables)
 
 
 def item_rows(
-    over: str, *names: str, label: str = "name", unit: str = "", path: str = ""
+    over: str,
+    *names: str,
+    label: str = "name",
+    unit: str = "",
+    path: str = "",
+    units: Mapping[str, str] = MappingProxyType({}),
 ) -> MappingProxyType[str, Any]:
     """Return metadata of a field with several items, each of which has a row (see `rows`).
 
     Args:
         over: kind of the items, such as ``parameter``.
         names: names of the quantities, which are attributes of the items.
-        label: attribute with the name of an item.
+        label: attribute with the name of an item; "" if another field labels the dimension.
         unit: attribute with the unit of an item's quantities; "" for pure numbers.
         path: path of attributes from the value to the items, separated by dots.
+        units: units of quantities by name, instead of `unit`.
 
     Examples:
         >>> from dataclasses import field
@@ -148,31 +302,75 @@ def item_rows(
         ['item', 'imag']
     """
 
-    def quantities(value: Any) -> Iterable[Variable]:
-        items = attrgetter(path)(value) if path else value
-        labels = [getattr(item, label) for item in items]
-        values = {name: list(map(attrgetter(name), items)) for name in names}
-        if not unit:
-            return rows(over, labels, **values)
-        return rows(over, labels, [getattr(item, unit) for item in items], **values)
+    def variables(_owner: Any, _field: str, value: Any) -> Iterator[Variable]:
+        items = at_path(value, path)
+        if label:
+            yield Variable(name=over, values=[getattr(item, label) for item in items], over=(over,))
+        row_units = tuple(getattr(item, unit) for item in items) if unit else ""
+        for name in names:
+            values = [getattr(item, name) for item in items]
+            yield Variable(
+                name=name, values=values, over=(over,), unit=row_units or units.get(name, "")
+            )
 
-    return MappingProxyType({_METADATA: quantities})
+    return _stated(variables)
+
+
+def in_table(metadata: Mapping[str, Any]) -> Callable[[_Function], _Function]:
+    """Return a decorator of properties whose quantities these metadata state.
+
+    Write it below `@property`. By default the quantities of properties follow those of the fields
+    (see `Tabular.quantity_order`).
+    """
+
+    def marked(function: _Function) -> _Function:
+        setattr(function, _METADATA, metadata[_METADATA])
+        return function
+
+    return marked
+
+
+@functools.cache
+def _sources(cls: type) -> Mapping[str, Any]:
+    """Return the functions of the fields, then of the properties, that have quantities, by name."""
+    listed = {
+        item.name: item.metadata[_METADATA] for item in fields(cls) if _METADATA in item.metadata
+    }
+    for base in reversed(cls.__mro__):
+        for name, member in vars(base).items():
+            sources = getattr(getattr(member, "fget", None), _METADATA, None)
+            if sources:
+                listed[name] = sources
+    return listed
 
 
 class Tabular(PlainData, ReprMixin):
-    """Base class of objects with named quantities: trajectories, and all results."""
+    """Base class of objects with named quantities: trajectories, and all results.
+
+    Attributes:
+        quantity_order: names of the quantities and dimensions in the order of tables, if it is not
+            that of the fields and properties.
+    """
 
     __slots__ = ()
+    quantity_order: ClassVar[tuple[str, ...]] = ()
 
     def variables(self) -> Iterable[Variable]:
         """Return the quantities with units and dimensions, those of the default table first.
 
-        They follow from the metadata of the fields; a derived class may override this method.
+        They follow from the metadata of fields and properties (see `tauloop.common.datasets`); a
+        derived class may override this method. A value of None has no quantities.
         """
-        for item in fields(self):  # type: ignore[arg-type]
-            quantities = item.metadata.get(_METADATA)
-            if quantities is not None:
-                yield from quantities(getattr(self, item.name))
+        cls: type = type(self)
+        listed: list[Variable] = []
+        for name, sources in _sources(cls).items():
+            value = getattr(self, name)
+            if value is not None:
+                for source in sources:
+                    listed += source(self, name, value)
+        if self.quantity_order:
+            listed.sort(key=lambda variable: self.quantity_order.index(variable.quantity))
+        return listed
 
     @reports_missing_extras()
     def to_xarray(self) -> xr.Dataset:

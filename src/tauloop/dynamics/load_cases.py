@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import field
 
 import numpy as np
 
-from tauloop.common.datasets import Tabular, Variable
+from tauloop.common.datasets import Tabular, item_rows
 from tauloop.common.files import csv_text
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 
 #: Loads of a joint with their units, in the order of columns.
 LOAD_UNITS = {"force": "N", "radial": "N", "axial": "N", "moment": "N m", "tilting": "N m"}
+#: Quantities of a load case and their units.
+CASE_UNITS = {"time": "s", **LOAD_UNITS}
 #: Fraction of the largest load with the same unit below which a load is a rounding error.
 ROUNDING_SHARE = 1e-12
 #: Load cases: the load whose maximum (sign 1) or minimum (sign -1) defines the case.
@@ -86,6 +89,11 @@ class LoadCase:
     moment: float | None
     tilting: float | None
 
+    @property
+    def label(self) -> str:
+        """Names of the joint and the case."""
+        return f"{self.joint}: {self.case}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadCases(Tabular):
@@ -96,31 +104,22 @@ class LoadCases(Tabular):
             rigid bodies do not determine.
     """
 
-    cases: tuple[LoadCase, ...]
+    cases: tuple[LoadCase, ...] = field(
+        metadata=item_rows(
+            "load_case", "joint", "case", *CASE_UNITS, label="label", units=CASE_UNITS
+        )
+    )
 
     def of(self, joint: str) -> dict[str, LoadCase]:
         """Return the cases of one joint by name; empty for an unknown joint."""
         return {case.case: case for case in self.cases if case.joint == joint}
 
-    def variables(self) -> Iterator[Variable]:
-        """Yield joint, case, time and loads of every case."""
-        over = ("load_case",)
-        numbers = [f"{case.joint}: {case.case}" for case in self.cases]
-        yield Variable(name="load_case", values=numbers, over=over)
-        for name in ("joint", "case"):
-            values = [getattr(case, name) for case in self.cases]
-            yield Variable(name=name, values=values, over=over)
-        for name, unit in {"time": "s", **LOAD_UNITS}.items():
-            loads = [_number(getattr(case, name)) for case in self.cases]
-            yield Variable(name=name, values=loads, over=over, unit=unit)
-
     def to_csv(self) -> str:
         """Return CSV text with a row for each case, SI units; cells without a value are empty."""
-        units = {"time": "s", **LOAD_UNITS}
-        heads = ["joint", "case", *(f"{name} [{unit}]" for name, unit in units.items())]
+        heads = ["joint", "case", *(f"{name} [{unit}]" for name, unit in CASE_UNITS.items())]
         rows = []
         for case in self.cases:
-            numbers = (getattr(case, name) for name in units)
+            numbers = (getattr(case, name) for name in CASE_UNITS)
             texts = ["" if number is None else repr(float(number)) for number in numbers]
             rows.append([case.joint, case.case, *texts])
         return csv_text(heads, rows)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
+from operator import methodcaller
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
+from tauloop.common.datasets import (
+    OVER_TIME,
+    channels,
+    in_table,
+    quantity_over,
+    several,
+    tabulated_by,
+)
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, by_label, option
@@ -25,7 +33,6 @@ from tauloop.equations.ports import (
     Entry,
     Port,
     checked,
-    coordinate_units,
     entry_named,
     force_port,
     numbers,
@@ -166,9 +173,18 @@ class MotionForces(Result):
             read. Reading raises InputError for forces from momenta, which have no accelerations.
     """
 
+    quantity_order: ClassVar[tuple[str, ...]] = (
+        "time",
+        "force",
+        "coordinate",
+        "closure_force",
+        "tension",
+        "joint",
+        "condition",
+    )
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
     options: DynamicsOptions = field(metadata=json_keys(entry="position_coordinates"))
-    time: np.ndarray = field(metadata=json_keys("time_s"))
+    time: np.ndarray = field(metadata=json_keys("time_s") | OVER_TIME)
     forces: Forces = field(
         metadata=json_keys(
             actuators="actuator_names",
@@ -180,9 +196,27 @@ class MotionForces(Result):
             shared="is_shared",
             cables="tension_names",
         )
+        | several(
+            channels(
+                "time", names="forces.actuator_names", units="units", name="force", path="force"
+            ),
+            channels("time", port="model.coordinate_port", name="coordinate", path="state.q"),
+            channels(
+                "time",
+                names="forces.closure_names",
+                units="model.assembly.multiplier_units",
+                name="closure_force",
+                path="closure_force",
+            ),
+            channels(
+                "time", names="forces.tension_names", unit="N", name="tension", path="tension"
+            ),
+        )
     )
     hybrid: HybridForces | None = field(metadata=OMITTED)
-    condition: np.ndarray = field(metadata=DEFERRED | json_keys(nullable=True))
+    condition: np.ndarray = field(
+        metadata=DEFERRED | json_keys(nullable=True) | quantity_over("time")
+    )
     joint_forces: JointForces = field(metadata=DEFERRED | OMITTED)
 
     def joint(self, name: str) -> JointForce:
@@ -197,6 +231,7 @@ class MotionForces(Result):
         return self.joint_forces.joint(name)
 
     @property
+    @in_table(tabulated_by(methodcaller("wrenches")))
     @in_json("joint_forces", optional=True)
     def shown_joint_forces(self) -> JointForces | None:
         """Forces in all joints if the options request them, else None."""
@@ -222,24 +257,6 @@ class MotionForces(Result):
             "force": self.forces.force,
             "status": self.status,
         }
-
-    def variables(self) -> Iterator[Variable]:
-        """Yield forces, multipliers, tensions, all coordinates and the condition over time."""
-        forces, topology = self.forces, self.model.topology
-        yield time_axis(self.time)
-        yield from columns("force", forces.actuator_names, self.units, forces.force)
-        yield from columns(
-            "coordinate", topology.coordinate_names, coordinate_units(topology), forces.state.q
-        )
-        multipliers = self.model.assembly.multiplier_units
-        yield from columns("closure_force", forces.closure_names, multipliers, forces.closure_force)
-        if forces.tension is not None:
-            yield from columns(
-                "tension", forces.tension_names, ("N",) * len(forces.tension_names), forces.tension
-            )
-        if self.options.joint_forces:
-            yield from self.joint_forces.wrenches()
-        yield Variable(name="condition", values=self.condition, over=TIME_DIMENSIONS)
 
     @property
     def force(self) -> np.ndarray:
@@ -673,7 +690,7 @@ class MotionAccelerations(Result):
     """
 
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
-    time: np.ndarray = field(metadata=OMITTED)
+    time: np.ndarray = field(metadata=OMITTED | OVER_TIME)
     accelerations: Accelerations = field(
         metadata=json_keys(
             given="given",
@@ -682,8 +699,18 @@ class MotionAccelerations(Result):
             coordinates="state.coordinate_names",
             q="state.q",
         )
+        | several(
+            channels(
+                "time",
+                names="accelerations.names",
+                units="units",
+                name="acceleration",
+                path="acceleration",
+            ),
+            channels("time", port="model.coordinate_port", name="coordinate", path="state.q"),
+        )
     )
-    force: np.ndarray
+    force: np.ndarray = field(metadata=channels("time", port="model.force_port"))
 
     @property
     def given(self) -> str:
@@ -703,17 +730,6 @@ class MotionAccelerations(Result):
             "acceleration": self.acceleration,
             "status": self.status,
         }
-
-    def variables(self) -> Iterator[Variable]:
-        """Yield accelerations of the given coordinates, all coordinates, and forces over time."""
-        result, topology = self.accelerations, self.model.topology
-        outputs, units = self.model.output_ports("actuators")
-        yield time_axis(self.time)
-        yield from columns("acceleration", result.names, self.units, result.acceleration)
-        yield from columns(
-            "coordinate", topology.coordinate_names, coordinate_units(topology), result.state.q
-        )
-        yield from columns("force", outputs, units, self.force)
 
     @property
     @in_json()

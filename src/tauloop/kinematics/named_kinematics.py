@@ -8,7 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tauloop.common.datasets import Variable, columns
+from tauloop.common.datasets import (
+    Variable,
+    channels,
+    in_table,
+    numbered,
+    quantity_over,
+    several,
+)
 from tauloop.common.errors import InputError, PoseError, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
@@ -93,6 +100,14 @@ class Poses(Result):
         beyond: limit violations of each pose.
     """
 
+    quantity_order: ClassVar[tuple[str, ...]] = (
+        "pose",
+        "position",
+        "coordinate",
+        "tool",
+        "output",
+        "residual",
+    )
     needs_forces: ClassVar[bool] = False
     machine: str
     entry: Entry = field(metadata=json_keys(given="name"))
@@ -100,14 +115,26 @@ class Poses(Result):
     actuator_port: Port = field(metadata=json_keys("actuators"))
     coordinates: tuple[str, ...]
     units: tuple[str, ...]
-    q: np.ndarray = field(metadata=OMITTED)
-    platform_position: np.ndarray = field(metadata=OMITTED)
-    actuator_position: np.ndarray = field(metadata=OMITTED)
-    tool: np.ndarray = field(metadata=OMITTED)
+    q: np.ndarray = field(
+        metadata=OMITTED
+        | several(
+            numbered("pose"),
+            channels("pose", names="coordinates", units="units", name="coordinate"),
+        )
+    )
+    platform_position: np.ndarray = field(
+        metadata=OMITTED | channels("pose", port="platform_port", name="position")
+    )
+    actuator_position: np.ndarray = field(
+        metadata=OMITTED | channels("pose", port="actuator_port", name="position")
+    )
+    tool: np.ndarray = field(metadata=OMITTED | channels("pose", names=("x", "y", "z"), unit="m"))
     tool_rotation: np.ndarray = field(metadata=OMITTED)
-    residual: np.ndarray = field(metadata=OMITTED)
+    residual: np.ndarray = field(metadata=OMITTED | quantity_over("pose", unit="m"))
     output_port: Port = field(metadata=OMITTED)
-    output_values: np.ndarray = field(metadata=OMITTED)
+    output_values: np.ndarray = field(
+        metadata=OMITTED | channels("pose", port="output_port", name="output")
+    )
     misfit: Mapping[str, float]
     resting: tuple[str, ...]
     at_stops: tuple[str, ...]
@@ -155,25 +182,8 @@ class Poses(Result):
             "status": self.status,
         }
 
-    def variables(self) -> Iterator[Variable]:
-        """Return the positions of platform, actuators, joints and tool in every pose."""
-        number = ("pose",)
-        yield Variable(name=number[0], values=np.arange(1, len(self.q) + 1), over=number)
-        for port, values in (
-            (self.platform_port, self.platform_position),
-            (self.actuator_port, self.actuator_position),
-        ):
-            yield from columns("position", port.columns, port.units, values, number)
-        yield from columns("coordinate", self.coordinates, self.units, self.q, number)
-        yield from columns("tool", "xyz", ("m",) * 3, self.tool, number)
-        yield from columns(
-            "tool", ("rx", "ry", "rz"), ("rad",) * 3, self.tool_rotation_vector, number
-        )
-        port = self.output_port
-        yield from columns("output", port.columns, port.units, self.output_values, number)
-        yield Variable(name="residual", values=self.residual, over=number, unit="m")
-
     @property
+    @in_table(channels("pose", names=("rx", "ry", "rz"), unit="rad", name="tool"))
     def tool_rotation_vector(self) -> np.ndarray:
         """Orientations of the tool's frame as rotation vectors (M, 3) in the base frame, rad."""
         return rotation_vector(self.tool_rotation)

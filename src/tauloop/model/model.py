@@ -26,7 +26,9 @@ from tauloop.equations.ports import (
     ACTUATORS,
     PLATFORM,
     Entry,
+    Port,
     assembled_poses,
+    coordinate_units,
     entry_named,
     entry_ports,
     force_port,
@@ -35,6 +37,7 @@ from tauloop.equations.ports import (
     numbers,
     require_type,
     text_names,
+    velocity_units,
 )
 from tauloop.equations.topology import Topology
 from tauloop.equations.values import BatchFunction, DynamicParameter, dynamic_parameters
@@ -655,9 +658,35 @@ class Model(ReprMixin):
         return np.asarray(joints @ loops.transmission[:, driven].T + loops.actuator_offsets)
 
     @property
+    def coordinate_port(self) -> Port:
+        """Names and units of all coordinates (n_q,)."""
+        topology = self.topology
+        return Port(
+            name="q", columns=tuple(topology.coordinate_names), units=coordinate_units(topology)
+        )
+
+    @property
+    def velocity_port(self) -> Port:
+        """Names and units of all velocities (n_v,)."""
+        topology = self.topology
+        return Port(
+            name="v", columns=tuple(topology.velocity_names), units=velocity_units(topology)
+        )
+
+    @property
+    def force_port(self) -> Port:
+        """Names of all actuators (n_u,), and units of their forces."""
+        return force_port(self.assembly)
+
+    @property
+    def actuator_port(self) -> Port:
+        """Names of all actuators (n_u,), and units of their positions."""
+        return motor_port(self.assembly, "position", "rad", "m")
+
+    @property
     def actuator_units(self) -> tuple[str, ...]:
         """Units of the positions of all actuators (n_u,), m or rad."""
-        return motor_port(self.assembly, "position", "rad", "m").units
+        return self.actuator_port.units
 
     @keywords()
     def inverse_kinematics(self, position: object, start: object | None = None) -> State:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 
 import numpy as np
 
 from tauloop.common.counts import counted
-from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
+from tauloop.common.datasets import (
+    OVER_TIME,
+    channels,
+    quantity_over,
+)
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.records import dataclass
@@ -16,7 +20,7 @@ from tauloop.common.result import Diagnostic, Result, diagnostic
 from tauloop.compiler.c.calling.evaluator import Compiled
 from tauloop.compiler.c.calling.threads import LARGEST_PIECE, in_pieces
 from tauloop.equations.assembly.limits import MotionRange
-from tauloop.equations.ports import coordinate_units, numbers, velocity_units
+from tauloop.equations.ports import numbers
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.simulation.simulation import Simulator, balance_diagnostics
@@ -41,33 +45,25 @@ class ManySimulations(Result):
         model: model of the machine.
     """
 
-    time: np.ndarray
-    q: np.ndarray = field(metadata=json_keys(nullable=True))
-    v: np.ndarray = field(metadata=json_keys(nullable=True))
-    reached: np.ndarray
+    time: np.ndarray = field(metadata=OVER_TIME)
+    q: np.ndarray = field(
+        metadata=json_keys(nullable=True)
+        | channels("simulation", "time", port="model.coordinate_port", name="coordinate")
+    )
+    v: np.ndarray = field(
+        metadata=json_keys(nullable=True)
+        | channels("simulation", "time", port="model.velocity_port", name="velocity")
+    )
+    reached: np.ndarray = field(metadata=quantity_over("simulation", unit="s"))
     endings: tuple[Ending, ...]
-    steps: np.ndarray
-    energy_error: np.ndarray = field(metadata=json_keys(nullable=True))
-    residual: np.ndarray = field(metadata=json_keys(nullable=True))
+    steps: np.ndarray = field(metadata=quantity_over("simulation"))
+    energy_error: np.ndarray = field(
+        metadata=json_keys(nullable=True) | quantity_over("simulation")
+    )
+    residual: np.ndarray = field(
+        metadata=json_keys(nullable=True) | quantity_over("simulation", unit="m")
+    )
     model: Model = field(repr=False, metadata=OMITTED)
-
-    def variables(self) -> Iterator[Variable]:
-        """Yield coordinates and velocities over `simulation` and `time`, and summary values."""
-        topology, over = self.model.topology, ("simulation", *TIME_DIMENSIONS)
-        yield time_axis(self.time)
-        yield from columns(
-            "coordinate", topology.coordinate_names, coordinate_units(topology), self.q, over
-        )
-        yield from columns(
-            "velocity", topology.velocity_names, velocity_units(topology), self.v, over
-        )
-        for name, unit in {
-            "reached": "s",
-            "steps": "",
-            "energy_error": "",
-            "residual": "m",
-        }.items():
-            yield Variable(name=name, values=getattr(self, name), over=over[:1], unit=unit)
 
 
 def simulate_many(

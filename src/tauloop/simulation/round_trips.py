@@ -6,13 +6,12 @@ right-hand side at the times of the integrator's evaluations; they are not inter
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.common.datasets import Variable, columns
+from tauloop.common.datasets import channels, tabulated
 from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
@@ -49,9 +48,9 @@ class RoundTrip(Result):
 
     columns: tuple[str, ...] = field(metadata=OMITTED)
     units: tuple[str, ...] = field(metadata=OMITTED)
-    simulation: Simulation
-    wanted: np.ndarray = field(metadata=OMITTED)
-    error: np.ndarray = field(metadata=OMITTED)
+    simulation: Simulation = field(metadata=tabulated())
+    wanted: np.ndarray = field(metadata=OMITTED | channels("time", names="columns", units="units"))
+    error: np.ndarray = field(metadata=OMITTED | channels("time", names="columns", units="units"))
     length: float = field(metadata=OMITTED)
 
     @property
@@ -73,12 +72,6 @@ class RoundTrip(Result):
         """Largest error of an angle (rad) or of a quaternion component."""
         turned = [i for i, unit in enumerate(self.units) if unit != "m"]
         return float(np.abs(self.error[:, turned]).max()) if turned else 0.0
-
-    def variables(self) -> Iterator[Variable]:
-        """Yield the variables of the simulation, the given positions and the errors."""
-        yield from self.simulation.variables()
-        yield from columns("wanted", self.columns, self.units, self.wanted)
-        yield from columns("error", self.columns, self.units, self.error)
 
     def log(self) -> xr.Dataset:
         """Return the simulated motion as a log."""

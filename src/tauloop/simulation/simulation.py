@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from tauloop.common.counts import counted
-from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
+from tauloop.common.datasets import (
+    OVER_TIME,
+    channels,
+    in_table,
+    quantity_over,
+)
 from tauloop.common.errors import DescriptionError, InputError, Problem
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
@@ -91,22 +96,39 @@ class Simulation(Result):
             axes are time, column and parameter (`by`). None if no sensitivities were requested.
     """
 
+    quantity_order: ClassVar[tuple[str, ...]] = (
+        "time",
+        "position",
+        "velocity",
+        "force",
+        "energy",
+        "coordinate",
+        "residual",
+    )
     machine: str
     coordinate_names: tuple[str, ...] = field(metadata=OMITTED)
     velocity_names: tuple[str, ...] = field(metadata=OMITTED)
     actuator_names: tuple[str, ...] = field(metadata=OMITTED)
-    time: np.ndarray = field(metadata=json_keys("reached_s", summary=_last))
-    q: np.ndarray = field(metadata=OMITTED)
+    time: np.ndarray = field(metadata=json_keys("reached_s", summary=_last) | OVER_TIME)
+    q: np.ndarray = field(
+        metadata=OMITTED | channels("time", port="system.model.coordinate_port", name="coordinate")
+    )
     v: np.ndarray = field(metadata=OMITTED)
-    force: np.ndarray = field(metadata=OMITTED)
+    force: np.ndarray = field(metadata=OMITTED | channels("time", port="system.model.force_port"))
     wrench: np.ndarray = field(metadata=OMITTED)
     kinetic: np.ndarray = field(
         metadata=json_keys("largest_kinetic_energy_J", nullable=True, summary=np.max)
+        | quantity_over("time", name="energy.kinetic", unit="J")
     )
-    potential: np.ndarray = field(metadata=OMITTED)
-    work: np.ndarray = field(metadata=OMITTED)
-    loss: np.ndarray = field(metadata=OMITTED)
-    residual: np.ndarray = field(metadata=json_keys("largest_loop_residual_m", summary=np.max))
+    potential: np.ndarray = field(
+        metadata=OMITTED | quantity_over("time", name="energy.potential", unit="J")
+    )
+    work: np.ndarray = field(metadata=OMITTED | quantity_over("time", name="energy.work", unit="J"))
+    loss: np.ndarray = field(metadata=OMITTED | quantity_over("time", name="energy.loss", unit="J"))
+    residual: np.ndarray = field(
+        metadata=json_keys("largest_loop_residual_m", summary=np.max)
+        | quantity_over("time", unit="m")
+    )
     duration: float = field(metadata=json_keys("duration_s"))
     ending: Ending
     problem: Problem | None
@@ -120,24 +142,17 @@ class Simulation(Result):
         default=None, repr=False, metadata=json_keys(optional=True, summary=sensitivity_rows)
     )
 
-    def variables(self) -> Iterator[Variable]:
-        """Yield positions, velocities, forces, energies and all coordinates over time."""
-        model = self.system.model
-        ports = model.platform.ports
-        yield time_axis(self.time)
-        yield from columns(
-            "position", ports.position.columns, ports.position.units, self.q[:, list(ports.q)]
-        )
-        yield from columns(
-            "velocity", ports.velocity.columns, ports.velocity.units, self.v[:, list(ports.v)]
-        )
-        yield from columns("force", *model.output_ports("actuators"), self.force)
-        energies = np.stack([self.kinetic, self.potential, self.work, self.loss], axis=-1)
-        yield from columns("energy", ("kinetic", "potential", "work", "loss"), ("J",) * 4, energies)
-        yield from columns(
-            "coordinate", self.coordinate_names, coordinate_units(model.topology), self.q
-        )
-        yield Variable(name="residual", values=self.residual, over=TIME_DIMENSIONS, unit="m")
+    @property
+    @in_table(channels("time", port="system.model.platform.ports.position", name="position"))
+    def platform_position(self) -> np.ndarray:
+        """Positions of the platform (N, n), m, rad or components of a quaternion."""
+        return self.q[:, list(self.system.model.platform.ports.q)]
+
+    @property
+    @in_table(channels("time", port="system.model.platform.ports.velocity", name="velocity"))
+    def platform_velocity(self) -> np.ndarray:
+        """Velocities of the platform (N, m), m/s or rad/s."""
+        return self.v[:, list(self.system.model.platform.ports.v)]
 
     @property
     def energy_error(self) -> np.ndarray:

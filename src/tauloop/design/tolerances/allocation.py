@@ -7,7 +7,13 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from tauloop.common.datasets import Variable, columns
+from tauloop.common.datasets import (
+    channels,
+    dimension,
+    numbered,
+    quantity_over,
+    several,
+)
 from tauloop.common.errors import InputError, PoseError, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.plain import OMITTED, in_json, json_keys
@@ -23,7 +29,7 @@ from tauloop.design.tolerances.allocation_problem import (
 from tauloop.design.tolerances.error_equations import Array
 from tauloop.design.tolerances.tolerance_map import ToleranceMap, tolerance_map
 from tauloop.elasticity.machine.poses import PoseInput
-from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS
+from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS, TWIST_UNITS
 from tauloop.model.model import MachineSource
 
 #: Largest violation of a limit by the exact error of a solution, as a fraction of the limit.
@@ -57,15 +63,18 @@ class ToleranceAllocation(Result):
     """
 
     map: ToleranceMap = field(metadata=json_keys(machine="model.mechanism.name"))
-    names: tuple[str, ...]
-    tolerances: np.ndarray
-    chosen_grades: np.ndarray
+    names: tuple[str, ...] = field(metadata=dimension("parameter"))
+    tolerances: np.ndarray = field(metadata=quantity_over("parameter", name="tolerance"))
+    chosen_grades: np.ndarray = field(metadata=quantity_over("parameter", name="grade", unit="1"))
     calibrated: dict[str, float]
     cost: float
     stated_cost: float
     uncalibrated_cost: float = field(metadata=json_keys(nullable=True))
     lower_bound: float
-    error: np.ndarray = field(metadata=OMITTED)
+    error: np.ndarray = field(
+        metadata=OMITTED
+        | several(numbered("pose"), channels("pose", names=DIRECTIONS, units=TWIST_UNITS))
+    )
     limits: np.ndarray = field(metadata=json_keys(nullable=True))
     tighter_cost: float = field(metadata=json_keys(nullable=True))
     looser_cost: float
@@ -92,16 +101,6 @@ class ToleranceAllocation(Result):
         tighter ones.
         """
         return (self.looser_cost - self.tighter_cost) / (2.0 * LIMIT_STEP * self.cost)
-
-    def variables(self) -> Iterator[Variable]:
-        """Return the tolerances, and the errors over the poses."""
-        number = ("parameter",)
-        yield Variable(name="parameter", values=np.array(self.names), over=number)
-        yield Variable(name="tolerance", values=self.tolerances, unit="", over=number)
-        yield Variable(name="grade", values=self.chosen_grades, unit="1", over=number)
-        over = ("pose",)
-        yield Variable(name="pose", values=np.arange(1, len(self.error) + 1), over=over)
-        yield from columns("error", DIRECTIONS, ("m",) * 3 + ("rad",) * 3, self.error, over)
 
 
 @keywords(ToleranceAllocationOptions)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from fnmatch import fnmatchcase
+from typing import ClassVar
 
 import numpy as np
 
-from tauloop.common.datasets import Variable, columns
+from tauloop.common.datasets import channels, numbered, quantity_over, several
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
@@ -56,7 +57,12 @@ from tauloop.elasticity.heat.expansion import (
 )
 from tauloop.elasticity.machine.constants import machine_constants
 from tauloop.elasticity.machine.poses import CoordinateRows, PoseInput, machine_coordinates
-from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS, StiffnessOptions, stiffness
+from tauloop.elasticity.static_analysis.stiffness import (
+    DIRECTIONS,
+    TWIST_UNITS,
+    StiffnessOptions,
+    stiffness,
+)
 from tauloop.equations.named_values import TOOL_PORT, named_values
 from tauloop.equations.ports import motor_port
 from tauloop.kinematics.states import random_states
@@ -149,21 +155,44 @@ class ToleranceMap(Result):
         notes: assumptions about this machine.
     """
 
+    quantity_order: ClassVar[tuple[str, ...]] = (
+        "pose",
+        "position",
+        "worst",
+        "root_sum_square",
+        "second_order",
+        "remainder",
+        "worst_distance",
+        "worst_angle",
+    )
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
     options: ToleranceMapOptions = field(metadata=OMITTED)
-    platform: np.ndarray
+    platform: np.ndarray = field(
+        metadata=several(
+            numbered("pose"),
+            channels("pose", port="model.platform.ports.position", name="position"),
+        )
+    )
     tool: np.ndarray = field(metadata=json_keys("tool_m"))
     sources: tuple[str, ...]
     kinds: tuple[str, ...]
     units: tuple[str, ...]
     tolerances: np.ndarray
     contributions: np.ndarray = field(metadata=OMITTED)
-    worst: np.ndarray
-    root_sum_square: np.ndarray
-    worst_distance: np.ndarray = field(metadata=json_keys("worst_distance_m"))
-    worst_angle: np.ndarray = field(metadata=json_keys("worst_angle_rad"))
-    second_order: np.ndarray
-    remainder: np.ndarray = field(metadata=json_keys(nullable=True))
+    worst: np.ndarray = field(metadata=channels("pose", names=DIRECTIONS, units=TWIST_UNITS))
+    root_sum_square: np.ndarray = field(
+        metadata=channels("pose", names=DIRECTIONS, units=TWIST_UNITS)
+    )
+    worst_distance: np.ndarray = field(
+        metadata=json_keys("worst_distance_m") | quantity_over("pose", unit="m")
+    )
+    worst_angle: np.ndarray = field(
+        metadata=json_keys("worst_angle_rad") | quantity_over("pose", unit="rad")
+    )
+    second_order: np.ndarray = field(metadata=channels("pose", names=DIRECTIONS, units=TWIST_UNITS))
+    remainder: np.ndarray = field(
+        metadata=json_keys(nullable=True) | channels("pose", names=DIRECTIONS, units=TWIST_UNITS)
+    )
     notes: tuple[str, ...]
 
     @property
@@ -188,18 +217,6 @@ class ToleranceMap(Result):
         moved = np.linalg.norm(self.contributions[self.worst_pose, :3], axis=0)
         order = np.argsort(-moved, kind="stable")
         return {self.sources[i]: float(moved[i]) for i in order}
-
-    def variables(self) -> Iterator[Variable]:
-        """Return the errors over the poses, and the tolerances."""
-        over = ("pose",)
-        yield Variable(name="pose", values=np.arange(1, len(self.tool) + 1), over=over)
-        port = self.model.platform.ports.position
-        yield from columns("position", port.columns, port.units, self.platform, over)
-        units = ("m",) * 3 + ("rad",) * 3
-        for name in ("worst", "root_sum_square", "second_order", "remainder"):
-            yield from columns(name, DIRECTIONS, units, getattr(self, name), over)
-        yield Variable(name="worst_distance", values=self.worst_distance, unit="m", over=over)
-        yield Variable(name="worst_angle", values=self.worst_angle, unit="rad", over=over)
 
 
 @keywords(ToleranceMapOptions)

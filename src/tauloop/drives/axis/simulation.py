@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
 
 from tauloop.common.counts import counted
-from tauloop.common.datasets import TIME_DIMENSIONS, Tabular, Variable, time_axis
+from tauloop.common.datasets import (
+    OVER_TIME,
+    TIME_DIMENSIONS,
+    Tabular,
+    Variable,
+    tabulated_by,
+)
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.evaluator import default_evaluator
@@ -312,6 +319,19 @@ def criteria_of(report: np.ndarray, is_valid: np.ndarray, duration: float) -> Cr
     return with_failure_penalty(criteria, np.full(len(report), duration))
 
 
+def signal_variables(signals: Mapping[str, np.ndarray]) -> Iterator[Variable]:
+    """Yield signals such as ``cart.position [m]`` as variables over time (``position.cart``)."""
+    for name, values in signals.items():
+        channel, _, quantity = name.partition(" [")[0].rpartition(".")
+        unit = name.partition(" [")[2].removesuffix("]")
+        yield Variable(
+            name=f"{quantity}.{channel}" if channel else quantity,
+            values=values,
+            over=TIME_DIMENSIONS,
+            unit=unit,
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record(Tabular):
     """Signals and criteria of one run.
@@ -325,17 +345,12 @@ class Record(Tabular):
             coordinates.
     """
 
-    time: np.ndarray
-    signals: Mapping[str, np.ndarray]
+    time: np.ndarray = field(metadata=OVER_TIME)
+    signals: Mapping[str, np.ndarray] = field(metadata=tabulated_by(signal_variables))
     criteria: Criteria
     reference: float
     before: float
     occurrences: tuple[Occurrence, ...]
-
-    def variables(self) -> Iterator[Variable]:
-        """Yield all signals over time, such as `position.cart`."""
-        yield time_axis(self.time)
-        yield from signal_variables(self.signals)
 
     def signal(self, name: str) -> np.ndarray:
         """Return the values (T,) of a signal by its name without unit.
@@ -348,19 +363,6 @@ class Record(Tabular):
             unknown_names([name], known, "no such signal", remedy=f"use one of {', '.join(known)}")
         )
         return known[name]
-
-
-def signal_variables(signals: Mapping[str, np.ndarray]) -> Iterator[Variable]:
-    """Yield signals such as ``cart.position [m]`` as variables over time (``position.cart``)."""
-    for name, values in signals.items():
-        channel, _, quantity = name.partition(" [")[0].rpartition(".")
-        unit = name.partition(" [")[2].removesuffix("]")
-        yield Variable(
-            name=f"{quantity}.{channel}" if channel else quantity,
-            values=values,
-            over=TIME_DIMENSIONS,
-            unit=unit,
-        )
 
 
 def record_axis(

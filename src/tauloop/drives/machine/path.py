@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tauloop.common.counts import counted
-from tauloop.common.datasets import Variable, columns, time_axis
+from tauloop.common.datasets import OVER_TIME, channels, tabulated_by
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
@@ -96,25 +96,19 @@ class DrivenMotion(Result):
             (`by`), SI, with units; None if none were requested.
     """
 
-    time: np.ndarray
+    time: np.ndarray = field(metadata=OVER_TIME)
     reference: np.ndarray
     position: np.ndarray
-    error: np.ndarray
+    error: np.ndarray = field(metadata=channels("time", names="columns", unit="m"))
     columns: tuple[str, ...]
     actuator_error: np.ndarray
-    signals: Mapping[str, np.ndarray]
+    signals: Mapping[str, np.ndarray] = field(metadata=tabulated_by(signal_variables))
     turned_over: float
     steps: int
     events: int
     end: str
     occurrences: tuple[Occurrence, ...]
     sensitivities: xr.Dataset | None = None
-
-    def variables(self) -> Iterator[Variable]:
-        """Yield the error of the platform and all signals of the drive lines, over time."""
-        yield time_axis(self.time)
-        yield from columns("error", self.columns, ("m",) * len(self.columns), self.error)
-        yield from signal_variables(self.signals)
 
     @property
     def distance(self) -> np.ndarray:

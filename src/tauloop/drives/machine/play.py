@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from tauloop.common.counts import counted
-from tauloop.common.datasets import Variable
+from tauloop.common.datasets import Variable, tabulated_by
 from tauloop.common.errors import InputError, PoseError, Problem, solving
 from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.progress import Progress, Stages
@@ -37,6 +37,13 @@ CHECKED, AGREEMENT = 64, 1e-4
 MOST_ACTUATORS = 12
 
 
+def dataset_variables(data: xr.Dataset) -> Iterator[Variable]:
+    """Yield the variables of a dataset, with their dimensions and units."""
+    for name, values in data.variables.items():
+        over, unit = tuple(map(str, values.dims)), values.attrs.get("units", "")
+        yield Variable(name=str(name), values=values.to_numpy(), over=over, unit=unit)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayMap(Result):
     """Displacement of the tool center point from one end of the backlash to the other.
@@ -52,18 +59,12 @@ class PlayMap(Result):
         volume: ends of the ranges of positions by name, also of positions without an axis here.
     """
 
-    data: xr.Dataset = field(metadata=OMITTED)
+    data: xr.Dataset = field(metadata=OMITTED | tabulated_by(dataset_variables))
     play: Mapping[str, float]
     space: Workspace = field(metadata=OMITTED)
     machine: str
     units: Mapping[str, str] = field(metadata=OMITTED)
     volume: Mapping[str, tuple[float, float]]
-
-    def variables(self) -> Iterator[Variable]:
-        """Yield the variables of `data`."""
-        for name, values in self.data.variables.items():
-            over, unit = tuple(map(str, values.dims)), values.attrs.get("units", "")
-            yield Variable(name=str(name), values=values.to_numpy(), over=over, unit=unit)
 
     @property
     @in_json()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tauloop.common.counts import counted
-from tauloop.common.datasets import Variable
+from tauloop.common.datasets import channels, in_table, numbered, quantity_over, several
 from tauloop.common.errors import InputError, Problem, Problems, solving
 from tauloop.common.execution.interrupts import interruptible
 from tauloop.common.records import dataclass
@@ -42,28 +42,20 @@ class Minimum(Result):
         interrupted: whether the search was interrupted; `best` is then the best point so far.
     """
 
+    quantity_order: ClassVar[tuple[str, ...]] = ("evaluation", "cost", "least", "point")
     names: tuple[str, ...]
     start: np.ndarray
     best: np.ndarray
     cost: float
     start_cost: float
-    points: np.ndarray
-    costs: np.ndarray
+    points: np.ndarray = field(
+        metadata=channels("evaluation", names="names", unit=None, name="point")
+    )
+    costs: np.ndarray = field(
+        metadata=several(numbered("evaluation"), quantity_over("evaluation", name="cost"))
+    )
     ending: str
     interrupted: bool
-
-    def variables(self) -> Iterator[Variable]:
-        """Yield the costs and points of all evaluations, and the smallest cost so far."""
-        over = ("evaluation",)
-        yield Variable(name=over[0], values=np.arange(1, len(self.costs) + 1), over=over)
-        yield Variable(name="cost", values=self.costs, over=over)
-        yield Variable(
-            name="least",
-            values=np.where(np.isfinite(self.descent), self.descent, np.nan),
-            over=over,
-        )
-        for name, values in zip(self.names, self.points.T, strict=True):
-            yield Variable(name=f"point.{name}", values=values, over=over, unit=None)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -77,6 +69,12 @@ class Minimum(Result):
             "ending": self.ending,
             "interrupted": self.interrupted,
         }
+
+    @property
+    @in_table(quantity_over("evaluation", name="least"))
+    def finite_descent(self) -> np.ndarray:
+        """Smallest cost up to each evaluation (N,); NaN before the first finite cost."""
+        return np.where(np.isfinite(self.descent), self.descent, np.nan)
 
     @property
     def descent(self) -> np.ndarray:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from tauloop.common.datasets import Variable, columns
+from tauloop.common.datasets import OVER_TIME, channels, in_table, quantity_over
 from tauloop.common.errors import AssemblyError, InputError, PoseError, solving
 from tauloop.common.files import csv_text
 from tauloop.common.keywords import keywords
@@ -20,9 +21,9 @@ from tauloop.elasticity.compensation.tool_errors import LoadedTool, ToolLoads, T
 from tauloop.elasticity.frame.beams import Array
 from tauloop.elasticity.heat.expansion import expansions_of, temperatures_of
 from tauloop.elasticity.machine.poses import PoseInput, machine_coordinates
-from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS, MAX_DEFLECTION
+from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS, MAX_DEFLECTION, TWIST_UNITS
 from tauloop.equations.named_values import TOOL_PORT, named_values
-from tauloop.equations.ports import checked, motor_port, numbers
+from tauloop.equations.ports import checked, numbers
 from tauloop.equations.topology import integrate
 from tauloop.mechanism.description.units import EXPANSION, TEMPERATURE
 from tauloop.mechanism.model import omission_diagnostics
@@ -104,22 +105,38 @@ class CompensatedPoses(Result):
         notes: assumptions about this machine.
     """
 
+    quantity_order: ClassVar[tuple[str, ...]] = (
+        "time",
+        "position",
+        "actuators",
+        "rigid_actuators",
+        "correction",
+        "deflection",
+        "heat",
+        "remaining",
+        "second_order",
+    )
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
     options: CompensationOptions = field(metadata=OMITTED)
-    time: np.ndarray = field(metadata=json_keys("time_s"))
-    platform: np.ndarray
+    time: np.ndarray = field(metadata=json_keys("time_s") | OVER_TIME)
+    platform: np.ndarray = field(
+        metadata=channels("time", port="model.platform.ports.position", name="position")
+    )
     tool: np.ndarray = field(metadata=json_keys("tool_m"))
-    rigid_actuators: np.ndarray
-    actuators: np.ndarray
+    rigid_actuators: np.ndarray = field(metadata=channels("time", port="model.actuator_port"))
+    actuators: np.ndarray = field(metadata=channels("time", port="model.actuator_port"))
     corrected_platform: np.ndarray
-    deflection: np.ndarray
-    heat: np.ndarray
-    remaining: np.ndarray
+    deflection: np.ndarray = field(metadata=channels("time", names=DIRECTIONS, units=TWIST_UNITS))
+    heat: np.ndarray = field(metadata=channels("time", names=DIRECTIONS, units=TWIST_UNITS))
+    remaining: np.ndarray = field(metadata=channels("time", names=DIRECTIONS, units=TWIST_UNITS))
     correctable: np.ndarray = field(metadata=OMITTED)
-    second_order: np.ndarray = field(metadata=json_keys("second_order_m"))
+    second_order: np.ndarray = field(
+        metadata=json_keys("second_order_m") | quantity_over("time", unit="m")
+    )
     notes: tuple[str, ...]
 
     @property
+    @in_table(channels("time", port="model.actuator_port"))
     @in_json()
     def correction(self) -> np.ndarray:
         """Corrected minus rigid actuator positions (N, n_u), m or rad."""
@@ -130,20 +147,6 @@ class CompensatedPoses(Result):
     def remaining_distance(self) -> np.ndarray:
         """Distance (N,) of the tool center point from its commanded position, m."""
         return np.asarray(np.linalg.norm(self.remaining[:, :3], axis=1))
-
-    def variables(self) -> Iterator[Variable]:
-        """Return actuator positions, and twists of the tool, over the samples."""
-        yield Variable(name="time", values=self.time, unit="s", over=("time",))
-        over = ("time",)
-        port = self.model.platform.ports.position
-        yield from columns("position", port.columns, port.units, self.platform, over)
-        motors = motor_port(self.model.assembly, "position", "rad", "m")
-        for name in ("actuators", "rigid_actuators", "correction"):
-            yield from columns(name, motors.columns, motors.units, getattr(self, name), over)
-        units = ("m",) * 3 + ("rad",) * 3
-        for name in ("deflection", "heat", "remaining"):
-            yield from columns(name, DIRECTIONS, units, getattr(self, name), over)
-        yield Variable(name="second_order", values=self.second_order, unit="m", over=over)
 
     def to_csv(self) -> str:
         """Return a CSV text: time, poses, positions of actuators and twists of the tool."""

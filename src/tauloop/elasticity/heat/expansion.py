@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from tauloop.common.datasets import Variable, columns
+from tauloop.common.datasets import channels, in_table, numbered, several
 from tauloop.common.errors import InputError, PoseError, Problem, Problems, solving
 from tauloop.common.files import csv_text
 from tauloop.common.keywords import keywords
@@ -26,7 +26,7 @@ from tauloop.elasticity.frame.thermal import (
     thermal_response,
 )
 from tauloop.elasticity.heat.measured_temperatures import measured_temperatures
-from tauloop.elasticity.machine.poses import DIRECTIONS, PoseInput, machine_coordinates
+from tauloop.elasticity.machine.poses import DIRECTIONS, TWIST_UNITS, PoseInput, machine_coordinates
 from tauloop.elasticity.machine.structure import MachineStructure, machine_structure
 from tauloop.elasticity.static_analysis.beam_loads import beam_stress
 from tauloop.equations.named_values import numbers_of
@@ -127,19 +127,39 @@ class ThermalExpansion(Result):
         notes: assumptions about this machine.
     """
 
+    quantity_order: ClassVar[tuple[str, ...]] = (
+        "pose",
+        "position",
+        "error",
+        "per_kelvin",
+        "axial",
+        "moment",
+        "stress",
+    )
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
     options: ThermalExpansionOptions = field(metadata=OMITTED)
-    platform: np.ndarray
+    platform: np.ndarray = field(
+        metadata=several(
+            numbered("pose"),
+            channels("pose", port="model.platform.ports.position", name="position"),
+        )
+    )
     tool: np.ndarray = field(metadata=json_keys("tool_m"))
     parts: tuple[str, ...]
     expansions: np.ndarray = field(metadata=json_keys("expansions_1_K"))
     temperatures: np.ndarray = field(metadata=json_keys("temperatures_K"))
     per_kelvin: np.ndarray = field(metadata=json_keys(nullable=True))
-    error: np.ndarray
+    error: np.ndarray = field(metadata=channels("pose", names=DIRECTIONS, units=TWIST_UNITS))
     beams: tuple[str, ...]
-    axial: np.ndarray = field(metadata=json_keys("axial_force_N"))
-    moment: np.ndarray = field(metadata=json_keys("moment_N_m"))
-    stress: np.ndarray = field(metadata=json_keys("stress_Pa", nullable=True))
+    axial: np.ndarray = field(
+        metadata=json_keys("axial_force_N") | channels("pose", names="beams", unit="N")
+    )
+    moment: np.ndarray = field(
+        metadata=json_keys("moment_N_m") | channels("pose", names="beams", unit="N m")
+    )
+    stress: np.ndarray = field(
+        metadata=json_keys("stress_Pa", nullable=True) | channels("pose", names="beams", unit="Pa")
+    )
     yield_safety: np.ndarray = field(metadata=json_keys(nullable=True))
     unexpanded: tuple[str, ...]
     notes: tuple[str, ...]
@@ -149,6 +169,12 @@ class ThermalExpansion(Result):
     def distance(self) -> np.ndarray:
         """Distance (N,) by which the tool moves at these temperatures, m."""
         return np.asarray(np.linalg.norm(self.error[:, :3], axis=1))
+
+    @property
+    @in_table(channels("pose", names="parts", unit="m/K", name="per_kelvin"))
+    def distance_per_kelvin(self) -> np.ndarray:
+        """Distance (N, p) by which 1 K in each part moves the tool, m/K."""
+        return np.asarray(np.linalg.norm(self.per_kelvin[:, :3], axis=1))
 
     @property
     def worst(self) -> tuple[str, ...]:
@@ -177,20 +203,6 @@ class ThermalExpansion(Result):
             for part, effect, rise in zip(self.parts, effects.T, rises, strict=True):
                 rows.append((pose, part, float(rise), *effect.tolist(), *(rise * effect).tolist()))
         return csv_text(("pose", "part", "temperature [K]", *heads), rows)
-
-    def variables(self) -> Iterator[Variable]:
-        """Return errors and forces over the poses."""
-        number = ("pose",)
-        yield Variable(name="pose", values=np.arange(1, len(self.tool) + 1), over=number)
-        port = self.model.platform.ports.position
-        yield from columns("position", port.columns, port.units, self.platform, number)
-        units = ("m",) * 3 + ("rad",) * 3
-        yield from columns("error", DIRECTIONS, units, self.error, number)
-        moved = np.linalg.norm(self.per_kelvin[:, :3], axis=1)
-        yield from columns("per_kelvin", self.parts, ("m/K",) * len(self.parts), moved, number)
-        yield from columns("axial", self.beams, ("N",) * len(self.beams), self.axial, number)
-        yield from columns("moment", self.beams, ("N m",) * len(self.beams), self.moment, number)
-        yield from columns("stress", self.beams, ("Pa",) * len(self.beams), self.stress, number)
 
 
 @keywords(ThermalExpansionOptions)

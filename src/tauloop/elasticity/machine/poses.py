@@ -24,6 +24,8 @@ from tauloop.model import Model
 
 #: Directions of a twist or wrench.
 DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
+#: Units of a twist in these directions.
+TWIST_UNITS = ("m",) * 3 + ("rad",) * 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field
+from typing import ClassVar
 
 import numpy as np
 
-from tauloop.common.datasets import Variable
+from tauloop.common.datasets import channels, dimension, in_table, quantity_over
 from tauloop.common.errors import InputError, PoseError, solving
 from tauloop.common.files import csv_text
 from tauloop.common.keywords import keywords
@@ -78,13 +79,17 @@ class StaticCompliance(Result):
         notes: assumptions about this machine.
     """
 
+    quantity_order: ClassVar[tuple[str, ...]] = ("direction", "load", "compliance", "displacement")
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
     options: StaticComplianceOptions = field(metadata=OMITTED)
     platform: np.ndarray
     tool: np.ndarray = field(metadata=json_keys("tool_m"))
-    directions: tuple[str, ...]
-    load: np.ndarray = field(metadata=json_keys("load_N"))
-    displacement: np.ndarray = field(metadata=json_keys("displacement_m"))
+    directions: tuple[str, ...] = field(metadata=dimension("direction"))
+    load: np.ndarray = field(metadata=json_keys("load_N") | dimension("load", unit="N"))
+    displacement: np.ndarray = field(
+        metadata=json_keys("displacement_m")
+        | channels("direction", "load", names=("x", "y", "z"), unit="m")
+    )
     notes: tuple[str, ...]
 
     @property
@@ -94,6 +99,7 @@ class StaticCompliance(Result):
         return np.asarray(np.linalg.norm(self.displacement, axis=-1))
 
     @property
+    @in_table(quantity_over("direction", "load", unit="m/N"))
     @in_json("compliance_m_N")
     def compliance(self) -> np.ndarray:
         """Distance per force (6, 10), m/N."""
@@ -115,16 +121,6 @@ class StaticCompliance(Result):
             for load, vector, compliance in zip(self.load, moved, compliances, strict=True):
                 rows.append((direction, float(load), *vector.tolist(), float(compliance)))
         return csv_text(("direction", "force [N]", *heads, "compliance [m/N]"), rows)
-
-    def variables(self) -> Iterator[Variable]:
-        """Return the compliance and the displacements over direction and force."""
-        yield Variable(name="direction", values=np.array(self.directions), over=("direction",))
-        yield Variable(name="load", values=self.load, over=("load",), unit="N")
-        over = ("direction", "load")
-        yield Variable(name="compliance", values=self.compliance, over=over, unit="m/N")
-        for k, axis in enumerate("xyz"):
-            values = self.displacement[..., k]
-            yield Variable(name=f"displacement.{axis}", values=values, over=over, unit="m")
 
 
 @keywords(StaticComplianceOptions)

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from typing import ClassVar
 
 import numpy as np
 
-from tauloop.common.datasets import Variable, columns
+from tauloop.common.datasets import (
+    channels,
+    in_table,
+    numbered,
+    quantity_over,
+    several,
+)
 from tauloop.common.errors import PoseError, solving
 from tauloop.common.files import csv_text
 from tauloop.common.keywords import keywords
@@ -34,6 +41,7 @@ from tauloop.elasticity.heat.expansion import (
 )
 from tauloop.elasticity.machine.poses import (
     DIRECTIONS as DIRECTIONS,
+    TWIST_UNITS as TWIST_UNITS,
     PoseInput,
     gravity_vector,
     machine_coordinates,
@@ -163,21 +171,40 @@ class Stiffness(Result):
         coordinates: (N, n_q) coordinates of the machine.
     """
 
+    quantity_order: ClassVar[tuple[str, ...]] = (
+        "pose",
+        "position",
+        "stiffness",
+        "worst_stiffness",
+        "deflection",
+        "axial",
+        "stress",
+        "load_factor",
+    )
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
     options: StiffnessOptions = field(metadata=OMITTED)
-    platform: np.ndarray
+    platform: np.ndarray = field(
+        metadata=several(
+            numbered("pose"),
+            channels("pose", port="model.platform.ports.position", name="position"),
+        )
+    )
     tool: np.ndarray = field(metadata=json_keys("tool_m"))
     compliance: np.ndarray
     items: tuple[str, ...]
     shares: np.ndarray
     worst_shares: np.ndarray
-    deflection: np.ndarray
+    deflection: np.ndarray = field(metadata=channels("pose", names=DIRECTIONS, units=TWIST_UNITS))
     beams: tuple[str, ...]
-    axial: np.ndarray = field(metadata=json_keys("axial_force_N"))
-    stress: np.ndarray = field(metadata=json_keys("stress_Pa", nullable=True))
+    axial: np.ndarray = field(
+        metadata=json_keys("axial_force_N") | channels("pose", names="beams", unit="N")
+    )
+    stress: np.ndarray = field(
+        metadata=json_keys("stress_Pa", nullable=True) | channels("pose", names="beams", unit="Pa")
+    )
     yield_safety: np.ndarray = field(metadata=json_keys(nullable=True))
     buckling_safety: np.ndarray = field(metadata=json_keys(nullable=True))
-    load_factor: np.ndarray = field(metadata=json_keys(nullable=True))
+    load_factor: np.ndarray = field(metadata=json_keys(nullable=True) | quantity_over("pose"))
     masses: tuple[ElementMass, ...]
     rigid: tuple[str, ...]
     notes: tuple[str, ...]
@@ -200,6 +227,7 @@ class Stiffness(Result):
         return result
 
     @property
+    @in_table(channels("pose", names=DIRECTIONS, units=STIFFNESS_UNITS, name="stiffness"))
     @in_json(nullable=True)
     def directional(self) -> np.ndarray:
         """Stiffness 1 / C_ii (N, 6) against a single force or moment in each direction."""
@@ -216,6 +244,7 @@ class Stiffness(Result):
         return np.where(is_rigid, 0.0, sizes)
 
     @property
+    @in_table(quantity_over("pose", name="worst_stiffness.translational", unit="N/m"))
     @in_json(nullable=True)
     def worst_translational(self) -> np.ndarray:
         """Smallest stiffness (N,) against a force in any direction, N/m."""
@@ -228,6 +257,7 @@ class Stiffness(Result):
         return worst_stiffness(self.compliance[:, :3, :3])[1]
 
     @property
+    @in_table(quantity_over("pose", name="worst_stiffness.rotational", unit="N m/rad"))
     @in_json(nullable=True)
     def worst_rotational(self) -> np.ndarray:
         """Smallest stiffness (N,) against a moment about any axis, N m/rad."""
@@ -320,23 +350,6 @@ class Stiffness(Result):
             compliance=np.stack(columns, axis=-1),
             error=float(max(errors, default=0.0)),
         )
-
-    def variables(self) -> Iterator[Variable]:
-        """Return stiffness, deflection and loads over the poses."""
-        number = ("pose",)
-        yield Variable(name="pose", values=np.arange(1, len(self.tool) + 1), over=number)
-        port = self.model.platform.ports.position
-        yield from columns("position", port.columns, port.units, self.platform, number)
-        yield from columns("stiffness", DIRECTIONS, STIFFNESS_UNITS, self.directional, number)
-        worst = np.stack([self.worst_translational, self.worst_rotational], axis=1)
-        names = ("translational", "rotational")
-        yield from columns("worst_stiffness", names, ("N/m", "N m/rad"), worst, number)
-        yield from columns(
-            "deflection", DIRECTIONS, ("m",) * 3 + ("rad",) * 3, self.deflection, number
-        )
-        yield from columns("axial", self.beams, ("N",) * len(self.beams), self.axial, number)
-        yield from columns("stress", self.beams, ("Pa",) * len(self.beams), self.stress, number)
-        yield Variable(name="load_factor", values=self.load_factor, over=number)
 
     def to_csv(self) -> str:
         """Return a CSV text: the contribution of each item to the compliance in each direction."""

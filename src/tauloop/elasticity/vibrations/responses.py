@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import field
 
 import numpy as np
 
-from tauloop.common.datasets import Variable
+from tauloop.common.datasets import Tabular, channels, dimension, in_table, quantity_over
 from tauloop.common.errors import InputError
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.shown import ReprMixin
 from tauloop.elasticity.frame.beams import Array
 from tauloop.elasticity.frame.modes import (
     VibrationModes,
@@ -34,7 +32,7 @@ Frequencies = str | tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrequencyResponses(ReprMixin):
+class FrequencyResponses(Tabular):
     """Responses of a machine at N poses to harmonic inputs at f frequencies.
 
     Responses G are complex: the output for a unit input cos(2 π f t) is Re(G exp(2 i π f t)).
@@ -49,13 +47,16 @@ class FrequencyResponses(ReprMixin):
             if there are no loops.
     """
 
-    frequency: np.ndarray = field(metadata=json_keys("frequency_Hz"))
+    frequency: np.ndarray = field(
+        metadata=json_keys("frequency_Hz") | dimension("frequency", unit="Hz")
+    )
     tool: np.ndarray = field(metadata=OMITTED)
     actuators: tuple[str, ...]
     encoder: np.ndarray | None = field(metadata=OMITTED)
     reference: np.ndarray | None = field(metadata=OMITTED)
 
     @property
+    @in_table(channels("pose", "frequency", names=("x", "y", "z"), unit="m/N"))
     @in_json()
     def tool_amplitude(self) -> np.ndarray:
         """Amplitude (N, f, 3) of the tool per force in the same direction, m/N."""
@@ -73,6 +74,7 @@ class FrequencyResponses(ReprMixin):
         return _inverse(self.tool_amplitude)
 
     @property
+    @in_table(quantity_over("pose", "frequency", name="dynamic_stiffness", unit="N/m"))
     def worst_dynamic_stiffness(self) -> np.ndarray:
         """Smallest ratio (N, f) of force to amplitude over all directions of the force, N/m."""
         return _inverse(np.linalg.norm(self.tool[..., :3, :3], ord=2, axis=(-2, -1)))
@@ -88,16 +90,6 @@ class FrequencyResponses(ReprMixin):
     def least_at(self) -> np.ndarray:
         """Frequency (N,) at which the dynamic stiffness is smallest, Hz."""
         return np.asarray(self.frequency[np.argmin(self.worst_dynamic_stiffness, axis=1)])
-
-    def variables(self) -> Iterator[Variable]:
-        """Return amplitudes over poses and frequencies."""
-        over = ("pose", "frequency")
-        yield Variable(name="frequency", values=self.frequency, over=("frequency",), unit="Hz")
-        for k, axis in enumerate("xyz"):
-            values = self.tool_amplitude[..., k]
-            yield Variable(name=f"tool_amplitude.{axis}", values=values, over=over, unit="m/N")
-        worst = self.worst_dynamic_stiffness
-        yield Variable(name="dynamic_stiffness", values=worst, over=over, unit="N/m")
 
 
 def _inverse(values: Array) -> Array:

@@ -6,16 +6,14 @@ of stability lobes in milling, CIRP Annals 44 (zero-order solution).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import field
 
 import numpy as np
 
-from tauloop.common.datasets import Variable
+from tauloop.common.datasets import Tabular, dimension, quantity_over
 from tauloop.common.errors import InputError
 from tauloop.common.plain import in_json, json_keys
 from tauloop.common.records import dataclass
-from tauloop.common.shown import ReprMixin
 from tauloop.elasticity.frame.beams import Array
 
 #: Frequency grid around each mode: number of points, half-width relative to the natural frequency,
@@ -32,7 +30,7 @@ Direction = str | tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StabilityLobes(ReprMixin):
+class StabilityLobes(Tabular):
     """Limits of the depth of cut at one pose.
 
     Attributes:
@@ -51,8 +49,12 @@ class StabilityLobes(ReprMixin):
     chatter_frequency: np.ndarray = field(metadata=json_keys("chatter_frequency_Hz"))
     depth: np.ndarray = field(metadata=json_keys("depth_m", nullable=True))
     speed: np.ndarray = field(metadata=json_keys("speed_per_s", nullable=True))
-    spindle_speed: np.ndarray = field(metadata=json_keys("spindle_speed_per_s"))
-    limit: np.ndarray = field(metadata=json_keys("limit_m", nullable=True))
+    spindle_speed: np.ndarray = field(
+        metadata=json_keys("spindle_speed_per_s") | dimension("spindle_speed", unit="Hz")
+    )
+    limit: np.ndarray = field(
+        metadata=json_keys("limit_m", nullable=True) | quantity_over("spindle_speed", unit="m")
+    )
 
     @property
     @in_json("least_depth_m", nullable=True)
@@ -63,12 +65,6 @@ class StabilityLobes(ReprMixin):
     def limit_at(self, speed: float | Array) -> Array:
         """Return the largest stable depth (s,) at spindle speeds (s,), revolutions per second."""
         return _envelope(self.speed, self.depth, np.atleast_1d(np.asarray(speed, dtype=float)))
-
-    def variables(self) -> Iterator[Variable]:
-        """Return the limit as a function of spindle speed."""
-        over = ("spindle_speed",)
-        yield Variable(name="spindle_speed", values=self.spindle_speed, over=over, unit="Hz")
-        yield Variable(name="limit", values=self.limit, over=over, unit="m")
 
 
 def chatter_frequencies(natural: Array) -> Array:

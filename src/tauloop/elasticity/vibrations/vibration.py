@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import field, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from tauloop.common.datasets import Variable, columns
+from tauloop.common.datasets import channels, numbered, quantity_over, several
 from tauloop.common.errors import InputError, PoseError, solving
 from tauloop.common.files import csv_text
 from tauloop.common.keywords import keywords
@@ -86,11 +86,19 @@ class Vibration(Result):
         notes: assumptions about this machine.
     """
 
+    quantity_order: ClassVar[tuple[str, ...]] = ("frequency", "mode", "pose", "position")
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
     options: VibrationOptions = field(metadata=json_keys(motor_state="motor_state"))
     q: np.ndarray = field(metadata=OMITTED)
-    platform: np.ndarray
-    frequency: np.ndarray = field(metadata=json_keys("frequency_Hz"))
+    platform: np.ndarray = field(
+        metadata=channels("pose", port="model.platform.ports.position", name="position")
+    )
+    frequency: np.ndarray = field(
+        metadata=json_keys("frequency_Hz")
+        | several(
+            quantity_over("pose", "mode", unit="Hz"), numbered("mode", axis=1), numbered("pose")
+        )
+    )
     free: int
     clusters: tuple[tuple[int, ...], ...]
     bodies: tuple[str, ...]
@@ -107,16 +115,6 @@ class Vibration(Result):
     masses: tuple[ElementMass, ...]
     rigid: tuple[str, ...]
     notes: tuple[str, ...]
-
-    def variables(self) -> Iterator[Variable]:
-        """Return frequencies and the tool's motion in each mode, over poses and modes."""
-        port = self.model.platform.ports.position
-        yield Variable(name="frequency", values=self.frequency, over=("pose", "mode"), unit="Hz")
-        yield Variable(
-            name="mode", values=np.arange(1, self.frequency.shape[1] + 1), over=("mode",)
-        )
-        yield Variable(name="pose", values=np.arange(1, len(self.frequency) + 1), over=("pose",))
-        yield from columns("position", port.columns, port.units, self.platform, ("pose",))
 
     def to_csv(self) -> str:
         """Return a CSV text: the frequency of each mode, and its elastic energy in each item."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from tauloop.common.datasets import Variable, rows
+from tauloop.common.datasets import dimension, item_rows, quantity_over, several
 from tauloop.common.errors import InputError, Problem
 from tauloop.common.plain import OMITTED, in_json, json_keys, records
 from tauloop.common.records import dataclass
@@ -45,12 +44,25 @@ class Identification(Result):
     """
 
     json_format: ClassVar[str] = IDENTIFICATION_FORMAT
-    base: BaseParameters = field(metadata=json_keys(alone="alone", no_effect="no_effect"))
+    base: BaseParameters = field(
+        metadata=json_keys(alone="alone", no_effect="no_effect")
+        | dimension("parameter", path="names")
+    )
     condition: float = field(metadata=OMITTED)
     condition_si: float = field(metadata=OMITTED)
-    estimate: Estimate = field(metadata=json_keys(covariance="covariance"))
+    estimate: Estimate = field(
+        metadata=json_keys(covariance="covariance")
+        | several(
+            quantity_over("parameter", units="base.units", name="value", path="values"),
+            quantity_over(
+                "parameter", units="base.units", name="deviation", path="standard_deviations"
+            ),
+        )
+    )
     estimator: Estimator = field(metadata=OMITTED)
-    training: tuple[OutputFit, ...] = field(metadata=OMITTED)
+    training: tuple[OutputFit, ...] = field(
+        metadata=OMITTED | item_rows("output", "rmse", label="output", unit="unit")
+    )
     held_out: tuple[OutputFit, ...] = field(metadata=OMITTED)
     parameters: np.ndarray = field(metadata=OMITTED)
     regressor_parameters: tuple[str, ...] = field(metadata=OMITTED)
@@ -64,21 +76,6 @@ class Identification(Result):
         shown = [term for term in self.timing if term.is_shown]
         return tuple(
             term.problem(self.base, self.values, self.standard_deviations) for term in shown
-        )
-
-    def variables(self) -> Iterator[Variable]:
-        """Yield base parameters with standard deviations, and errors of the fit for each output."""
-        base = self.base
-        yield from rows(
-            "parameter",
-            base.names,
-            base.units,
-            value=self.values,
-            deviation=self.standard_deviations,
-        )
-        fits = self.training
-        yield from rows(
-            "output", (f.output for f in fits), (f.unit for f in fits), rmse=[f.rmse for f in fits]
         )
 
     @property

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tauloop.common.counts import counted
-from tauloop.common.datasets import Variable, columns, time_axis
+from tauloop.common.datasets import OVER_TIME, channels
 from tauloop.common.errors import IdentificationError, InputError, Problem, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
@@ -214,9 +214,11 @@ class ExternalWrench(Result):
     """
 
     model: Model = field(repr=False, metadata=json_keys(machine="mechanism.name"))
-    time: np.ndarray = field(metadata=json_keys("duration_s", summary=_duration))
-    force: np.ndarray = field(metadata=OMITTED)
-    wrench: np.ndarray = field(metadata=OMITTED)
+    time: np.ndarray = field(metadata=json_keys("duration_s", summary=_duration) | OVER_TIME)
+    force: np.ndarray = field(metadata=OMITTED | channels("time", port="freedoms"))
+    wrench: np.ndarray = field(
+        metadata=OMITTED | channels("time", names=COMPONENTS, units=COMPONENT_UNITS)
+    )
     components: tuple[str, ...]
     threshold: np.ndarray
     noise: np.ndarray
@@ -237,12 +239,6 @@ class ExternalWrench(Result):
     def log(self) -> xr.Dataset:
         """Return the estimates over time as a log."""
         return log_of(self, "force", "wrench")
-
-    def variables(self) -> Iterator[Variable]:
-        """Yield estimates on the platform's velocities, and the wrench at the tool, over time."""
-        yield time_axis(self.time)
-        yield from columns("force", *self.freedoms, self.force)
-        yield from columns("wrench", COMPONENTS, COMPONENT_UNITS, self.wrench)
 
     @property
     @in_json("freedoms")

@@ -7,14 +7,14 @@ are constant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.common.datasets import Variable, columns, time_axis
+from tauloop.common.datasets import OVER_TIME, channels
 from tauloop.common.errors import IdentificationError, InputError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
@@ -178,18 +178,17 @@ class ParameterTrack(Result):
     model: Model = field(repr=False, metadata=json_keys(machine="mechanism.name"))
     names: tuple[str, ...] = field(metadata=OMITTED)
     parameter_units: tuple[str, ...] = field(metadata=OMITTED)
-    time: np.ndarray = field(metadata=json_keys("duration_s", summary=_duration))
-    estimates: np.ndarray = field(metadata=OMITTED)
-    deviations: np.ndarray = field(metadata=OMITTED)
+    time: np.ndarray = field(metadata=json_keys("duration_s", summary=_duration) | OVER_TIME)
+    estimates: np.ndarray = field(
+        metadata=OMITTED | channels("time", names="names", units="parameter_units", name="estimate")
+    )
+    deviations: np.ndarray = field(
+        metadata=OMITTED
+        | channels("time", names="names", units="parameter_units", name="deviation")
+    )
     frozen: np.ndarray = field(metadata=OMITTED)
     filters: CausalFilters = field(metadata=json_keys(delay_s="delay"))
     final: Mapping[str, float] = field(metadata=json_keys("parameters"))
-
-    def variables(self) -> Iterator[Variable]:
-        """Yield estimates and standard deviations over time."""
-        yield time_axis(self.time)
-        yield from columns("estimate", self.names, self.parameter_units, self.estimates)
-        yield from columns("deviation", self.names, self.parameter_units, self.deviations)
 
     def log(self) -> xr.Dataset:
         """Return estimates and deviations over time as a log."""

@@ -6,7 +6,7 @@ parameter identification.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from tauloop.common.counts import counted
-from tauloop.common.datasets import Variable, rows
+from tauloop.common.datasets import dimension, quantity_over
 from tauloop.common.errors import IdentificationError, Problems, solving
 from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.options import Options, option, require
@@ -118,11 +118,14 @@ class ConsistentIdentification(Result):
         unconstrained: the base parameters identified from the same data without cones or prior.
     """
 
+    quantity_order: ClassVar[tuple[str, ...]] = ("parameter", "value", "prior")
     json_format: ClassVar[str] = CONSISTENT_FORMAT
     regularised = old_attribute("regularised", "regularized")
-    parameters: np.ndarray = field(metadata=OMITTED)
-    prior: np.ndarray = field(metadata=OMITTED)
-    regressor_parameters: tuple[str, ...] = field(metadata=OMITTED)
+    parameters: np.ndarray = field(
+        metadata=OMITTED | quantity_over("parameter", units="units", name="value")
+    )
+    prior: np.ndarray = field(metadata=OMITTED | quantity_over("parameter", units="units"))
+    regressor_parameters: tuple[str, ...] = field(metadata=OMITTED | dimension("parameter"))
     units: tuple[str, ...] = field(metadata=OMITTED)
     outputs: tuple[str, ...] = field(metadata=OMITTED)
     unknowns: tuple[str, ...] = field(metadata=OMITTED)
@@ -141,16 +144,6 @@ class ConsistentIdentification(Result):
     training: tuple[OutputFit, ...]
     held_out: tuple[OutputFit, ...]
     unconstrained: Identification
-
-    def variables(self) -> Iterator[Variable]:
-        """Return all standard parameters with their prior values."""
-        return rows(
-            "parameter",
-            self.regressor_parameters,
-            self.units,
-            value=self.parameters,
-            prior=self.prior,
-        )
 
     @property
     @in_json()

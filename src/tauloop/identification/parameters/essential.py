@@ -5,11 +5,11 @@ Source: Khalil and Dombre 2002, Modeling, Identification and Control of Robots, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import field
 
 import numpy as np
 
-from tauloop.common.datasets import Variable, rows
+from tauloop.common.datasets import dimension, quantity_over
 from tauloop.common.errors import IdentificationError
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
@@ -50,25 +50,17 @@ class EssentialParameters(Result):
         full_held_out: fit of every measured output to the held-out data with all base parameters.
     """
 
-    names: tuple[str, ...]
+    names: tuple[str, ...] = field(metadata=dimension("parameter"))
     units: tuple[str, ...]
-    values: np.ndarray
-    standard_deviations: np.ndarray
+    values: np.ndarray = field(metadata=quantity_over("parameter", units="units", name="value"))
+    standard_deviations: np.ndarray = field(
+        metadata=quantity_over("parameter", units="units", name="deviation")
+    )
     removed: tuple[Removal, ...]
     parameters: np.ndarray
     training: tuple[OutputFit, ...]
     held_out: tuple[OutputFit, ...]
     full_held_out: tuple[OutputFit, ...]
-
-    def variables(self) -> Iterator[Variable]:
-        """Return the essential parameters with standard deviations."""
-        return rows(
-            "parameter",
-            self.names,
-            self.units,
-            value=self.values,
-            deviation=self.standard_deviations,
-        )
 
 
 def essential_parameters(

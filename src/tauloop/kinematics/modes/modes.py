@@ -7,14 +7,20 @@ platform (a solution of inverse kinematics).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, field, replace
 from typing import ClassVar
 
 import numpy as np
 
 from tauloop.common.counts import counted
-from tauloop.common.datasets import Variable, columns
+from tauloop.common.datasets import (
+    channels,
+    in_table,
+    item_rows,
+    numbered,
+    several,
+)
 from tauloop.common.errors import AssemblyError, PoseError, TauloopError, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, option
@@ -139,6 +145,14 @@ class Modes(Result):
         model: model of the machine, to draw it.
     """
 
+    quantity_order: ClassVar[tuple[str, ...]] = (
+        "mode",
+        "coordinate",
+        "condition",
+        "residual",
+        "is_reference",
+        "within_limits",
+    )
     needs_forces: ClassVar[bool] = False
     machine: str
     entry: Entry = field(metadata=json_keys(given="name"))
@@ -148,32 +162,28 @@ class Modes(Result):
     coordinate_names: tuple[str, ...] = field(metadata=json_keys("coordinates"))
     coordinate_units: tuple[str, ...]
     unknown: tuple[int, ...] = field(metadata=OMITTED)
-    modes: tuple[Mode, ...]
+    modes: tuple[Mode, ...] = field(
+        metadata=item_rows(
+            "mode",
+            "condition",
+            "residual",
+            "is_reference",
+            "within_limits",
+            label="",
+            units={"residual": "m"},
+        )
+    )
     blocks: tuple[BlockCount, ...]
     left_out: dict[str, int]
     model: Model = field(metadata=OMITTED)
 
-    def variables(self) -> Iterator[Variable]:
-        """Return the coordinates, condition and residual of every mode."""
-        number = ("mode",)
-        yield Variable(name=number[0], values=np.arange(1, len(self.modes) + 1), over=number)
-        yield from columns(
-            "coordinate", self.coordinate_names, self.coordinate_units, self.q, number
-        )
-        for name, unit in {
-            "condition": "",
-            "residual": "m",
-            "is_reference": "",
-            "within_limits": "",
-        }.items():
-            yield Variable(
-                name=name,
-                values=[getattr(mode, name) for mode in self.modes],
-                over=number,
-                unit=unit,
-            )
-
     @property
+    @in_table(
+        several(
+            numbered("mode"),
+            channels("mode", names="coordinate_names", units="coordinate_units", name="coordinate"),
+        )
+    )
     def q(self) -> np.ndarray:
         """Coordinates of all modes (M, n_q)."""
         return np.array([mode.q for mode in self.modes]).reshape(

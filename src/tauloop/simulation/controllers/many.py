@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
+from tauloop.common.datasets import (
+    OVER_TIME,
+    channels,
+    quantity_over,
+)
 from tauloop.common.errors import InputError, PoseError, solving
 from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.records import dataclass
@@ -75,38 +79,31 @@ class ManyControlledMotions(Result):
         model: model of the simulated machine.
     """
 
-    time: np.ndarray
-    reference: np.ndarray
-    position: np.ndarray = field(metadata=json_keys(nullable=True))
-    velocity: np.ndarray = field(metadata=json_keys(nullable=True))
-    force: np.ndarray = field(metadata=json_keys(nullable=True))
-    tool_error: np.ndarray = field(metadata=json_keys(nullable=True))
-    turn_error: np.ndarray = field(metadata=json_keys(nullable=True))
-    reached: np.ndarray
+    time: np.ndarray = field(metadata=OVER_TIME)
+    reference: np.ndarray = field(metadata=channels("time", port="model.platform.ports.position"))
+    position: np.ndarray = field(
+        metadata=json_keys(nullable=True)
+        | channels("start", "time", port="model.platform.ports.position")
+    )
+    velocity: np.ndarray = field(
+        metadata=json_keys(nullable=True)
+        | channels("start", "time", port="model.platform.ports.velocity")
+    )
+    force: np.ndarray = field(
+        metadata=json_keys(nullable=True) | channels("start", "time", port="model.force_port")
+    )
+    tool_error: np.ndarray = field(
+        metadata=json_keys(nullable=True) | quantity_over("start", "time", unit="m")
+    )
+    turn_error: np.ndarray = field(
+        metadata=json_keys(nullable=True) | quantity_over("start", "time", unit="rad")
+    )
+    reached: np.ndarray = field(metadata=quantity_over("start"))
     is_whole: np.ndarray
-    steps: np.ndarray
-    pivot: np.ndarray = field(metadata=json_keys(nullable=True))
-    residual: np.ndarray = field(metadata=json_keys(nullable=True))
+    steps: np.ndarray = field(metadata=quantity_over("start"))
+    pivot: np.ndarray = field(metadata=json_keys(nullable=True) | quantity_over("start"))
+    residual: np.ndarray = field(metadata=json_keys(nullable=True) | quantity_over("start"))
     model: Model = field(repr=False, metadata=OMITTED)
-
-    def variables(self) -> Iterator[Variable]:
-        """Yield reference, motions, forces and tracking errors, over `start` and `time`."""
-        ports, over = self.model.platform.ports, ("start", *TIME_DIMENSIONS)
-        yield time_axis(self.time)
-        yield from columns(
-            "reference", ports.position.columns, ports.position.units, self.reference
-        )
-        yield from columns(
-            "position", ports.position.columns, ports.position.units, self.position, over
-        )
-        yield from columns(
-            "velocity", ports.velocity.columns, ports.velocity.units, self.velocity, over
-        )
-        yield from columns("force", *self.model.output_ports("actuators"), self.force, over)
-        yield Variable(name="tool_error", values=self.tool_error, over=over, unit="m")
-        yield Variable(name="turn_error", values=self.turn_error, over=over, unit="rad")
-        for name, unit in {"reached": "", "steps": "", "pivot": "", "residual": ""}.items():
-            yield Variable(name=name, values=getattr(self, name), over=over[:1], unit=unit)
 
 
 @solving(PoseError)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from tauloop.common.counts import counted
-from tauloop.common.datasets import TIME_DIMENSIONS, Variable, columns, time_axis
+from tauloop.common.datasets import (
+    OVER_TIME,
+    channels,
+    quantity_over,
+)
 from tauloop.common.errors import (
     AssemblyError,
     InputError,
@@ -93,14 +97,22 @@ class ControlledMotion(Result):
         model: model of the simulated machine.
     """
 
-    time: np.ndarray = field(metadata=json_keys("samples", summary=len))
-    reference: np.ndarray = field(metadata=OMITTED)
-    position: np.ndarray = field(metadata=OMITTED)
-    velocity: np.ndarray = field(metadata=OMITTED)
-    force: np.ndarray = field(metadata=OMITTED)
-    actuator_error: np.ndarray = field(metadata=OMITTED)
-    tool_error: np.ndarray = field(metadata=OMITTED)
-    turn_error: np.ndarray = field(metadata=OMITTED)
+    time: np.ndarray = field(metadata=json_keys("samples", summary=len) | OVER_TIME)
+    reference: np.ndarray = field(
+        metadata=OMITTED | channels("time", port="model.platform.ports.position")
+    )
+    position: np.ndarray = field(
+        metadata=OMITTED | channels("time", port="model.platform.ports.position")
+    )
+    velocity: np.ndarray = field(
+        metadata=OMITTED | channels("time", port="model.platform.ports.velocity")
+    )
+    force: np.ndarray = field(metadata=OMITTED | channels("time", port="model.force_port"))
+    actuator_error: np.ndarray = field(
+        metadata=OMITTED | channels("time", port="model.actuator_port")
+    )
+    tool_error: np.ndarray = field(metadata=OMITTED | quantity_over("time", unit="m"))
+    turn_error: np.ndarray = field(metadata=OMITTED | quantity_over("time", unit="rad"))
     end: str = field(metadata=json_keys(summary=stated))
     occurrences: tuple[Occurrence, ...] = field(metadata=json_keys("events"))
     model: Model = field(repr=False, metadata=OMITTED)
@@ -108,22 +120,6 @@ class ControlledMotion(Result):
         default=None, metadata=json_keys(optional=True, summary=sensitivity_rows)
     )
     step_time: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False, metadata=OMITTED)
-
-    def variables(self) -> Iterator[Variable]:
-        """Yield reference, motion, forces and tracking errors over time."""
-        ports, forces = self.model.platform.ports, self.model.output_ports("actuators")
-        yield time_axis(self.time)
-        yield from columns(
-            "reference", ports.position.columns, ports.position.units, self.reference
-        )
-        yield from columns("position", ports.position.columns, ports.position.units, self.position)
-        yield from columns("velocity", ports.velocity.columns, ports.velocity.units, self.velocity)
-        yield from columns("force", *forces, self.force)
-        yield from columns(
-            "actuator_error", forces[0], self.model.actuator_units, self.actuator_error
-        )
-        yield Variable(name="tool_error", values=self.tool_error, over=TIME_DIMENSIONS, unit="m")
-        yield Variable(name="turn_error", values=self.turn_error, over=TIME_DIMENSIONS, unit="rad")
 
     @property
     @in_json(flat=True)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.common.datasets import Variable, columns, time_axis
+from tauloop.common.datasets import OVER_TIME, channels, quantity_over
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result
-from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS
+from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS, TWIST_UNITS
 from tauloop.elasticity.vibrations.machine_modes import read_bandwidth
 from tauloop.logs.log import log_of
 from tauloop.mechanism.description import units
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 #: Motors follow the motion exactly, or by their position loops.
 MOTOR_STATES = ("locked", "servo")
-#: Units of a twist.
-TWIST_UNITS = ("m",) * 3 + ("rad",) * 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,22 +126,34 @@ class ElasticSimulation(Result):
 
     model: Model = field(metadata=json_keys(machine="mechanism.name"))
     options: ElasticSimulationOptions = field(metadata=OMITTED)
-    time: np.ndarray = field(metadata=json_keys("duration_s", summary=_last))
+    time: np.ndarray = field(metadata=json_keys("duration_s", summary=_last) | OVER_TIME)
     motion_end: float = field(metadata=json_keys("motion_end_s"))
-    tool: np.ndarray = field(metadata=OMITTED)
-    deflection: np.ndarray = field(metadata=OMITTED)
+    tool: np.ndarray = field(metadata=OMITTED | channels("time", names=DIRECTIONS[:3], unit="m"))
+    deflection: np.ndarray = field(
+        metadata=OMITTED | channels("time", names=DIRECTIONS, units=TWIST_UNITS)
+    )
     rest: np.ndarray = field(metadata=json_keys("rest_deflection"))
     beams: tuple[str, ...]
-    axial: np.ndarray = field(metadata=OMITTED)
+    axial: np.ndarray = field(metadata=OMITTED | channels("time", names="beams", unit="N"))
     drives: tuple[str, ...]
-    drive_force: np.ndarray = field(metadata=OMITTED)
+    drive_force: np.ndarray = field(
+        metadata=OMITTED | channels("time", names="drives", units="drive_units", name="drive")
+    )
     motors: tuple[str, ...]
-    motor_force: np.ndarray = field(metadata=OMITTED)
-    following_error: np.ndarray = field(metadata=OMITTED)
-    kinetic: np.ndarray = field(metadata=OMITTED)
-    elastic: np.ndarray = field(metadata=OMITTED)
-    work: np.ndarray = field(metadata=OMITTED)
-    loss: np.ndarray = field(metadata=OMITTED)
+    motor_force: np.ndarray = field(
+        metadata=OMITTED | channels("time", names="motors", units="motor_units", name="motor")
+    )
+    following_error: np.ndarray = field(
+        metadata=OMITTED | channels("time", names="motors", units="position_units")
+    )
+    kinetic: np.ndarray = field(
+        metadata=OMITTED | quantity_over("time", name="energy.kinetic", unit="J")
+    )
+    elastic: np.ndarray = field(
+        metadata=OMITTED | quantity_over("time", name="energy.elastic", unit="J")
+    )
+    work: np.ndarray = field(metadata=OMITTED | quantity_over("time", name="energy.work", unit="J"))
+    loss: np.ndarray = field(metadata=OMITTED | quantity_over("time", name="energy.loss", unit="J"))
     frequency: np.ndarray = field(metadata=json_keys("frequency_Hz"))
     link_modes: dict[str, tuple[int, int]]
     poses: int
@@ -217,22 +227,25 @@ class ElasticSimulation(Result):
         balance = self.kinetic + self.elastic - self.work + self.loss
         return np.asarray(balance - balance[0])
 
-    def variables(self) -> Iterator[Variable]:
-        """Yield positions and deflections of the tool, forces and energies over time."""
-        yield time_axis(self.time)
-        yield from columns("tool", DIRECTIONS[:3], TWIST_UNITS[:3], self.tool)
-        yield from columns("deflection", DIRECTIONS, TWIST_UNITS, self.deflection)
-        yield from columns("axial", self.beams, ("N",) * len(self.beams), self.axial)
-        names, force_units = self.model.output_ports("actuators")
-        of_drive = dict(zip(names, force_units, strict=True))
-        drive_units = [of_drive.get(name, "") for name in self.drives]
-        yield from columns("drive", self.drives, drive_units, self.drive_force)
-        motor_units = [of_drive.get(name, "") for name in self.motors]
-        yield from columns("motor", self.motors, motor_units, self.motor_force)
-        error_units = ["m" if unit == "N" else "rad" for unit in motor_units]
-        yield from columns("following_error", self.motors, error_units, self.following_error)
-        energies = np.stack([self.kinetic, self.elastic, self.work, self.loss], axis=-1)
-        yield from columns("energy", ("kinetic", "elastic", "work", "loss"), ("J",) * 4, energies)
+    @property
+    def drive_units(self) -> tuple[str, ...]:
+        """Units of the forces of the elastic drives, N or N m."""
+        return self._force_units(self.drives)
+
+    @property
+    def motor_units(self) -> tuple[str, ...]:
+        """Units of the forces of the controlled motors, N or N m."""
+        return self._force_units(self.motors)
+
+    @property
+    def position_units(self) -> tuple[str, ...]:
+        """Units of the positions of the controlled motors, m or rad."""
+        return tuple("m" if unit == "N" else "rad" for unit in self.motor_units)
+
+    def _force_units(self, actuators: Sequence[str]) -> tuple[str, ...]:
+        port = self.model.force_port
+        units_of = dict(zip(port.columns, port.units, strict=True))
+        return tuple(units_of.get(name, "") for name in actuators)
 
     def log(self) -> xr.Dataset:
         """Return the tool's motion, forces and energies as a table over time."""

@@ -6,12 +6,13 @@ joints.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field
+from typing import ClassVar
 
 import numpy as np
 
-from tauloop.common.datasets import Variable, columns
+from tauloop.common.datasets import channels, numbered, several
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.plain import OMITTED
@@ -39,32 +40,27 @@ class EncoderFit(Result):
         redundancy: number of encoders minus degrees of freedom.
     """
 
+    quantity_order: ClassVar[tuple[str, ...]] = ("sample", "position", "q", "residual")
     model: Model = field(repr=False, metadata=OMITTED)
     encoders: tuple[str, ...]
-    q: np.ndarray
-    position: np.ndarray
-    residual: np.ndarray
+    q: np.ndarray = field(
+        metadata=several(
+            numbered("sample", first=0), channels("sample", port="model.coordinate_port")
+        )
+    )
+    position: np.ndarray = field(metadata=channels("sample", port="model.platform.ports.position"))
+    residual: np.ndarray = field(
+        metadata=channels("sample", names="encoders", units="encoder_units")
+    )
     standardized: np.ndarray
     redundancy: int
     standardised = old_attribute("standardised", "standardized")
 
-    def variables(self) -> Iterator[Variable]:
-        """Yield platform positions, all coordinates and residuals over the samples."""
-        ports, topology = self.model.platform.ports.position, self.model.topology
+    @property
+    def encoder_units(self) -> tuple[str, ...]:
+        """Units of the readings, m or rad."""
         units = encoder_units(self.model)
-        over = ("sample",)
-        yield Variable(name="sample", values=np.arange(len(self.q)), over=over)
-        yield from columns("position", ports.columns, ports.units, self.position, over)
-        yield from columns(
-            "q",
-            topology.coordinate_names,
-            [units[name] for name in topology.coordinate_names],
-            self.q,
-            over,
-        )
-        yield from columns(
-            "residual", self.encoders, [units[name] for name in self.encoders], self.residual, over
-        )
+        return tuple(units[name] for name in self.encoders)
 
 
 def encoder_units(model: Model) -> dict[str, str]:
