@@ -148,7 +148,7 @@ def test_forces_of_a_table_need_no_singular_values(delta, stroke, tmp_path, monk
         assert result.status is Status.OK
         with pytest.raises(AssertionError, match="singular value"):
             _ = result.condition
-    expected = delta.motion(entry).condition(result.forces.state.q)
+    expected = delta.functions(entry).condition(result.forces.state.q)
     result.forces.state.q[:] = 0.0
     np.testing.assert_array_equal(result.condition, expected)
     assert result.as_dict()["condition"] == expected.tolist()

@@ -103,7 +103,7 @@ def test_joints_that_a_loop_ties_are_named_and_the_platforms_motion_is_taken(tmp
     with pytest.raises(
         AssemblyError, match=r"1 actuator drives 2 coordinates \(qa, qb\) that are coupled"
     ) as raised:
-        model.motion(ACTUATORS)
+        model.functions(ACTUATORS)
     assert "--pose" in str(raised.value)
     state = model.inverse_kinematics([0.1])
     forces = model.platform.inverse_dynamics([0.1], [0.0], [0.0]).force

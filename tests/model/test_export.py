@@ -167,7 +167,7 @@ def test_the_header_is_read_by_cxx_twice(tmp_path):
 def test_the_header_names_every_port_with_columns_units_and_sizes(entry):
     export = exported("five_bar", entry=entry)
     text, machine = export.files["five_bar.h"], model("five_bar")
-    ports = machine.motion(entry).ports.motion
+    ports = machine.functions(entry).ports.motion
     for name in ("position", "velocity", "acceleration"):
         assert f" * in {name}[{ports[name].size}]: {name} of the {entry.name}" in text
         for i, (column, unit) in enumerate(

@@ -68,9 +68,9 @@ def test_python_by_itself_gives_the_forces_of_the_model(name: str, entry: Any) -
     state = model.platform.inverse_dynamics(
         states.position, states.velocity, states.acceleration
     ).state
-    ports = model.motion(entry).ports
+    ports = model.functions(entry).ports
     motion = (ports.at(state.q), ports.rates(state.v), ports.rates(state.a))
-    forces = model.motion(entry).inverse_dynamics(*motion, start=state.q)
+    forces = model.functions(entry).inverse_dynamics(*motion, start=state.q)
     module = ran(tl.write_equations(model, tl.EquationOptions(coordinates=entry)).python)
     largest = np.abs(forces.force).max()
     for i, q in enumerate(state.q):

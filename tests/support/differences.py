@@ -66,7 +66,7 @@ class Differences:
     """A function at states, and its differences along displacements of its inputs."""
 
     def __init__(self, model: Model, entry: Entry, function: str, samples: int = 2) -> None:
-        self.model, self.motion, self.function = model, model.motion(entry), function
+        self.model, self.motion, self.function = model, model.functions(entry), function
         rng = np.random.default_rng(11)
         states = random_states(model, samples, rng)
         ports = self.motion.ports

@@ -238,12 +238,12 @@ def test_a_motion_that_does_not_loop_stops_at_its_end(five_bar: tl.Model) -> Non
 def test_each_mode_is_shown_at_a_click_and_keeps_what_is_held(five_bar: tl.Model, entry) -> None:
     with shown(five_bar) as viewer:
         viewer.modes.look(entry)
-        held = five_bar.motion(entry).ports.at(five_bar.assembly.q)
+        held = five_bar.functions(entry).ports.at(five_bar.assembly.q)
         seen = []
         for number in range(len(viewer.modes.modes.modes)):
             viewer.modes.show(number)
             assert np.abs(five_bar.assembly.loops.residuals(viewer.q[None])[0]).max() < CLOSED
-            assert five_bar.motion(entry).ports.at(viewer.q) == pytest.approx(held)
+            assert five_bar.functions(entry).ports.at(viewer.q) == pytest.approx(held)
             seen.append(viewer.q)
         assert len(seen) == {ACTUATORS: 2, PLATFORM: 4}[entry]
         assert len(np.unique(np.round(seen, 6), axis=0)) == len(seen)

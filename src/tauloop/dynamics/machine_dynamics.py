@@ -430,7 +430,7 @@ def inverse_dynamics(
     if options.payload:
         model = model.with_payload(options.payload)
     entry, table, stages = options.position_coordinates, options.motion, Stages(progress, 3)
-    functions = model.motion(entry)
+    functions = model.functions(entry)
     is_hybrid = entry is ACTUATORS and bool(model.assembly.passive)
     ports = model.hybrid.ports if is_hybrid else functions.ports.motion
     if options.from_momenta:
@@ -779,7 +779,7 @@ def forward_dynamics(
     """
     model = modeled(machine)
     entry = entry_named(coordinates)
-    functions = model.motion(entry)
+    functions = model.functions(entry)
     ports = {name: functions.ports.motion[name] for name in ("position", "velocity")}
     ports["force"] = force_port(model.assembly)
     stated = {"position": position, "velocity": velocity, "force": force}

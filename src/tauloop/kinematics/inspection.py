@@ -254,7 +254,7 @@ def _unbuilt(model: Model) -> tuple[list[Problem], list[Problem]]:
     actuator_spec = HYBRID_INVERSE_DYNAMICS if has_passive else INVERSE_DYNAMICS
     for entry, spec in ((PLATFORM, platform_spec), (ACTUATORS, actuator_spec)):
         try:
-            model.motion(entry).program(spec)
+            model.functions(entry).program(spec)
         except TauloopError as error:
             (faults if entry is PLATFORM else limitations).extend(error.problems)
         # an error of CasADi, for example because a coordinate is used before it is solved

@@ -299,7 +299,7 @@ def inverse_kinematics(
 def _poses(
     model: Model, entry: Entry, position: object, options: KinematicsOptions, report: Report
 ) -> Poses:
-    ports, fit = model.motion(entry).ports, None
+    ports, fit = model.functions(entry).ports, None
     if entry is ACTUATORS:
         values, fit = actuator_values(model, position, options.encoder_noise)
     else:
@@ -324,7 +324,7 @@ def _poses(
         pose = np.asarray(reached(values).q)
         path: tuple[Diagnostic, ...] = ()
         if fit is None:
-            pose, path = reached_along_line(model.motion(entry), values, pose)
+            pose, path = reached_along_line(model.functions(entry), values, pose)
         q = np.atleast_2d(pose)
         diagnostics = (*diagnostics, *path, *_limited(model, q[0], options.within_limits))
     loops = model.assembly.loops
@@ -466,7 +466,7 @@ def jacobian(
             "give only one of the two",
         )
     at = ACTUATORS if actuators is not None else PLATFORM
-    ports = model.motion(at).ports
+    ports = model.functions(at).ports
     fit = None
     if at is PLATFORM:
         values = named_values(ports.position, "pose", pose, ports.at(model.assembly.q))
@@ -477,9 +477,9 @@ def jacobian(
     )
     path: tuple[Diagnostic, ...] = ()
     if fit is None:
-        q, path = reached_along_line(model.motion(at), values, q)
+        q, path = reached_along_line(model.functions(at), values, q)
     entry = at if options.wrt is None else Entry(options.wrt)
-    motion = model.at(q).motion(entry)
+    motion = model.at(q).functions(entry)
     jacobians = {
         "tool": motion.tool_jacobian,
         "actuators": motion.actuator_jacobian,

@@ -295,7 +295,7 @@ def singularity_report(
     q = np.atleast_2d(motion.q)
     if len(q) < 2:
         raise InputError.of("motion", f"has {len(q)} sample", "give at least two")
-    functions = model.motion(entry)
+    functions = model.functions(entry)
     columns = functions.ports.position.columns
     values = functions.ports.at(q)
     measures = singularities(model, q)
@@ -337,7 +337,7 @@ def _crossings(
     values: np.ndarray,
     q: np.ndarray,
 ) -> list[Crossing]:
-    functions = model.motion(entry)
+    functions = model.functions(entry)
     with np.errstate(invalid="ignore"):
         before = np.flatnonzero(determinant[:-1] * determinant[1:] < 0)
     if not len(before):

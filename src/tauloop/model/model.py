@@ -13,7 +13,7 @@ import numpy as np
 from tauloop.common.counts import counted
 from tauloop.common.errors import AssemblyError, InputError, Problems, solving
 from tauloop.common.keywords import keywords
-from tauloop.common.names.deprecated import old_attribute
+from tauloop.common.names.deprecated import old_attribute, with_old_keywords
 from tauloop.common.names.lazy import late_functions
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -102,6 +102,7 @@ class Model(ReprMixin):
     freed = old_attribute("freed", "with_free_parameters")
     ties = old_attribute("ties", "parameter_map")
     determined = old_attribute("determined", "measurable_output")
+    motion = old_attribute("motion", "functions")
 
     @keywords()
     @solving(AssemblyError)
@@ -336,18 +337,20 @@ class Model(ReprMixin):
 
         return joint_reactions(self.assembly.loops)
 
+    @with_old_keywords
     @keywords()
-    def motion(self, entry: Entry | str) -> Motion:
-        """Return the functions of the platform's or of the actuators' coordinates.
+    def functions(self, coordinates: Entry | str) -> Motion:
+        """Return the functions that take the motion of the platform or of the actuators.
 
         Args:
-            entry: "platform" or "actuators".
+            coordinates: "platform" for `platform`, "actuators" for `actuators`.
 
         Raises:
             AssemblyError: the machine does not work as described.
             InputError: the name is neither of the two.
         """
-        return self.platform if entry_named(entry, "entry") is PLATFORM else self.actuators
+        is_platform = entry_named(coordinates) is PLATFORM
+        return self.platform if is_platform else self.actuators
 
     @cached_property
     def _output_function(self) -> BatchFunction:
@@ -416,7 +419,7 @@ class Model(ReprMixin):
             >>> forces.given, forces.force.round(2).tolist()
             ('platform coordinates x, y, z', [-1.37, -1.37, -1.37])
         """
-        motion = self._of(coordinates)
+        motion = self.functions(coordinates)
         return motion.inverse_dynamics(
             position, velocity, acceleration, wrench=wrench, payload=payload
         )
@@ -449,7 +452,7 @@ class Model(ReprMixin):
         """
         from tauloop.compiler.state import Accelerations
 
-        motion = self._of(coordinates)
+        motion = self.functions(coordinates)
         state = motion.forward_dynamics(position, velocity, force, wrench=wrench, payload=payload)
         return Accelerations(
             names=motion.ports.velocity.columns,
@@ -476,7 +479,7 @@ class Model(ReprMixin):
             InputError: wrong names, shapes or values.
             PoseError: out of reach or singular.
         """
-        motion = self._of(coordinates)
+        motion = self.functions(coordinates)
         functions = {
             "tool": motion.tool_jacobian,
             "actuators": motion.actuator_jacobian,
@@ -500,7 +503,7 @@ class Model(ReprMixin):
             InputError: wrong names, shapes or values.
             PoseError: out of reach or singular.
         """
-        return self._of(coordinates).tool(position).pose
+        return self.functions(coordinates).tool(position).pose
 
     @keywords()
     def mass_matrix(self, position: object, *, coordinates: Entry | str = "platform") -> np.ndarray:
@@ -517,7 +520,7 @@ class Model(ReprMixin):
         Raises:
             InputError, PoseError, AssemblyError: as `Motion.mass_matrix`.
         """
-        return self._of(coordinates).mass_matrix(position)
+        return self.functions(coordinates).mass_matrix(position)
 
     @keywords()
     def bias(
@@ -536,7 +539,7 @@ class Model(ReprMixin):
         Raises:
             InputError, PoseError, AssemblyError: as `Motion.mass_matrix`.
         """
-        return self._of(coordinates).bias(position, velocity)
+        return self.functions(coordinates).bias(position, velocity)
 
     @keywords()
     def gravity_forces(
@@ -555,7 +558,7 @@ class Model(ReprMixin):
         Raises:
             InputError, PoseError, AssemblyError: as `Motion.mass_matrix`.
         """
-        return self._of(coordinates).gravity(position)
+        return self.functions(coordinates).gravity(position)
 
     @keywords()
     def kinetic_energy(
@@ -573,11 +576,7 @@ class Model(ReprMixin):
             InputError, PoseError: as `Motion.mass_matrix`.
             DescriptionError: a rod has no kinetic energy.
         """
-        return self._of(coordinates).kinetic_energy(position, velocity)
-
-    def _of(self, coordinates: Entry | str) -> Motion:
-        """Return the functions of a motion in platform or actuator coordinates."""
-        return self.motion(entry_named(coordinates))
+        return self.functions(coordinates).kinetic_energy(position, velocity)
 
     def as_jax(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
         """Return a function of the platform's motion for JAX; see `Motion.as_jax`."""

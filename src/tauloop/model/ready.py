@@ -179,7 +179,7 @@ def _make(
         locks=options.locks,
         evaluator=default_evaluator(threads=options.threads, folder=folder),
     )
-    motion = model.motion(options.coordinates)
+    motion = model.functions(options.coordinates)
     made = motion.compiled(spec, outputs or spec.outputs[:1])
     helper.join()
     ports = c_ports(model, motion)

@@ -326,7 +326,7 @@ def placed_stroke(model: Model, options: StrokeOptions) -> Stroke:
     Raises:
         InputError, PoseError: see `plan_stroke`.
     """
-    functions = model.motion(options.coordinates)
+    functions = model.functions(options.coordinates)
     moved, path, base = _path(functions, functions.ports.at(model.assembly.q), options)
     if options.rotation is not None:
         moved, path = _with_turn(functions, base, moved, path, np.array(options.rotation))

@@ -330,7 +330,7 @@ def _pose(model: Model, options: ViewOptions) -> np.ndarray:
     """Return the coordinates (n_q,) of the requested pose."""
     if options.stated_position is None:
         return model.assembly.q  # also for a machine without motors, which has no entries
-    functions = model.motion(options.position_coordinates)
+    functions = model.functions(options.position_coordinates)
     ports = functions.ports
     name = "pose" if options.actuators is None else "actuators"
     values = named_values(ports.position, name, options.stated_position, ports.at(model.assembly.q))

@@ -3,7 +3,7 @@
 Examples:
     >>> import tauloop as tl
     >>> model = tl.Model(tl.load("five_bar"))
-    >>> model.motion(tl.equations.assembly.ACTUATORS).ports.position.columns
+    >>> model.functions(tl.equations.assembly.ACTUATORS).ports.position.columns
     ('motor_1', 'motor_2')
 """
 

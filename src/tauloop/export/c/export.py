@@ -209,7 +209,7 @@ def export_c(
     model, options = modeled(machine), options or ExportOptions()
     entry = options.coordinates
     stem = c_name(model.mechanism.name if options.name is None else options.name)
-    motion = model.motion(entry)
+    motion = model.functions(entry)
     ports = c_ports(model, motion)
     chosen = {name: spec for name, spec in EXPORTABLE.items() if name in options.functions}
     stages = Stages(progress, 1 + len(chosen))

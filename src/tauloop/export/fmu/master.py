@@ -371,7 +371,7 @@ def _controlled(
     step = 1.0 / options.rate / every
     chosen = options if options.controller else replace(options, controller=(DEFAULT_LAW,))
     ((name, law),) = chosen.laws.items()
-    motion = model.motion(PLATFORM if law.space == "platform" else ACTUATORS).ports
+    motion = model.functions(PLATFORM if law.space == "platform" else ACTUATORS).ports
     reference = motion_inputs(motion, np.zeros(motion.position.size + 2 * motion.velocity.size))
     quantities = _quantity_units(model)
     quantities |= {f"reference.{variable.name}": variable.unit for variable in reference}

@@ -124,7 +124,7 @@ def _previous_motions(mechanism: Mechanism, options: ExcitationOptions) -> list[
     """Return the motions of previous data sets; files are read."""
     if not options.previous_motions:
         return []
-    ports = Model(mechanism).motion(options.task.channels).ports.motion
+    ports = Model(mechanism).functions(options.task.channels).ports.motion
     units = {
         quantity: dict(zip(port.columns, port.units, strict=True))
         for quantity, port in ports.items()

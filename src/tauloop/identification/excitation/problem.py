@@ -186,7 +186,7 @@ class ExcitationProblem:
         """
         evaluator = Compiled(at_least=WORTH_OPTIMIZING // BATCHES)
         self.model = Model(mechanism, evaluator=evaluator)
-        names = self.model.motion(task.channels).ports.position.columns
+        names = self.model.functions(task.channels).ports.position.columns
         task = replace(task, hold=in_full(names, task.hold), center=in_full(names, task.center))
         self.mechanism, self.task = mechanism, task
         _check_task(self.model, task)
@@ -215,7 +215,7 @@ class ExcitationProblem:
     @property
     def functions(self) -> Motion:
         """Functions of the entry (platform or actuators) whose coordinates are the channels."""
-        return self.model.motion(self.task.channels)
+        return self.model.functions(self.task.channels)
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -493,7 +493,7 @@ class ExcitationProblem:
 
 def _check_task(model: Model, task: ExcitationTask) -> None:
     """Raise an error if a task does not match a machine."""
-    entry = model.motion(task.channels).ports
+    entry = model.functions(task.channels).ports
     names = entry.position.columns
     quaternion = [
         name for name, unit in zip(names, entry.position.units, strict=True) if unit == "1"

@@ -542,7 +542,7 @@ def _reached(model: Model, ports: EntryPorts, position: np.ndarray) -> np.ndarra
     if gap.max(initial=0.0) < SAME_POSE:
         return np.asarray(assembly.q)
     try:
-        functions = model.motion(ports.entry)
+        functions = model.functions(ports.entry)
         return np.asarray(functions.follow(position).q)
     except TauloopError:
         return None

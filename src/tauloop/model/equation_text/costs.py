@@ -104,7 +104,7 @@ def costs(
         AssemblyError: the machine does not work as described.
     """
     base = Model(mechanism)
-    assembly, ports = base.assembly, base.motion(entry).ports
+    assembly, ports = base.assembly, base.functions(entry).ports
     # the default formulation's programs are counted as they are generated
     catalogues = {
         formulation.name: Catalogue(

@@ -91,7 +91,7 @@ def require_plain(tree: ast.Module) -> None:
 def _solved(
     model: Model, entry: Entry, module: Mapping[str, Any], q: np.ndarray, rng: np.random.Generator
 ) -> Iterable[Diagnostic]:
-    motion = model.motion(entry)
+    motion = model.functions(entry)
     ports, n = motion.ports, len(q)
     velocity, acceleration = rng.normal(size=(2, n, len(ports.v)))
     moved = {"position": ports.at(q), "velocity": velocity, "acceleration": acceleration}

@@ -163,7 +163,7 @@ def write_equations(
     model = Model(model.mechanism, kept, formulation=model.formulation)
     letters, stages = _Letters(model, options), Stages(progress, 5)
     program = (
-        model.motion(options.coordinates).program(INVERSE_DYNAMICS)
+        model.functions(options.coordinates).program(INVERSE_DYNAMICS)
         if "solved" in options.parts
         else None
     )
@@ -177,7 +177,7 @@ def write_equations(
         if program is not None:
             parts.append(_solved(model, program, letters, notation))
         texts.append(parts)
-    blocks = model.motion(options.coordinates).blocks if program is not None else ()
+    blocks = model.functions(options.coordinates).blocks if program is not None else ()
     heading = f"Equations of {model.mechanism.name}, {model.formulation.name}, SI units"
     start = model.assembly.q.tolist()
     used = letters.used(texts[-1])
@@ -222,7 +222,7 @@ class _Letters:
     """The symbols of a machine's equations by role; names are used once."""
 
     def __init__(self, model: Model, options: EquationOptions) -> None:
-        shape, ports = model.topology, model.motion(options.coordinates).ports
+        shape, ports = model.topology, model.functions(options.coordinates).ports
         forces, loops = force_port(model.assembly), model.assembly.loops
         self._new, self._taken = options.names, {"np", "newton"}
         places = {*shape.coordinate_names, *ports.position.columns}

@@ -341,7 +341,7 @@ class PathRows:
         friction = self.stroke.dry_friction
         if friction is None:
             return list(self.quantities(u, unit))
-        functions = friction.model.motion(self.stroke.functions.ports.entry)
+        functions = friction.model.functions(self.stroke.functions.ports.entry)
         even = replace(self.stroke, model=friction.model, functions=functions)
         return list(
             PathRows(even, self.limits, returns=len(self.directions) > 1).quantities(u, unit)

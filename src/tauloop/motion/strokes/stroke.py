@@ -250,7 +250,7 @@ class Stroke(ReprMixin):
         friction = self.dry_friction
         if friction is None:
             return self.functions.inverse_dynamics(*motion, start=start, payload=payload)
-        functions = friction.model.motion(self.functions.ports.entry)
+        functions = friction.model.functions(self.functions.ports.entry)
         return functions.inverse_dynamics(*motion, start=start, theta=dry, payload=payload)
 
     def place(self, u: float) -> str:
@@ -295,7 +295,7 @@ def stroke(
         PoseError: the path is out of reach, leaves a coordinate's range, or passes through a
             singularity. The message states where and by how much.
     """
-    functions = model.motion(entry)
+    functions = model.functions(entry)
     names = tuple(columns)
     _check_columns(functions, path, names)
     fixed = functions.ports.at(model.assembly.q) if base is None else numbers(base, "base")

@@ -73,7 +73,7 @@ class SampledCourse:
 def path_entry(model: Model, path: RigidPath) -> Motion:
     """Return the functions of the coordinates that a motion is given in."""
     stroke = getattr(path, "stroke", None)
-    return model.platform if stroke is None else model.motion(stroke.functions.ports.name)
+    return model.platform if stroke is None else model.functions(stroke.functions.ports.name)
 
 
 def sampled_course(

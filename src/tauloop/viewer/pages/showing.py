@@ -179,7 +179,7 @@ def _corners(model: Model, entry: Entry, share: float) -> Iterator[dict[str, flo
         entry: coordinates of the points: platform or actuators.
         share: size of the tour, as a fraction of the distance to the limits.
     """
-    motion, limits = model.motion(entry), model.limits
+    motion, limits = model.functions(entry), model.limits
     port, home = motion.ports.position, motion.ports.at(model.assembly.q)
     ranges = {
         name: (low, high)

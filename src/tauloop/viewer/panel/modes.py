@@ -52,7 +52,7 @@ class ModeButtons:
         self._message.content = f"Searching for {kind} ..."
         find = assembly_modes if entry is ACTUATORS else working_modes
         try:
-            self.modes = find(viewer.model, viewer.model.motion(entry).ports.at(viewer.q))
+            self.modes = find(viewer.model, viewer.model.functions(entry).ports.at(viewer.q))
         except TauloopError as error:
             self._message.content = "\n".join(
                 f"- {problem.what}; *{problem.remedy}*" for problem in error.problems

@@ -43,7 +43,7 @@ class Sliders:
     def _add(self, entry: Entry) -> None:
         gui, q = self._viewer.server.gui, self._viewer.q
         try:
-            handles = Handles(self._model, self._model.motion(entry), q)
+            handles = Handles(self._model, self._model.functions(entry), q)
         except AssemblyError as error:
             gui.add_markdown(as_markdown(error, f"Cannot be moved by its {entry.name}:"))
             return

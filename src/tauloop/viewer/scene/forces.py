@@ -34,7 +34,7 @@ def motion_forces(model: Model, playback: Playback) -> Forces:
     Raises:
         TauloopError: the forces are not determined.
     """
-    functions = model.motion(playback.entry)
+    functions = model.functions(playback.entry)
     velocity, acceleration = playback.rates or np.zeros(
         (2, len(playback.q), functions.ports.velocity.size)
     )

@@ -22,7 +22,7 @@ def excitation_scene(excitation: Excitation) -> Iterator[Piece]:
     """Yield the machine in motion, over one period."""
     if excitation.model is not None:
         moved = excitation.series.sample(np.linspace(0.0, excitation.series.period, PLOT_POINTS))
-        track = excitation.model.motion(excitation.task.channels).track(moved.position)
+        track = excitation.model.functions(excitation.task.channels).track(moved.position)
         yield from motion(excitation.model, moved.time, track.q)
 
 
