@@ -195,7 +195,7 @@ def test_a_map_has_its_axes(delta: tl.Model):
     result = tl.workspace(delta, options)
     data = result.to_xarray()
     assert dict(data.sizes) == {"platform.x": 5, "platform.y": 3}
-    assert (data["parallel"].to_numpy() == result.figures["parallel"]).all()
+    assert (data["parallel"].to_numpy() == result.arrays["parallel"]).all()
     assert data.equals(result.data)
     assert len(result.to_pandas()) == 15
 

@@ -311,8 +311,8 @@ def test_tightening_the_tolerances_a_hundredfold_changes_nothing(
     for variation in varied:
         lap = tested.laps[variation]
         for key in ("circular_deviation", "following_error", "following_rms"):
-            assert lap.figures[key] == pytest.approx(
-                again.laps[variation].figures[key], rel=UNCHANGED
+            assert lap.deviations[key] == pytest.approx(
+                again.laps[variation].deviations[key], rel=UNCHANGED
             )
 
 

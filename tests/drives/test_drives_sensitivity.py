@@ -142,7 +142,7 @@ def test_failed_runs_have_no_gradient(sensitive: SensitiveAxis) -> None:
 def test_what_has_no_gradient_is_refused_with_all_problems() -> None:
     line = load_drive("dual_motor_axis")
     with pytest.raises(
-        InputError, match="period changes the scale of the judged position or the sample time"
+        InputError, match="period changes the scale of the evaluated position or the sample time"
     ):
         SensitiveAxis(read_drive(PERIODIC), ("kp", "period"))
     counting = replace(

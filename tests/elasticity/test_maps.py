@@ -45,8 +45,8 @@ def test_a_map_has_the_values_of_single_poses(
         "heat": tl.thermal_expansion(model, pose, temperatures={"triple1": 2.0}).distance[0],
     }
     for name, value in expected.items():
-        assert mapped.figures[name][index] == pytest.approx(value, rel=1e-9), name
-    assert np.isnan(mapped.figures["heat"][~mapped.usable]).all()
+        assert mapped.arrays[name][index] == pytest.approx(value, rel=1e-9), name
+    assert np.isnan(mapped.arrays["heat"][~mapped.usable]).all()
     table = mapped.to_xarray()
     assert table["frequency"].attrs["units"] == "Hz"
 

@@ -154,7 +154,7 @@ def test_workspaces_are_those_of_recognised_rods(tmp_path: Path) -> None:
         assert (bodies.usable == rods.usable).all()
         # the rods' own turns count among the motions of unit length, so that the measure is not the
         # same
-        ratio = bodies.figures["parallel"][rods.usable] / rods.figures["parallel"][rods.usable]
+        ratio = bodies.arrays["parallel"][rods.usable] / rods.arrays["parallel"][rods.usable]
         assert (ratio > 0.5).all()
         assert (ratio < 1.1).all()
 
@@ -169,7 +169,7 @@ def test_poses_in_code_count_driven_freedoms_too(
     in_code = tl.workspace(model, options)
     assert (in_code.usable == interpreted.usable).all()
     np.testing.assert_allclose(
-        in_code.figures["parallel"], interpreted.figures["parallel"], atol=SAME
+        in_code.arrays["parallel"], interpreted.arrays["parallel"], atol=SAME
     )
 
 

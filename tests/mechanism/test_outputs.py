@@ -217,7 +217,7 @@ def test_maps_are_coloured_by_an_output():
     line = tl.workspace("wishbone", plane=("z",), ranges={"z": (0.25, 0.4)}, resolution=0.01)
     trace = line_plot(line, "camber").traces[0]
     assert np.nanmax(np.abs(trace.y)) == pytest.approx(
-        np.degrees(np.nanmax(np.abs(line.figures["output.camber"]))), rel=1e-3
+        np.degrees(np.nanmax(np.abs(line.arrays["output.camber"]))), rel=1e-3
     )
 
 

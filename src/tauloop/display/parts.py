@@ -204,7 +204,7 @@ _OWN_PARTS = (
     _OwnPart("FmuExport", "tauloop.export.fmu.tables:fmu_tables"),
     _OwnPart("FittedPlant", "drives.plant_tables"),
     _OwnPart("Checkup", "machines.checkup_tables"),
-    _OwnPart("CollisionDetection", "motion.hit_tables", plots="motion.hit_plots"),
+    _OwnPart("CollisionDetection", "motion.collision_tables", plots="motion.collision_plots"),
     _OwnPart("Inspection", "machines.machine_tables:check_tables", figure=_MACHINE_DRAWING),
     _OwnPart("Jacobian", "motion.kinematics_tables:jacobian_tables"),
     _OwnPart("LinkParameters", "identification.link_tables"),

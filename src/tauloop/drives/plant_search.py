@@ -198,7 +198,7 @@ def slopes(
     They are forward sensitivities, computed in one batch.
 
     An overshoot is treated as with `signed` of `predicted`. Derivatives that cannot be computed are
-    NaN: with respect to an unknown step, with respect to parameters that scale the judged position,
+    NaN: with respect to an unknown step, with respect to parameters that scale the evaluated position,
     and of the swing.
 
     Args:

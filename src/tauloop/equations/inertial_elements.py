@@ -59,7 +59,7 @@ class InertialElement:
         """Return the momentum I u (k,)."""
         return self.inertia @ self.velocity
 
-    def carried(self) -> ca.SX:
+    def moving_point_matrix(self) -> ca.SX:
         """Return the matrix C (k, k) with force = d(I u)/dt + C u.
 
         The moment is about a moving point, which adds the term v x (w x mc).

@@ -140,7 +140,11 @@ class Integrator(ABC):
             elif name == "step" and length == math.inf:
                 problems.add("step", "is infinite", "give the step in seconds")
         if not self.max_steps >= 1:
-            problems.add("max_steps", f"must be positive, got {self.max_steps}", "allow some steps")
+            problems.add(
+                "max_steps",
+                f"must be positive, got {self.max_steps}",
+                "give a positive number of steps",
+            )
         InputError.raise_if_any(problems)
 
     @property

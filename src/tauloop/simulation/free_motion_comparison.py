@@ -47,7 +47,7 @@ class FreeMotionComparison(Result):
     routes: Mapping[str, Simulation]
     left_out: Mapping[str, str]
 
-    def keeps(self, name: str) -> bool:
+    def is_within_limits(self, name: str) -> bool:
         """Return whether a route reaches the end with energy and loop errors within tolerance."""
         return all(item.is_good for item in _route_diagnostics(name, self.routes[name]))
 

@@ -84,7 +84,7 @@ def check_instrument(instrument: Instrument, mechanism: Mechanism, *, seed: int 
             problems.add(
                 name,
                 f"does not begin with {instrument.name}.",
-                "begin names of nuisances with the name of their instrument",
+                "begin the names of nuisance parameters with the name of their instrument",
             )
     for kind, columns in (("columns", instrument.columns), ("errors", instrument.errors)):
         if not columns or len(dict(columns)) != len(columns):

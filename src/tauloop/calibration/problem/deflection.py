@@ -79,7 +79,7 @@ def _weight_leaves(mechanism: Mechanism) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _LoopsAlone:
+class _LoopsOnly:
     """Replacement of an `Assembly` that has only the loops of a machine."""
 
     loops: Loops
@@ -95,7 +95,7 @@ class _ModelStandIn:
     """
 
     mechanism: Mechanism
-    assembly: _LoopsAlone
+    assembly: _LoopsOnly
 
     def structure(self, q: np.ndarray) -> MachineStructure:
         """Return the structure at coordinates (M, n_q)."""
@@ -104,7 +104,7 @@ class _ModelStandIn:
 
 def _stand_in(mechanism: Mechanism) -> _ModelStandIn:
     """Return a machine at its nominal values."""
-    return _ModelStandIn(mechanism=mechanism, assembly=_LoopsAlone(loops=loops(mechanism)))
+    return _ModelStandIn(mechanism=mechanism, assembly=_LoopsOnly(loops=loops(mechanism)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -172,8 +172,8 @@ def _multipliers(s: Array, M: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Fit:
-    """Whether parts with errors fit, to first order.
+class AssemblyFit:
+    """Whether parts with errors can be assembled, to first order.
 
     Attributes:
         opening: (N, c) largest residuals of redundant loops that clearances do not take up.
@@ -184,7 +184,7 @@ class Fit:
     share: Array
 
 
-def fit(errors: ErrorCoupling) -> Fit:
+def assembly_fit(errors: ErrorCoupling) -> AssemblyFit:
     """Return whether clearances let every machine within its tolerances assemble.
 
     Clearances that fit, in units of their radii, are chosen linear in the other errors. Their largest
@@ -193,11 +193,11 @@ def fit(errors: ErrorCoupling) -> Fit:
     """
     N, c = errors.openings.shape[:2]
     if not errors.is_coupled:
-        return Fit(opening=np.zeros((N, c)), share=np.zeros(N))
+        return AssemblyFit(opening=np.zeros((N, c)), share=np.zeros(N))
     parts = errors.openings[:, :, ~errors.adapts, 0]
     joints = errors.openings[:, :, errors.adapts].reshape(N, c, -1)
     if joints.shape[2] == 0:
-        return Fit(opening=np.abs(parts).sum(axis=-1), share=np.zeros(N))
+        return AssemblyFit(opening=np.abs(parts).sum(axis=-1), share=np.zeros(N))
     weights, share = np.ones((N, joints.shape[2] // 3)), np.full(N, np.inf)
     for _ in range(REWEIGHTINGS):
         answer = _adapted(joints, parts, weights)
@@ -208,7 +208,7 @@ def fit(errors: ErrorCoupling) -> Fit:
         weights = weights / np.sqrt(np.maximum(relative, COUPLING_CUTOFF))
         weights = weights / weights.max(axis=1, keepdims=True)
     opening = _without_rounding(parts + joints @ _adapted(joints, parts, weights), parts)
-    return Fit(opening=np.abs(opening).sum(axis=-1), share=share)
+    return AssemblyFit(opening=np.abs(opening).sum(axis=-1), share=share)
 
 
 def _adapted(joints: Array, parts: Array, weights: Array) -> Array:

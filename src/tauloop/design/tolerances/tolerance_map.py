@@ -19,9 +19,9 @@ from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.design.tolerances.coupled_errors import (
     CoupledWorst,
     ErrorCoupling,
+    assembly_fit,
     coupled_worst,
     coupling,
-    fit,
 )
 from tauloop.design.tolerances.error_bounds import SecondOrderBounds, second_order_bounds
 from tauloop.design.tolerances.error_equations import (
@@ -504,7 +504,7 @@ def _fit_diagnostics(
     model: Model, errors: ErrorCoupling, bounds: SecondOrderBounds, worst: Array
 ) -> Iterator[Diagnostic]:
     """Yield numbers that measure whether every machine within the tolerances assembles."""
-    size, fits = _size_of_errors(model, worst), fit(errors)
+    size, fits = _size_of_errors(model, worst), assembly_fit(errors)
     yield diagnostic(
         "opening of redundant loops, fraction of the largest error",
         float(fits.opening.max(initial=0.0)) / size,

@@ -58,7 +58,7 @@ class LimitCycle:
 
     Attributes:
         frequency: frequency, Hz.
-        amplitude: half of the range of the judged position, m or rad.
+        amplitude: half of the range of the evaluated position, m or rad.
     """
 
     frequency: float
@@ -198,7 +198,7 @@ def predict_limit_cycles(
 class _LinearPart:
     """System without the element: dx/dt = matrix x + input tau, with the element's force tau.
 
-    The product rows x is the deflection of the element and the judged position.
+    The product rows x is the deflection of the element and the evaluated position.
     """
 
     matrix: np.ndarray
@@ -206,7 +206,7 @@ class _LinearPart:
     rows: np.ndarray
 
     def response(self, frequency: np.ndarray) -> np.ndarray:
-        """Return deflection and judged position per force of the element (N, 2).
+        """Return deflection and evaluated position per force of the element (N, 2).
 
         Args:
             frequency: angular frequencies (N,), rad/s.
@@ -285,7 +285,7 @@ def measure_limit_cycle(record: Record, judged: str) -> LimitCycle | None:
 
     Args:
         record: a run that is long enough for the step response to decay.
-        judged: name of the judged inertia.
+        judged: name of the evaluated inertia.
     """
     x = record.signal(f"{judged}.position")
     late = record.time >= (1 - MEASURED_FRACTION) * record.time[-1]

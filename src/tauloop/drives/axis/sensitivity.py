@@ -48,7 +48,7 @@ class SensitiveAxis:
             runs: expected total number of runs, as in `Axis`.
 
         Raises:
-            InputError: unknown parameters, parameters that change the scale of the judged position
+            InputError: unknown parameters, parameters that change the scale of the evaluated position
                 or the sample time, or encoders with a resolution.
         """
         _require(line, names)
@@ -61,9 +61,7 @@ class SensitiveAxis:
         wrong = [name for name in self.names if name not in differentiable_names(self.axis)]
         if wrong:
             verb = "changes" if len(wrong) == 1 else "change"
-            what = (
-                f"{' and '.join(wrong)} {verb} the scale of the judged position or the sample time"
-            )
+            what = f"{' and '.join(wrong)} {verb} the scale of the evaluated position or the sample time"
             raise InputError.of("names", what, "differentiate with respect to other parameters")
 
     def gradients(

@@ -233,7 +233,7 @@ def simulate_axis(
         step: step of the reference, m or rad: a number or (N,).
         start: reference before the step, m or rad.
         duration: simulated time, s.
-        load: force on the judged inertia from `load_time` on, N or N m: a number or (N,).
+        load: force on the evaluated inertia from `load_time` on, N or N m: a number or (N,).
         load_time: start time of the load, s.
         integrator: integrator of the equations.
 

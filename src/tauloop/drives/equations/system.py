@@ -35,7 +35,7 @@ from tauloop.mechanism.expression import ZERO, ParameterTable
 from tauloop.mechanism.suggestions import unknown_names
 
 #: Inputs of the equations: the reference, the reference before its step, the external force on the
-#: judged inertia, and the speed below which an inertia with dry friction counts as standing still,
+#: evaluated inertia, and the speed below which an inertia with dry friction counts as standing still,
 #: m/s or rad/s.
 INPUTS = ("reference", "before", "load", "standstill")
 
@@ -85,7 +85,7 @@ class AxisSystem(LineFunctions):
     Attributes:
         figures: outputs [0] and [1] as in `LineFunctions`, where the first value of [1] is a
             placeholder 0; [2] switch_max - switch_min, which must be positive (1 if the line does
-            not have both); [3] factor from coordinate to judged position, half width of the
+            not have both); [3] factor from coordinate to evaluated position, half width of the
             settling band, and sample time (0 for a continuous control).
         watched: events to detect; each has a mode, and these are the last modes.
         output: index of the judged coordinate.

@@ -15,6 +15,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import InputError, Problems, solving
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.progress import Progress, Stages
@@ -93,8 +94,10 @@ class Lap:
     rms: float
     motion: DrivenMotion
 
+    figures = old_attribute("figures", "deviations")
+
     @property
-    def figures(self) -> dict[str, float]:
+    def deviations(self) -> dict[str, float]:
         """Criteria by name, um."""
         return {
             "circular_deviation": 1e6 * self.deviation,
@@ -109,7 +112,7 @@ class Lap:
     @property
     def values(self) -> dict[str, Any]:
         """Criteria, and radial deviations over the angle; values with names in _um are in um."""
-        return {f"{name}_um": figure for name, figure in self.figures.items()} | {
+        return {f"{name}_um": figure for name, figure in self.deviations.items()} | {
             "steps": self.motion.steps,
             "events": self.motion.events,
             "angle_deg": np.degrees(self.angle),

@@ -13,6 +13,7 @@ import xarray as xr
 from tauloop.common.counts import counted
 from tauloop.common.datasets import Variable, tabulated_by
 from tauloop.common.errors import InputError, PoseError, Problem, solving
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.plain import OMITTED, in_json
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
@@ -81,10 +82,12 @@ class PlayMap(Result):
     @property
     @in_json()
     def tool(self) -> dict[str, dict[str, float]]:
-        """Smallest, median and largest displacement of the tool (see `figures`)."""
-        return self.figures()
+        """Smallest, median and largest displacement of the tool (see `displacements`)."""
+        return self.displacements()
 
-    def figures(self) -> dict[str, dict[str, float]]:
+    figures = old_attribute("figures", "displacements")
+
+    def displacements(self) -> dict[str, dict[str, float]]:
         """Return the smallest, median and largest displacement of the tool over the usable poses.
 
         Returns:
@@ -93,16 +96,16 @@ class PlayMap(Result):
         rows = dict(zip(self.play, self.data["each"].to_numpy(), strict=True)) | {
             "worst": self.data["worst"].to_numpy()
         }
-        figures = {}
+        displacements = {}
         for name, values in rows.items():
             usable = values[np.isfinite(values)]
             if len(usable):
-                figures[name] = {
+                displacements[name] = {
                     "least": float(usable.min()),
                     "median": float(np.median(usable)),
                     "largest": float(usable.max()),
                 }
-        return figures
+        return displacements
 
 
 class ToolSensitivity:

@@ -229,7 +229,7 @@ def backlash_map(
     Examples:
         >>> import tauloop as tl
         >>> play = tl.backlash_map("five_bar", backlash={"motor_1": 1e-4})
-        >>> sorted(play.figures())
+        >>> sorted(play.displacements())
         ['motor_1', 'motor_2', 'worst']
     """
     options = options or BacklashOptions()

@@ -39,6 +39,8 @@ def generalized_momentum_forces(
     tau = state.gradient(potential_energy(mechanism, on_symbols, entries))
     for element in inertial_elements(mechanism, on_symbols, entries):
         J = ca.jacobian(element.velocity, state.v)
-        tau += J.T @ (state.rate(element.momentum) + element.carried() @ element.velocity)
+        tau += J.T @ (
+            state.rate(element.momentum) + element.moving_point_matrix() @ element.velocity
+        )
     (tau,) = state.at([tau], motion)
     return tau + friction_forces(mechanism, motion.topology, motion.values, motion.v, entries)

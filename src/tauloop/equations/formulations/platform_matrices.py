@@ -116,7 +116,9 @@ def _by_momentum(
 ) -> tuple[ca.SX, ca.SX]:
     J = ca.jacobian(part.velocity, state.v)
     P = part.inertia @ J
-    J, P, P_rate = state.at([J, P, state.rate_at_constant_velocity(P) + part.carried() @ J], motion)
+    J, P, P_rate = state.at(
+        [J, P, state.rate_at_constant_velocity(P) + part.moving_point_matrix() @ J], motion
+    )
     B = J @ G
     return B.T @ (P @ G), B.T @ (P_rate @ G + P @ G_rate)
 

@@ -164,13 +164,13 @@ def finished(
     mechanism, more = with_merged_welds(mechanism)
     remarks += more
     if is_platform_open:
-        mechanism = _with_platform_that_carries(mechanism)
+        mechanism = _with_platform_outside_legs(mechanism)
         remarks.append(f"the platform is {mechanism.platform.body}; the file does not state it")
     head = f"Imported from {Path(mechanism.file).name}."
     return replace(mechanism, description="\n".join([head, *(f"- {note}" for note in remarks)]))
 
 
-def _with_platform_that_carries(mechanism: Mechanism) -> Mechanism:
+def _with_platform_outside_legs(mechanism: Mechanism) -> Mechanism:
     """Return the machine with another platform if the current one is part of a leg.
 
     A leg is a link with a ball or universal joint at each end, or two such links on a slide. The

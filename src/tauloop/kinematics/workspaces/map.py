@@ -13,6 +13,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable
 from tauloop.common.errors import InputError, PoseError, Problems, solving
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Stages
 from tauloop.common.records import dataclass
@@ -106,7 +107,7 @@ class MapQuantity:
     """A further quantity over the poses of a map, with its worst value.
 
     Attributes:
-        name: name of the quantity in `Workspace.figures`.
+        name: name of the quantity in `Workspace.arrays`.
         label: label of the color scale, without the unit.
         unit: SI unit.
         shown_unit: unit in plots and tables.
@@ -130,7 +131,7 @@ class Workspace(Result):
     """A workspace map.
 
     Attributes:
-        figures: arrays over the grid, by name: `reason` (see `Reason`), `blame` (index into
+        arrays: arrays over the grid, by name: `reason` (see `Reason`), `blame` (index into
             `elements` of the loop, coordinate or pair of rods that excludes the pose, -1 for none),
             `serial`, `parallel` and `constraint` (see `Singularities`), `clearance` (m), `tension`
             (margin of the cables, N), and the outputs of the machine file (`output.NAME`). Values
@@ -144,11 +145,11 @@ class Workspace(Result):
         limits: requirements on a usable pose.
         border: border of the usable poses between the points of the grid.
         model: model of the machine, for drawing it.
-        quantities: further quantities in `figures`, see `elastic_map`.
+        quantities: further quantities in `arrays`, see `elastic_map`.
     """
 
     needs_forces: ClassVar[bool] = False
-    figures: Mapping[str, np.ndarray] = field(metadata=OMITTED)
+    arrays: Mapping[str, np.ndarray] = field(metadata=OMITTED)
     axes: Mapping[str, np.ndarray]
     units: tuple[str, ...] = field(metadata=OMITTED)
     reference: tuple[float, ...] = field(metadata=OMITTED)
@@ -160,6 +161,8 @@ class Workspace(Result):
     model: Model = field(metadata=OMITTED)
     quantities: tuple[MapQuantity, ...] = ()
 
+    figures = old_attribute("figures", "arrays")
+
     def variables(self) -> Iterator[Variable]:
         """Yield the axes, and the arrays over them."""
         for (name, axis), unit in zip(self.axes.items(), self.units, strict=True):
@@ -167,7 +170,7 @@ class Workspace(Result):
         units = {**_AXIS_UNITS, **output_units(self.model)}
         units |= {quantity.name: quantity.unit for quantity in self.quantities}
         for name, unit in units.items():
-            yield Variable(name=name, values=self.figures[name], over=tuple(self.axes), unit=unit)
+            yield Variable(name=name, values=self.arrays[name], over=tuple(self.axes), unit=unit)
 
     @property
     def held(self) -> str:
@@ -186,7 +189,7 @@ class Workspace(Result):
     @property
     def reason(self) -> np.ndarray:
         """`Reason` of every pose of the grid."""
-        return self.figures["reason"]
+        return self.arrays["reason"]
 
     @property
     def usable(self) -> np.ndarray:
@@ -234,7 +237,7 @@ class Workspace(Result):
         cut_at = [i for name, i in place.items() if shape[name] > 1]
         return replace(
             self,
-            figures={name: values[index] for name, values in self.figures.items()},
+            arrays={name: values[index] for name, values in self.arrays.items()},
             axes={name: self.axes[name] for name in names},
             units=tuple(units[name] for name in names),
             reference=tuple(reference[name] for name in names),
@@ -288,7 +291,7 @@ class Workspace(Result):
     @in_json()
     def least(self) -> dict[str, float]:
         """Smallest value of each of `MEASURES` over the usable poses; only if all are finite."""
-        measures = {name: self.figures[name][self.usable] for name in MEASURES}
+        measures = {name: self.arrays[name][self.usable] for name in MEASURES}
         return {
             name: values.min()
             for name, values in measures.items()
@@ -301,7 +304,7 @@ class Workspace(Result):
         """Smallest and largest values of the machine file's outputs over the usable poses, SI."""
         ranges = {}
         for name in output_units(self.model):
-            values = self.figures[name][self.usable]
+            values = self.arrays[name][self.usable]
             if len(values):
                 ranges[name.removeprefix(OUTPUT)] = float(values.min()), float(values.max())
         return ranges
@@ -314,9 +317,7 @@ class Workspace(Result):
 
     def excluded_by(self) -> dict[str, int]:
         """Return the number of poses that each element excludes, the most frequent first."""
-        counts = np.bincount(self.figures["blame"].ravel() + 1, minlength=len(self.elements) + 1)[
-            1:
-        ]
+        counts = np.bincount(self.arrays["blame"].ravel() + 1, minlength=len(self.elements) + 1)[1:]
         order = np.argsort(-counts, kind="stable")
         return {self.elements[i]: int(counts[i]) for i in order if counts[i]}
 
@@ -381,14 +382,14 @@ def workspace_grid(
         parts.append(judge(positions[first : first + at_once]))
         stages.part(min(first + at_once, len(positions)), len(positions))
     stages.done()
-    figures = {}
+    arrays = {}
     for name in (*_AXIS_UNITS, *output_units(model), SIDE):
-        figures[name] = np.concatenate([part[name] for part in parts]).reshape(shape)
+        arrays[name] = np.concatenate([part[name] for part in parts]).reshape(shape)
     varied = [columns.index(name) for name in axes]
     if limits.connected:
-        _cut_off(figures, axes, reference[varied], judge.side(reference[None]))
-    del figures[SIDE]
-    share = float((figures["reason"] == Reason.USABLE).mean())
+        _cut_off(arrays, axes, reference[varied], judge.side(reference[None]))
+    del arrays[SIDE]
+    share = float((arrays["reason"] == Reason.USABLE).mean())
     moved = [columns.index(name) for name, values in axes.items() if len(values) > 1]
 
     def kinds(values: np.ndarray, near: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -398,14 +399,14 @@ def workspace_grid(
 
     border = bordered(
         tuple(axes.values()),
-        _ignore_thin_rims(figures["reason"]),
+        _ignore_thin_rims(arrays["reason"]),
         kinds if refined else None,
         stages.part,
     )
     if refined:
         stages.done()
     return Workspace(
-        figures=figures,
+        arrays=arrays,
         axes={name: np.asarray(values, dtype=float) for name, values in axes.items()},
         units=tuple(pose.units[i] for i in varied),
         reference=tuple(float(reference[i]) for i in varied),
@@ -451,18 +452,18 @@ def _require_size(shape: Sequence[float]) -> None:
 
 
 def _cut_off(
-    figures: dict[str, np.ndarray],
+    arrays: dict[str, np.ndarray],
     axes: Mapping[str, np.ndarray],
     reference: np.ndarray,
     side: np.ndarray,
 ) -> None:
     """Exclude usable poses that are not connected with the grid pose nearest to the reference."""
-    usable = (figures["reason"] == Reason.USABLE) & (figures[SIDE] == side)
+    usable = (arrays["reason"] == Reason.USABLE) & (arrays[SIDE] == side)
     if usable.any():
         grid = np.stack(np.meshgrid(*axes.values(), indexing="ij"), axis=-1)
         distance = np.where(usable, np.linalg.norm(grid - reference, axis=-1), np.inf)
         usable = _connected_component(usable, np.unravel_index(np.argmin(distance), distance.shape))
-    figures["reason"][(figures["reason"] == Reason.USABLE) & ~usable] = Reason.CUT_OFF
+    arrays["reason"][(arrays["reason"] == Reason.USABLE) & ~usable] = Reason.CUT_OFF
 
 
 def _ignore_thin_rims(reason: np.ndarray) -> np.ndarray:
@@ -500,12 +501,12 @@ _AXIS_UNITS = {
 }
 
 
-#: Prefix of the names of outputs in `Workspace.figures`.
+#: Prefix of the names of outputs in `Workspace.arrays`.
 OUTPUT = "output."
 
 
 def output_units(model: Model) -> dict[str, str]:
-    """Return the units of a machine file's outputs, by their names in `Workspace.figures`."""
+    """Return the units of a machine file's outputs, by their names in `Workspace.arrays`."""
     return {f"{OUTPUT}{output.name}": output.unit for output in model.mechanism.outputs}
 
 

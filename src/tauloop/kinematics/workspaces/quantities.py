@@ -21,7 +21,7 @@ class QuantityKind:
     """A quantity that a map can have.
 
     Attributes:
-        name: name of the quantity in `Workspace.figures`.
+        name: name of the quantity in `Workspace.arrays`.
         label: label of the color scale, without the unit.
         unit: SI unit.
         shown_unit: unit in plots and tables.
@@ -87,7 +87,7 @@ def with_quantities(
         )
     return replace(
         workspace,
-        figures={**workspace.figures, **values},
+        arrays={**workspace.arrays, **values},
         quantities=(*workspace.quantities, *quantities),
     )
 

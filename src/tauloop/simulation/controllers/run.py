@@ -22,6 +22,7 @@ from tauloop.common.errors import (
     Problems,
     solving,
 )
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.plain import OMITTED, in_json, json_keys, stated
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Provenance, Result, diagnostic, provenance
@@ -121,9 +122,11 @@ class ControlledMotion(Result):
     )
     step_time: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False, metadata=OMITTED)
 
+    figures = old_attribute("figures", "summary")
+
     @property
     @in_json(flat=True)
-    def figures(self) -> dict[str, object]:
+    def summary(self) -> dict[str, object]:
         """Largest and root mean square errors and forces; None if the first sample failed."""
         if not len(self.time):
             return dict.fromkeys(SUMMARY_NAMES)

@@ -129,7 +129,7 @@ def cloud(
         return Cloud(
             workspace=area, places=places, values=reason[known], colors=colors, legend=legend
         )
-    measures = area.figures
+    measures = area.arrays
     if coloring == "conditioning":
         distances = [measures[name].ravel()[known] for name in ("serial", "parallel", "constraint")]
         values = np.min(distances, axis=0)

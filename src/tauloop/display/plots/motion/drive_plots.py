@@ -242,10 +242,10 @@ def _play_maps(play: PlayMap, section: xr.Dataset) -> Iterator[Plot]:
     names = [str(name) for name in section["worst"].dims]
     if len(names) != 2:
         what = f"varies {len(names)} positions"
-        raise InputError.of("play map", what, "draw sections of two")
+        raise InputError.of("backlash map", what, "draw sections of two")
     each, worst = (1e6 * section[key].to_numpy() for key in ("each", "worst"))
     if not np.isfinite(worst).any():
-        raise InputError.of("play map", "has no usable pose", "choose another section")
+        raise InputError.of("backlash map", "has no usable pose", "choose another plane")
     x, y = (section[name].to_numpy() for name in names)
     units = [section[name].attrs["units"] for name in names]
     low, high = float(np.nanmin(each)), float(np.nanmax(each))

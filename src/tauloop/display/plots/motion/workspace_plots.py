@@ -26,7 +26,7 @@ REASON_COLORS = {
     Reason.TENSION: "#8a6fb0",
     Reason.CUT_OFF: "#b4b9c2",
 }
-#: Reasons of a border beyond which the machine is singular, or cannot get without a singularity.
+#: Reasons of a border behind which poses are singular, or reachable only through a singular pose.
 BEYOND_SINGULAR = (Reason.SINGULAR, Reason.CUT_OFF)
 #: Labels of the measures that may color the usable poses.
 MEASURE_LABELS = {
@@ -49,7 +49,7 @@ class Measure:
     """A property of poses that colors a map.
 
     Attributes:
-        name: its key in `Workspace.figures`.
+        name: its key in `Workspace.arrays`.
         label: label of its color scale, with the unit in brackets.
         factor: factor from SI to that unit.
         from_zero: whether the color scale starts at zero.
@@ -104,7 +104,7 @@ def workspace_plots(workspace: Workspace) -> Iterator[Paragraph | Plot]:
         known = [
             measure
             for measure in MEASURE_LABELS
-            if np.isfinite(section.figures[measure][section.usable]).any()
+            if np.isfinite(section.arrays[measure][section.usable]).any()
         ]
         for measure in known or ["parallel"]:
             has_classes = measure == (known or ["parallel"])[0]
@@ -148,13 +148,13 @@ def line_plot(workspace: Workspace, measure: str = "parallel") -> Plot:
         colors = {"serial": PREDICTED, "parallel": MEASURED, "constraint": COLORS[2]}
         drawn = [
             PlotTrace(
-                name=kind, x=rounded(x), y=rounded(workspace.figures[kind].ravel()), color=color
+                name=kind, x=rounded(x), y=rounded(workspace.arrays[kind].ravel()), color=color
             )
             for kind, color in colors.items()
         ]
     else:
         title, y_label = measure, chosen.label
-        values = rounded(chosen.factor * workspace.figures[chosen.name].ravel())
+        values = rounded(chosen.factor * workspace.arrays[chosen.name].ravel())
         drawn = [PlotTrace(name=measure, x=rounded(x), y=values, color=MEASURED)]
     low, top = _limits(drawn, from_zero=chosen.from_zero)
     ends = rounded([reference, reference])
@@ -210,7 +210,7 @@ def sampled_measure(workspace: Workspace, measure: str, count: int) -> tuple[np.
 
     Args:
         workspace: a map over two positions.
-        measure: key in `Workspace.figures`.
+        measure: key in `Workspace.arrays`.
         count: number of points along the longer axis.
 
     Returns:
@@ -225,7 +225,7 @@ def sampled_measure(workspace: Workspace, measure: str, count: int) -> tuple[np.
         counts = [max(round(count * span / max(spans)), 2) for span in spans]
     x, y = (np.linspace(axis[0], axis[-1], n) for axis, n in zip(axes, counts, strict=True))
     reasons, corners, weights = workspace.border.sampled(x, y)
-    values = workspace.figures[measure].ravel()[corners]
+    values = workspace.arrays[measure].ravel()[corners]
     weighted = np.where(weights > 0, values * weights, 0.0).sum(axis=-1)
     return x, y, reasons, np.where(reasons == 0, weighted, np.nan)
 
@@ -309,7 +309,7 @@ def _classes(
 
 def region_name(workspace: Workspace, reason: Reason) -> str:
     """Return the text of a reason with the elements that exclude most poses, such as stops."""
-    blame = workspace.figures["blame"][workspace.reason == reason]
+    blame = workspace.arrays["blame"][workspace.reason == reason]
     counts = np.bincount(blame[blame >= 0].astype(int), minlength=len(workspace.elements))
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     names = [workspace.elements[k].removesuffix(" singularity") for k in order]

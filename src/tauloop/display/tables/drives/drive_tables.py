@@ -60,7 +60,7 @@ def circle_tables(test: CircleTest) -> Iterator[Printed]:
     heads = ((head, ".2f") for head in COLUMNS.values())
     rows = []
     for variation, lap in test.laps.items():
-        deviations = (lap.figures[key] for key in COLUMNS)
+        deviations = (lap.deviations[key] for key in COLUMNS)
         rows.append((variation.label, *deviations))
     yield table(f"{title} at {circle.speed:g} m/s [um]", "drives", *heads, rows=rows)
     for variation, reason in test.ends.items():
@@ -76,7 +76,7 @@ def play_tables(play: PlayMap) -> Iterator[Printed]:
     The elements that exclude poses follow.
     """
     cells = []
-    for name, values in play.figures().items():
+    for name, values in play.displacements().items():
         is_one = name in play.play
         amount = 1e6 * play.play[name] if is_one else 0.0
         shown = [1e6 * values[key] for key in ("least", "median", "largest")]

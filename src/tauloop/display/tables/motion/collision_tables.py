@@ -9,7 +9,7 @@ from tauloop.display.tables import doubts, table
 from tauloop.simulation.observers import CollisionDetection
 
 
-def hit_tables(result: CollisionDetection) -> Iterator[Printed]:
+def collision_tables(result: CollisionDetection) -> Iterator[Printed]:
     """Yield delays of all observers, thresholds of their alarms, and the varied parameters."""
     cells = []
     for name, item in result.observers.items():

@@ -13,7 +13,7 @@ from tauloop.simulation.observers import CollisionDetection
 STYLES = ("measured", "predicted", "line")
 
 
-def hit_plots(result: CollisionDetection) -> Iterator[Paragraph | Plot]:
+def collision_plots(result: CollisionDetection) -> Iterator[Paragraph | Plot]:
     """Yield a plot for each degree of freedom of the platform, for the first machine.
 
     The shaded range of forces, which raise no alarm, is that of the first observer.
