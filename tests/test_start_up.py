@@ -284,7 +284,7 @@ model.inverse_dynamics(position, [0.0] * 3, [0.0] * 3)
             "compiler.functions.terms",
             "equations.energy",
             "equations.outputs",
-            "equations.assembly.far_start",
+            "equations.assembly.distant_start",
             "equations.assembly.freedoms.spins",
             "mechanism.description.sections.curves",
             "mechanism.links.rigid_tree",

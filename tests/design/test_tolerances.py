@@ -348,8 +348,8 @@ def test_loads_and_heat_are_sources() -> None:
         ({"tolerances": {"arm_lenght": "1 mm"}}, "did you mean arm_length"),
         ({"tolerances": {"arm_length": "1 kg"}}, "is a mass"),
         ({"tolerances": {"arm_length": "-1 mm"}}, "give the largest deviation"),
-        ({"clearances": {"elbow": "1 um"}}, "nothing is called 'elbow'"),
-        ({"tolerances": {"*": "1 um"}, "common": ("arms",)}, "nothing is called 'arms'"),
+        ({"clearances": {"elbow": "1 um"}}, "no name matches 'elbow'"),
+        ({"tolerances": {"*": "1 um"}, "common": ("arms",)}, "no name matches 'arms'"),
     ],
 )
 def test_wrong_tolerances_are_refused(keywords: dict[str, object], text: str) -> None:

@@ -213,7 +213,7 @@ def racks(tmp_path_factory: pytest.TempPathFactory) -> Case:
         machine.model, Circle(columns=("platform.x", "platform.y"), radius=0.02, speed=0.2)
     )
     run = PathRun(machine, circle, None, 0.1)
-    held = machine.runner(run.course(PATH_INTEGRATOR)).held
+    held = machine.runner(run.sampled_run(PATH_INTEGRATOR)).held
     columns, at = [], 0
     for line in machine.system.lines:
         at += line.held_size

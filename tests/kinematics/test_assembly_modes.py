@@ -16,7 +16,7 @@ from python_paths import track
 from tauloop.common.errors import InputError
 from tauloop.common.result import Status
 from tauloop.equations.assembly.closing import close_loops
-from tauloop.equations.assembly.far_start import _rates, close_from_afar
+from tauloop.equations.assembly.distant_start import _rates, close_from_distant_start
 from tauloop.equations.assembly.loops import aligned, loops
 from tauloop.equations.ports import PLATFORM, entry_ports
 from tauloop.equations.topology import integrate
@@ -468,7 +468,7 @@ def test_loops_close_from_any_start(name: str) -> None:
     machine = model(name)
     strict = aligned(machine.assembly.loops)
     for start in random_starts(machine, machine.assembly.q, (), 4, seed=2):
-        q, residual = close_from_afar(strict, start)
+        q, residual = close_from_distant_start(strict, start)
         assert residual < EXACT
         assert np.abs(machine.assembly.loops.residuals(q[None, :])[0]).max() < EXACT
 
@@ -479,7 +479,7 @@ def test_a_leg_of_three_loops_closes_from_any_start(shared: Path) -> None:
     rng = np.random.default_rng(3)
     for _ in range(5):
         start = rng.uniform(-np.pi, np.pi, gaps.topology.n_q)
-        _, residual = close_from_afar(aligned(gaps), start)
+        _, residual = close_from_distant_start(aligned(gaps), start)
         assert residual < EXACT
 
 
@@ -487,7 +487,7 @@ def test_held_coordinates_stay() -> None:
     machine = model("rcid")
     entry = machine.actuators.ports
     start = random_starts(machine, machine.assembly.q, entry.q, 1, seed=4)[0]
-    q, residual = close_from_afar(machine.assembly.loops, start, held=entry.v)
+    q, residual = close_from_distant_start(machine.assembly.loops, start, held=entry.v)
     assert q[list(entry.q)].tolist() == start[list(entry.q)].tolist()
     loops = machine.assembly.loops
     assert residual == pytest.approx(loops.openings(loops.residuals(q[None, :])[0])[0])

@@ -237,7 +237,7 @@ def test_a_motion_that_does_not_loop_stops_at_its_end(five_bar: tl.Model) -> Non
 @pytest.mark.parametrize("entry", [ACTUATORS, PLATFORM])
 def test_each_mode_is_shown_at_a_click_and_keeps_what_is_held(five_bar: tl.Model, entry) -> None:
     with shown(five_bar) as viewer:
-        viewer.modes.look(entry)
+        viewer.modes.select(entry)
         held = five_bar.functions(entry).ports.at(five_bar.assembly.q)
         seen = []
         for number in range(len(viewer.modes.modes.modes)):

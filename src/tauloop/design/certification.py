@@ -350,7 +350,7 @@ def _domain(problem: PoseProblem, options: CertifyOptions) -> Domain:
     for name, (low, high) in ranges.items():
         if not low < high:
             raise InputError.of(
-                "ranges", f"{name} is empty ({low:g} to {high:g})", "order its ends"
+                "ranges", f"{name} is empty ({low:g} to {high:g})", "give the lower end first"
             )
         ends[problem.axes.index(name)] = (low, high)
     varied = tuple(sorted(ends))

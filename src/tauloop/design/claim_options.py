@@ -185,5 +185,5 @@ def _wrench(ranges: Mapping[str, tuple[float, float]]) -> tuple[tuple[float, flo
     for name, (low, high) in stated.items():
         if low > high:
             what = f"{name} is empty ({low:g} to {high:g})"
-            raise InputError.of("wrenches", what, "order its ends")
+            raise InputError.of("wrenches", what, "give the lower end first")
     return tuple(stated.get(name, (0.0, 0.0)) for name in TOOL_PORT.columns)

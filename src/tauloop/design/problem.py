@@ -140,7 +140,7 @@ class PoseProblem(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeededFunctions:
-    """What the claims on poses need of a machine.
+    """Functions of a machine that the claims on poses need.
 
     Attributes:
         tolerances: largest deviation of independent parameters, by name, SI.

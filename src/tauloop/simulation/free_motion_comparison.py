@@ -135,7 +135,7 @@ def _route_diagnostics(name: str, result: Simulation) -> tuple[Diagnostic, ...]:
     return (
         reached,
         diagnostic(
-            f"{name}: energy missing, of the largest kinetic energy",
+            f"{name}: energy error, fraction of the largest kinetic energy",
             result.relative_energy_error,
             at_most=COMPARISON_ENERGY_TOLERANCE,
             advice=advice,

@@ -203,7 +203,7 @@ class Viewer:
         self.pictures = PicturePanel(self, playback)
         self.show(q, sample=self.sample)
         if self.modes is not None and layers.modes is not None:
-            self.modes.look(layers.modes)
+            self.modes.select(layers.modes)
         if self.workspace is not None and layers.workspace:
             self.workspace.show(layers.workspace, layers.coloring)
 
@@ -295,7 +295,7 @@ class Viewer:
             elapsed: time since the last call, s.
         """
         if self._watch is not None:
-            self._watch.look()
+            self._watch.update()
         if self.clock is not None:
             self.clock.advance(elapsed)
         if self.vibration is not None:

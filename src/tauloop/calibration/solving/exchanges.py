@@ -13,7 +13,8 @@ from tauloop.calibration.problem.building import swap_columns, with_encoders
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution, solve_calibration
 from tauloop.common.errors import IdentificationError, PoseError
-from tauloop.common.plain import OMITTED
+from tauloop.common.names.deprecated import old_attribute
+from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.records import dataclass
 
 #: Default processor time for the search, s.
@@ -49,14 +50,15 @@ class Exchanges:
     Attributes:
         pairs: names of the actuators of each pair; the fit to the swapped columns is equally good.
         tried: number of pairs that were tried within the time limit.
-        of: total number of pairs.
+        total: number of all pairs.
         seconds: limit of the processor time; zero if no search was done.
     """
 
     pairs: tuple[tuple[str, str], ...] = field(metadata=OMITTED)
     tried: int
-    of: int
+    total: int = field(metadata=json_keys("of"))
     seconds: float
+    of = old_attribute("of", "total")
 
 
 def indistinguishable_swaps(
@@ -89,7 +91,7 @@ def indistinguishable_swaps(
         )
         swapped_problem = replace(forward, measured_poses=measured_poses)
         try:
-            swapped = solve_calibration(swapped_problem, most=max_evaluations)
+            swapped = solve_calibration(swapped_problem, max_evaluations=max_evaluations)
         except (PoseError, IdentificationError):
             continue
         swapped_cost = float(swapped.residual @ swapped.residual)
@@ -97,4 +99,4 @@ def indistinguishable_swaps(
             swaps.append((names[i], names[j]))
     n = len(names)
     order = sorted(swaps, key=lambda pair: (names.index(pair[0]), names.index(pair[1])))
-    return Exchanges(pairs=tuple(order), tried=tried, of=n * (n - 1) // 2, seconds=seconds)
+    return Exchanges(pairs=tuple(order), tried=tried, total=n * (n - 1) // 2, seconds=seconds)

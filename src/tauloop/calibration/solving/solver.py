@@ -9,6 +9,7 @@ from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, 
 from tauloop.calibration.solving.losses import Loss, Squares
 from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError, PoseError
+from tauloop.common.names.deprecated import with_old_keywords
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 
@@ -150,13 +151,14 @@ def prior_weights(problem: CalibrationProblem) -> np.ndarray:
     return np.array([1.0 / u.tolerance if u.has_prior else 0.0 for u in problem.estimated])
 
 
+@with_old_keywords
 def solve_calibration(
     problem: CalibrationProblem,
     start: np.ndarray | None = None,
     *,
     loss: Loss = SQUARES,
     near: Evaluation | Linearized | None = None,
-    most: int = MAX_EVALUATIONS,
+    max_evaluations: int = MAX_EVALUATIONS,
 ) -> Solution:
     """Solve the (robust) least-squares problem from a start.
 
@@ -168,7 +170,7 @@ def solve_calibration(
         loss: loss function of the residuals.
         near: an evaluation of the same poses whose coordinates start the iterations, with
             derivatives if available.
-        most: maximum number of evaluations of the residuals.
+        max_evaluations: maximum number of evaluations of the residuals.
 
     Returns:
         Correction with its evaluation and Jacobian, and the number of evaluations.
@@ -200,7 +202,7 @@ def solve_calibration(
         "jac": residuals.jacobian,
         # Unknowns are scaled by their tolerances, so SciPy must not scale them again.
         "x_scale": 1.0,
-        "max_nfev": most,
+        "max_nfev": max_evaluations,
     }
     bounded = settings | {"method": "trf", "bounds": (lower, upper)}
     inside = np.clip(s, lower + 1e-9, upper - 1e-9)

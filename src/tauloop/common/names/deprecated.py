@@ -150,6 +150,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "Model.determined": "Model.measurable_output",
     "Model.freed": "Model.with_free_parameters",
     "Model.motion": "Model.functions",
+    "Exchanges.of": "Exchanges.total",
     "Lap.figures": "Lap.deviations",
     "ControlledMotion.figures": "ControlledMotion.summary",
     "PlayMap.figures": "PlayMap.displacements",
@@ -347,6 +348,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "reduce_model": {"mechanism": "machine"},
     "scaled_sum": {"weights": "scales"},
     "scaled_worst": {"weights": "scales"},
+    "solve_calibration": {"most": "max_evaluations"},
     "symbolic_base_parameters": {"mechanism": "machine"},
     "working_modes": {"position": "pose"},
 }

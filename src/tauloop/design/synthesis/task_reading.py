@@ -337,7 +337,9 @@ class _TaskReader:
             place.problem("both ends are the same", "give different ends, or leave it out")
             return None
         if not ends[0] < ends[1]:
-            place.problem(f"the range from {ends[0]:g} to {ends[1]:g} is empty", "order its ends")
+            place.problem(
+                f"the range from {ends[0]:g} to {ends[1]:g} is empty", "give the lower end first"
+            )
             return None
         return ends[0], ends[1]
 

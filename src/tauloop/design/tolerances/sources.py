@@ -116,7 +116,7 @@ def amounts(
             problems.add(where, what, "give a value with a unit of the same kind")
         elif not matches:
             remedy = suggestion(pattern, names) or f"known: {listing(names, 20)}"
-            problems.add(where, f"nothing is called {pattern!r}", remedy)
+            problems.add(where, f"no name matches {pattern!r}", remedy)
         for candidate in matches:
             with problems.collecting(InputError):
                 result[candidate.name] = _amount(f"{where} {pattern}", value, candidate.unit)

@@ -371,7 +371,7 @@ def _stated(mechanism: Mechanism, model: Model, options: ToleranceMapOptions) ->
     for pattern in options.common:
         if not any(fnmatchcase(name, pattern) for name in names):
             remedy = suggestion(pattern, names) or f"known: {listing(names, 20)}"
-            problems.add("common", f"nothing is called {pattern!r}", remedy)
+            problems.add("common", f"no name matches {pattern!r}", remedy)
     has_others = options.temperatures is not None or options.wrench is not None
     if not (parameters or readings or clearances or has_others or problems):
         remedy = "give tolerances, encoders, clearances, temperatures or a wrench"

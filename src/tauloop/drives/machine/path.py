@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 #: Largest error of the energy balance, as a fraction of the largest of work, losses and change of
-#: energy: what the integrator's tolerance adds up to over many thousand steps.
+#: energy. The errors of many thousand integration steps add up to less than this.
 ENERGY_KEPT = 1e-5
 #: Bandwidth of actuators without a drive line, rad/s.
 DIRECT_BANDWIDTH = 100.0
@@ -224,7 +224,7 @@ class DrivenMachine:
             PoseError: the trajectory has no reference motion of the actuators.
         """
         run = PathRun(self, trajectory, values, settling, feed_forward)
-        course = run.course(integrator, events)
+        course = run.sampled_run(integrator, events)
         if not sensitivities:
             return run.result(self.runner(course), integrator)
         system, directions = machine_directions(self.system, course, sensitivities)
@@ -313,7 +313,7 @@ class PathRun:
             [position * measured, before * measured, speed * timed, forward], axis=2
         )
 
-    def course(self, integrator: Integrator, events: Sequence[Event] = ()) -> SampledRun:
+    def sampled_run(self, integrator: Integrator, events: Sequence[Event] = ()) -> SampledRun:
         """Return the inputs of a run from rest, with every line in the middle of its gaps.
 
         Raises:

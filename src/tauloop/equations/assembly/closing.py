@@ -27,9 +27,11 @@ from tauloop.equations.assembly.loops import Loops, aligned
 from tauloop.equations.topology import integrate
 
 if TYPE_CHECKING:
-    from tauloop.equations.assembly.far_start import close_from_afar
+    from tauloop.equations.assembly.distant_start import close_from_distant_start
 else:
-    (close_from_afar,) = late_functions("tauloop.equations.assembly.far_start", "close_from_afar")
+    (close_from_distant_start,) = late_functions(
+        "tauloop.equations.assembly.distant_start", "close_from_distant_start"
+    )
 
 #: Loops count as closed below this residual, characteristic lengths (or dimensionless).
 CLOSED = 1e-10
@@ -106,7 +108,7 @@ def _attempts(loops: Loops, start: np.ndarray) -> Iterator[tuple[np.ndarray, flo
     q, residual = close_loops(loops, start, iterations=FAR_ITERATIONS)
     yield q, float(residual[0])
     for trial in (start, *scattered(loops, start)):
-        nearer, left = close_from_afar(loops, trial[0])
+        nearer, left = close_from_distant_start(loops, trial[0])
         yield nearer[None, :], left
 
 

@@ -65,20 +65,20 @@ class _CoupledInstance:
     step: float
     begun: bool = False
 
-    def forces(self, time: float, quantities: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    def forces(self, time: float, quantities: np.ndarray, requested: np.ndarray) -> np.ndarray:
         """Return the actuator forces (n_u,) for the step that starts at a time (s).
 
         Args:
             time: start of the step, s.
             quantities: quantities of the machine at that time (n,), SI.
-            asked: requested forces (n_u,).
+            requested: requested forces (n_u,).
         """
         sent = self.connections.sent(quantities)
         if not self.begun:
             self.begun = True
             self.fmu.begin(time, self.starts, sent)
         return self.connections.received(
-            self.fmu.step(time, self.step, sent, self.connections.output_references), asked
+            self.fmu.step(time, self.step, sent, self.connections.output_references), requested
         )
 
 
@@ -86,30 +86,30 @@ class _SampleHold:
     """Requested forces, sampled at every n-th coupling step and held in between."""
 
     def __init__(self, every: int) -> None:
-        self._every, self._count, self._asked = every, 0, np.zeros(0)
+        self._every, self._count, self._requested = every, 0, np.zeros(0)
 
-    def __call__(self, asked: Callable[[], np.ndarray]) -> np.ndarray:
+    def __call__(self, requested: Callable[[], np.ndarray]) -> np.ndarray:
         """Return the forces requested at the last sample."""
         if self._count % self._every == 0:
-            self._asked = asked()
+            self._requested = requested()
         self._count += 1
-        return self._asked
+        return self._requested
 
 
 @final
 class FmuForce(ForceLaw):
     """Forces that an FMU computes from the machine's motion and a law's requested forces."""
 
-    def __init__(self, model: Model, instance: _CoupledInstance, asking: ForceLaw | None) -> None:
+    def __init__(self, model: Model, instance: _CoupledInstance, law: ForceLaw | None) -> None:
         """Keep the arguments.
 
         Raises:
             InputError: the period of the law is not a whole number of coupling steps.
         """
-        self._model, self._instance, self._asking = model, instance, asking
+        self._model, self._instance, self._law = model, instance, law
         every = 1
-        if asking is not None and asking.period:
-            every = _steps_per_period(asking.period, instance.step)
+        if law is not None and law.period:
+            every = _steps_per_period(law.period, instance.step)
         self._held, self._no_force = _SampleHold(every), np.zeros(len(model.mechanism.actuators))
 
     @property
@@ -119,13 +119,13 @@ class FmuForce(ForceLaw):
 
     def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the FMU's forces for this step."""
-        model, asking = self._model, self._asking
-        asked = self._held(
-            lambda: self._no_force if asking is None else np.asarray(asking.force(time, q, v))
+        model, law = self._model, self._law
+        requested = self._held(
+            lambda: self._no_force if law is None else np.asarray(law.force(time, q, v))
         )
         ports, speeds = model.platform.ports, model.assembly.loops.transmission @ v
-        moved = [model.actuator_position(q), speeds, asked, ports.at(q), ports.rates(v)]
-        return self._instance.forces(time, np.concatenate([[time, time], *moved]), asked)
+        moved = [model.actuator_position(q), speeds, requested, ports.at(q), ports.rates(v)]
+        return self._instance.forces(time, np.concatenate([[time, time], *moved]), requested)
 
 
 @final
@@ -163,13 +163,13 @@ class FmuDriven(Controller):
         def call(
             time: float, measured: np.ndarray, speed: np.ndarray, force: np.ndarray
         ) -> np.ndarray:
-            asked = held(
+            requested = held(
                 lambda: force if inner is None else inner(time, measured, speed, force)
             ).copy()
             k = min(round(time / loop.period), len(positions) - 1)
             reference_now = [positions[k], reference[1][k], reference[2][k]]
-            moved = [measured, speed, asked, *reference_now]
-            return instance.forces(time, np.concatenate([[time, time], *moved]), asked)
+            moved = [measured, speed, requested, *reference_now]
+            return instance.forces(time, np.concatenate([[time, time], *moved]), requested)
 
         return call
 

@@ -30,7 +30,7 @@ from tauloop.formats.mjcf.constraints import ConstraintReader
 from tauloop.formats.mjcf.geoms import GeomReader
 from tauloop.formats.mjcf.include import with_includes
 from tauloop.formats.mjcf.keyframes import keyframe_names, started_at
-from tauloop.formats.mjcf.refused import refuse_bounds, refuse_misplaced, refuse_what_acts
+from tauloop.formats.mjcf.refused import refuse_bounds, refuse_misplaced, refuse_unsupported_forces
 from tauloop.formats.mjcf.settings import ACTUATORS, CUSTOM_PREFIX, MjcfReader
 from tauloop.formats.mjcf.tree import GENERATORS, Bodies, TreeReader
 from tauloop.formats.options import ImportOptions
@@ -125,7 +125,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     ]
     refuse(reader, tuple(others), "write it as connect, weld, joint or tendon of <equality>")
     refuse_misplaced(reader, root)
-    refuse_what_acts(reader, root)
+    refuse_unsupported_forces(reader, root)
     for world in root.all("worldbody"):
         bodies = tree.read(world)
     bodies = tree.bodies

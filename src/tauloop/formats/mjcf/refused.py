@@ -58,7 +58,7 @@ def refuse_misplaced(reader: MjcfReader, node: XmlNode) -> None:
             refuse_misplaced(reader, child)
 
 
-def refuse_what_acts(reader: MjcfReader, root: XmlNode) -> None:
+def refuse_unsupported_forces(reader: MjcfReader, root: XmlNode) -> None:
     """Add problems for unsupported settings that change the machine; list omitted drag."""
     _refuse_masses(reader, root, {"settotalmass": 0.0})
     for option in root.all("option"):

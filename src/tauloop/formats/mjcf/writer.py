@@ -238,7 +238,7 @@ class _MjcfWriter:
         if primitive.kind == "ball":
             self._ball(primitive, origin)
             joint = self.mechanism.joint(primitive.velocities[0].rpartition(".")[0])
-            if not self._acts_alike(joint.freedoms[-3:]):
+            if not self._acts_equally_about_all_axes(joint.freedoms[-3:]):
                 self.notes.append(
                     f"joint {joint.name}: its rotations have different losses and springs; "
                     "in MJCF, those of the first one act on all"
@@ -304,7 +304,7 @@ class _MjcfWriter:
         }
         return {key: (others or {}).get(key, 0.0) + number for key, number in own.items()}
 
-    def _acts_alike(self, freedoms: Sequence[Freedom]) -> bool:
+    def _acts_equally_about_all_axes(self, freedoms: Sequence[Freedom]) -> bool:
         """Return whether friction and inertia of all freedoms are equal."""
         acting = [(self._losses(freedom), self._terms(freedom.friction)) for freedom in freedoms]
         return all(numbers == acting[0] for numbers in acting)

@@ -503,7 +503,7 @@ def _check_task(model: Model, task: ExcitationTask) -> None:
             "channels",
             f"{', '.join(quaternion or names)} are components of a quaternion, whose rates are not angular "
             "velocities",
-            "excite in the space of the actuators",
+            "set `channels` to actuators",
         )
     problems = Problems()
     if task.rests and task.harmonics < 2:

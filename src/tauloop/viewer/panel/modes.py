@@ -39,9 +39,9 @@ class ModeButtons:
                 "All assembly modes at these motor positions, or all working modes at this pose."
             )
         entries = {kind: entry for entry, kind in MODE_KINDS.items()}
-        self.kind.on_click(lambda event: self.look(entries[event.target.value]))
+        self.kind.on_click(lambda event: self.select(entries[event.target.value]))
 
-    def look(self, entry: Entry) -> None:
+    def select(self, entry: Entry) -> None:
         """Find all modes at the current position.
 
         Args:

@@ -34,7 +34,7 @@ class Watch:
         self._shown = self._seen = self._state()
         self._next, self.problem = 0.0, ""
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Read the files if they have changed."""
         if time.monotonic() < self._next:
             return

@@ -441,10 +441,10 @@ size_t {name}_counted(size_t n, double *const *arrays, const size_t *steps)
 """
     places = {port.name: i for i, port in enumerate(function.arguments)}
     walks = places.keys() >= {"position", "start", "q"} and "velocity" not in places
-    return called + _walked_text(function, places) if walks else called
+    return called + _continuation_text(function, places) if walks else called
 
 
-def _walked_text(function: CSignature, places: Mapping[str, int]) -> str:
+def _continuation_text(function: CSignature, places: Mapping[str, int]) -> str:
     """Return the C text of the entry that follows straight lines to positions in k steps.
 
     Each step starts at the pose that the step before it reached. The entry reports the largest

@@ -76,9 +76,9 @@ def _judged(calibration: Calibration) -> Iterator[Printed]:
     common = units.pop() if len(units) == 1 else "SI"
     exchanges, drawn = calibration.exchanges, calibration.bootstrap
     if exchanges is not None:
-        if exchanges.tried < exchanges.of and exchanges.seconds > 0:
+        if exchanges.tried < exchanges.total and exchanges.seconds > 0:
             seconds = f"{exchanges.seconds:g} s"
-            pairs = counted(exchanges.of, "pair of encoders")
+            pairs = counted(exchanges.total, "pair of encoders")
             yield f"tried for a swap in {seconds}: {exchanges.tried} of {pairs}"
         for a, b in exchanges.pairs:
             yield f"these data cannot show whether the encoders of {a} and {b} are swapped: check the wiring by hand"

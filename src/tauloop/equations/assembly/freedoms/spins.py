@@ -129,12 +129,12 @@ def _is_locked_by_default(assembly: Assembly, spin: Spin) -> bool:
     if named.intersection(lost_names):
         return False
     if is_ball:
-        return _acts_alike(joint.freedoms)
+        return _acts_equally_about_all_axes(joint.freedoms)
     # at rest within the stops, friction and rotor inertia exert no force, but a spring does
     return mechanism.freedoms.get(spin.name, Freedom()).spring is None
 
 
-def _acts(freedom: Freedom) -> bool:
+def _has_effect(freedom: Freedom) -> bool:
     """Return whether a freedom has forces, inertia or stops."""
     stops = np.isfinite([freedom.lower, freedom.upper]).any()
     return bool(
@@ -143,7 +143,7 @@ def _acts(freedom: Freedom) -> bool:
     )
 
 
-def _acts_alike(freedoms: tuple[Freedom, ...]) -> bool:
+def _acts_equally_about_all_axes(freedoms: tuple[Freedom, ...]) -> bool:
     """Return whether forces on a ball joint's three axes also apply to two perpendicular axes.
 
     Only equal viscous friction and equal inertia about all axes are independent of the directions
@@ -155,7 +155,7 @@ def _acts_alike(freedoms: tuple[Freedom, ...]) -> bool:
         if (
             freedom != freedoms[0]
             or not is_viscous
-            or _acts(replace(freedom, friction=None, inertia=None))
+            or _has_effect(replace(freedom, friction=None, inertia=None))
         ):
             return False
     return True

@@ -21,7 +21,7 @@ MAX_EVALUATIONS = 300
 
 
 @one_blas_thread()
-def close_from_afar(
+def close_from_distant_start(
     loops: Loops, q: np.ndarray, *, held: tuple[int, ...] = ()
 ) -> tuple[np.ndarray, float]:
     """Return the coordinates that close the loops best, from a start at any distance.
