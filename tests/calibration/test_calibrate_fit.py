@@ -682,7 +682,7 @@ def test_the_printers_models_are_compared_and_one_is_recommended(bed):
 def test_a_swap_of_the_printers_columns_cannot_be_seen(bed):
     problem = printer(bed, SIX)
     pairs = indistinguishable_swaps(problem, solve_calibration(problem))
-    assert len(pairs.pairs) == pairs.tried == pairs.of == 3
+    assert len(pairs.pairs) == pairs.tried == pairs.total == 3
 
 
 def test_folds_hold_every_pose_once(bed):

@@ -120,7 +120,7 @@ def test_the_search_for_exchanged_encoders_ends_when_its_time_is_over() -> None:
     problem = calibration_problem(machine("hexapod"), [series], ("encoder.*.offset",))
     solution = solve_calibration(problem)
     off = indistinguishable_swaps(problem, solution, 0.0)
-    assert (off.tried, off.of, off.pairs) == (0, 15, ())
+    assert (off.tried, off.total, off.pairs) == (0, 15, ())
     began = process_time()
     some = indistinguishable_swaps(problem, solution, 1e-9)
     single = process_time() - began
@@ -128,7 +128,7 @@ def test_the_search_for_exchanged_encoders_ends_when_its_time_is_over() -> None:
     began = process_time()
     part = indistinguishable_swaps(problem, solution, 0.3)
     assert process_time() - began < 0.3 + 5 * max(single, 0.1)
-    assert 1 <= part.tried <= part.of
+    assert 1 <= part.tried <= part.total
     with pytest.raises(InputError, match="swap_search_time: is -1"):
         FitOptions(swap_search_time=-1.0)
 
