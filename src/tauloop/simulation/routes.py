@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import ClassVar, final
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, ClassVar, TypeVar, final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -29,7 +30,10 @@ from tauloop.compiler.functions.extended import (
 )
 from tauloop.compiler.functions.rates import RateProgram, independent_rate_program
 from tauloop.compiler.state import SMALLEST_PIVOT
+from tauloop.equations.operators import fast_operators
 from tauloop.model import Model
+
+T = TypeVar("T")
 
 #: Function from coordinates (N, n_q) and velocities (N, n_v) to the parts of the states, in the
 #: order of `RateProgram.state`.
@@ -37,6 +41,26 @@ Encoder = Callable[[np.ndarray, np.ndarray], list[np.ndarray]]
 #: Function from coordinates, velocities, and their derivatives and those of free parameters (by
 #: name) to derivatives of the parts.
 EncoderAlong = Callable[[np.ndarray, np.ndarray, Mapping[str, np.ndarray]], list[np.ndarray]]
+
+
+#: Programs of models for simulations, by their purpose.
+_PROGRAMS: WeakKeyDictionary[Model, dict[Hashable, Any]] = WeakKeyDictionary()
+
+
+def built_once(model: Model, key: Hashable, build: Callable[[], T]) -> T:
+    """Return what is built at the first simulation of a model, and kept as long as the model.
+
+    Args:
+        model: the machine.
+        key: purpose of the program, and what it depends on apart from the model.
+        build: function that builds the program; it must not refer to the model afterwards.
+    """
+    programs = _PROGRAMS.setdefault(model, {})
+    if key not in programs:
+        with fast_operators():
+            programs[key] = build()
+    built: T = programs[key]
+    return built
 
 
 class Route(ABC):
@@ -96,8 +120,12 @@ class IndependentCoordinates(Route):
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
         """Return the rates of the platform's independent coordinates."""
         ports, formulation = model.platform.ports, model.formulation
-        return independent_rate_program(
-            model.assembly, ports, formulation, with_wrench=with_wrench, free=model.free
+        return built_once(
+            model,
+            ("independent rate", with_wrench),
+            lambda: independent_rate_program(
+                model.assembly, ports, formulation, with_wrench=with_wrench, free=model.free
+            ),
         )
 
     def encoder(self, model: Model) -> Encoder:

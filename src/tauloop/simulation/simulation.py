@@ -42,7 +42,7 @@ from tauloop.model.runner import Runner
 from tauloop.simulation.ending import why_ended
 from tauloop.simulation.events import occurrences
 from tauloop.simulation.forces import ConstantForce, ForceLaw, ToolForce, Wrench
-from tauloop.simulation.routes import IndependentCoordinates, Route
+from tauloop.simulation.routes import IndependentCoordinates, Route, built_once
 from tauloop.simulation.sensitivity import (
     motion_along,
     require_differentiable,
@@ -588,7 +588,7 @@ def _truncated(part: Steps, time: float) -> Steps:
 def _energy(model: Model) -> Program | None:
     """Return the program of the energies; None if the kinetic energy of a rod is not defined."""
     try:
-        return energy_program(model.assembly)
+        return built_once(model, "energy", lambda: energy_program(model.assembly))
     except DescriptionError:
         return None
 

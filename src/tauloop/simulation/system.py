@@ -24,7 +24,7 @@ from tauloop.integrate.routine import Routine, program_call, straight, unit_quat
 from tauloop.integrate.system import RETURNS, HybridSystem
 from tauloop.mechanism.cables import cable_problems
 from tauloop.model import Model
-from tauloop.simulation.routes import Route
+from tauloop.simulation.routes import Route, built_once
 
 #: Largest loop residual of a start, in characteristic lengths or dimensionless. It allows for
 #: rounded input. The loops are closed before the first step.
@@ -78,7 +78,9 @@ class System:
         self.model, self.route, self.with_wrench = model, route, with_wrench
         self.rate: RateProgram = route.rate(model, with_wrench=with_wrench)
         self.theta = model.mechanism.parameters.vector(model.free)
-        self._closing = projection_program(model.assembly, model.free)
+        self._closing = built_once(
+            model, "projection", lambda: projection_program(model.assembly, model.free)
+        )
         self._parts = route.encoder(model)
         self.runs = BatchRuns(model.evaluator)
 
