@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -59,7 +60,9 @@ def _differences(
 ) -> tuple[Diagnostic, ...]:
     """Return the largest differences between two machines with these coordinates locked."""
     try:
-        models = Model(before, locks=locks), Model(after, locks=locks)
+        first_model = Model(before, locks=locks)
+        is_equal = replace(after, file=before.file) == before
+        models = first_model, first_model if is_equal else Model(after, locks=locks)
     except TauloopError as error:
         return (_not_compared(f"{error.problems[0].where}: {error.problems[0].what}"),)
     reason = "the two machines have different independent coordinates"
