@@ -11,6 +11,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -803,6 +804,12 @@ def read(file_format: str, text: str) -> Mechanism:
             raise FaultFound(f"{file_format}: {type(error).__name__}: {error}") from error
 
 
+@lru_cache(maxsize=2)
+def read_plain(file_format: str, text: str) -> Mechanism:
+    """Return the machine of a text that is compared with many others. See `read`."""
+    return read(file_format, text)
+
+
 def forces_by_name(machine: Mechanism, seed: int) -> dict[str, np.ndarray]:
     """Return the forces of the open tree on its scalar coordinates, by their names, at states that the seed decides."""
     tree = OpenTree(machine)
@@ -954,7 +961,7 @@ def require_same_machine(
     plain, root = WRITERS[file_format](machine), WRITERS[file_format](machine)
     texts = [with_element(rng, root, place) for place in places]
     try:
-        first, second = read(file_format, text_of(plain)), read(file_format, text_of(root))
+        first, second = read_plain(file_format, text_of(plain)), read(file_format, text_of(root))
     except TauloopError as refusal:
         raise FaultFound(f"{file_format} with {texts}: {refusal}") from refusal
     names = [item.name for item in fields(first) if item.name not in _TEXTS]

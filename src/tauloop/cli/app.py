@@ -343,6 +343,7 @@ def built(name: str, function: Any, example: str = "") -> Any:
     return typer.main.get_command(single)
 
 
+@functools.cache
 def find_command(path: str) -> Any:
     """Return the imported command with a path such as ``plan stroke``."""
     group: Any = typer.main.get_command(app)
