@@ -53,6 +53,8 @@ def shared_folder() -> Path:
     return Path(os.environ.get("TAULOOP_SHARED") or ROOT.parent / "shared")
 
 
+#: New objects, less those that have gone, after which Python searches for garbage.
+GARBAGE = 50_000
 #: Modules of the extras by what they are called, and what is not run without them.
 MODULES = (
     ("Pinocchio", "pinocchio", "no comparison with it"),
@@ -231,9 +233,13 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_finish() -> None:
-    """What is imported and collected stays: a search for garbage need not look at it, thousands of times."""
+    """What is imported and collected stays: a search for garbage need not look at it, thousands of times.
+
+    JAX and Hypothesis do something before and after each search, so searches are rare as well.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(GARBAGE)
 
 
 @pytest.fixture(scope="session", autouse=True)
