@@ -98,13 +98,13 @@ def test_coverage_of_a_closed_form_is_counted(monkeypatch, tmp_path):
     monkeypatch.setattr(
         coverage, "CONDITIONS", {"forces 2 ms late": coverage.CONDITIONS["forces 2 ms late"]}
     )
-    (row,) = coverage.rows_of(1, "Delta")
+    (row,) = coverage.rows_of(1, "five-bar")
     covered, worst, ok = coverage.fractions(row)
     assert ok == 0.0
     assert 0.0 <= worst <= covered <= 1.0
     lines = list(coverage.table([row]))
-    assert lines[-1].startswith("| Delta | forces 2 ms late | ")
-    file = tmp_path / "delta.json"
+    assert lines[-1].startswith("| five-bar | forces 2 ms late | ")
+    file = tmp_path / "five_bar.json"
     file.write_text(json.dumps(row) + "\n", encoding="utf-8")
     assert coverage.read_rows([file]) == [row]
     (both,) = coverage.read_rows([file, file])

@@ -82,6 +82,8 @@ def test_compilers_end_with_a_killed_process(tmp_path: Path) -> None:
     )
 
 
+# By day, test_processes.py kills a process whose workers sleep.
+@pytest.mark.nightly
 def test_workers_of_a_search_end_with_a_killed_process(tmp_path: Path) -> None:
     assert (
         kill_while(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import functools
 import os
 import re
 import subprocess
@@ -137,14 +138,18 @@ def installed_size(extras: str) -> float | None:
         names = requirements(extras)
     except PackageNotFoundError:
         return None
-    files = [path for name in names for path in _files(name)]
-    sources = [path for path in (ROOT / "src").rglob("*") if path.suffix != ".pyc"]
-    return size_of(files) + 2.0 * size_of(sources)
+    return sum(map(_package_size, names)) + 2.0 * _size_of_sources()
 
 
-def _files(name: str) -> Iterator[Path]:
-    for path in distribution(name).files or []:
-        yield Path(str(path.locate()))
+@functools.cache
+def _package_size(name: str) -> float:
+    """Return the size of an installed package, MB."""
+    return size_of(Path(str(path.locate())) for path in distribution(name).files or [])
+
+
+@functools.cache
+def _size_of_sources() -> float:
+    return size_of(path for path in (ROOT / "src").rglob("*") if path.suffix != ".pyc")
 
 
 def write(measured: dict[str, Installation]) -> None:

@@ -137,6 +137,14 @@ def _run(words: list[str]) -> None:
         os._exit(code)
 
 
+def _write_long_log(inputs: Path) -> None:
+    """Write the log of `kills.prepare` many times in a row."""
+    header, *_ = (inputs / "log.csv").read_text().splitlines()
+    rows = np.tile(np.loadtxt(inputs / "log.csv", delimiter=",", skiprows=1)[:-1], (REPEATED, 1))
+    rows[:, 0] = np.arange(len(rows)) * 0.005
+    np.savetxt(inputs / "long.csv", rows, delimiter=",", header=header, comments="", fmt="%.8g")
+
+
 def processes_of(mark: str) -> list[str]:
     """Return the command lines of processes whose initial environment has a mark."""
     rows = []
@@ -155,13 +163,10 @@ if __name__ == "__main__":
     kills.import_all()
     inputs = Path(tempfile.mkdtemp(prefix="interrupted-given-"))
     try:
-        kills.prepare(inputs)
-        header, *_ = (inputs / "log.csv").read_text().splitlines()
-        rows = np.tile(
-            np.loadtxt(inputs / "log.csv", delimiter=",", skiprows=1)[:-1], (REPEATED, 1)
-        )
-        rows[:, 0] = np.arange(len(rows)) * 0.005
-        np.savetxt(inputs / "long.csv", rows, delimiter=",", header=header, comments="", fmt="%.8g")
+        if any("{given}" in COMMANDS[name] for name in names):
+            kills.prepare(inputs)
+        if any("long.csv" in COMMANDS[name] for name in names):
+            _write_long_log(inputs)
         sys.stdout.write(
             json.dumps([sooner(ending, name, delay, inputs) for name in names for delay in delays])
         )

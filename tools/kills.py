@@ -10,6 +10,7 @@ file.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import os
@@ -564,6 +565,19 @@ def import_all() -> None:
 
 def prepare(folder: Path) -> None:
     """Write a log of a stroke, and measured poses: the inputs of some commands."""
+    for name, content in _inputs().items():
+        (folder / name).write_bytes(content)
+
+
+@functools.cache
+def _inputs() -> dict[str, bytes]:
+    """Return the inputs of some commands by the names of their files; they are computed once."""
+    with tempfile.TemporaryDirectory(prefix="inputs-") as folder:
+        _write_inputs(Path(folder))
+        return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+def _write_inputs(folder: Path) -> None:
     model = Model(load("five_bar"))
     t = np.linspace(0.0, 1.0, 201)[:, None]
     q0 = model.platform.ports.at(model.assembly.q)
