@@ -44,6 +44,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("code")
 
 
+@pytest.fixture(scope="module")
+def five_bar() -> Model:
+    return Model(load("five_bar"), evaluator=Interpreted())
+
+
+@pytest.fixture(scope="module")
+def four_bar() -> Model:
+    return Model(load("four_bar"), evaluator=Interpreted())
+
+
 def is_good(health: np.ndarray) -> np.ndarray:
     """The whole test of docs/generated-code.md."""
     return (health[:, 0] >= 0) & (health[:, 1] > 1e-9) & (health[:, 2] < 1e-9)
@@ -138,12 +148,12 @@ def test_checked_calls_refuse_an_overflow(evaluator):
     ],
     ids=str,
 )
-def test_what_is_no_array_of_real_numbers_is_refused(bad, what):
-    functions = Model(load("four_bar"), evaluator=Interpreted()).platform
+def test_what_is_no_array_of_real_numbers_is_refused(bad, what, four_bar):
+    functions = four_bar.platform
     name = functions.ports.velocity.columns[0]
     settings = {name: bad["crank"]} if isinstance(bad, dict) else bad
     with pytest.raises(InputError, match=what) as error:
-        functions.kinematics(functions.ports.at(Model(load("four_bar")).assembly.q), settings)
+        functions.kinematics(functions.ports.at(four_bar.assembly.q), settings)
     assert error.value.problems[0].where == "velocity"
 
 
@@ -184,9 +194,9 @@ BORDERS = {
 
 @pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS)
 @pytest.mark.parametrize("border", BORDERS.values(), ids=BORDERS)
-def test_every_border_refuses_what_numpy_would_turn_into_numbers(border, spoil):
+def test_every_border_refuses_what_numpy_would_turn_into_numbers(border, spoil, five_bar):
     """NumPy drops imaginary parts and masks, and reads texts, without an error."""
-    model = Model(load("five_bar"), evaluator=Interpreted())
+    model = five_bar
     border(model, model.assembly.q, np.asarray)  # what is spoiled is otherwise right
     with pytest.raises(InputError, match=r"is not an array of (real )?numbers"):
         border(model, model.assembly.q, spoil)

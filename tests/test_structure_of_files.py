@@ -38,8 +38,8 @@ VALUES: tuple[Any, ...] = (
     "1" * 500,
 )
 KEYS: tuple[Any, ...] = (1, None, True, datetime.date(2020, 1, 1), "", "a b", "[x]", "x" * 1000)
-#: Places that are tried in each file, spread over it.
-PLACES = 6
+#: Places that are tried in each file by day and by night, spread over it.
+DAILY, NIGHTLY = 3, 12
 
 STEPS = """
 format: tauloop-steps/1
@@ -139,13 +139,16 @@ def refused(read: Callable[[Path], object], path: Path) -> tuple[Problem, ...]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_another_form_at_any_place_is_read_or_refused_by_name(name: str, tmp_path: Path) -> None:
+def test_another_form_at_any_place_is_read_or_refused_by_name(
+    name: str, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
     make, read = FILES[name]
     path = make(tmp_path / "files")
     read(path)
     data = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
     tried = list(places(data))
-    chosen = tried[:: max(len(tried) // PLACES, 1)]
+    count = NIGHTLY if pytestconfig.getoption("--nightly") else DAILY
+    chosen = tried[:: max(len(tried) // count, 1)]
     changed = [with_value(data, place, value) for place in chosen for value in VALUES]
     changed += [with_key(data, place, key) for place in chosen if place for key in KEYS]
     for content in changed:

@@ -7,7 +7,9 @@ long runs where a check is missing.
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -77,10 +79,20 @@ SHAPES = (
 )
 
 
+@cache
+def checked() -> object:
+    return tl.check(MACHINE)
+
+
+@cache
+def assembled() -> tl.Model:
+    return tl.Model(MACHINE)
+
+
 def required(function: Callable[..., Any]) -> dict[str, object]:
     """What is given of a function's required arguments."""
     parameters = inspect.signature(inspect.unwrap(function)).parameters.values()
-    arguments = GIVEN if function is not tl.plot else {"result": tl.check(MACHINE)}
+    arguments = GIVEN if function is not tl.plot else {"result": checked()}
     return {
         parameter.name: arguments[parameter.name]
         for parameter in parameters
@@ -115,23 +127,28 @@ def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("name", "argument"), [*own_arguments()])
 def test_an_argument_of_a_wrong_type_is_refused_by_name(name: str, argument: str) -> None:
     function = FUNCTIONS[name]
+    others = required(function)
+    if "machine" in others:
+        others["machine"] = assembled()
     for value in WRONG:
         if value is print and argument in ("announce", "progress", "report", "watcher"):
             continue
         with pytest.raises(tl.TauloopError) as caught:
-            function(**{**required(function), argument: value})
+            function(**{**others, argument: value})
         assert argument in str(caught.value), str(caught.value)
 
 
-@pytest.mark.parametrize(("name", "argument"), [*option_arguments()])
-def test_an_option_of_a_wrong_type_is_refused_by_name(name: str, argument: str) -> None:
+@pytest.mark.parametrize("name", sorted({name for name, _ in option_arguments()}))
+def test_options_of_wrong_types_are_refused_by_name(name: str) -> None:
     function = FUNCTIONS[name]
-    for value in WRONG:
+    arguments = [argument for other, argument in option_arguments() if other == name]
+    for argument, value in itertools.product(arguments, WRONG):
         if value is print and argument in LAWS:
             continue
         with pytest.raises(tl.InputError) as caught:
             function(**{**required(function), argument: value})
-        assert any(problem.where.startswith(argument) for problem in caught.value.problems)
+        wheres = [problem.where for problem in caught.value.problems]
+        assert any(where.startswith(argument) for where in wheres), (argument, value, wheres)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

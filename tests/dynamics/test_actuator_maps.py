@@ -5,6 +5,7 @@ The ankles are the examples of `examples/ankles`.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ ROUNDING = 1e-11
 CLOSURE = 1e-8
 
 
+@cache
 def ankle(name: str) -> tl.ActuatorMap:
     return tl.ActuatorMap(ANKLES / f"{name}.yaml", joints=JOINTS)
 
@@ -77,12 +79,18 @@ def test_cranks_of_the_two_rods_by_hand():
             assert motors[i, k] / 16 == pytest.approx(angle[np.abs(angle).argmin()], abs=1e-12)
 
 
-@pytest.fixture(params=NAMES)
-def both(request, tmp_path) -> tuple[tl.ActuatorMap, ClosedInMujoco]:
-    """Return the map of an ankle, and the ankle in MuJoCo."""
-    path = tmp_path / "ankle.xml"
+@pytest.fixture(scope="module", params=NAMES)
+def converted(request, tmp_path_factory) -> tuple[tl.ActuatorMap, Path]:
+    """Return the map of an ankle, and its file for MuJoCo."""
+    path = tmp_path_factory.mktemp(request.param) / "ankle.xml"
     tl.convert(ANKLES / f"{request.param}.yaml", path)
-    return ankle(request.param), ClosedInMujoco(path)
+    return ankle(request.param), path
+
+
+@pytest.fixture
+def both(converted) -> tuple[tl.ActuatorMap, ClosedInMujoco]:
+    """Return the map of an ankle, and the ankle in MuJoCo."""
+    return converted[0], ClosedInMujoco(converted[1])
 
 
 def closed_at(mujoco: ClosedInMujoco, q: np.ndarray) -> np.ndarray:

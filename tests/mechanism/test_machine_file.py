@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,11 @@ def rotation(mechanism: Mechanism, turns: tuple[Turn, ...]) -> np.ndarray:
 # ---------------------------------------------------------------------------------------------
 
 
+@cache
+def validator() -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(json_schema())
+
+
 @pytest.mark.parametrize("name", shipped_machines())
 def test_shipped_machines_load_and_fit_the_schema(name: str) -> None:
     mechanism = load(name)
@@ -88,7 +94,7 @@ def test_shipped_machines_load_and_fit_the_schema(name: str) -> None:
     assert mechanism.description
     assert load(machine_path(name)).parameters == mechanism.parameters
     text = machine_path(name).read_text(encoding="utf-8")
-    jsonschema.Draft202012Validator(json_schema()).validate(plain(parse_nodes(text, name)))
+    validator().validate(plain(parse_nodes(text, name)))
 
 
 def test_every_value_of_a_shipped_machine_has_a_source() -> None:
