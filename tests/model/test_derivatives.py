@@ -220,8 +220,8 @@ def test_free_parameters_loads_and_payloads_move_forces_and_accelerations(functi
 
 def test_machine_code_has_the_numbers_of_the_interpreter():
     mechanism, differences = (
-        load("delta"),
-        Differences(machine("delta"), PLATFORM, "forward_dynamics", samples=9),
+        load("five_bar"),
+        Differences(machine("five_bar"), PLATFORM, "forward_dynamics", samples=9),
     )
     arguments = differences.inputs.values()
     here, there = (

@@ -38,16 +38,20 @@ def compile_as_cpp(compiler: str, folder: Path, *further: str) -> None:
 
 @pytest.mark.parametrize("compiler", CPP_COMPILERS)
 @pytest.mark.parametrize(
-    ("functions", "precision"),
-    [(FUNCTIONS, "double"), (DERIVATIVES, "double"), (("positions", "inverse_dynamics"), "single")],
+    ("functions", "precision", "name"),
+    [
+        (FUNCTIONS, "double", "five_bar"),
+        (DERIVATIVES, "double", "four_bar"),
+        (("positions", "inverse_dynamics"), "single", "five_bar"),
+    ],
     ids=["all", "derivatives", "single"],
 )
 def test_functions_check_themselves_as_cpp(
-    compiler: str, functions: tuple[str, ...], precision: str, tmp_path: Path
+    compiler: str, functions: tuple[str, ...], precision: str, name: str, tmp_path: Path
 ) -> None:
     options = tl.ExportOptions(functions=functions, precision=precision)
-    tl.export_c(model("five_bar"), options, folder=tmp_path)
-    compile_as_cpp(compiler, tmp_path, "five_bar.c", "five_bar_check.c", "-o", "check", "-lm")
+    tl.export_c(model(name), options, folder=tmp_path)
+    compile_as_cpp(compiler, tmp_path, f"{name}.c", f"{name}_check.c", "-o", "check", "-lm")
     done = subprocess.run([str(tmp_path / "check")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 

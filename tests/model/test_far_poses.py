@@ -14,7 +14,7 @@ from tauloop.compiler.c.calling.evaluator import Compiled
 CASES = Path(__file__).parents[1] / "cases"
 #: Newton's tolerance, through a condition of some hundred.
 SAME = 1e-7
-FINE = 3000
+FINE = 1000
 
 
 @functools.cache
@@ -35,7 +35,7 @@ def followed() -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("one_by_one", [False, True])
 def test_a_pose_far_from_the_reference_keeps_its_mode(evaluator, one_by_one):
     model = Model(load(CASES / "loop_within_a_loop.yaml"), evaluator=evaluator)
-    lengths, poses = (array[[*range(0, FINE, 50), -1]] for array in followed())
+    lengths, poses = (array[[*range(0, FINE, 20), -1]] for array in followed())
     for solve in (model.inverse_kinematics, model.forward_kinematics):
         q = np.array([solve(row).q for row in lengths]) if one_by_one else solve(lengths).q
         assert np.abs(q - poses).max() < SAME

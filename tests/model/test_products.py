@@ -112,18 +112,19 @@ def test_products_of_every_machine_are_those_of_jacobians_and_of_their_slopes(
 
 
 def test_products_are_exported_as_c_and_called_by_name():
-    made = tl.export_c(tl.load("delta"), tl.ExportOptions(functions=("inverse_dynamics_products",)))
+    options = tl.ExportOptions(functions=("inverse_dynamics_products",))
+    made = tl.export_c(tl.load("five_bar"), options)
     ports = {port["name"]: port for port in made.manifest["functions"][0]["inputs"]}
-    assert ports["position_step"]["units"] == ["m"] * 3
+    assert ports["position_step"]["units"] == ["m"] * 2
     call = tl.load_function(
-        "delta", "inverse_dynamics_products", ("force_along", "bend_by_velocity")
+        "five_bar", "inverse_dynamics_products", ("force_along", "bend_by_velocity")
     )
-    motion = ([0.05, 0.0, -0.5], [0.1, 0.2, 0.3], [1.0, 2.0, 3.0])
-    steps = dict(zip(("position", "velocity", "acceleration"), np.eye(3), strict=True))
-    own = machine("delta").platform.products(
-        "inverse_dynamics", *motion, factors=[1.0, 2.0, 3.0], directions=steps
+    motion = ([0.05, 0.4], [0.1, 0.2], [1.0, 2.0])
+    steps = {"position": [1.0, 0.0], "velocity": [0.0, 1.0], "acceleration": [1.0, 1.0]}
+    own = machine("five_bar").platform.products(
+        "inverse_dynamics", *motion, factors=[1.0, 2.0], directions=steps
     )
-    moved, bent = call(*motion, *steps.values(), [1.0, 2.0, 3.0])
+    moved, bent = call(*motion, *steps.values(), [1.0, 2.0])
     assert difference(moved, own.along) < OTHER_ORDER
     assert difference(bent, own.bends["velocity"]) < OTHER_ORDER
 
