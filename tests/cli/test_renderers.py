@@ -31,8 +31,12 @@ from tauloop.display.pieces import TRACE_STYLES
 from tauloop.display.record_reading import pieces_of
 from tauloop.viewer.pages import plotly_renderer
 
-#: Words of commands whose results take long to compute.
-SLOW = {"calibrate", "verify", "transfer", "cycle", "backlash", "poses", "excitation", "synthesize"}
+#: Words of commands whose results take long to compute. By day, `test_cli.py` looks at the plots of
+#: `identify`, and `accuracy compliance` is the one of an elastic machine.
+SLOW = {
+    *("calibrate", "verify", "transfer", "cycle", "backlash", "poses", "excitation", "synthesize"),
+    *("identify", "stiffness", "thermal", "vibration", "ballbar"),
+}
 #: Commands of results with plots that are not in `REPORTED`, and those of other machines.
 MORE = (
     "identify five_bar INPUTS/log.csv",

@@ -214,10 +214,10 @@ def test_a_reader_that_has_ended_is_no_error_worth_a_word(arguments, redirection
 
 
 def test_a_width_that_is_none_is_ignored():
-    usual = in_shell("", "show", "five_bar", COLUMNS="80", LINES="25").stdout
+    usual = in_shell("", "list", COLUMNS="80", LINES="25").stdout
     assert usual.count(b"\n") > 10
     for columns in ("0", "\N{SUPERSCRIPT TWO}", "1" * 5000):
-        done = in_shell("", "show", "five_bar", COLUMNS=columns, LINES=columns)
+        done = in_shell("", "list", COLUMNS=columns, LINES=columns)
         assert (done.returncode, done.stdout) == (0, usual), columns
 
 
