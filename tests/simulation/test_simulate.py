@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 
 import casadi as ca
@@ -744,3 +746,22 @@ def returned_trip(scale: Scale) -> RoundTrip:
         model, scale.time * time, model.platform_position(model.assembly.q) + scale.length * path
     )
     return round_trip(model, motion, 0.05 * scale.time)
+
+
+def test_programs_of_a_model_are_built_once_and_go_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    build, built = tl.simulation.routes.independent_rate_program, []
+
+    def counted(*arguments, **options):
+        built.append(options["with_wrench"])
+        return build(*arguments, **options)
+
+    monkeypatch.setattr(tl.simulation.routes, "independent_rate_program", counted)
+    model = Model("four_bar")
+    first, again = (tl.simulate(model, duration=0.01) for _ in range(2))
+    np.testing.assert_array_equal(again.q, first.q)
+    tl.simulate(model, duration=0.01, wrench=[1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    assert built == [False, True]
+    waiting = weakref.ref(model)
+    del model, first, again
+    gc.collect()
+    assert waiting() is None
