@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -93,21 +94,24 @@ def _off_axis(solid: Solid, pose: FramePose, place: np.ndarray) -> np.ndarray:
     return np.linalg.norm(local, axis=1)
 
 
-def by_mujoco(machine: tl.Model, path: Path) -> tuple[Any, Any]:
+@functools.cache
+def by_mujoco(name: str) -> tuple[Any, Any]:
     """MuJoCo's model of a machine that is exported to a file, and its data at the start."""
     mujoco = extra("mujoco")
-    tl.convert(machine.mechanism, path)
-    read = mujoco.MjModel.from_xml_path(str(path))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "m.xml"
+        tl.convert(model(name).mechanism, path)
+        read = mujoco.MjModel.from_xml_path(str(path))
     data = mujoco.MjData(read)
     mujoco.mj_forward(read, data)
     return read, data
 
 
 @pytest.mark.parametrize("name", [*MACHINES[:-1], "four_bar", "slider_crank_tdc.yaml"])
-def test_parts_that_do_not_meet_in_a_joint_are_apart(name: str, tmp_path: Path) -> None:
+def test_parts_that_do_not_meet_in_a_joint_are_apart(name: str) -> None:
     """By MuJoCo's distances of the exported shapes, in which a mesh counts as its convex hull."""
     mujoco, machine = extra("mujoco"), model(name)
-    read, data = by_mujoco(machine, tmp_path / "m.xml")
+    read, data = by_mujoco(name)
     meet = neighbors(machine.mechanism, machine_geometry(machine, machine.assembly.q))
     halves = {
         f"{rod.name}.{end}": rod.name
@@ -240,9 +244,9 @@ def test_meshes_are_closed_and_look_outwards(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["delta", "hexapod", "gantry_tau_5dof", "agile_eye.yaml"])
-def test_mujoco_shows_the_solids_where_they_are_here(name: str, tmp_path: Path) -> None:
+def test_mujoco_shows_the_solids_where_they_are_here(name: str) -> None:
     machine = model(name)
-    read, data = by_mujoco(machine, tmp_path / "m.xml")
+    read, data = by_mujoco(name)
     solids = machine_solids(machine)
     assert read.ngeom == len(solids)
     placed = frames(machine.mechanism, at_reference(machine), at_reference(machine))
@@ -283,7 +287,7 @@ def test_urdf_has_visuals_and_its_meshes_lie_beside_it(tmp_path: Path) -> None:
         assert trimesh.load_mesh(path).volume == pytest.approx(
             trimesh.Trimesh(solid.mesh.vertices, solid.mesh.faces).volume, rel=1e-4
         )
-    without = tl.convert(machine.mechanism, tmp_path / "bare.urdf", tl.ConvertOptions(solids=False))
+    without = tl.convert("four_bar", tmp_path / "bare.urdf", tl.ConvertOptions(solids=False))
     assert "<visual>" not in (tmp_path / "bare.urdf").read_text()
     assert len(without.written.files) == 2
 

@@ -247,7 +247,7 @@ def test_a_payload_is_part_of_the_platform(subject):
 
 
 def test_machine_code_gives_the_same():
-    model, states = machine("delta")
+    model, states = machine("five_bar")
     platform = model.platform
     compiled = Model(model.mechanism, evaluator=Compiled(at_least=0)).platform
     wrench = np.arange(6.0)
