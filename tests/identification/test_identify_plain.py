@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +23,7 @@ from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.logs import Signals
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-RATE, COUNT = 1000.0, 24_000
+RATE, COUNT = 1000.0, 12_000
 #: Noise of the torques, N m, and step of the encoders, rad.
 NOISE, ENCODER_STEP = 0.05, 2e-4
 #: Friction in sliding, N m, and length over which it reverses, rad.
@@ -80,11 +79,14 @@ def error(model: tl.Model, result: tl.identification.MachineIdentification) -> f
 
 
 def tuned(model: tl.Model, log: Signals, terms: TermOptions) -> float:
-    """Return the smallest error of the options that a user might try."""
+    """Return the smallest error of the options that a user might try.
+
+    Cutoffs of 12 and 25 Hz, and a standstill of 0.01 rad/s, make it larger by up to twenty times.
+    """
     errors = []
-    for cutoff, standstill in product((3.0, 6.0, 12.0, 25.0), (1e-6, 1e-2)):
+    for cutoff in (3.0, 6.0):
         preparation = PreparationOptions(
-            cutoff=cutoff, order=4, standstill=standstill, trim=50, decimation=10
+            cutoff=cutoff, order=4, standstill=1e-6, trim=50, decimation=10
         )
         options = tl.IdentificationOptions(preparation=preparation, terms=terms)
         errors.append(error(model, tl.identify(model, log, options)))

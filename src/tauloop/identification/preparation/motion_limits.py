@@ -35,7 +35,8 @@ def motion_limits(model: Model, log: Log) -> tuple[Diagnostic, ...]:
         return ()
     position = samples(log, "position", columns)
     evenly = np.linspace(0, len(position) - 1, CHECKED_SAMPLES).astype(int)
-    checked = np.unique(np.concatenate([evenly, position.argmin(axis=0), position.argmax(axis=0)]))
+    extremes = np.concatenate([position.argmin(axis=0), position.argmax(axis=0)])
+    checked = np.unique(np.concatenate([evenly, extremes]))
     q = ports.known_coordinates(position[checked], model.topology.n_q)
     if not model.limits.like_degrees(q):
         with suppress(TauloopError):
@@ -45,5 +46,7 @@ def motion_limits(model: Model, log: Log) -> tuple[Diagnostic, ...]:
             if counts_revolutions:
                 q = model.actuators.track(position).q[checked]
             else:
+                # In wrong units no loop closes, and iterating at all samples takes long.
+                model.actuators.follow(position[extremes[:1]])
                 q = model.actuators.follow(position[checked]).q
     return model.limits.diagnostics(q, as_signals(log).time[checked])
