@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tauloop as tl
+from tauloop.compiler.c.printing import source
 from tauloop.compiler.c.printing.few_values import depth_first, most_live, with_few_live_values
 from tauloop.compiler.c.printing.straight import Instruction, instructions
 from tauloop.compiler.c.printing.sums import with_sums_in_order
@@ -131,3 +132,19 @@ def test_dynamics_of_a_hexapod_needs_fewer_values_than_registers_of_a_graphics_p
     changed = with_few_live_values(code)
     check_order(changed)
     assert most_live(changed) <= most < 0.6 * most_live(code)
+
+
+def test_equal_code_is_ordered_once_and_code_with_another_sign_of_zero_is_not_equal() -> None:
+    """0.0 == -0.0, but their reciprocals differ."""
+    calls = []
+
+    def order(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
+        calls.append(code)
+        return tuple(code)
+
+    kept = {}
+    for zero in (0.0, -0.0, 0.0):
+        code = (Instruction(0, ca.OP_CONST, (), constant=zero),)
+        kept[str(zero)] = source._ordered(order, code, source._negative_zeros(code))
+    assert len(calls) == 2
+    assert [str(code[0].constant) for code in kept.values()] == ["0.0", "-0.0"]

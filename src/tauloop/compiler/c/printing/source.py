@@ -8,9 +8,11 @@ lanes, which compilers vectorize.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import field, replace
+from functools import lru_cache
 from itertools import chain
 
 import casadi as ca
@@ -67,6 +69,8 @@ HALF_OF_LANES = "TL_LANES / 2"
 #: themselves: few live values make batches of Delta 4 to 12 % slower, and those of hexapod's
 #: forward dynamics a fifth faster (205 instead of 262 ns).
 ORDERED_FROM = 600
+#: Number of orders that are kept. An export in single precision prints its code a dozen times.
+KEPT_ORDERS = 4
 #: Number of lines of a kernel below which a single compiler is started, because starting a compiler
 #: takes as long as compiling several hundred lines.
 SHORT = 600
@@ -577,6 +581,32 @@ def _thread(strided: Set[str]) -> _Layout:
     )
 
 
+@lru_cache(maxsize=KEPT_ORDERS)
+def _ordered(
+    order: Callable[[Sequence[Instruction]], tuple[Instruction, ...]],
+    code: tuple[Instruction, ...],
+    negative_zeros: tuple[int, ...],
+) -> tuple[Instruction, ...]:
+    """Return the code in an order; equal code is ordered once.
+
+    Args:
+        order: function that orders code.
+        code: the code.
+        negative_zeros: instructions whose constant is -0.0, which is equal to 0.0 but printed
+            differently.
+    """
+    return order(code)
+
+
+def _negative_zeros(code: Sequence[Instruction]) -> tuple[int, ...]:
+    """Return the numbers of the instructions whose constant is -0.0."""
+    return tuple(
+        item.number
+        for item in code
+        if item.constant == 0.0 and math.copysign(1.0, item.constant) < 0.0
+    )
+
+
 def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart]]:
     """Return all steps as C lines, and the separate functions for pieces of long code."""
     wanted = wanted_values(function)
@@ -594,7 +624,7 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
             instructions(step.function.function, [name in wanted for name in step.outputs])
         )
         if layout.order is not None and len(code) >= ORDERED_FROM:
-            code = layout.order(code)
+            code = _ordered(layout.order, code, _negative_zeros(code))
         parts, constants = pieces(code, layout.longest, layout.whole), _constants(code)
         for part in parts:
             used: dict[str, bool] = {}
