@@ -125,7 +125,7 @@ def test_radius_stiffness_and_mass_centre_are_found_together():
     built = replace(
         THREE, radius=0.0415, stiffness=1.7e4, center=THREE.center + np.array([5e-3, 0.0, 0.0])
     )
-    series, _ = hung(built, 40, 1e-4)
+    series, _ = hung(built, 24, 1e-4)
     options = CalibrationOptions(
         parameters=("radius", "stiffness", "centre_x"),
         tolerances=Tolerances(named={"stiffness": 2e3, "centre_x": 5e-3}),

@@ -21,7 +21,7 @@ from tauloop.calibration.judging.statistics import (
 )
 from tauloop.calibration.problem.problem import CalibrationProblem, calibration_problem
 from tauloop.calibration.problem.unknowns import Tolerances
-from tauloop.calibration.solving.solver import solve_calibration
+from tauloop.calibration.solving.solver import Solution, solve_calibration
 from tests.calibration.loaded_gantry import (
     FORCE,
     NOISE,
@@ -90,17 +90,37 @@ def held_out_loads(
     return series, series.readings
 
 
-def test_compliances_predict_other_poses_and_loads(machine: tl.Mechanism) -> None:
-    rng = np.random.default_rng(5)
-    plant = plant_of(machine, compliances=rng.uniform(*SOFTER, 9))
-    problem = loaded_problem(machine, plant, rng, *ELASTIC)
-    exact = exact_readings(machine, plant, problem)
-    series, truth = held_out_loads(machine, plant, rng)
+class Session:
+    """A calibration of compliances, which is solved anew for each draw of the noise of its readings."""
+
+    def __init__(self, machine: tl.Mechanism) -> None:
+        self.rng = np.random.default_rng(5)
+        self.plant = plant_of(machine, compliances=self.rng.uniform(*SOFTER, 9))
+        self.problem = loaded_problem(machine, self.plant, self.rng, *ELASTIC)
+        self._exact = exact_readings(machine, self.plant, self.problem)
+        self.held_out = held_out_loads(machine, self.plant, self.rng)
+        self._solved: list[tuple[CalibrationProblem, Solution]] = []
+
+    def solved(self, draws: int) -> list[tuple[CalibrationProblem, Solution]]:
+        """Return the problems with noise and their solutions; no draw is solved twice."""
+        while len(self._solved) < draws:
+            noise = NOISE * self.rng.standard_normal(self._exact.shape)
+            noisy = self.problem.reading(self._exact + noise)
+            self._solved.append((noisy, solve_calibration(noisy)))
+        return self._solved[:draws]
+
+
+@pytest.fixture(scope="module")
+def session(machine: tl.Mechanism) -> Session:
+    return Session(machine)
+
+
+def test_compliances_predict_other_poses_and_loads(machine: tl.Mechanism, session: Session) -> None:
+    series, truth = session.held_out
     assert rms(predicted_readings(machine, series) - truth) > RIGID_ERROR
     errors = []
-    for _ in range(DRAWS):
-        noisy = problem.reading(exact + NOISE * rng.standard_normal(exact.shape))
-        values = problem.values(solve_calibration(noisy).correction)
+    for noisy, solution in session.solved(DRAWS):
+        values = noisy.values(solution.correction)
         errors.append(predicted_readings(machine.with_values(values), series) - truth)
     assert rms(np.array(errors)) < ELASTIC_BAR
 
@@ -127,19 +147,14 @@ def exact_readings(machine: tl.Mechanism, plant: Plant, problem: CalibrationProb
     return measured(machine, plant, series.encoders, loads=series.loads)
 
 
-def covered(machine: tl.Mechanism, draws: int) -> tuple[int, int]:
+def covered(session: Session, draws: int) -> tuple[int, int]:
     """Return how many intervals of base combinations contain the truth, and their number."""
-    rng = np.random.default_rng(11)
-    plant = plant_of(machine, compliances=rng.uniform(*SOFTER, 9))
-    problem = loaded_problem(machine, plant, rng, *ELASTIC)
-    exact = exact_readings(machine, plant, problem)
-    truth = dict(zip(COMPLIANCES, plant.compliances, strict=True))
+    problem = session.problem
+    truth = dict(zip(COMPLIANCES, session.plant.compliances, strict=True))
     start = np.array([unknown.value for unknown in problem.estimated])
     error = np.array([truth[name] for name in problem.names]) - start
     inside = total = 0
-    for _ in range(draws):
-        noisy = problem.reading(exact + NOISE * rng.standard_normal(exact.shape))
-        solution = solve_calibration(noisy)
+    for noisy, solution in session.solved(draws):
         factor = variance_factor(solution)
         assert factor is not None
         C = covariance(solution, factor, problem.tolerances)
@@ -150,15 +165,15 @@ def covered(machine: tl.Mechanism, draws: int) -> tuple[int, int]:
     return inside, total
 
 
-def test_intervals_of_base_combinations_cover_the_truth(machine: tl.Mechanism) -> None:
-    inside, total = covered(machine, 4)
+def test_intervals_of_base_combinations_cover_the_truth(session: Session) -> None:
+    inside, total = covered(session, 4)
     assert total == 36
     assert inside >= 29  # fewer have a probability of 0.001
 
 
 @pytest.mark.nightly
-def test_intervals_of_base_combinations_cover_95_percent(machine: tl.Mechanism) -> None:
-    inside, total = covered(machine, 120)
+def test_intervals_of_base_combinations_cover_95_percent(session: Session) -> None:
+    inside, total = covered(session, 120)
     assert 0.93 <= inside / total <= 0.97
 
 

@@ -16,15 +16,16 @@ import tauloop as tl
 from tauloop.common.result import Status
 from tauloop.mechanism.shipped import SHIPPED
 
-DELTA = "x=-0.08:0.08,y=-0.08:0.08,z=-0.51:-0.49"
+DELTA = "x=-0.08:0.08,y=-0.02:0.02,z=-0.505:-0.495"
 GANTRY = "x=-0.05:0.05,y=-0.05:0.05,z=-0.05:0.05"
+THIN = "x=-0.05:0.05,y=-0.05:0.05,z=-0.01:0.01"
 #: Machine and keywords of certificates, by kind of claim; each needs several boxes.
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "parallel": ("delta", {"ranges": DELTA, "parallel": 0.6}),
     "serial": ("gantry_tau_5dof", {"ranges": GANTRY, "serial": 0.3}),
     "constraint": ("gantry_tau_5dof", {"ranges": GANTRY, "constraint": 0.2}),
-    "clearance": ("gantry_tau_5dof", {"ranges": GANTRY, "clearance": "80 mm"}),
-    "rod radii": ("gantry_tau_5dof", {"ranges": GANTRY, "rod_radii": {"*": "40 mm"}}),
+    "clearance": ("gantry_tau_5dof", {"ranges": THIN, "clearance": "80 mm"}),
+    "rod radii": ("gantry_tau_5dof", {"ranges": THIN, "rod_radii": {"*": "40 mm"}}),
     "cones": ("delta", {"ranges": DELTA, "cones": {"leg1.forearm.start": "35 deg"}}),
     "forces": ("delta", {"ranges": DELTA, "wrenches": "fx=-20:20,fz=-60:0"}),
     "tensions": (

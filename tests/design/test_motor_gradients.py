@@ -67,7 +67,7 @@ def best_of_grids(task: DesignTask, scores: ExpensiveScores) -> float:
     """Return the least objective of a grid of candidates, and of finer ones around the best."""
     lower, upper = task.bounds
     for _ in range(4):
-        axes = [np.linspace(*ends, 31) for ends in zip(lower, upper, strict=True)]
+        axes = [np.linspace(*ends, 21) for ends in zip(lower, upper, strict=True)]
         x = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
         candidates = scores(x)
         values = np.where(candidates.worst <= 0.0, candidates.objectives[:, 0], np.inf)

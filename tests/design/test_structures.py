@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +91,7 @@ def task_poses(steps: int) -> np.ndarray:
     return half * np.array(list(itertools.product(ends, repeat=5)))
 
 
+@cache
 def rcid_task() -> TaskEvaluator:
     (task,) = (t for t in read_task(EXAMPLES / "six_freedoms.yaml") if t.name == "rcid")
     return TaskEvaluator(task)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -59,6 +60,7 @@ def plain(family: Family) -> Mechanism:
     return replace(machine, losses=(), joints=joints, rods=tuple(rods), actuators=actuators)
 
 
+@cache
 def elastic(family: Family) -> Mechanism:
     """Return it with a stiffness of each drive, and a place of a joint, as parameters."""
     machine = plain(family)
@@ -89,6 +91,11 @@ def elastic(family: Family) -> Mechanism:
     )
 
 
+@cache
+def elastic_model(family: Family) -> tl.Model:
+    return tl.Model(elastic(family))
+
+
 def at_rest(model: tl.Model) -> tuple[Array, Array, Array]:
     """Return the reference pose, and no velocity and acceleration."""
     pose = np.atleast_2d(model.platform_position(model.assembly.q))
@@ -111,8 +118,7 @@ def motions(model: tl.Model, pose: Array) -> tuple[Array, Array]:
 @pytest.mark.parametrize("family", ELASTIC)
 def test_compliance_is_that_of_the_drives(family: Family) -> None:
     """C = J (Aᵀ K A)⁻¹ Jᵀ with the motions J of the tool and A of the motors."""
-    machine = elastic(family)
-    model = tl.Model(machine)
+    machine, model = elastic(family), elastic_model(family)
     pose, _, _ = at_rest(model)
     J, A = motions(model, pose)
     k = np.array([machine.value(item.stiffness) for item in machine.actuators])
@@ -124,8 +130,7 @@ def test_compliance_is_that_of_the_drives(family: Family) -> None:
 @pytest.mark.parametrize("family", ELASTIC)
 def test_motors_are_corrected_by_their_forces(family: Family) -> None:
     """In equilibrium at the commanded pose, each drive is stretched by its force."""
-    machine = elastic(family)
-    model = tl.Model(machine)
+    machine, model = elastic(family), elastic_model(family)
     pose, velocity, acceleration = at_rest(model)
     rng = np.random.default_rng(SEED)
     velocity, acceleration = 0.3 * rng.normal(size=(2, *velocity.shape))
@@ -146,11 +151,11 @@ def test_motors_are_corrected_by_their_forces(family: Family) -> None:
 @pytest.mark.parametrize("family", ELASTIC)
 def test_gradients_are_differences(family: Family) -> None:
     """By the stiffness of a drive, and by the place of a joint, at a fixed pose."""
-    machine = elastic(family)
-    model = tl.Model(machine)
+    machine, model = elastic(family), elastic_model(family)
     pose, _, _ = at_rest(model)
     names = (f"{machine.actuators[0].name}.stiffness", "place")
-    gradient = tl.stiffness(model).elastic_gradient(names)
+    result = tl.stiffness(model)
+    gradient = result.elastic_gradient(names)
     assert gradient.error < GRADIENT
     for column, name in enumerate(names):
         value = machine.parameters[name].value
@@ -165,7 +170,7 @@ def test_gradients_are_differences(family: Family) -> None:
             ]
             estimates.append((sides[0].compliance - sides[1].compliance) / (2.0 * step))
         expected = (4.0 * estimates[1] - estimates[0]) / 3.0
-        largest = max(np.abs(expected).max(), 1e-6 * np.abs(tl.stiffness(model).compliance).max())
+        largest = max(np.abs(expected).max(), 1e-6 * np.abs(result.compliance).max())
         computed = gradient.compliance[..., column] * scale
         assert np.abs(computed - expected).max() < 1e-4 * largest, name
 
@@ -185,7 +190,7 @@ def test_a_mass_off_the_axis_of_a_rod_is_noted() -> None:
 def test_a_rigid_direction_has_no_finite_stiffness() -> None:
     """A planar platform moves in its plane alone: rounding errors out of it are no compliance."""
     family = next(item for item in FAMILIES if item.__name__ == "planar_platform")
-    result = tl.stiffness(elastic(family))
+    result = tl.stiffness(elastic_model(family))
     assert np.isinf(result.directional[0, [2, 3, 4]]).all()
     assert np.isfinite(result.directional[0, [0, 1, 5]]).all()
     assert np.isnan(result.stiffness).all()
