@@ -70,12 +70,15 @@ def dahl(length: float) -> np.ndarray:
     """Return Dahl's friction (N, 2) of both joints, from -1 to 1."""
     fine = np.arange(len(TIME) * INTEGRATION_STEPS) / (RATE * INTEGRATION_STEPS)
     moved = np.diff(motion_at(fine)[0], axis=0, prepend=motion_at(fine[:1])[0])
-    state, z = np.zeros(2), np.zeros_like(moved)
-    for k, step in enumerate(moved):
-        direction = np.sign(step)
-        state = direction + (state - direction) * np.exp(-np.abs(step) / length)
-        z[k] = state
-    return z[::INTEGRATION_STEPS]
+    columns = []
+    for step in moved.T:
+        state, states = 0.0, []
+        kept = np.exp(-np.abs(step) / length)
+        for direction, share in zip(np.sign(step).tolist(), kept.tolist(), strict=True):
+            state = direction + (state - direction) * share
+            states.append(state)
+        columns.append(states[::INTEGRATION_STEPS])
+    return np.array(columns).T
 
 
 def behind_a_spring(frequency: float, inertia: float = 0.5) -> np.ndarray:

@@ -118,7 +118,7 @@ def test_velocities_get_the_unit_and_sign_of_the_derivative(
 
 def test_positions_get_the_only_unit_that_the_machine_reaches(tmp_path: Path) -> None:
     model = tl.Model("hexapod")
-    count = 50
+    count = 12
     reference = model.actuator_position(model.assembly.q[None])[0]
     rng = np.random.default_rng(2)
     lengths = reference + 0.005 * rng.uniform(-1, 1, (count, len(reference)))

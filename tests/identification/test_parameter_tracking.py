@@ -195,7 +195,7 @@ int main(void)
 """
 
 
-def run_in_c(export, folder, rows, compiler=("gcc", "-std=c99")):
+def compiled(export, folder, compiler=("gcc", "-std=c99")):
     (folder / "main.c").write_text(MAIN, encoding="ascii")
     for name, text in export.files.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -209,9 +209,13 @@ def run_in_c(export, folder, rows, compiler=("gcc", "-std=c99")):
     ]
     sources = ["main.c", "arm_tracker.c", "arm.c"]
     subprocess.run([*compiler, *flags, "-o", "main", *sources, "-lm"], cwd=folder, check=True)
+    return folder / "main"
+
+
+def lines_of(program, rows):
     text = "\n".join(" ".join(map(repr, row)) for row in rows.tolist())
     return subprocess.run(
-        [folder / "main"], input=text, capture_output=True, text=True, check=True
+        [program], input=text, capture_output=True, text=True, check=True
     ).stdout.splitlines()
 
 
@@ -221,7 +225,8 @@ def test_the_tracker_in_c_gives_the_same_estimates(model, saved, tmp_path):
     position, force = tl.logs.samples(log, "position"), tl.logs.samples(log, "force")
     expected = tl.track_parameters(model, log, saved, OPTIONS)
     export = export_tracker(model, saved, OPTIONS, filters=expected.filters, name="arm")
-    lines = run_in_c(export, tmp_path, np.hstack([position, force]))
+    program = compiled(export, tmp_path)
+    lines = lines_of(program, np.hstack([position, force]))
     values = np.array([[float(number) for number in line.split()] for line in lines])
     count = len(expected.final)
     places = [list(expected.final).index(name) for name in expected.names]
@@ -229,19 +234,17 @@ def test_the_tracker_in_c_gives_the_same_estimates(model, saved, tmp_path):
     assert values[:, count:] == pytest.approx(expected.deviations, rel=1e-9)
     spoilt = np.hstack([position, force])[:50]
     spoilt[20, 1] = np.nan
-    assert run_in_c(export, tmp_path, spoilt).count("refused") == 1
+    assert lines_of(program, spoilt).count("refused") == 1
     beyond = np.hstack([position, force])[:50]
     beyond[:, :3] = [0.0, 0.0, np.pi]
-    assert "refused" in run_in_c(export, tmp_path, beyond)
+    assert "refused" in lines_of(program, beyond)
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++, and it is not here")
 def test_the_tracker_is_a_program_in_cpp_too(model, saved, tmp_path):
     export = export_tracker(model, saved, OPTIONS, filters=FILTERS, name="arm")
-    assert (
-        run_in_c(export, tmp_path, np.zeros((1, 6)), compiler=("g++", "-x", "c++", "-std=c++17"))
-        == []
-    )
+    program = compiled(export, tmp_path, ("g++", "-x", "c++", "-std=c++17"))
+    assert lines_of(program, np.zeros((1, 6))) == []
 
 
 def test_filters_of_another_machine_are_refused(model, saved):

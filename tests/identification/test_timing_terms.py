@@ -21,6 +21,8 @@ BIAS = 0.5
 #: Without noise masses are off by this share, that of the ends of the filter; central differences
 #: make 2e-2.
 EXACT = 1e-6
+#: Options that are not chosen by validation, which takes most of the time and is tested elsewhere.
+PREPARED = {"cutoff": 30.0, "decimation": 5}
 
 
 @pytest.fixture
@@ -115,10 +117,10 @@ def test_a_late_force_is_a_finding_with_its_size(
     closed_form: ModuleType, models: dict[str, Model]
 ) -> None:
     truth = closed_form.delta()
-    log = closed_form.log_of(truth, np.random.default_rng(2), late=2e-3)
+    log = closed_form.log_of(truth, np.random.default_rng(2), late=2e-3, seconds=10.0)
     terms = [
         term
-        for term in identified(truth, models, log, decimation=5).identification.timing
+        for term in identified(truth, models, log, **PREPARED).identification.timing
         if term.is_shown
     ]
     (late,) = [term for term in terms if term.kind == "delay" and len(term.outputs) == 3]
@@ -133,7 +135,7 @@ def test_ends_that_a_filter_made_smaller_do_not_count(
     log = closed_form.log_of(
         truth, np.random.default_rng(2), late=1e-3, noise=1e-5, step=0.0, seconds=10.0
     )
-    terms = identified(truth, models, log, decimation=5).identification.timing
+    terms = identified(truth, models, log, **PREPARED).identification.timing
     (late,) = [term for term in terms if term.kind == "delay" and term.is_of_all]
     assert late.value == pytest.approx(1e-3, rel=5e-3)
 
@@ -150,8 +152,10 @@ def test_without_noise_the_fit_with_bending_has_no_bias(
 ) -> None:
     """Droop under the weight moves masses as swinging does: by 0.4 %, fitted without it."""
     truth = replace(closed_form.delta(), coulomb=np.zeros(3))
-    log = closed_form.log_of(truth, np.random.default_rng(0), step=0.0, noise=1e-6, bending=60.0)
-    result = identified(truth, models, log, decimation=5)
+    log = closed_form.log_of(
+        truth, np.random.default_rng(0), step=0.0, noise=1e-6, bending=60.0, seconds=10.0
+    )
+    result = identified(truth, models, log, **PREPARED)
     bent = bending_of_all(result)
     assert bent.value == pytest.approx(1.0 / (2.0 * np.pi * 60.0) ** 2, rel=0.03)
     errors = errors_of(truth, models, result) / result.identification.values
@@ -183,7 +187,7 @@ def test_bending_that_residuals_do_not_show_is_counted(
 ) -> None:
     truth = closed_form.delta()
     log = closed_form.log_of(truth, np.random.default_rng(3), bending=150.0)
-    result = identified(truth, models, log, decimation=5)
+    result = identified(truth, models, log, **PREPARED)
     bent = bending_of_all(result)
     assert not bent.is_shown
     assert (np.diag(bent.expected_square) <= result.identification.standard_deviations**2).all()
@@ -194,9 +198,8 @@ def test_a_sound_log_has_no_timing_finding(
     closed_form: ModuleType, models: dict[str, Model]
 ) -> None:
     truth = closed_form.five_bar()
-    result = identified(
-        truth, models, closed_form.log_of(truth, np.random.default_rng(4)), decimation=5
-    )
+    log = closed_form.log_of(truth, np.random.default_rng(4), seconds=10.0)
+    result = identified(truth, models, log, **PREPARED)
     assert result.status.value == "ok"
     assert not result.identification.timing_problems
     (loss,) = [
@@ -212,7 +215,7 @@ def test_a_cut_off_in_the_motion_is_doubtful(
     closed_form: ModuleType, models: dict[str, Model]
 ) -> None:
     truth = closed_form.five_bar()
-    log = closed_form.log_of(truth, np.random.default_rng(5))
+    log = closed_form.log_of(truth, np.random.default_rng(5), seconds=10.0)
     result = identified(truth, models, log, decimation=5, cutoff=2.0, order=1)
     assert result.status.value != "ok"
     (loss,) = [

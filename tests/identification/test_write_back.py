@@ -10,6 +10,7 @@ import pytest
 
 import tauloop as tl
 from tauloop.formats import machine_path
+from tauloop.identification import PreparationOptions
 from tauloop.identification.parameters.write_back import (
     identified_mechanism,
     mechanism_with_estimates,
@@ -49,9 +50,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_only_values_that_the_log_determines_change_in_the_file(folder: Path) -> None:
+@pytest.fixture(scope="module")
+def result(folder: Path) -> tl.identification.MachineIdentification:
+    """The identification of the parameters of the file."""
+    return tl.identify(folder / "mine.yaml", folder / "log.csv", unknowns="file")
+
+
+def test_only_values_that_the_log_determines_change_in_the_file(
+    folder: Path, result: tl.identification.MachineIdentification
+) -> None:
     """Without consistent parameters: comments, notes, legs and all other lines stay."""
-    result = tl.identify(folder / "mine.yaml", folder / "log.csv", unknowns="file")
     machine = result.mechanism()
     tl.convert(machine, folder / "identified.yaml")
     before, after = (
@@ -70,9 +78,10 @@ def test_only_values_that_the_log_determines_change_in_the_file(folder: Path) ->
     assert fit.base.regrouping @ theta == pytest.approx(fit.values, rel=SOLVED)
 
 
-def test_what_the_data_do_not_determine_keeps_its_value(folder: Path) -> None:
+def test_what_the_data_do_not_determine_keeps_its_value(
+    folder: Path, result: tl.identification.MachineIdentification
+) -> None:
     """Estimates that the file already gives change nothing; bounds of the file are kept."""
-    result = tl.identify(folder / "mine.yaml", folder / "log.csv", unknowns="file")
     machine, base = result.model.mechanism, result.identification.base
     estimates = base.regrouping @ np.array([machine.parameters[x].value for x in base.parameters])
     same = mechanism_with_estimates(machine, base, estimates)
@@ -108,6 +117,7 @@ def test_consistent_parameters_stay_in_the_expressions_that_can_give_them(folder
 
 
 def test_base_parameters_of_bodies_are_not_enough(folder: Path) -> None:
-    result = tl.identify(folder / "mine.yaml", folder / "log.csv")
+    options = tl.IdentificationOptions(preparation=PreparationOptions(cutoff=30.0))
+    result = tl.identify(folder / "mine.yaml", folder / "log.csv", options)
     with pytest.raises(tl.InputError, match="only combinations of them"):
         result.mechanism()
