@@ -39,7 +39,7 @@ machine: {ROOT / "examples" / "elastic" / "gantry_tau.yaml"}
 free: {{cart_mass: [20 kg, 30 kg], m_p: [10 kg, 12 kg]}}
 box: {{ranges: {{x: [-50 mm, 50 mm]}}, poses: 8}}
 objectives: {{frequency: {{maximize: first_mode}}, mass: {{minimize: mass}}}}
-search: {{population: 8, generations: 2}}
+search: {{population: 8, generations: 1}}
 """,
 }
 
