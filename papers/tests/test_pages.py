@@ -88,7 +88,7 @@ class SmallExperiment(Experiment):
         """A five-bar that goes up by 1 cm."""
         model = tl.Model(tl.load("five_bar"))
         way = model.platform_position(model.assembly.q) + 0.005 * np.outer(np.arange(3), [0.0, 1.0])
-        played = Playback(time=np.arange(3.0), q=model.platform.track(way).q)
+        played = Playback(time=0.1 * np.arange(3.0), q=model.platform.track(way).q)
         return {"swing": tl.view(model, tl.ViewOptions(motion=played))}
 
 

@@ -28,6 +28,8 @@ needs_compiler = pytest.mark.skipif(
 #: hundred steps.
 SAME = 1e-9
 LAW, SAMPLING = ComputedTorque(bandwidth=80.0), Sampling(saturates=False)
+#: Code for the starts; what is evaluated for a few samples takes the embedded compiler.
+LONG_RUNS = Compiled(at_least=100)
 PUSH = np.array([0.5, -0.2, 0.0, 0.0, 0.0, 0.0])
 
 
@@ -48,7 +50,7 @@ def starts(trajectory, n=5):
 @pytest.mark.parametrize("pushed", [False, True], ids=["alone", "with a wrench at the tool"])
 def test_every_start_moves_as_in_the_loop_that_runs_one(pushed):
     acting = {"wrench": PUSH} if pushed else {}
-    trajectory = stroke(Compiled())
+    trajectory = stroke(LONG_RUNS)
     position, velocity = starts(trajectory)
     many = follow_many(trajectory, LAW, SAMPLING, position, velocity, every=3, **acting)
     assert many.status is Status.OK
@@ -97,7 +99,7 @@ def test_no_number_depends_on_threads_and_a_device_has_the_same():
 
 @needs_compiler
 def test_a_start_that_is_thrown_out_of_reach_ends_early_and_alone():
-    trajectory = stroke(Compiled())
+    trajectory = stroke(LONG_RUNS)
     position, velocity = starts(trajectory)
     velocity[2] = 300.0
     many = follow_many(trajectory, PD(bandwidth=80.0), SAMPLING, position, velocity)
