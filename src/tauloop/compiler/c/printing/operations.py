@@ -50,18 +50,20 @@ class OperationGraph:
         """Number the values of a function; equal operations on equal arguments share a number."""
         self._results: dict[tuple[int, int], int] = {}
         numbers: dict[tuple[Any, ...], int] = {}
-        places: dict[int, int] = {}
+        places = [0] * function.sz_w()
+        input_, output, constant = ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST
         # Large functions have hundreds of thousands of instructions, most of them with two operands.
         for k, (code, arguments, targets) in enumerate(read_instructions(function)):
             key: tuple[Any, ...]
-            if code == ca.OP_INPUT:
-                key = (code, *arguments)
-            elif len(arguments) == 2:
-                key = (code, places[arguments[0]], places[arguments[1]])
-            elif code == ca.OP_OUTPUT:
+            if len(arguments) == 2 and code != input_:
+                first, second = arguments
+                key = (code, places[first], places[second])
+            elif code == output:
                 self._results[targets[0], targets[1]] = places[arguments[0]]
                 continue
-            elif code == ca.OP_CONST:
+            elif code == input_:
+                key = (code, *arguments)
+            elif code == constant:
                 key = (code, function.instruction_constant(k))
             else:
                 key = (code, *[places[argument] for argument in arguments])
@@ -75,21 +77,25 @@ class OperationGraph:
             outputs: indices of the outputs.
             entries: indices of their entries; by default all.
         """
-        is_needed = bytearray(len(self._operations))
+        operations = self._operations
+        is_needed = bytearray(len(operations))
+        waiting: list[int] = []
         for (output, entry), number in self._results.items():
-            if output in outputs and (entries is None or entry in entries):
+            wanted = output in outputs and (entries is None or entry in entries)
+            if wanted and not is_needed[number]:
                 is_needed[number] = True
+                waiting.append(number)
         codes: list[int] = []
-        # in reverse order, because an operation follows its arguments
-        for number in range(len(self._operations) - 1, -1, -1):
-            if not is_needed[number]:
-                continue
-            operation = self._operations[number]
+        while waiting:
+            operation = operations[waiting.pop()]
             code = operation[0]
             codes.append(code)
-            if code not in _LEAVES:
-                for argument in operation[1:]:
+            if code in _LEAVES:
+                continue
+            for argument in operation[1:]:
+                if not is_needed[argument]:
                     is_needed[argument] = True
+                    waiting.append(argument)
         counts: Counter[str] = Counter()
         for code, number in Counter(codes).items():
             if code not in _FREE:
