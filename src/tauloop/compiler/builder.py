@@ -14,6 +14,7 @@ Source: Davis 2006, Direct Methods for Sparse Linear Systems, for the sorting in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 
 import casadi as ca
 import numpy as np
@@ -126,6 +127,20 @@ class ProgramBuilder:
         self._count = 0
         self._emitted: tuple[str, ...] = ()
         self._diagnostics: dict[str, int] = {}
+
+    def continued(self, name: str, *, share_expressions: bool) -> ProgramBuilder:
+        """Return a copy, which continues as another program from the steps so far.
+
+        Args:
+            name: name of the other program.
+            share_expressions: whether its common subexpressions are computed once.
+        """
+        other = copy(self)
+        for attribute, value in vars(self).items():
+            if isinstance(value, dict | list):
+                setattr(other, attribute, value.copy())
+        other._name, other._share_expressions = name, share_expressions
+        return other
 
     def input(self, name: str, size: int) -> ca.SX:
         """Declare an input: a column of symbols.

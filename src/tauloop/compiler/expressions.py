@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, final
 
@@ -188,8 +189,27 @@ class MotionState(Expressions):
         self.v, self.a = self.at_rest, self.at_rest
         self.K = ca.SX(0, self.topology.n_v)
         self.scale = ca.SX(0, 1)
-        if levels:
-            self._velocities(levels)
+        self._levels = 0
+        self._add_levels(levels)
+
+    def continued(
+        self, name: str, levels: int, formulation: Formulation, *, share_expressions: bool
+    ) -> MotionState:
+        """Return a copy as the state of another program, so that its kinematics is not built again.
+
+        Args:
+            name: purpose of the other program.
+            levels: order of its highest time derivative, at least that of this state.
+            formulation: formulation of its forces.
+            share_expressions: whether its common subexpressions are computed once.
+        """
+        other = copy(self)
+        other.formulation = formulation
+        other.builder = self.builder.continued(
+            f"{self.ports.name}_{name}", share_expressions=share_expressions
+        )
+        other._add_levels(levels)
+        return other
 
     def branches(self) -> Branches:
         """Return the signs of roots of the closed forms (see `Branches`)."""
@@ -197,18 +217,28 @@ class MotionState(Expressions):
             self.positions.slopes, self.positions.symbols, self._theta, self.assembly.states
         )
 
-    def _velocities(self, levels: int) -> None:
+    def _add_levels(self, levels: int) -> None:
         """Solve the loops at velocity and acceleration level: K x = -(rate of the rest)."""
+        if self._levels < 1 <= levels:
+            self._add_velocities()
+        if self._levels < 2 <= levels:
+            self._add_accelerations()
+        self._levels = levels
+
+    def _add_velocities(self) -> None:
         v = ca.SX.sym("v", self.topology.n_v)
         rows = self.rows(v)
         rates, self.scale = column(row.psi_rate for row in rows), column(row.scale for row in rows)
         self.K = ca.jacobian(rates, v)
+        self.v = self.at_rest
         self._give(self.v, self.builder.input("velocity", self.ports.velocity.size))
         # substitution avoids computing the motion of all bodies twice, which is half of the work
         self._close(self.v, ca.SX(ca.substitute([rates], [v], [ca.densify(self.v)])[0]))
-        if levels > 1:
-            self._give(self.a, self.builder.input("acceleration", self.ports.velocity.size))
-            self._close(self.a, column(row.psi_acceleration for row in self.rows(self.v, self.a)))
+
+    def _add_accelerations(self) -> None:
+        self.a = self.at_rest
+        self._give(self.a, self.builder.input("acceleration", self.ports.velocity.size))
+        self._close(self.a, column(row.psi_acceleration for row in self.rows(self.v, self.a)))
 
     def _give(self, full: ca.SX, rates: ca.SX) -> None:
         full[list(self.ports.v)] = ca.DM(self.ports.to_v) @ rates
@@ -308,6 +338,20 @@ class Catalogue:
         self.assembly, self.ports, self.formulation, self.free = assembly, ports, formulation, free
         self._share_expressions = share_expressions
         self._programs: dict[ProgramSpec, Program] = {}
+        # the state that programs with the same number of levels continue from
+        self._states: dict[int, MotionState] = {}
+
+    def with_formulation(self, formulation: Formulation, *, share_expressions: bool) -> Catalogue:
+        """Return the programs with another formulation; the kinematics is built once for both."""
+        other = Catalogue(
+            self.assembly,
+            self.ports,
+            formulation,
+            self.free,
+            share_expressions=share_expressions,
+        )
+        other._states = self._states
+        return other
 
     def at(self, assembly: Assembly) -> Catalogue:
         """Return the programs of the machine with another reference pose."""
@@ -321,10 +365,23 @@ class Catalogue:
 
     def state(self, name: str, levels: int) -> MotionState:
         """Return the initial state of a program (see `MotionState`)."""
+        if levels not in self._states:
+            self._states[levels] = self._kinematics(levels)
+        return self._states[levels].continued(
+            name, levels, self.formulation, share_expressions=self._share_expressions
+        )
+
+    def _kinematics(self, levels: int) -> MotionState:
+        """Return the state that programs continue from, from the state with one level less."""
+        if levels:
+            below = self.state("kinematics", levels - 1)
+            return below.continued(
+                "kinematics", levels, self.formulation, share_expressions=self._share_expressions
+            )
         return MotionState(
             self.assembly,
             self.ports,
-            name,
+            "kinematics",
             levels,
             self.formulation,
             self.free,

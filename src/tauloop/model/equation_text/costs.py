@@ -106,13 +106,11 @@ def costs(
     base = Model(mechanism)
     assembly, ports = base.assembly, base.functions(entry).ports
     # the default formulation's programs are counted as they are generated
+    default = Catalogue(assembly, ports, NEWTON_EULER)
     catalogues = {
-        formulation.name: Catalogue(
-            assembly, ports, formulation, share_expressions=formulation is NEWTON_EULER
-        )
+        formulation.name: default.with_formulation(formulation, share_expressions=False)
         for formulation in FORMULATIONS
-    }
-    default = catalogues[NEWTON_EULER.name]
+    } | {NEWTON_EULER.name: default}
     counted = [
         (name, quantity, spec)
         for name in catalogues
