@@ -281,6 +281,8 @@ def _comparison(cls: Any, frozen: bool) -> dict[str, Any]:
             return tuple(getattr(self, name) for name in compared)
 
     def __eq__(self: Any, other: Any) -> Any:
+        if self is other:  # tuples of the same values are equal, also if a value is NaN
+            return True
         return (
             values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
         )

@@ -356,7 +356,8 @@ class Cursor:
         def joined(path: str) -> str:
             return path + suffix if path else suffix.removeprefix(".")
 
-        kind = chosen(kind, node) if accepts(kind, node) else kind
+        if isinstance(kind, Either) and accepts(kind, node):
+            kind = chosen(kind, node)
         return Cursor(
             node=node,
             kind=kind,
