@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -299,7 +300,7 @@ def coordinates_text(entry: Entry, columns: Iterable[str]) -> str:
     return f"{kind} coordinates {', '.join(name.removeprefix('platform.') for name in columns)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class EntryPorts:
     """The input motion of one machine, and the coordinates that it determines without the loops.
 
@@ -378,11 +379,21 @@ class EntryPorts:
 
     def at(self, q: np.ndarray) -> np.ndarray:
         """Return the given positions (..., n) at full coordinates (..., n_q)."""
-        return np.asarray((q[..., list(self.q)] - self.offset) @ np.linalg.inv(self.to_q).T)
+        return np.asarray((q[..., list(self.q)] - self.offset) @ self._from_q)
 
     def rates(self, v: np.ndarray) -> np.ndarray:
         """Return the rates (..., n) of the input motion at velocities (..., n_v)."""
-        return np.asarray(v[..., list(self.v)] @ np.linalg.inv(self.to_v).T)
+        return np.asarray(v[..., list(self.v)] @ self._from_v)
+
+    @cached_property
+    def _from_q(self) -> np.ndarray:
+        """Transpose of the inverse of `to_q`."""
+        return np.linalg.inv(self.to_q).T
+
+    @cached_property
+    def _from_v(self) -> np.ndarray:
+        """Transpose of the inverse of `to_v`."""
+        return np.linalg.inv(self.to_v).T
 
     def known_coordinates(self, position: np.ndarray, n_q: int) -> np.ndarray:
         """Return the coordinates (N, n_q) at positions (N, n); NaN where these need the loops."""

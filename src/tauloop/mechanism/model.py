@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -546,7 +547,7 @@ class Platform:
     payload: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Mechanism(ReprMixin):
     """A machine: checked, frozen and complete.
 
@@ -638,7 +639,7 @@ class Mechanism(ReprMixin):
         """Tension bounds of the cables, by rod name."""
         return {rod.name: rod.tension for rod in self.rods if rod.tension is not None}
 
-    @property
+    @cached_property
     def characteristic_length(self) -> float:
         """Typical dimension of the machine, m.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -296,7 +297,7 @@ def _cut_rows(joint: Joint, motion: TreeMotion) -> Iterator[ClosureRow]:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Loops(ReprMixin):
     """Residuals and Jacobians of all loop equations at given parameter values.
 
@@ -343,20 +344,20 @@ class Loops(ReprMixin):
             return np.zeros((len(q), 0))
         return self.acceleration([q, v], len(q))[0]
 
-    @property
+    @cached_property
     def row_scale(self) -> np.ndarray:
         """Factors (c,) that make residuals dimensionless: 1/length for residuals in meters."""
-        return np.where(self.is_length, 1.0 / self.length, 1.0)
+        return _constant(np.where(self.is_length, 1.0 / self.length, 1.0))
 
-    @property
+    @cached_property
     def velocity_scale(self) -> np.ndarray:
         """Unit displacement (n_v,) of every velocity: the characteristic length, or one radian."""
-        return np.where(self.topology.angular, 1.0, self.length)
+        return _constant(np.where(self.topology.angular, 1.0, self.length))
 
-    @property
+    @cached_property
     def coordinate_scale(self) -> np.ndarray:
         """Unit difference (n_q,) of every coordinate: the characteristic length, one radian or one."""
-        return np.where(self.topology.is_length, self.length, 1.0)
+        return _constant(np.where(self.topology.is_length, self.length, 1.0))
 
     def openings(self, phi: np.ndarray) -> np.ndarray:
         """Return the largest dimensionless residual of each sample (N,), from residuals (N, c)."""
@@ -376,6 +377,12 @@ class Loops(ReprMixin):
     def scaled(self, K: np.ndarray) -> np.ndarray:
         """Return dimensionless Jacobians (N, c, n_v)."""
         return np.asarray(self.row_scale[:, None] * K * self.velocity_scale)
+
+
+def _constant(array: np.ndarray) -> np.ndarray:
+    """Return an array that cannot be changed, because all callers receive the same one."""
+    array.flags.writeable = False
+    return array
 
 
 def nominal(mechanism: Mechanism, symbols: Mapping[str, Any] | None = None) -> Values:
