@@ -39,6 +39,7 @@ from tauloop.elasticity.frame.assembled import AssembledStructure, assemble
 from tauloop.elasticity.frame.statics import gravity_load
 from tauloop.elasticity.frame.thermal import ThermalResponse, thermal_response
 from tauloop.elasticity.heat.expansion import stated_expansions, unit_expansion
+from tauloop.elasticity.machine.constants import share_geometry
 from tauloop.elasticity.machine.poses import gravity_vector
 from tauloop.elasticity.machine.structure import (
     MachineStructure,
@@ -101,6 +102,12 @@ class _ModelStandIn:
         """Return the structure at coordinates (M, n_q)."""
         return machine_structure(cast(Model, self), q, STRUCTURE_OPTIONS)
 
+    def with_weights(self, mechanism: Mechanism) -> _ModelStandIn:
+        """Return the machine with other masses and sections, but with the same geometry."""
+        changed = _ModelStandIn(mechanism=mechanism, assembly=self.assembly)
+        share_geometry(cast(Model, changed), cast(Model, self))
+        return changed
+
 
 def _stand_in(mechanism: Mechanism) -> _ModelStandIn:
     """Return a machine at its nominal values."""
@@ -112,7 +119,7 @@ class _Deflected:
     """A loaded and heated machine at M poses.
 
     Attributes:
-        mechanism: the machine with corrected values.
+        machine: the machine with corrected values.
         assembled: structure of the machine.
         built: structure of the machine with the tool.
         unit: (M, n, 6) displacement due to unit wrenches at the tool.
@@ -124,7 +131,7 @@ class _Deflected:
         twist: (M, 6) deflection of the tool.
     """
 
-    mechanism: Mechanism
+    machine: _ModelStandIn
     assembled: AssembledStructure
     built: MachineStructure
     unit: np.ndarray
@@ -134,6 +141,11 @@ class _Deflected:
     rises: np.ndarray
     thermal: np.ndarray
     twist: np.ndarray
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The machine's description with corrected values."""
+        return self.machine.mechanism
 
 
 class Deflection:
@@ -201,16 +213,18 @@ class Deflection:
             self._machines[key] = _stand_in(with_any_values(self.mechanism, self.values(x)))
         return self._machines[key]
 
-    def weight_change(self, mechanism: Mechanism, q: np.ndarray, name: str) -> np.ndarray:
+    def weight_change(self, machine: _ModelStandIn, q: np.ndarray, name: str) -> np.ndarray:
         """Return the derivative (M, n) of the weight with respect to a parameter.
 
-        It is computed by central differences.
+        It is computed by central differences. The parameter does not change the geometry (see
+        `weights`), so its structures differ in masses and sections alone.
         """
+        mechanism = machine.mechanism
         value = mechanism.parameters[name].value
         step = DIFFERENCE_STEP * (abs(value) or 1.0)
         loads = []
         for sign in (1.0, -1.0):
-            changed = _stand_in(with_any_values(mechanism, {name: value + sign * step}))
+            changed = machine.with_weights(with_any_values(mechanism, {name: value + sign * step}))
             assembled = assemble(changed.structure(q).structure)
             loads.append(gravity_load(assembled, gravity_vector(mechanism)))
         return np.asarray((loads[0] - loads[1]) / (2.0 * step))
@@ -321,7 +335,7 @@ class PoseDeflection:
             thermal = response.point_motion(built.tool_body, built.tool_point)
             twist = twist + (thermal @ (coefficients * rises)[..., None])[..., 0]
         return _Deflected(
-            mechanism=mechanism,
+            machine=placed,
             assembled=assembled,
             built=built,
             unit=unit,
@@ -382,7 +396,7 @@ class PoseDeflection:
             for index, name in enumerate(elastic):
                 result[name] -= gradient[:, :, 0, index]
         for name in shared.weights:
-            change = shared.weight_change(deflected.mechanism, q, name)
+            change = shared.weight_change(deflected.machine, q, name)
             result[name] += (np.swapaxes(deflected.unit, -1, -2) @ change[..., None])[..., 0]
         if len(shared.parts):
             for name in sorted(shared.members):

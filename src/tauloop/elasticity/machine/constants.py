@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from copy import copy
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from tauloop.elasticity.frame.beams import Array, BeamProperties
 from tauloop.elasticity.frame.reduction import ReducedBeam, reduced_beam
 from tauloop.geometry.machine_geometry import machine_shape
-from tauloop.mechanism.model import Placement
+from tauloop.mechanism.model import Mechanism, Placement
 from tauloop.mechanism.poses import FramePose, placement_pose
 from tauloop.model import Model
 
@@ -35,7 +36,17 @@ class MachineConstants:
         self.mechanism = model.mechanism
         self.shape = machine_shape(model)
         self._values: dict[Hashable, Any] = {}
+        self._frames: dict[Placement, FramePose] = {}
         self._reduced: dict[Hashable, ReducedBeam] = {}
+
+    def with_same_geometry(self, mechanism: Mechanism) -> MachineConstants:
+        """Return the constants of a machine whose bodies and frames have the same places.
+
+        Both machines share frames, and beams with equal sections are reduced once for both.
+        """
+        other = copy(self)
+        other.mechanism, other._values = mechanism, {}
+        return other
 
     def stored(self, key: Hashable, calculated: Callable[[], Value]) -> Value:
         """Return the value of a function, which is called once for each key."""
@@ -46,7 +57,10 @@ class MachineConstants:
 
     def frame(self, placement: Placement) -> FramePose:
         """Return the pose of a frame relative to its body."""
-        return self.stored(placement, lambda: placement_pose(self.mechanism, placement))
+        pose = self._frames.get(placement)
+        if pose is None:
+            pose = self._frames[placement] = placement_pose(self.mechanism, placement)
+        return pose
 
     def reduced(
         self,
@@ -79,3 +93,11 @@ def machine_constants(model: Model) -> MachineConstants:
     if constants is None:
         constants = _CONSTANTS[model] = MachineConstants(model)
     return constants
+
+
+def share_geometry(model: Model, other: Model) -> None:
+    """Let a model use the constants of another model, whose bodies and frames have equal places.
+
+    Masses, sections and stiffness may differ.
+    """
+    _CONSTANTS[model] = machine_constants(other).with_same_geometry(model.mechanism)
