@@ -258,7 +258,9 @@ class Runner:
                 )
             has_opened |= ~is_reached
             waypoint = inputs | {"position": position, "start": here}
-            outputs, health = self.evaluate(KINEMATICS[0], waypoint, n, n * steps)
+            outputs, health = self.evaluate(
+                KINEMATICS[0], waypoint, n, n * steps, is_explained=False
+            )
             most, is_reached = np.maximum(most, health.steps), health.is_reached
             here = np.where(is_reached[:, None], outputs["q"], here)
         strayed = (most > FEW_STEPS) & ((most < NEWTON_ITERATIONS) | is_reached)
@@ -365,15 +367,25 @@ class Runner:
         return {**self.ports.motion, **own, **LOAD_PORTS, **self.ports.products(force)}
 
     def evaluate(
-        self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int, work: int = 0
+        self,
+        program: ProgramSpec | Program,
+        inputs: dict[str, np.ndarray],
+        n: int,
+        work: int = 0,
+        *,
+        is_explained: bool = True,
     ) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
         """Run a program with each sample on the branch of its start, compiled if that is faster.
+
+        If a sample fails in machine code, the interpreter repeats all samples, because it has the
+        diagnostics of every loop. Without `is_explained` the diagnostics are those of all loops
+        together, and nothing is repeated.
 
         Returns:
             Outputs by name, and the diagnostics of every sample.
         """
         if self._is_own_branch(inputs["start"]):
-            return self._run_here(program, inputs, n, work)
+            return self._run_here(program, inputs, n, work, is_explained)
         self._require_finite(inputs)
         parts = self.by_branch(inputs["start"])
         if isinstance(program, Program):
@@ -383,7 +395,9 @@ class Runner:
         healths = []
         for runner, where in parts:
             chosen = {key: array[where] for key, array in inputs.items()}
-            results, health = runner._run_here(program, chosen, len(where), max(n, work))
+            results, health = runner._run_here(
+                program, chosen, len(where), max(n, work), is_explained
+            )
             healths.append(health)
             for key, array in results.items():
                 outputs.setdefault(key, np.empty((n, array.shape[1])))[where] = array
@@ -430,7 +444,12 @@ class Runner:
         )
 
     def _run_here(
-        self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int, work: int
+        self,
+        program: ProgramSpec | Program,
+        inputs: dict[str, np.ndarray],
+        n: int,
+        work: int,
+        is_explained: bool = True,
     ) -> tuple[dict[str, np.ndarray], SolveDiagnostics]:
         """Run a program on this branch."""
         program = program if isinstance(program, Program) else self.program(program)
@@ -441,6 +460,9 @@ class Runner:
                 self._require_finite(
                     {key: array for key, array in inputs.items() if key not in kernel.reads}
                 )
+                return results, state
+            if not is_explained:
+                self._require_finite(inputs)
                 return results, state
             # the interpreter has diagnostics of every loop, which explain the failure
         self._require_finite(inputs)
