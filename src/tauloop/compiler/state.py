@@ -58,6 +58,11 @@ class SolveDiagnostics(ReprMixin):
         return self.is_sound or bool((self.is_reached & self.is_regular).all())
 
     @property
+    def is_of_machine_code(self) -> bool:
+        """Whether the diagnostics are those of all loops together, as machine code reports them."""
+        return set(self.residuals) == {"loops"}
+
+    @property
     def is_within(self) -> np.ndarray:
         """Whether all tensions are within their bounds (N,)."""
         return np.asarray(self.missed < WITHIN)
@@ -152,7 +157,7 @@ def joined(parts: list[SolveDiagnostics]) -> SolveDiagnostics:
 
     Machine code reports fewer diagnostics than the interpreter.
     """
-    brief = [set(part.residuals) == {"loops"} for part in parts]
+    brief = [part.is_of_machine_code for part in parts]
     if any(brief) and not all(brief):
         pattern = parts[brief.index(False)]
         parts = [

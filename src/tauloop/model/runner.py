@@ -224,12 +224,14 @@ class Runner:
         Returns:
             Outputs by name, and the diagnostics of every sample.
         """
-        outputs, diagnostics = self.evaluate(program, inputs, n, work)
+        outputs, diagnostics = self.evaluate(program, inputs, n, work, is_explained=False)
         if diagnostics.is_sound:
             return outputs, diagnostics
         far = (diagnostics.steps > FEW_STEPS) | ((diagnostics.steps > 0) & ~diagnostics.is_reached)
         if not far.any():
-            return outputs, diagnostics
+            if diagnostics.all_sound or not diagnostics.is_of_machine_code:
+                return outputs, diagnostics
+            return self.evaluate(program, inputs, n, work)
         start = np.array(inputs["start"])
         start[far], _ = self.walked(
             {name: inputs[name][far] for name in ("position", "start", "theta")}
