@@ -306,3 +306,19 @@ def test_a_plain_script_reads_without_a_guard(tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert ran.stdout == "5.0\n"
     assert not ran.stderr
+
+
+def test_plain_numbers_are_read_without_pandas(tmp_path: Path) -> None:
+    """Importing pandas takes longer than reading a million samples."""
+    script = (
+        "import runpy, sys\n"
+        "reader = runpy.run_path(sys.argv[1])['parquet']\n"
+        "((_, values),) = reader(sys.argv[2], [sys.argv[3]])\n"
+        "print(values.tolist(), 'pandas' in sys.modules)\n"
+    )
+    for kind in (np.float64, np.float32, np.int16):
+        column = np.array([3, -1, 4, 2], kind)
+        path = written(tmp_path / "log.parquet", {POSITION: column})
+        command = [sys.executable, "-c", script, str(reading_apart._SCRIPT), str(path), POSITION]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        assert done.stdout.strip() == "[3.0, -1.0, 4.0, 2.0] False"
