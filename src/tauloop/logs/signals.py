@@ -259,15 +259,19 @@ def _filtered_in_parts(
         stop = start + (-(-outputs // _OUTPUTS_PER_PRODUCT) - 1) * step + band.shape[1]
         x = evaluate(slice(max(0, start), min(n, stop)))
         columns = x.reshape(len(x), -1)
+        # many columns of a regressor are zero
+        used = np.flatnonzero(columns.any(axis=0))
+        columns = columns if len(used) == columns.shape[1] else np.take(columns, used, axis=1)
         if start < 0 or stop > n:
             columns = np.pad(columns, ((max(0, -start), max(0, stop - n)), (0, 0)))
         # (products, columns, inputs)
         windows = sliding_window_view(columns, band.shape[1], axis=0)[::step]
         filtered = band @ windows.transpose(0, 2, 1)
-        thinned = thinned if first else np.empty((count, *x.shape[1:]))
+        thinned = thinned if first else np.zeros((count, *x.shape[1:]))
         # the number of rows is explicit, because it cannot be inferred without columns
         rows = filtered.shape[0] * filtered.shape[1]
-        thinned[first : first + outputs] = filtered.reshape(rows, *x.shape[1:])[:outputs]
+        part = thinned[first : first + outputs].reshape(outputs, -1)
+        part[:, used] = filtered.reshape(rows, len(used))[:outputs]
     return thinned
 
 

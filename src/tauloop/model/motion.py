@@ -12,6 +12,7 @@ from tauloop.common.errors import InputError
 from tauloop.common.names.deprecated import old_attribute, with_old_keywords
 from tauloop.common.names.lazy import late_functions
 from tauloop.compiler.c.calling.compiled import CompiledFunction
+from tauloop.compiler.c.calling.evaluator import reads_start
 from tauloop.compiler.c.printing.source import CFunction
 from tauloop.compiler.catalogue import (
     EMBEDDING,
@@ -647,6 +648,21 @@ class Motion:
         Y = outputs["regressor"]
         Y = Y.reshape(n, Y.shape[1] // columns, columns)
         return np.asarray(Y[0] if single else Y)
+
+    def regressor_reads_start(self, output: str = "actuators") -> bool:
+        """Return whether start values affect the regressor.
+
+        They are the start of Newton's method, and they choose the revolution of angles on which
+        forces depend. Closed forms of the loops do not need them.
+
+        Args:
+            output: as for `regressor`.
+
+        Raises:
+            InputError: the output is unknown.
+        """
+        InputError.raise_if_any(unknown_names([output], OUTPUTS, "{!r} is unknown", "output"))
+        return reads_start(self.runner.program(REGRESSORS[output]), ("regressor",))
 
     def platform_jacobian(self, position: object, *, start: object | None = None) -> np.ndarray:
         """Return (N, n, m): independent platform velocities per unit of the given velocities."""

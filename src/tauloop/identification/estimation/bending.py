@@ -16,7 +16,7 @@ import numpy as np
 
 from tauloop.common.errors import AssemblyError, PoseError
 from tauloop.common.records import dataclass
-from tauloop.identification.regression.from_log import regressor_rows
+from tauloop.identification.regression.from_log import regressor_rows, regressor_start
 from tauloop.logs.rates import MIN_SPECTRUM_SAMPLES, in_band
 from tauloop.model import Model
 
@@ -121,7 +121,7 @@ def bending_columns(
     Raises:
         PoseError, AssemblyError: the motion of the loads leaves the workspace.
     """
-    start = model.actuators.track(motion[0]).q if model.assembly.rows else None
+    start = regressor_start(model, motion[0], "actuators")
     forces = _forces(model, motion, parameters, start)
     inertias = _inertias(model, motion, parameters, start)
     columns = []

@@ -26,7 +26,11 @@ from tauloop.identification.faults.measured_motion import LogMotion
 from tauloop.identification.faults.misfits import measured_outputs
 from tauloop.identification.friction.presliding import dahl_state
 from tauloop.identification.regression.data import RegressionData
-from tauloop.identification.regression.from_log import leading_transmission, regressor_rows
+from tauloop.identification.regression.from_log import (
+    leading_transmission,
+    regressor_rows,
+    regressor_start,
+)
 from tauloop.model import Model
 
 #: Largest number of samples of a log that are used, from its beginning.
@@ -390,7 +394,7 @@ def _milliseconds(size: float, deviation: float) -> str:
 
 def _columns_along(model: Model, motion: LogMotion, output: str) -> np.ndarray:
     """Return the columns (N, n_out, n_pi) of the parameters along a motion."""
-    start = model.actuators.track(motion.position).q if model.assembly.rows else None
+    start = regressor_start(model, motion.position, output)
     rates = motion.position, motion.velocity, motion.acceleration
     return regressor_rows(model, rates, output, start)
 

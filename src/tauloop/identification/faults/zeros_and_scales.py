@@ -20,7 +20,7 @@ from tauloop.common.records import dataclass
 from tauloop.identification.faults.measured_motion import LogMotion
 from tauloop.identification.faults.misfits import measured_outputs
 from tauloop.identification.regression.data import RegressionData
-from tauloop.identification.regression.from_log import regressor_rows
+from tauloop.identification.regression.from_log import regressor_rows, regressor_start
 from tauloop.logs.signals import decimate
 from tauloop.model import Model
 
@@ -329,7 +329,7 @@ class _Comparison:
         self, position: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray
     ) -> np.ndarray:
         """Return the regressor of a motion for the measured outputs, in the columns of the data."""
-        start = self._model.actuators.track(position).q if self._model.assembly.rows else None
+        start = regressor_start(self._model, position, self._output)
         rows = regressor_rows(self._model, (position, velocity, acceleration), self._output, start)
         names = [parameter.name for parameter in self._model.parameters]
         columns = [self._parameters.index(name) for name in names]

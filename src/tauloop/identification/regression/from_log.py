@@ -326,7 +326,7 @@ def regressor_rows(
         motion: positions, velocities and accelerations of the columns of `model.actuators`, each
             (N, n).
         output: one of `OUTPUTS`.
-        start: coordinates at every sample (N, n_q) for a machine with loops, else None.
+        start: result of `regressor_start`.
         samples: total number of samples, if the motion is one part of a longer motion.
     """
     measured = model.measurable_output(output)
@@ -335,6 +335,26 @@ def regressor_rows(
     for actuator, column in _dry_friction_columns(model):
         rows[velocity[:, actuator] == 0.0, :, column] = 0.0
     return rows
+
+
+def regressor_start(model: Model, position: np.ndarray, output: str) -> np.ndarray | None:
+    """Return coordinates (N, n_q) along positions (N, n), as the start values of `regressor_rows`.
+
+    The result is None if start values do not affect the regressor. Its own diagnostics then report
+    positions out of reach.
+
+    Raises:
+        PoseError, AssemblyError: see `track`.
+    """
+    if not _needs_start(model, output):
+        return None
+    return model.actuators.track(position).q
+
+
+def _needs_start(model: Model, output: str) -> bool:
+    """Return whether start values affect the regressor of an output."""
+    measured = model.measurable_output(output)
+    return bool(model.assembly.rows) and model.actuators.regressor_reads_start(measured)
 
 
 def _require_known_output(output: str) -> None:
@@ -379,7 +399,7 @@ def _decimated_regressor(
     """
     names = model.actuators.ports.position.columns
     all_samples = slice(0, len(prepared.time))
-    tracker = _LoopTracker(model, prepared) if model.assembly.rows else None
+    tracker = _LoopTracker(model, prepared) if _needs_start(model, output) else None
 
     def regressor(part: slice) -> np.ndarray:
         log = prepared.part(part)

@@ -216,47 +216,96 @@ def spike_samples(
         position: (N,) position of the motor of a force. Where it stops for a moment, dry friction
             can have a spike, and other spikes must be larger.
     """
-    at = np.zeros(len(values), dtype=bool)
     if len(values) < 2 * MIN_PLATEAU_SAMPLES:
-        return at
+        return np.zeros(len(values), dtype=bool)
     steps = np.diff(values)
     sizes = np.abs(steps)
     low, high = np.quantile(values, (0.01, 0.99))
-    smallest = float(sizes[sizes > 0.0].min(initial=np.inf))
+    smallest = _smallest_step(sizes)
     inner = values[2:-2]
     off_course = np.abs(
         inner - (4.0 * (values[1:-3] + values[3:-1]) - values[:-4] - values[4:]) / 6.0
     )
-    usual = SPIKE_FACTOR * float(np.quantile(off_course, SPIKE_QUANTILE))
     if quantity == "force":
         usual = _largest_noise(off_course)
-    least = max(usual, MAX_ENCODER_STEPS * smallest)
-    wide = WIDE_SPIKE_STEPS * float(np.quantile(sizes, 0.99))
-    if quantity == "force":
-        if position is not None:
-            least = max(least, usual * _tail_increase_of_motion(off_course, usual, position))
-        least = max(least, MIN_SPIKE_SHARE * float(high - low))
+        least = max(usual, MAX_ENCODER_STEPS * smallest, MIN_SPIKE_SHARE * float(high - low))
         wide = WIDE_SPIKE_SHARE * float(high - low)
-    off_both = np.where(steps[:-1] * steps[1:] < 0.0, np.minimum(sizes[:-1], sizes[1:]), 0.0)[1:-1]
-    # neighbors of a spike are off course too, and off both sides only by their own step
-    least_off = 0.5 * np.maximum(least, off_course)
-    least_off_line = least_off if quantity == "position" else np.maximum(least, least_off)
-    off_nearer_line = _off_nearer_line(values, LINE_WEIGHTS[quantity])[2:-2]
-    at[2:-2] = (off_course > least) & (off_both > least_off) & (off_nearer_line > least_off_line)
-    if position is not None:
+    else:
+        usual = SPIKE_FACTOR * float(np.quantile(off_course, SPIKE_QUANTILE))
+        least = max(usual, MAX_ENCODER_STEPS * smallest)
+        wide = WIDE_SPIKE_STEPS * float(np.quantile(sizes, 0.99))
+    at = _large_spikes(values, steps, off_course, quantity, least)
+    pulses = _pulses(values, steps, max(wide, least))
+    if position is not None and (at.any() or pulses.any()):
+        # the tails of the noise only matter for samples that normal noise does not explain
+        least = max(least, usual * _tail_increase_of_motion(off_course, usual, position))
+        at = _large_spikes(values, steps, off_course, quantity, least)
+        pulses = _pulses(values, steps, max(wide, least))
         is_clear = off_course > STOP_SPIKE_SHARE * float(high - low)
         at[2:-2] &= is_clear | ~_near_stops(position)[2:-2]
-    for width in range(2, MAX_SPIKE_SAMPLES + 1):
-        leaves, returns = steps[:-width], steps[width:]
-        net = np.abs(values[width + 1 :] - values[: -width - 1])
-        pulse = np.minimum(np.abs(leaves), np.abs(returns))
-        is_pulse = (leaves * returns < 0.0) & (pulse > max(wide, least)) & (net < 0.5 * pulse)
-        for first in np.flatnonzero(is_pulse):
-            at[first + 1 : first + 1 + width] = True
+    at |= pulses
     if quantity == "force":
         least = max(MAX_ENCODER_STEPS * smallest, MIN_SMALL_SPIKE_SHARE * float(high - low))
         small = _small_spikes(values, at, least, position)
-        at |= small if position is None else small & ~_near_stops(position)
+        if position is not None and small.any():
+            small &= ~_near_stops(position)
+        at |= small
+    return at
+
+
+def _smallest_step(sizes: np.ndarray) -> float:
+    """Return the smallest nonzero value of sizes (N,); infinity if all are zero."""
+    smallest = float(sizes.min())
+    return smallest if smallest > 0.0 else float(sizes[sizes > 0.0].min(initial=np.inf))
+
+
+def _large_spikes(
+    values: np.ndarray,
+    steps: np.ndarray,
+    off_course: np.ndarray,
+    quantity: str,
+    least: float,
+) -> np.ndarray:
+    """Return the single samples (N,) that are off their neighbors' course on both sides.
+
+    Args:
+        values: (N,) as measured.
+        steps: (N - 1,) differences of the values.
+        off_course: (N - 4,) distances from a cubic through two neighbors on each side.
+        quantity: "position" or "force".
+        least: smallest distance.
+    """
+    at = np.zeros(len(values), dtype=bool)
+    rows = np.flatnonzero(off_course > least) + 2
+    before, after = steps[rows - 1], steps[rows]
+    off_both = np.where(before * after < 0.0, np.minimum(np.abs(before), np.abs(after)), 0.0)
+    # neighbors of a spike are off course too, and off both sides only by their own step
+    least_off = 0.5 * off_course[rows - 2]
+    rows, least_off = rows[off_both > least_off], least_off[off_both > least_off]
+    if quantity == "force":
+        least_off = np.maximum(least, least_off)
+    at[rows[_off_nearer_line(values, rows, LINE_WEIGHTS[quantity]) > least_off]] = True
+    return at
+
+
+def _pulses(values: np.ndarray, steps: np.ndarray, least: float) -> np.ndarray:
+    """Return the samples (N,) of spikes of two or more samples.
+
+    Args:
+        values: (N,) as measured.
+        steps: (N - 1,) differences of the values.
+        least: smallest step with which a spike leaves and returns.
+    """
+    at = np.zeros(len(values), dtype=bool)
+    large = np.flatnonzero(np.abs(steps) > least)
+    for width in range(2, MAX_SPIKE_SAMPLES + 1):
+        starts = large[large < len(steps) - width]
+        leaves, returns = steps[starts], steps[starts + width]
+        net = np.abs(values[starts + width + 1] - values[starts])
+        pulse = np.minimum(np.abs(leaves), np.abs(returns))
+        is_pulse = (leaves * returns < 0.0) & (pulse > least) & (net < 0.5 * pulse)
+        for first in starts[is_pulse]:
+            at[first + 1 : first + 1 + width] = True
     return at
 
 
@@ -312,8 +361,9 @@ def _windows(
     least = np.inf
     smooth: list[tuple[int, np.ndarray]] = []
     stands = np.zeros(len(values), dtype=bool) if position is None else _stands(position)
+    counts = _cumulative_count(stands)
     for reach in SMALL_SPIKE_REACHES:
-        is_smooth = _moves_within(stands, reach, reach)
+        is_smooth = _moves_within(counts, reach, reach)
         if is_smooth.sum() < MIN_JUDGED_SAMPLES:
             break
         compared = np.flatnonzero(is_smooth)
@@ -332,22 +382,33 @@ def _windows(
             yield (reach, reach), is_new
     longest = smooth[-1][0] if smooth else 0
     for before, after in SIDED_WINDOWS if position is not None else ():
-        is_new = _moves_within(stands, before, after) & ~is_judged
+        is_new = _moves_within(counts, before, after) & ~is_judged
         if max(before, after) <= longest and is_new.sum() >= MIN_SIDED_SAMPLES:
             is_judged |= is_new
             yield (before, after), is_new
 
 
-def _moves_within(stands: np.ndarray, before: int, after: int) -> np.ndarray:
+def _cumulative_count(stands: np.ndarray) -> np.ndarray:
+    """Return the number (N + 1,) of samples before each sample that may stand."""
+    counts = np.zeros(len(stands) + 1, dtype=np.int32 if len(stands) < 2**31 else np.int64)
+    np.cumsum(stands, out=counts[1:])
+    return counts
+
+
+def _moves_within(counts: np.ndarray, before: int, after: int) -> np.ndarray:
     """Return the samples (N,) with all neighbors within the log, none of which may stand.
 
     Args:
-        stands: (N,) whether a sample may stand.
+        counts: (N + 1,) result of `_cumulative_count`.
         before, after: number of neighbors on each side.
     """
-    sums = np.concatenate([[0], np.cumsum(stands)])
-    moves = np.zeros(len(stands), dtype=bool)
-    moves[before : len(stands) - after] = sums[before + after + 1 :] == sums[: -before - after - 1]
+    size = len(counts) - 1
+    moves = np.zeros(size, dtype=bool)
+    np.equal(
+        counts[before + after + 1 :],
+        counts[: -before - after - 1],
+        out=moves[before : size - after],
+    )
     return moves
 
 
@@ -394,7 +455,7 @@ def _tail_increase_of_motion(off_course: np.ndarray, usual: float, position: np.
         position: (N,) position of the motor.
     """
     is_sound = ~_near(off_course > usual, 2)
-    is_sound &= _moves_within(_stands(position), 2, 2)[2:-2]
+    is_sound &= _moves_within(_cumulative_count(_stands(position)), 2, 2)[2:-2]
     if is_sound.sum() < MIN_JUDGED_SAMPLES:
         return 1.0
     return _tail_increase([off_course[is_sound]], CUBIC_TAIL_POWER)
@@ -469,23 +530,24 @@ def _smaller_if_same_side(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.where(first * second > 0.0, smaller, 0.0)
 
 
-def _off_nearer_line(values: np.ndarray, weights: Sequence[float]) -> np.ndarray:
-    """Return how far samples (N,) are off the lines through their neighbors on both sides.
+def _off_nearer_line(values: np.ndarray, at: np.ndarray, weights: Sequence[float]) -> np.ndarray:
+    """Return how far some samples (n,) are off the lines through their neighbors on both sides.
 
     It is the smaller distance, and zero for a sample between the lines or at the ends. A step, such
     as that of dry friction, leaves the line on one side only.
 
     Args:
         values: (N,) as measured.
+        at: (n,) indices of the samples.
         weights: weights of the samples on one side in the line, the nearest first.
     """
-    count = len(weights)
-    inner = slice(count, len(values) - count)
-    kernel = np.array([0.0, *weights])
-    before = np.convolve(values, kernel)[inner]
-    after = np.convolve(values[::-1], kernel)[: len(values)][::-1][inner]
-    off = np.zeros(len(values))
-    off[inner] = _smaller_if_same_side(values[inner] - before, values[inner] - after)
+    offsets = np.arange(1, len(weights) + 1)
+    is_inner = (at >= len(weights)) & (at < len(values) - len(weights))
+    inner = at[is_inner]
+    before = values[inner[:, None] - offsets] @ np.array(weights)
+    after = values[inner[:, None] + offsets] @ np.array(weights)
+    off = np.zeros(len(at))
+    off[is_inner] = _smaller_if_same_side(values[inner] - before, values[inner] - after)
     return off
 
 

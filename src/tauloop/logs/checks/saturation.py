@@ -22,6 +22,8 @@ NOISE_WIDTHS = (1e-3, 3e-3, 1e-2)
 #: ... unless all channels are slower than this fraction of their largest speed, because then forces
 #: are constant anyway.
 RESTING_SPEED_SHARE = 0.02
+#: Number of samples that show in most logs that values are finer than all `NOISE_WIDTHS`.
+FIRST_VALUES = 20_000
 #: Distance from the drive's limit, as a fraction of it, up to which a value counts as at the limit.
 LIMIT_TOLERANCE = 0.01
 #: Quantity of channels that mark unusable force samples by nonzero numbers.
@@ -138,7 +140,7 @@ def _at_end(values: np.ndarray, moves: np.ndarray, bound: float | None) -> tuple
     if span == 0.0 or largest == 0.0:
         return none, ""
     at = values == largest
-    second_largest = values[~at][np.argmax(values[~at])]
+    second_largest = values.max(where=~at, initial=float(values.min()))
     runs = _long_runs(at)
     if runs.sum() > STEPPED_FORCE_FACTOR * np.sum(values == second_largest):
         return runs, ""
@@ -146,17 +148,31 @@ def _at_end(values: np.ndarray, moves: np.ndarray, bound: float | None) -> tuple
         runs = _long_runs((values >= (1.0 - LIMIT_TOLERANCE) * bound) & moves)
         if runs.any():
             return runs, f", at the limit of {bound:.6g} in the machine file"
-    steps = np.diff(np.unique(values))
+    steps = _steps_if_coarse(values)
     for share in NOISE_WIDTHS:
         width = share * span
-        if len(steps) * share < 1.0 and steps.min() > width:
+        if len(steps) and len(steps) * share < 1.0 and steps.min() > width:
             continue  # the resolution is coarser than this width
         near = (values > largest - width) & moves
-        next_ones = (values > largest - 2.0 * width) & (values <= largest - width) & moves
         runs = _long_runs(near)
-        if runs.sum() > 2 * STEPPED_FORCE_FACTOR * max(int(next_ones.sum()), MIN_PLATEAU_SAMPLES):
+        count = int(runs.sum())
+        if count <= 2 * STEPPED_FORCE_FACTOR * MIN_PLATEAU_SAMPLES:
+            continue
+        next_ones = (values > largest - 2.0 * width) & (values <= largest - width) & moves
+        if count > 2 * STEPPED_FORCE_FACTOR * int(next_ones.sum()):
             return runs, f", with noise of up to {width:.2g}"
     return none, ""
+
+
+def _steps_if_coarse(values: np.ndarray) -> np.ndarray:
+    """Return the differences between neighboring values that occur, if there are few values.
+
+    The result is empty for values (N,) that are finer than all `NOISE_WIDTHS`.
+    """
+    fine = 1.0 / min(NOISE_WIDTHS) + 1.0
+    if len(np.unique(values[:FIRST_VALUES])) > fine:
+        return np.empty(0)
+    return np.diff(np.unique(values))
 
 
 def _long_runs(at: np.ndarray) -> np.ndarray:

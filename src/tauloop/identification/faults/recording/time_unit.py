@@ -7,7 +7,7 @@ import numpy as np
 from tauloop.common.errors import PoseError, Problem
 from tauloop.identification.faults.measured_motion import LogMotion
 from tauloop.identification.faults.misfits import measured_outputs
-from tauloop.identification.regression.from_log import regressor_rows
+from tauloop.identification.regression.from_log import regressor_rows, regressor_start
 from tauloop.model import Model
 
 #: Largest number of samples that are used, spread evenly over the log.
@@ -53,7 +53,7 @@ def wrong_time_unit(
     velocity = log.velocity[tested]
     acceleration = log.acceleration[tested]
     try:
-        start = model.actuators.track(position).q if model.assembly.rows else None
+        start = regressor_start(model, position, output)
         at_rest = regressor_rows(
             model, (position, 0.0 * velocity, 0.0 * acceleration), output, start
         )[:, rows]
