@@ -6,7 +6,7 @@ T), accelerations by its square. A sine series only has the attenuation of its l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from tauloop.logs.signals import (
     HIGHEST_CUTOFF,
     LEAST_FOR_DIFFERENCES,
     gain_of_sines,
+    pieces_of_record,
     require_cutoff,
 )
 
@@ -25,9 +26,6 @@ ACCELERATION_CUTOFF_FACTOR = 2.0
 #: Degree of the polynomials that continue a record at its ends. They are fitted over one period of
 #: the cut-off.
 END_POLYNOMIAL_DEGREE = 4
-#: Smallest number of samples to filter at a time, and the factor to which the filter's memory
-#: decays over the overlap of pieces.
-MIN_PIECE_SAMPLES, PIECE_COUPLING = 16_384, 1e-10
 #: Number of samples at the start of a log whose spectrum determines a cut-off.
 INSPECTED_SAMPLES = 65_536
 #: Smallest number of samples of a spectrum.
@@ -81,41 +79,29 @@ def smooth_rates(
         what = f"{counted(len(x), 'sample', 'are')} too few to differentiate"
         raise InputError.of("x", what, f"give at least {LEAST_FOR_DIFFERENCES}")
     results = tuple(np.empty(len(x)) for _ in cutoffs)
-    for part, kept in _pieces(len(x), rate / min(cutoffs), order):
+    gains: dict[tuple[int, float], np.ndarray] = {}
+    for part, kept in pieces_of_record(len(x), rate / min(cutoffs), order):
         inside = slice(kept.start - part.start, kept.stop - part.start)
-        for whole, values in zip(
-            results, _smooth_rates(x[part], rate, cutoffs, order), strict=True
-        ):
+        smooth = _smooth_rates(x[part], rate, cutoffs, order, gains)
+        for whole, values in zip(results, smooth, strict=True):
             whole[kept] = values[inside]
     return results
 
 
-def _pieces(count: int, length: float, order: int) -> Iterator[tuple[slice, slice]]:
-    """Yield the pieces of a record that are filtered separately, and the valid samples of each.
-
-    Short transforms fit in the processor's cache. Pieces overlap by the memory of the filter, whose
-    slowest pole decays as exp(-2 pi sin(pi / (2 order)) t / length).
+def _smooth_rates(
+    x: np.ndarray,
+    rate: float,
+    cutoffs: Sequence[float],
+    order: int,
+    gains: dict[tuple[int, float], np.ndarray],
+) -> list[np.ndarray]:
+    """Return the result of `smooth_rates` for one piece.
 
     Args:
-        count: number of samples.
-        length: period of the cut-off, in samples.
-        order: order of the filter.
+        x, rate, cutoffs, order: as for `smooth_rates`.
+        gains: gains of the filter by number of sines and cut-off. Missing gains are added, because
+            most pieces have the same length.
     """
-    margin = int(-np.log(PIECE_COUPLING) / (2.0 * np.pi * np.sin(0.5 * np.pi / order)) * length) + 1
-    size = max(MIN_PIECE_SAMPLES, 4 * margin)
-    start = 0
-    while start < count:
-        stop = min(start + size, count)
-        if count - stop < margin:
-            stop = count
-        yield slice(max(start - margin, 0), min(stop + margin, count)), slice(start, stop)
-        start = stop
-
-
-def _smooth_rates(
-    x: np.ndarray, rate: float, cutoffs: Sequence[float], order: int
-) -> list[np.ndarray]:
-    """Return the result of `smooth_rates` for one piece."""
     import scipy.fft
 
     count, window = len(x), round(rate / min(cutoffs)) + 1
@@ -125,7 +111,10 @@ def _smooth_rates(
     along = np.linspace(0.0, 1.0, len(whole))
     omega = np.pi * rate * along[1:-1]
     for k, (cubic, cutoff) in enumerate(zip(cubics, cutoffs, strict=True)):
-        series = sines * gain_of_sines(along, rate=rate, cutoff=cutoff, order=order)
+        key = len(sines), cutoff
+        if key not in gains:
+            gains[key] = gain_of_sines(along, rate=rate, cutoff=cutoff, order=order)
+        series = sines * gains[key]
         if k == 1:
             cubic += _cosines(series * omega)
         else:

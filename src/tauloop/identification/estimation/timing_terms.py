@@ -256,18 +256,23 @@ def _candidates(
     if not norms.all():
         return []
     gram /= np.outer(norms, norms)
+    missing = list(columns.columns())
+    # The columns are projected together, because the regressor of a long log is large.
+    values = np.stack([(column.values * weights).ravel() for column in missing], axis=1)
+    coefficients = np.linalg.solve(gram, rows.T @ values / norms[:, None]) / norms[:, None]
+    remainders = np.ascontiguousarray((values - rows @ coefficients).T)
+    powers, remaining = np.sum(values**2, axis=0), np.sum(remainders**2, axis=1)
+    forces = weights * regression.forces
     candidates = []
-    for column in columns.columns():
-        values = column.values * weights
-        coefficients = np.linalg.solve(gram, rows.T @ values.ravel() / norms) / norms
-        remainder = values - weighted @ coefficients
-        if np.sum(remainder**2) > MIN_REMAINDER**2 * np.sum(values**2) > 0.0:
-            forces = (weights * regression.forces)[:, column.outputs]
-            power = max(float(np.sum(forces**2)), np.finfo(float).tiny)
-            share = float(np.sqrt(np.sum(values**2) / power))
+    for k, column in enumerate(missing):
+        if remaining[k] > MIN_REMAINDER**2 * powers[k] > 0.0:
+            force_power = max(float(np.sum(forces[:, column.outputs] ** 2)), np.finfo(float).tiny)
             candidates.append(
                 _Candidate(
-                    column=column, coefficients=coefficients, remainder=remainder, share=share
+                    column=column,
+                    coefficients=coefficients[:, k],
+                    remainder=remainders[k].reshape(weights.shape),
+                    share=float(np.sqrt(powers[k] / force_power)),
                 )
             )
     return candidates

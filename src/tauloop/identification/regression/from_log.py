@@ -49,6 +49,8 @@ OUTPUTS = ("actuators", "joints")
 MOTION_QUANTITIES = ("position", "velocity", "acceleration")
 #: Number of samples whose loops are closed at a time.
 FOLLOWED_AT_ONCE = 100_000
+#: Number of columns of the regressor that are low-passed at a time.
+FILTERED_AT_ONCE = 32
 
 
 def dynamic_parameters(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
@@ -424,13 +426,18 @@ def _decimated_regressor(
 
 
 def _low_passed(regressor: np.ndarray, cutoff: float | None) -> np.ndarray:
-    """Return a regressor (N, n_out, n_pi) low-passed in place, one output at a time.
+    """Return a regressor (N, n_out, n_pi) low-passed in place, some columns at a time.
 
     A second regressor would need much memory.
     """
-    if cutoff is not None:
-        for k in range(regressor.shape[1]):
-            regressor[:, k] = low_pass(regressor[:, k], cutoff)
+    if cutoff is None:
+        return regressor
+    regressor = np.ascontiguousarray(regressor)
+    columns = regressor.reshape(len(regressor), regressor.shape[1] * regressor.shape[2])
+    used = np.flatnonzero(columns.any(axis=0))
+    for first in range(0, len(used), FILTERED_AT_ONCE):
+        some = used[first : first + FILTERED_AT_ONCE]
+        columns[:, some] = low_pass(np.take(columns, some, axis=1), cutoff)
     return regressor
 
 

@@ -46,9 +46,10 @@ def wrong_time_unit(
     if model.assembly.is_redundant:
         return ()
     mixing, rows = measured_outputs(model, log, output)
-    forces = log.forces @ mixing
-    spread = np.linspace(0, len(forces) - 1, min(MAX_TESTED_SAMPLES, len(forces)))
+    count = len(log.forces)
+    spread = np.linspace(0, count - 1, min(MAX_TESTED_SAMPLES, count))
     tested = np.unique(spread.round().astype(int))
+    forces = log.forces[tested] @ mixing
     position = log.position[tested]
     velocity = log.velocity[tested]
     acceleration = log.acceleration[tested]
@@ -61,7 +62,7 @@ def wrong_time_unit(
         in_motion = in_motion[:, rows]
     except PoseError:
         return ()
-    sizes = np.maximum(np.linalg.norm(forces[tested], axis=0), np.finfo(float).tiny)
+    sizes = np.maximum(np.linalg.norm(forces, axis=0), np.finfo(float).tiny)
 
     def weighted(columns: np.ndarray) -> np.ndarray:
         """Return columns (M n_out, n), divided by the sizes of the outputs' forces."""
@@ -78,7 +79,7 @@ def wrong_time_unit(
     friction = weighted(in_motion[:, :, is_free])
     known = weighted(np.stack([rest_force, motion_force], axis=2))
     known = known[:, np.linalg.norm(known, axis=0) > 0.0]
-    measured = weighted(forces[tested][:, :, None])[:, 0]
+    measured = weighted(forces[:, :, None])[:, 0]
     _, stated_residual = _least_squares(np.hstack([known.sum(axis=1)[:, None], friction]), measured)
     factors, residual = _least_squares(np.hstack([known, friction]), measured)
     ratio = factors[1] / factors[0] if has_rest_force else factors[0]
