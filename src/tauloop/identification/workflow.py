@@ -922,9 +922,7 @@ def _unexcited(
     """Return problems of the machine's parameters that the fitted motion does not excite."""
     has_more_columns = training.parameters != data.machine[0].parameters
     machine_data = merge_data(data.machine[: logs.fitted]) if has_more_columns else training
-    return unexcited_directions(
-        model, machine_data, np.random.default_rng(0), output=options.output
-    )
+    return unexcited_directions(model, machine_data, output=options.output)
 
 
 def _bending(

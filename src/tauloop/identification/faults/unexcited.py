@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -12,8 +13,11 @@ from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import leading_transmission
 from tauloop.model import Model
 
-#: Number of random states that represent all motions of the machine.
-RANDOM_STATES = 200
+#: Number of random states that represent all motions of the machine, and their seed.
+RANDOM_STATES, STATE_SEED = 200, 0
+#: Regressors of random motions with this seed, by output, for all models. They take longer than a
+#: fit.
+_RANDOM_REGRESSORS: WeakKeyDictionary[Model, dict[str, np.ndarray]] = WeakKeyDictionary()
 #: A direction is unexcited if its singular value is below this fraction of the largest one, for
 #: columns of unit norm.
 MIN_EXCITED_SHARE = 1e-8
@@ -24,7 +28,11 @@ MIN_REPORTED_SHARE = 0.3
 
 
 def unexcited_directions(
-    model: Model, data: RegressionData, rng: np.random.Generator, *, output: str = "actuators"
+    model: Model,
+    data: RegressionData,
+    rng: np.random.Generator | None = None,
+    *,
+    output: str = "actuators",
 ) -> tuple[Problem, ...]:
     """Return a problem for each direction of the base parameters that the data do not excite.
 
@@ -35,7 +43,8 @@ def unexcited_directions(
     Args:
         model: the machine.
         data: regression data of the machine.
-        rng: random number generator for the states.
+        rng: random number generator for the states. None uses a fixed seed, and computes the states
+            once for every model.
         output: output of the data.
 
     Returns:
@@ -78,8 +87,14 @@ def unexcited_directions(
     return tuple(problems)
 
 
-def _random_regressor(model: Model, rng: np.random.Generator, output: str) -> np.ndarray:
+def _random_regressor(model: Model, rng: np.random.Generator | None, output: str) -> np.ndarray:
     """Return the regressor (RANDOM_STATES, n_out, n_pi) of random motions."""
+    if rng is None:
+        regressors = _RANDOM_REGRESSORS.setdefault(model, {})
+        if output not in regressors:
+            seeded = np.random.default_rng(STATE_SEED)
+            regressors[output] = _random_regressor(model, seeded, output)
+        return regressors[output]
     leading = list(model.assembly.leading)
     driven = list(model.assembly.leading_driven)
     transmission = leading_transmission(model)
