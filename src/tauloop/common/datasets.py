@@ -152,7 +152,7 @@ def dimension(name: str, *, unit: str = "", path: str = "") -> MappingProxyType[
 
 
 #: Metadata of a field with the times of all quantities.
-OVER_TIME: Mapping[str, Any] = dimension(*TIME_DIMENSIONS, unit="s")
+OVER_TIME: MappingProxyType[str, Any] = dimension(*TIME_DIMENSIONS, unit="s")
 
 
 def numbered(name: str, *, axis: int = 0, first: int = 1) -> MappingProxyType[str, Any]:

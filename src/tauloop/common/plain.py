@@ -101,7 +101,7 @@ def json_keys(
 
 
 #: Metadata of a field that is not in JSON.
-OMITTED: Mapping[str, Any] = MappingProxyType({_METADATA: ()})
+OMITTED: MappingProxyType[str, Any] = MappingProxyType({_METADATA: ()})
 
 
 def in_json(
