@@ -17,16 +17,21 @@ import numpy as np
 import pytest
 
 import tauloop as tl
+from tauloop.calibration.solving.exchanges import Exchanges
 from tauloop.common.names.deprecated import ATTRIBUTES, KEYWORDS, MODULES, NAMES
 from tauloop.common.options import NamedFields
 from tauloop.common.result import Result
 from tauloop.drives.axis.sensitivity import CriteriaGradients
 from tauloop.drives.criteria import Criteria
+from tauloop.drives.machine.circle import Lap
+from tauloop.drives.machine.play import PlayMap
+from tauloop.kinematics.workspaces.map import Workspace
 from tauloop.mechanism.solids.solid import Solid
 from tauloop.model.forces.hybrid import HybridFunctions
 from tauloop.model.motion import Motion
 from tauloop.model.positions.encoder_fit import ActuatorFit
 from tauloop.motion.sampled import SampledMotion
+from tauloop.simulation.controllers.run import ControlledMotion
 from tauloop.simulation.observers import EncoderFit
 from tauloop.viewer.viewer import Viewer
 
@@ -105,6 +110,11 @@ def test_an_old_attribute_is_the_new_one_with_a_warning(old: str, new: str) -> N
         SampledMotion,
         Viewer,
         tl.simulation.Transfer,
+        Exchanges,
+        Lap,
+        ControlledMotion,
+        PlayMap,
+        Workspace,
     )
     classes = {item.__name__: item for item in owners}
     renamed = vars(classes[owner])[old_attribute]

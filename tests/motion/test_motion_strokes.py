@@ -364,7 +364,7 @@ def test_a_stroke_beyond_a_range_is_refused_with_the_coordinate():
         (("platform.x",), {}, "columns"),
         (("platform.x", "platform.w"), {}, "platform.w"),
         (("platform.x", "platform.x"), {}, "columns"),
-        (("platform.x", "platform.y"), {"entry": "legs"}, "entry"),
+        (("platform.x", "platform.y"), {"entry": "legs"}, "coordinates"),
         (("platform.x", "platform.y"), {"base": [0.0]}, "base"),
     ],
 )
