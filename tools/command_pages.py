@@ -53,8 +53,8 @@ EXPLAINED_VALUES = {
     "TIME",
     "VALUES",
 }
-#: Endings of files whose content the overview explains.
-EXPLAINED_ENDINGS = {".csv", ".json", ".nc", ".png", ".yaml"}
+#: Extensions of files whose content the overview explains.
+EXPLAINED_EXTENSIONS = {".csv", ".json", ".nc", ".png", ".yaml"}
 #: A statement is cut at a colon after at least this number of words.
 MIN_WORDS = 4
 #: Explanations of choices with more words are those of the page on the command's subject.
@@ -237,13 +237,13 @@ def short_range(text: str) -> str:
 
 
 def short_endings(text: str) -> str:
-    """Return the help of ``--out`` with one ending for each kind of file (the overview has all).
+    """Return the help of ``--out`` with one extension for each kind of file (the overview has all).
 
     Where the overview explains all of them, the endings are enough.
     """
     text = re.sub(r"\((\.[a-z]+)(?:, \.[a-z]+)+\)", r"(\1)", text)
     endings = re.findall(r"\(([^)]*)\)", text)
-    if set(endings) <= EXPLAINED_ENDINGS:
+    if set(endings) <= EXPLAINED_EXTENSIONS:
         *others, last = endings
         return f"{', '.join(others)} or {last}" if others else last
     return text.replace("the whole result, for `tauloop report`", "the result")

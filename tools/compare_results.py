@@ -4,7 +4,7 @@ Each command line runs in both checkouts, in one process of each, with the same 
 are written as the newer checkout spells them; the older one gets the names that the newer one's
 table of deprecated names has for them. Reported are
 
-- numbers that differ by more than 1e-9 of the largest number of their list, or 1e-6 for results of
+- numbers that differ by more than 1e-9 of the largest value in their list, or 1e-6 for results of
   iterations (`Line.tolerance`);
 - values that are not numbers, such as a status or a name, and exit codes;
 - keys that the newer result lacks, keys that it adds (listed, not counted as a difference);
@@ -505,7 +505,7 @@ class Comparison:
             old: the older value.
             new: the newer value.
             place: keys that lead to them, with dots.
-            scale: largest number of the list that contains them.
+            scale: largest value in the list that contains them.
         """
         if isinstance(old, dict) and isinstance(new, dict):
             yield from self._of_objects(old, new, place)

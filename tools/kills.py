@@ -552,7 +552,7 @@ WATCHED = ("open", "os.rename", "os.remove", "os.link", "os.symlink", "os.trunca
 OLD = b"what stood here before\nproject(five_bar_description)\n"
 #: A kill comes at most this long after the chosen event, s: the time of writing a figure.
 AFTER = 0.01
-#: Largest number of nested processes, and smallest number of kills asked of one run.
+#: Maximum number of nested processes, and minimum number of kills asked of one run.
 MAX_PROCESSES, MIN_KILLS = 40, 5
 
 

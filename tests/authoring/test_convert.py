@@ -80,7 +80,7 @@ NAMES = Names()
 def test_a_package_brings_a_format_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An installed package in a folder of its own, found by its entry point; converting and loading know its ending."""
+    """An installed package in its own folder, found by its entry point; converting and loading know its extension."""
     (tmp_path / "bringing.py").write_text(NAMES, encoding="utf-8")
     about = tmp_path / "bringing-1.0.dist-info"
     about.mkdir()

@@ -36,7 +36,7 @@ from tauloop.mechanism.model import Mechanism
 
 #: Namespaces of the prefixes in the files.
 NAMESPACES = {"drake": "http://drake.mit.edu", "tauloop": "https://tauloop.invalid/sdf"}
-#: Endings of files by format.
+#: Extensions of files by format.
 ENDINGS = {"urdf": ".urdf", "sdf": ".sdf", "mjcf": ".xml"}
 #: Forces of two readings of one machine, or of Tauloop and an engine, of the largest: some twenty
 #: factors each.

@@ -20,7 +20,7 @@ from tauloop.kinematics import random_states
 from tauloop.mechanism.model import Freedom, Mechanism
 from tauloop.model import Model
 
-#: The formats that machines are written in, by the ending of their files.
+#: The formats that machines are written in, by the extension of their files.
 ENDINGS = {"urdf": ".urdf", "sdf": ".sdf", "mjcf": ".xml"}
 #: Largest difference of forces after reading back, relative to the largest force (issue 34).
 SAME_FORCES = 1e-9

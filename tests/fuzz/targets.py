@@ -35,7 +35,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A reader, the ending of its files, and good files."""
+    """A reader, the extension of its files, and good files."""
 
     name: str
     ending: str

@@ -265,7 +265,7 @@ def test_a_change_of_an_included_file_is_seen(tmp_path, built):
 
 
 class _Arms(Format):
-    """A format that reads machine files under an ending of its own, as a package might bring it."""
+    """A format that reads machine files under an extension of its own, as a package might bring it."""
 
     name, title, endings = "arms", "an arm", (".arm",)
 

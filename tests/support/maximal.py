@@ -686,7 +686,7 @@ class Motion:
         return self._singular[2][self._singular[1] :].T
 
     def condition(self, independent: Sequence[int]) -> float:
-        """Return how badly constraints and given rates, or the motors', determine all velocities, free of units."""
+        """Return how badly constraints and given rates, or the motors', determine all velocities, dimensionless."""
         motors = self.system.actuator_weights @ self.rates.J
         motors = motors / np.abs(motors * self.system.scale).max(
             axis=1, initial=1e-300, keepdims=True

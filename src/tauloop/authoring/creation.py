@@ -39,7 +39,7 @@ from tauloop.model import Model
 
 #: Number of poses along each axis of the work volume that a machine must reach.
 POSES_PER_AXIS = 3
-#: Factors that are tried for each dimension, and largest number of reported remedies.
+#: Factors that are tried for each dimension, and maximum number of reported remedies.
 REMEDY_FACTORS, MAX_REMEDIES = (1.25, 0.8, 2.0, 0.5), 3
 #: Number of bisections between a sufficient and the insufficient value.
 REMEDY_BISECTIONS = 3
@@ -333,11 +333,11 @@ def _source(source: str | Path, options: NewMachineOptions, name: str) -> tuple[
         path = TEMPLATES[word]
         return read_text(path), path.parent, ""
     if word in FORMATS and not Path(word).exists():
-        endings = " or ".join(FORMATS[word].endings)
+        extensions = " or ".join(FORMATS[word].endings)
         raise InputError.of(
             "source",
             f"{word} is the name of a format",
-            f"give a file, with the extension {endings}",
+            f"give a file with the extension {extensions}",
         )
     try:
         path, mechanism = source_path(source), load(source, options.side, options=options.reading)

@@ -14,7 +14,7 @@ from tauloop.mechanism.description.units import UnitError, literal, read_quantit
 from tauloop.mechanism.suggestions import listing, suggestion, unknown_names
 
 _LOADER: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: Largest number of listed names of values.
+#: Maximum number of listed names of values.
 MAX_LISTED_VALUES = 24
 #: Status and source of a changed value in a file with other sources.
 OWN_PROVENANCE = {"status": "chosen", "source": "own dimension"}

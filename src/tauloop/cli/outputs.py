@@ -13,8 +13,8 @@ from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.files import require_writable, unwritable_folder
 from tauloop.common.records import dataclass
 
-#: Largest number of extensions that the help lists for a kind of file.
-_SHOWN_ENDINGS = 3
+#: Maximum number of extensions that the help lists for a kind of file.
+_SHOWN_EXTENSIONS = 3
 
 
 def _nothing_wrong(_: Path) -> None:
@@ -44,27 +44,29 @@ class FileKind:
     @property
     def description(self) -> str:
         """Return the content, with the usual extensions in parentheses."""
-        endings = "DIR/" if self.is_folder else ", ".join(self.endings[:_SHOWN_ENDINGS])
-        return f"{self.content} ({endings})"
+        extensions = "DIR/" if self.is_folder else ", ".join(self.endings[:_SHOWN_EXTENSIONS])
+        return f"{self.content} ({extensions})"
 
     def takes(self, text: str) -> bool:
         """Return whether the extension of a path selects this kind."""
-        has_ending = Path(text).name.lower().endswith(self.endings) if self.endings else False
+        has_extension = Path(text).name.lower().endswith(self.endings) if self.endings else False
         if self.is_folder:
-            return has_ending or not Path(text).suffix or text.endswith("/") or Path(text).is_dir()
-        return has_ending and not text.endswith("/")
+            return (
+                has_extension or not Path(text).suffix or text.endswith("/") or Path(text).is_dir()
+            )
+        return has_extension and not text.endswith("/")
 
 
 def _table_problem(path: Path) -> Problem | None:
-    from tauloop.logs.files.writing import unknown_ending
+    from tauloop.logs.files.writing import unknown_extension
 
-    return unknown_ending(path)
+    return unknown_extension(path)
 
 
 def _figure_problem(path: Path) -> Problem | None:
-    from tauloop.display.renderers.figure_style import unknown_figure_ending
+    from tauloop.display.renderers.figure_style import unknown_figure_extension
 
-    return unknown_figure_ending(path)
+    return unknown_figure_extension(path)
 
 
 def _film_problem(path: Path) -> Problem | None:

@@ -38,7 +38,7 @@ else:
 #: Smallest age, s, at which temporary files without a lock are removed. A new file is not locked
 #: immediately.
 MIN_ABANDONED_AGE = 60.0
-#: Largest number of characters of a file's name in the name of its temporary file.
+#: Maximum number of characters of a file's name in the name of its temporary file.
 SHARED_NAME_LENGTH = 24
 #: Remedies for errors of the operating system, by their numbers.
 REMEDIES = {

@@ -53,7 +53,7 @@ class CertifyOptions(Options):
             them is certified. Each leg has its own deviation of a parameter that legs share.
         maximize_box: scale the ranges about their middles to the largest box that is proved; each scale
             has half of the budget that is left.
-        max_boxes: largest number of boxes that are evaluated, at all scales together.
+        max_boxes: maximum number of boxes that are evaluated, at all scales together.
         time_limit: longest processor time, such as 60s, of all scales together.
 
     Examples:

@@ -381,7 +381,7 @@ def _failed_velocities(
 
 
 def _velocity_rows(problem: PoseProblem, cell: _Cell) -> BallMatrix:
-    """Return the rates of the loops per velocity (n, m + n), free of units."""
+    """Return the rates of the loops per velocity (n, m + n), dimensionless."""
     assert problem.velocities is not None
     n, m, k = len(problem.unknowns), len(problem.axes), len(cell.inputs[0].g)
     return BallMatrix.by_columns(problem.velocities.run(cell.inputs, BALLS), n, m + n, k)

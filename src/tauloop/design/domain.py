@@ -10,7 +10,7 @@ from tauloop.common.records import dataclass
 from tauloop.design.enclosure import Boxes
 from tauloop.design.intervals.forms import ROUNDING
 
-#: Largest number of divisions of an axis for which fractions are exact in floating point.
+#: Maximum number of divisions of an axis for which fractions are exact in floating point.
 MAX_LEVEL = 48
 #: Margin of a cylinder's surface in the squared fractions; points within the margin count as
 #: inside.

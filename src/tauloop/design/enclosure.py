@@ -39,7 +39,7 @@ from tauloop.design.problem import PoseProblem
 from tauloop.design.velocity_forms import dependent_velocities, inverses
 from tauloop.geometry.clearance import segment_closest
 
-#: Largest number of Newton steps at the middle of a box, starting from the parent's first-order
+#: Maximum number of Newton steps at the middle of a box, starting from the parent's first-order
 #: solution; and the size of the last step (rad, or characteristic lengths).
 NEWTON_STEPS, SETTLED_STEP = 4, 1e-7
 #: Weight of the motion of all coordinates, relative to the change of the unit rows, in the choice
@@ -303,7 +303,7 @@ def _as_form(x: forms.Register) -> Form:
 
 
 def _velocity_rows(problem: PoseProblem, inputs: list[Form], N: int, k: int) -> Matrix:
-    """Return the rates of the loops per velocity (N, n, m + n), free of units."""
+    """Return the rates of the loops per velocity (N, n, m + n), dimensionless."""
     assert problem.velocities is not None
     n, m = len(problem.unknowns), len(problem.axes)
     return gathered(problem.velocities.run(inputs, ARITHMETIC), n, m + n, k, N)

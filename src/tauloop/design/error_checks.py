@@ -42,7 +42,7 @@ def ball_maps(
     Args:
         problem: functions of the machine.
         limits: with the errors of the encoders.
-        K: rates of the loops (n, m + n), free of units.
+        K: rates of the loops (n, m + n), dimensionless.
         inputs: inputs of programs.
     """
     assert problem.loads is not None

@@ -69,7 +69,7 @@ def error_maps(
     Args:
         problem: functions of the machine.
         limits: with the errors of the encoders.
-        K: rates of the loops (N, n, m + n), free of units.
+        K: rates of the loops (N, n, m + n), dimensionless.
         inputs: inputs of programs.
     """
     assert problem.loads is not None

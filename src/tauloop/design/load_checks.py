@@ -18,7 +18,7 @@ def failed_load(
     Args:
         problem: functions of the machine.
         limits: of forces.
-        S: dependent per independent velocities (n, m), free of units.
+        S: dependent per independent velocities (n, m), dimensionless.
         inputs: inputs of programs.
     """
     assert problem.loads is not None

@@ -52,7 +52,7 @@ def load_claims(
     Args:
         problem: functions of the machine.
         limits: of forces.
-        S: dependent per independent velocities (N, n, m), free of units.
+        S: dependent per independent velocities (N, n, m), dimensionless.
         valid: where they are valid (N,).
         inputs: inputs of programs.
     """

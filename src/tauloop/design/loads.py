@@ -33,7 +33,7 @@ class LoadLimits(ReprMixin):
     Attributes:
         quantities: names of the r limited forces: of motors, and tensions of cables.
         by_force: (r, n_u) of each quantity, per actuator force.
-        by_load: (r, m + n) of each quantity, per force at rest free of units.
+        by_load: (r, m + n) of each quantity, per dimensionless force at rest.
         lower, upper: limits (r,) of the quantities, N or N m; infinite where there is none.
         wrenches: (7, V) one, then minus a wrench at the tool: the corners of its range.
         errors: limits (6,) of errors of the tool, m and rad; infinite where there is none.

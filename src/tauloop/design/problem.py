@@ -60,14 +60,14 @@ class PoseProblem(ReprMixin):
         loops, jacobian: programs of psi and of its Jacobian by y (n, n).
         rows: program of the unit rows (n, n_free), then of the inequalities.
         n_free: number of velocities that are left where all actuators rest.
-        velocities: program of the loop Jacobian (n, m + n) free of units, with the independent
+        velocities: program of the dimensionless loop Jacobian (n, m + n), with the independent
             velocities first; None where no claim needs it.
-        loads: program of the forces at rest, then of unit wrenches (m + n, 7), free of units; None
+        loads: program of the forces at rest, then of unit wrenches (m + n, 7), dimensionless; None
             where no claim needs it.
         deviations: program of the changes (n + n_u + 6, n_p) by the whole tolerance of each parameter,
-            one column after the other: of loops, free of units, of actuator positions, and the twist
+            one column after the other: of loops, dimensionless, of actuator positions, and the twist
             of the tool. None where no claim needs it, or nothing varies.
-        drives: actuator velocities (n_u, m + n) per velocity free of units.
+        drives: actuator velocities (n_u, m + n) per dimensionless velocity.
         velocity_scale: unit of every velocity (m + n,).
         ends: program of the ends of all rods (6 n_rods); None without a clearance.
         pairs: indices (n_pairs, 2) of rods whose distance is bounded.
@@ -275,7 +275,7 @@ def _fixed_transmission(
 def _loads(model: Model, symbols: PoseSymbols, motion: TreeMotion, mechanism: Mechanism) -> ca.SX:
     """Return generalized forces at rest, and those of unit wrenches (n_c, 7), column by column.
 
-    Forces are free of units as the velocities of the program of velocities: per unit of velocity
+    Forces are dimensionless like the velocities of the program of velocities: per unit of velocity
     over `velocity_scale`. Payloads and friction other than its offset are absent.
     """
     assembly, chosen = model.assembly, list(symbols.velocities)

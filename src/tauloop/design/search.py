@@ -42,7 +42,7 @@ class Budget:
     """Where a search ends.
 
     Attributes:
-        boxes: largest number of boxes that are evaluated.
+        boxes: maximum number of boxes that are evaluated.
         duration: longest processor time, s.
     """
 

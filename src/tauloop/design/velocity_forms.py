@@ -31,7 +31,7 @@ def dependent_velocities(K: Matrix, m: int) -> tuple[Matrix, np.ndarray]:
     K = [K_1 K_2] with n columns K_2 gives -K_2^-1 K_1.
 
     Args:
-        K: rates of the loops (N, n, m + n), free of units.
+        K: rates of the loops (N, n, m + n), dimensionless.
         m: number of columns of K_1: independent velocities, then parameters.
 
     Returns:

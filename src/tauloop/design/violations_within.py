@@ -24,7 +24,7 @@ from tauloop.design.violations import (
     reach_violation,
 )
 
-#: Largest number of poses, of machines at vertices, and of boxes without solution that are tried.
+#: Maximum number of poses, of machines at vertices, and of boxes without solution that are tried.
 MAX_TRIED_POSES, MAX_VERTICES, MAX_OPEN_BOXES = 16, 4, 2
 
 

@@ -23,7 +23,7 @@ PEAKS = {
 }
 #: Texts for peaks in these units.
 PEAKS_BY_UNIT = {"N m": {"force": "peak torque of a motor"}}
-#: Largest number of diagnostics among the key numbers, and largest number of key numbers.
+#: Maximum number of diagnostics among the key numbers, and maximum number of key numbers.
 MAX_DIAGNOSTICS, MAX_NUMBERS = 4, 8
 
 #: Name, value with its unit, and remark of a key number.

@@ -32,7 +32,7 @@ from tauloop.mechanism.suggestions import suggestion
 
 #: Largest file that is read, bytes: a hundred times the size for the identification of a long log.
 MAX_RECORD_BYTES = 100_000_000
-#: Largest number of problems of a file that are listed.
+#: Maximum number of problems of a file that are listed.
 MAX_PROBLEMS = 20
 #: The format of earlier versions, and its names of pieces and fields with the current names.
 OLD_FORMAT = "tauloop-report/1"

@@ -17,7 +17,7 @@ def thin(
     Args:
         time: times (N,).
         values: values (N,) or (N, n).
-        intervals: largest number of intervals.
+        intervals: maximum number of intervals.
 
     Returns:
         The times (k,) and values (k,) or (k, n); the whole record if it is short.

@@ -147,7 +147,7 @@ class DriveLineFitOptions(Options):
         generations: number of generations of the global search; with 0 only the local fit, from the
             drive line's own values.
         population: number of members of a generation.
-        local_evaluations: largest number of evaluations of the local fit.
+        local_evaluations: maximum number of evaluations of the local fit.
         seed: seed of all random numbers.
         tolerance: relative tolerance of an integration step.
         workers: number of parallel workers; no result depends on it.

@@ -340,7 +340,7 @@ def search_plant(
         seed: seed of the random numbers.
         generations, population: effort of the global search; with zero generations only the local
             fit, from the start.
-        polish: largest number of evaluations of the local fit.
+        polish: maximum number of evaluations of the local fit.
         start: first guess as fractions of the ranges (n,), a member of the first population;
             default: the middle of the ranges.
         spread: standard deviation of the first population about the start; default: a uniform

@@ -298,8 +298,8 @@ class Entries:
 MAP_WIDTHS = (512, 64, 8, 1)
 
 
-#: Smallest number of instructions per call from which threads are started, which takes tens of
-#: microseconds; and largest number of threads.
+#: Minimum number of instructions per call from which threads are started, which takes tens of
+#: microseconds; and maximum number of threads.
 MIN_THREADED_INSTRUCTIONS = 400_000
 MAX_THREADS = 8
 

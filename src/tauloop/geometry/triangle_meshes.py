@@ -16,7 +16,7 @@ from tauloop.mechanism.solids.solid import Mesh, Solid
 DEFAULT_SECTIONS = 24
 #: Largest size of a mesh file in bytes.
 MAX_FILE_BYTES = 200_000_000
-#: Largest number of triangles of a mesh file.
+#: Maximum number of triangles of a mesh file.
 MAX_FACES = 2_000_000
 
 

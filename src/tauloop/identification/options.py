@@ -118,7 +118,7 @@ class PreparationOptions(Options):
         max_frequency: highest frequency of a periodic motion, Hz.
         hold: channels or axes that are held and not in the logs, such as 'motor_4=30 deg'; without
             a value, they have their position in the reference pose.
-        fill_gaps: largest number of missing samples in a row that are interpolated; the result
+        fill_gaps: maximum number of missing samples in a row that are interpolated; the result
             reports their number.
         resample: resample logs with uneven time stamps at even times. The
             high-frequency part of the positions decides whether the stamps are the sampling times

@@ -90,9 +90,9 @@ from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 from tauloop.model.model import MachineSource
 
-#: Largest number of samples of the motion that are stored in a result for display.
+#: Maximum number of samples of the motion that are stored in a result for display.
 MAX_DISPLAYED_SAMPLES = 4_000
-#: Largest number of samples, from the beginning of each log, for the choice of friction laws and
+#: Maximum number of samples, from the beginning of each log, for the choice of friction laws and
 #: for the fit of a single log.
 MAX_FRICTION_SAMPLES = 32_000
 #: Number of simulated measurements that show the effect of motion errors on presliding lengths.

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 #: Factor by which motions that are too fast for the step decay per step (ρ∞).
 SPECTRAL_RADIUS = 0.8
-#: Largest number of entries of all inverted matrices that are in memory together.
+#: Maximum number of entries of all inverted matrices that are in memory together.
 NUMBERS_IN_A_CHUNK = 4_000_000
 #: Eigenvalue of the mass matrix, relative to the largest, below which a direction has no mass.
 MASSLESS = 1e-12

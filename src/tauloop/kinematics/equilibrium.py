@@ -27,7 +27,7 @@ from tauloop.kinematics.inspection import undriven
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
 
-#: Largest number of steps of the search.
+#: Maximum number of steps of the search.
 MAX_EQUILIBRIUM_STEPS = 400
 #: Largest step of a freedom, rad or characteristic lengths: loops are closed by Newton's method
 #: from the step before.

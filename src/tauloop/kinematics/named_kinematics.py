@@ -494,7 +494,7 @@ def jacobian(
         q=q,
         diagnostics=(
             diagnostic(
-                "condition number of the loop equations, free of units",
+                "condition number of the dimensionless loop equations",
                 model.assembly.loop_conditions(q[None], motion.ports.v)[0],
                 at_most=1e6,
                 advice="the pose is singular or nearly singular: choose a pose farther from the "

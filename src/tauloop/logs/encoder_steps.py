@@ -14,7 +14,7 @@ from tauloop.logs.signals import integrated
 STEP_TOLERANCE = 0.05
 #: Largest noise, as a fraction of the step, for which changes of the reading are usable.
 MAX_NOISE_SHARE = 0.5
-#: Smallest number of different readings.
+#: Minimum number of different readings.
 MIN_READINGS = 16
 #: Smallest drift of the integrated velocity between two samples, as a fraction of the step.
 MIN_DRIFT = 1e-4

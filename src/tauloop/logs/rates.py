@@ -28,7 +28,7 @@ ACCELERATION_CUTOFF_FACTOR = 2.0
 END_POLYNOMIAL_DEGREE = 4
 #: Number of samples at the start of a log whose spectrum determines a cut-off.
 INSPECTED_SAMPLES = 65_536
-#: Smallest number of samples of a spectrum.
+#: Minimum number of samples of a spectrum.
 MIN_SPECTRUM_SAMPLES = 64
 #: Negligible noise as a fraction of a derivative's power, by order of the derivative. The sign of a
 #: velocity switches dry friction, so velocities must be more accurate than accelerations.

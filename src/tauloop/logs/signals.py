@@ -23,7 +23,7 @@ _HALF_LENGTH = 10
 _OUTPUTS_AT_ONCE = 512
 _OUTPUTS_PER_PRODUCT = 16
 LEAST_FOR_DIFFERENCES = 3
-#: Smallest number of samples to filter at a time, and the factor to which the filter's memory
+#: Minimum number of samples to filter at a time, and the factor to which the filter's memory
 #: decays over the overlap of pieces.
 MIN_PIECE_SAMPLES, PIECE_COUPLING = 16_384, 1e-10
 #: Records with more samples than this are low-passed in pieces.

@@ -45,7 +45,7 @@ NOISE_BINS = 24
 MIN_NOISE_PERIODS = 3
 #: Number of noise fits, each weighted by the previous one.
 NOISE_FITS = 5
-#: Smallest number of samples for the comparison with positions.
+#: Minimum number of samples for the comparison with positions.
 MIN_SAMPLES = 64
 
 

@@ -274,7 +274,7 @@ class Runner:
     def followed(self, position: np.ndarray, start: np.ndarray) -> State:
         """Return the state at positions (N, n), reached along lines from starts (N, n_q).
 
-        Machine code follows all lines in one call and reports the largest number of iterations.
+        Machine code follows all lines in one call and reports the maximum number of iterations.
         Failed lines are repeated.
 
         Raises:
@@ -297,7 +297,7 @@ class Runner:
             )
             diagnostics = compiled_diagnostics(outputs.pop("health"), is_sound)
             far = ~diagnostics.is_reached | (diagnostics.steps > FEW_STEPS)
-            # machine code reports the largest number of iterations of each line
+            # machine code reports the maximum number of iterations of each line
             has_opened = diagnostics.steps >= NEWTON_ITERATIONS
             if not is_sound and far.any():
                 again = np.array(outputs["q"])

@@ -68,7 +68,7 @@ def why_ended(
 
 
 def _too_many_steps(system: System, steps: Steps, v: np.ndarray) -> Problem:
-    """Return the problem of a simulation that reached its largest number of steps."""
+    """Return the problem of a simulation that reached its maximum number of steps."""
     what = f"{counted(len(steps), 'step', 'reach')} only {steps.time[-1]:.6g} s"
     remedy = (
         "allow more steps or larger errors, or use an implicit integrator if the machine is stiff"

@@ -52,7 +52,7 @@ from tauloop.study.option_texts import options_from
 from tauloop.study.variations import DRAWN, VariedInput, count_of
 
 STUDY_FORMAT = "tauloop-study/1"
-#: Largest number of samples of a study.
+#: Maximum number of samples of a study.
 MAX_STUDY_SAMPLES = 10**9 - 1
 #: Default quantiles of the report.
 DEFAULT_QUANTILES = (0.05, 0.5, 0.95, 0.99)

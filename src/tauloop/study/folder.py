@@ -38,7 +38,7 @@ SAMPLE, PROBLEM = "sample", "problem"
 _FOLDER_FORMAT = "tauloop-study-folder/2"
 #: Metadata keys of a Parquet file for its study and samples, and for the states of its logs.
 _CONTENT_KEY, _LOGS_KEY = b"tauloop-study", b"tauloop-logs"
-#: Largest number of different problems that are counted separately, and the name for all others.
+#: Maximum number of different problems that are counted separately, and the name for all others.
 MAX_DISTINCT_PROBLEMS, OTHER_PROBLEMS = 100, "other problems"
 
 

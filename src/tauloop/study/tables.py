@@ -9,9 +9,9 @@ from tauloop.display.pieces import Printed
 from tauloop.display.tables import table
 from tauloop.study import FoldedLogs, ScalarSummary, StudyResult
 
-#: Largest number of problems that are listed.
+#: Maximum number of problems that are listed.
 MAX_LISTED_PROBLEMS = 5
-#: Largest number of rejected or faulty logs that are listed.
+#: Maximum number of rejected or faulty logs that are listed.
 MAX_LISTED_LOGS = 10
 
 

@@ -40,9 +40,9 @@ def check_format(format_: Format, *, example: Path | None = None) -> None:
     if not format_.name.isidentifier():
         what = f"{format_.name!r} is not an identifier"
         problems.add("name", what, "use a single word, for `tauloop convert --format`")
-    for ending in format_.endings:
-        if not ending.startswith(".") or ending != ending.lower():
-            problems.add("endings", f"contain {ending!r}", "use lower case and a leading dot")
+    for extension in format_.endings:
+        if not extension.startswith(".") or extension != extension.lower():
+            problems.add("endings", f"contain {extension!r}", "use lower case and a leading dot")
     if not format_.reads and not format_.writes:
         problems.add("read", "and `write` are both missing", "define at least one of them")
     with tempfile.TemporaryDirectory() as folder:
@@ -51,7 +51,7 @@ def check_format(format_: Format, *, example: Path | None = None) -> None:
             problems.add(
                 "claims",
                 f"does not accept {path.name}",
-                "accept files with the endings of the format",
+                "accept files with the extensions of the format",
             )
         count = 0
         for make in (serial_chain, six_legs, planar_loop) if format_.writes else ():

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # slow to import, and the viewer in the browser needs no figu
 #: Shortest duration of an animation, s. Shorter motions are slowed down, by a factor in the
 #: heading.
 MIN_FILM_DURATION = 4.0
-#: Frames per second, and the largest number of frames.
+#: Frames per second, and the maximum number of frames.
 FRAME_RATE, MAX_FRAMES = 25.0, 300
 #: File extensions of the formats.
 FILM_EXTENSIONS = (".html", ".gif", ".mp4")

@@ -64,12 +64,12 @@ WITH_PLAY = "then with play"
 CART_MASS_SHARE, GAP = 0.5, 0.0005
 #: For this stage: factor of the bars of Table 1's costs, so that none is lost for another row;
 #: increase of K_p at which the costs must be equal, because a rise time jumps where the first
-#: oscillation just reaches 90 % of the step; and the largest number of steps.
+#: oscillation just reaches 90 % of the step; and the maximum number of steps.
 COST_SHARE, HIGHER_GAIN, POLISH_STAGE = 0.5, 0.002, 20
 #: Core-hours after which no new fit begins.
 BUDGET = 8.0
 #: Population and generations of the global search of one start, on rows that are not near others;
-#: and largest numbers of steps of the local search on all rows. With 50 generations and 40 steps,
+#: and maximum numbers of steps of the local search on all rows. With 50 generations and 40 steps,
 #: four fifths of the time went into the generations, without better results.
 POPULATION, GENERATIONS, POLISH, POLISH_PLAY = 30, 20, 60, 20
 #: Integrator of the global searches: errors of a loss of 60 are about 1, in half the time of
@@ -97,7 +97,7 @@ DISTINCT_ROWS = (
     "(0.98, ",
     "(0.62, 0.44)",
 )
-#: Largest numbers of steps of fits with a value left out, and of the best fits before.
+#: Maximum numbers of steps of fits with a value left out, and of the best fits before.
 POLISH_REST, POLISH_BEST = 12, 100
 RADIUS = 0.05
 #: Smallest initial mass of cart and motors at the rack with play, kg: with smaller masses the

@@ -135,7 +135,7 @@ class DriveSettings:
         seed: seed of all random numbers.
         studies: the paper's tables.
         before, after: switching parameters and printed energies of the paper's conclusion.
-        budget: largest number of evaluations of one search.
+        budget: maximum number of evaluations of one search.
         genetic: population and generations of the genetic algorithm.
         front: population and generations of the Pareto front.
         scatter: relative scatter by parameter of the plant.

@@ -22,7 +22,7 @@ class Chebyshev(Integrator):
     Attributes:
         rtol, atol: tolerances of a step's error.
         stages: number of stages s.
-        max_steps: largest number of steps.
+        max_steps: maximum number of steps.
     """
 
     rtol: float

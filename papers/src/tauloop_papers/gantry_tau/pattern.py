@@ -50,7 +50,7 @@ class FamilySettings:
         mounting: standard deviation of the machine's rotation about its x and y axes, rad.
         starts: number of random starts; larger sizes also start from the result of the next smaller
             one.
-        evaluations: largest number of evaluations of a start.
+        evaluations: maximum number of evaluations of a start.
         samples: samples of one period.
         seed: seed of motions and starts.
     """

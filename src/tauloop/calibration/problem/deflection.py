@@ -58,7 +58,7 @@ from tauloop.model import Model
 #: Relative step of central differences of weights and coefficients of expansion, which are
 #: polynomials of at most second degree in the parameters of sections and bodies.
 DIFFERENCE_STEP = 1e-3
-#: Largest number of stored machines with corrected values.
+#: Maximum number of stored machines with corrected values.
 MAX_STORED = 4
 
 

@@ -19,7 +19,7 @@ from tauloop.common.errors import Problem
 MIN_REFLECTION_RATIO = 5.0
 #: ... and if the error without it exceeds this number, for quaternions of length 1.
 MIN_QUATERNION_ERROR = 1e-3
-#: Smallest number of poses.
+#: Minimum number of poses.
 MIN_POSES = 6
 #: Order of the components of (x, y, z, w) that gives (w, x, y, z).
 FROM_LAST = (3, 0, 1, 2)

@@ -28,7 +28,7 @@ from tauloop.motion import LAWS
 from tauloop.motion.sampled import SampledMotion
 from tauloop.simulation import plan_cycle
 
-#: Largest number of samples of a batch.
+#: Maximum number of samples of a batch.
 BATCH_SAMPLES = 100_000
 #: Number of samples of a stroke.
 STROKE_SAMPLES = 101

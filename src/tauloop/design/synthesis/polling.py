@@ -14,7 +14,7 @@ from tauloop.design.synthesis.evaluation import Scores
 
 #: First and last step, in widths of the bounds.
 FIRST_POLL_STEP, LAST_STEP = 0.08, 0.01
-#: Largest number of polls.
+#: Maximum number of polls.
 MAX_POLLS = 40
 #: Relative gain below which a neighbor counts as equal.
 LEAST_GAIN = 1e-6

@@ -193,7 +193,7 @@ class SearchSize(ReprMixin):
         population: number of members of a generation.
         generations: number of generations.
         seed: seed of the random numbers.
-        designs: largest number of machine files.
+        designs: maximum number of machine files.
     """
 
     population: int = 100

@@ -16,7 +16,7 @@ from tauloop.mechanism.description.cursor import (
 )
 
 TASK_FORMAT = "tauloop-synthesis/1"
-#: Largest number of poses, members of a population, and generations.
+#: Maximum number of poses, members of a population, and generations.
 MAX_POSES, MAX_POPULATION, MAX_GENERATIONS = 100_000, 100_000, 100_000
 _RANGE = ListOf(item=Text(is_needed=True), length=2)
 _FREE = MapOf(item=_RANGE, key="parameter", is_known=True, may_be_empty=False)

@@ -15,7 +15,7 @@ from tauloop.display.sampling import in_degrees, thin
 from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.model import Model
 
-#: Largest number of machine states that a page plays: 20 per second for eight seconds.
+#: Maximum number of machine states that a page plays: 20 per second for eight seconds.
 MAX_SCENE_STATES = 160
 #: Significant digits of values in plots, and number of intervals into which long records are
 #: divided.

@@ -50,7 +50,7 @@ def clean(axes: Axes) -> None:
     axes.set_axisbelow(True)
 
 
-def unknown_figure_ending(path: str | Path) -> Problem | None:
+def unknown_figure_extension(path: str | Path) -> Problem | None:
     """Return the problem if the extension of a figure's file is not supported, or None."""
     from matplotlib.backend_bases import FigureCanvasBase
 
@@ -82,7 +82,7 @@ def save_figure(figure: Figure, path: str | Path, *, dpi: float = 130.0) -> Path
     Raises:
         InputError: the extension is not supported, or the folder cannot be written.
     """
-    if problem := unknown_figure_ending(path):
+    if problem := unknown_figure_extension(path):
         raise InputError(problem)
     _take_literally(figure)
     extension = Path(path).suffix.lstrip(".").lower()

@@ -39,7 +39,7 @@ LINES: dict[str, dict[str, Any]] = {
     "rod": {"color": MEASURED, "linewidth": 1.6},
     "driven rod": {"color": DRIVE, "linewidth": 1.6},
 }
-#: Largest number of labels in a view; more would be unreadable.
+#: Maximum number of labels in a view; more would be unreadable.
 MAX_LABELS = 12
 
 

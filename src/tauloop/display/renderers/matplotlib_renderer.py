@@ -54,7 +54,7 @@ LEGEND_OFFSET = -26.0
 SIMILAR = 1.6
 #: Number of characters of a title or note in an inch.
 CHARACTERS = 14.5
-#: Largest number of entries next to each other in a legend below a map.
+#: Maximum number of entries next to each other in a legend below a map.
 LEGEND_COLUMNS = 3
 #: Largest total number of characters of entries next to each other.
 LEGEND_CHARACTERS = 90

@@ -14,7 +14,7 @@ from tauloop.kinematics.modes.modes import Mode, Modes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Largest number of panels, and number of panels in a row.
+#: Maximum number of panels, and number of panels in a row.
 MAX_PANELS, IN_A_ROW = 12, 4
 #: Zoom of the machines in their panels, which leaves room for the labels of the axes.
 ZOOM = 0.82

@@ -47,7 +47,7 @@ FREQUENCY_POINTS = 192
 AMPLITUDE_CHANGE = 1e-3
 #: Last fraction of the record, in which a cycle is measured.
 MEASURED_FRACTION = 0.5
-#: Smallest number of periods in this part of the record.
+#: Minimum number of periods in this part of the record.
 MIN_PERIODS = 3
 _STIFFNESS, _DAMPING = "equivalent_stiffness", "equivalent_damping"
 

@@ -27,7 +27,7 @@ from tauloop.integrate.integrators import Integrator, described
 from tauloop.mechanism.description import units
 from tauloop.mechanism.drive_line import DriveLine
 
-#: Number of samples per second of a record, and largest number of samples.
+#: Number of samples per second of a record, and maximum number of samples.
 RATE, MAX_RECORDED_SAMPLES = 400, 1_000_000
 
 

@@ -34,7 +34,7 @@ PLAY = 10e-6
 #: backlash, and the largest difference, as a fraction of the largest displacement. Curvature and
 #: rounding cause a small difference.
 CHECKED, AGREEMENT = 64, 1e-4
-#: Largest number of actuators: all combinations of directions are tried.
+#: Maximum number of actuators: all combinations of directions are tried.
 MOST_ACTUATORS = 12
 
 

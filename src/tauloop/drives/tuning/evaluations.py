@@ -92,7 +92,7 @@ class Evaluations:
         Args:
             cost: cost of points (N, n) within the bounds.
             lower, upper: bounds (n,), which are the ends of the unit box.
-            allowed: largest number of evaluations.
+            allowed: maximum number of evaluations.
             watcher: called after every batch.
         """
         self._cost, self._lower, self._upper = cost, lower, upper

@@ -12,7 +12,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.drives.tuning.evaluations import BatchCost
 
-#: Largest number of points in one call of the cost.
+#: Maximum number of points in one call of the cost.
 GRID_CHUNK = 4096
 
 

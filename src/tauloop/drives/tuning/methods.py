@@ -104,7 +104,7 @@ class SQP(SearchMethod):
         difference: distance of the evaluated points from the center, as a fraction of the range;
             large enough that the noise of a simulation does not matter.
         tolerance: the search ends when the cost changes by less than this.
-        iterations: largest number of iterations.
+        iterations: maximum number of iterations.
     """
 
     gradient: Gradient | None = field(default=None, repr=False)
@@ -147,7 +147,7 @@ class NelderMead(SearchMethod):
     Attributes:
         simplex: edge of the first simplex, as a fraction of the range.
         tolerance: size of the simplex at which a search ends, as a fraction of the range.
-        restarts: largest number of restarts; the search ends earlier if a restart does not reduce
+        restarts: maximum number of restarts; the search ends earlier if a restart does not reduce
             the cost.
     """
 

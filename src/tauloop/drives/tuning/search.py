@@ -22,7 +22,7 @@ NEIGHBOR = 0.01
 #: If a neighbor is better by less than this fraction of the range of costs, the point still counts
 #: as optimal.
 NEIGHBOR_GAIN = 0.01
-#: Default of the largest number of evaluations.
+#: Default of the maximum number of evaluations.
 BUDGET = 20_000
 
 
@@ -108,7 +108,7 @@ def minimize(
             point's numbers.
         start: start point (n,), in the units of the bounds.
         method: method of the search; default: pattern search.
-        budget: largest number of evaluations; the test of the best point needs 2 n + 1 more.
+        budget: maximum number of evaluations; the test of the best point needs 2 n + 1 more.
         watcher: receives the number of evaluations and the smallest cost after every batch, for a
             progress bar.
 

@@ -85,7 +85,7 @@ class TuningOptions(Options):
         duration: duration of the simulated step, such as 10 or 10s.
         load: load on the controlled body, N or N m.
         load_time: start time of the load, such as 0.5s.
-        budget: largest number of evaluations of one search.
+        budget: maximum number of evaluations of one search.
         pareto: also compute the Pareto front of the scaled criteria (NSGA-II).
         population: number of members of a generation.
         generations: number of generations of the Pareto front.

@@ -25,7 +25,7 @@ from tauloop.elasticity.frame.beams import (
     joined,
 )
 
-#: Smallest number of elements of a chain, and smallest number per mode of a bending plane. With e
+#: Minimum number of elements of a chain, and minimum number per mode of a bending plane. With e
 #: elements, the relative error of the frequency of mode n is about (nπ/e)^4 / 1440: 2e-7 for the
 #: first mode, and at most 2e-5 for the highest mode. The error of Euler's buckling load is 4e-7.
 MIN_ELEMENTS = 24

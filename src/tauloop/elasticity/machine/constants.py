@@ -16,7 +16,7 @@ from tauloop.model import Model
 
 Value = TypeVar("Value")
 
-#: Largest number of reduced beams that are stored per machine. `vibration` reduces the same beams
+#: Maximum number of reduced beams that are stored per machine. `vibration` reduces the same beams
 #: for several frequencies.
 MAX_REDUCED_BEAMS = 256
 #: Freedoms that are released at the start and at the end of a beam.

@@ -34,7 +34,7 @@ from tauloop.mechanism.model import BASE
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
-#: Smallest number of poses for which the equations are compiled.
+#: Minimum number of poses for which the equations are compiled.
 MIN_COMPILED_POSES = 256
 
 

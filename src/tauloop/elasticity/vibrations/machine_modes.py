@@ -41,7 +41,7 @@ from tauloop.model import Model
 #: Modes of links are included up to this multiple of the highest frequency. The usual factor is 2.
 #: It gives an error of 0.4 % in the tenth mode of a four-bar, the factor 4 gives 0.1 %.
 LINK_MODE_FACTOR = 4.0
-#: Largest number of rounds in which the number of link modes is adapted to the highest frequency.
+#: Maximum number of rounds in which the number of link modes is adapted to the highest frequency.
 MAX_ROUNDS = 4
 #: Largest residual of an eigenvalue equation, relative to its terms.
 MAX_RESIDUAL = 1e-6

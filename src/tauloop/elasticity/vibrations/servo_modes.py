@@ -16,7 +16,7 @@ from tauloop.elasticity.vibrations.servo_drives import RodLength, ServoDrive, Te
 
 #: A pole is oscillatory if its imaginary part relative to its magnitude is above this value.
 OSCILLATING = 1e-6
-#: Factor by which the shift grows until the shifted stiffness is positive definite, and largest
+#: Factor by which the shift grows until the shifted stiffness is positive definite, and maximum
 #: number of trials.
 SHIFT_FACTOR, MAX_SHIFTS = 100.0, 8
 
@@ -204,7 +204,7 @@ def servo_modes(plant: ServoPlant, count: int, rates: Array | None = None) -> Se
 
     Args:
         plant: the machine and its loops.
-        count: largest number of modes.
+        count: maximum number of modes.
         rates: 2 ζ ω (N, m) of the modes with free motors; None for undamped modes.
     """
     A = closed_loop_matrix(plant, rates)

@@ -358,7 +358,7 @@ def _small_target_data(
 
 
 def _max_newton_steps(function: CFunction) -> int:
-    """Return the largest number of Newton steps of a call; 0 without a Newton loop."""
+    """Return the maximum number of Newton steps of a call; 0 without a Newton loop."""
     if any(isinstance(step, Newton) for step in function.program.steps):
         return function.most_steps
     return 0

@@ -19,7 +19,7 @@ from tauloop.compiler.solving.bounded import Bounded
 from tauloop.compiler.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.mechanism.expression import Parameter
 
-#: Largest deviation that the test program accepts, relative to the largest number of a port. It
+#: Largest deviation that the test program accepts, relative to the largest value of a port. It
 #: covers rounding through the conditioning of the states, on any compiler and processor.
 TOLERANCE = 1e-9
 _BATCH = " * NAME computes one sample; NAME_batch computes n, every array with n rows, one sample after the other."
@@ -37,7 +37,7 @@ def _health(*, batch: bool, single: bool) -> tuple[tuple[str, str], ...]:
     else:
         no_pivot, converged = 1e300, CONVERGED
         singular = "near 0: singular"
-    iterations = "largest number of Newton iterations of a loop"
+    iterations = "maximum number of Newton iterations of a loop"
     if batch:
         iterations += f" (in a batch: of the {LANES} samples of a block)"
     elif single:

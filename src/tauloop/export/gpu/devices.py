@@ -115,7 +115,7 @@ class Gpu(Device):
 
     Attributes:
         number: number of the device.
-        registers: largest number of registers per thread; by default the compiler chooses it.
+        registers: maximum number of registers per thread; by default the compiler chooses it.
 
     Examples:
         >>> import tauloop as tl

@@ -101,7 +101,7 @@ def compile_cuda(
     Args:
         text: source of the kernels.
         architecture: the processor, such as "sm_90".
-        registers: largest number of registers per thread; by default the compiler chooses it. Fewer
+        registers: maximum number of registers per thread; by default the compiler chooses it. Fewer
             registers allow more threads at a time but cause spills.
         folder: folder of the cache; by default the user's cache.
 

@@ -150,7 +150,7 @@ def _kernel(function: CFunction, converged: float) -> str:
 def _stepwise_call(function: CFunction, call: str, converged: float) -> list[str]:
     """Return statements that approach positions in k steps on straight lines.
 
-    Each step starts at the solution of the previous one. The kernel reports the largest number of
+    Each step starts at the solution of the previous one. The kernel reports the maximum number of
     iterations of a step, as on the host processor.
     """
     size = {port.name: port.size for port in function.arguments}

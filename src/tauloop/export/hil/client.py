@@ -19,7 +19,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.export.hil.options import is_memory_name, memory_name_problem
 
-#: Number of leading doubles of a packet, largest number of doubles in it, and flags, as in
+#: Number of leading doubles of a packet, maximum number of doubles in it, and flags, as in
 #: `plant_link.h`.
 HEAD, MAX_PACKET_DOUBLES, END, BRAKES, FAILED = 4, 256, 1, 2, 4
 #: Size of a mailbox in bytes; size of the memory (two mailboxes, version and owner); the version.

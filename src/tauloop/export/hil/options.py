@@ -21,7 +21,7 @@ STALLS = ("hold", "catch-up")
 _MEMORY_NAME = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.-]{1,60}")
 #: Longest default integration step, s. It equals the step of `tauloop control follow` at 1 kHz.
 MAX_DEFAULT_STEP = 2.5e-4
-#: Largest number of integration steps per period; more would exceed any controller's timeout.
+#: Maximum number of integration steps per period; more would exceed any controller's timeout.
 MAX_SUBSTEPS = 1_000_000
 
 

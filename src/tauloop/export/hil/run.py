@@ -33,7 +33,7 @@ from tauloop.model.model import MachineSource
 
 #: Limit of the 99.9th percentile of a step's computing time, as a fraction of the period.
 MAX_COMPUTING_SHARE = 0.1
-#: Smallest number of steps for which this percentile is assessed.
+#: Minimum number of steps for which this percentile is assessed.
 MIN_ASSESSED_STEPS = 1000
 #: Number of copies of the recording in memory: one when it is read back, one when it is written.
 COPIES = 2

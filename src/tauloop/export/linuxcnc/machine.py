@@ -19,7 +19,7 @@ from tauloop.model.model import Model
 MM, DEG = 1e-3, np.pi / 180.0
 #: Unit of a pin by SI unit, with its SI value.
 _PIN_UNITS = {"m": ("mm", MM), "rad": ("deg", DEG)}
-#: Largest number of joints in LinuxCNC's motion module, and of characters in a HAL name.
+#: Maximum number of joints in LinuxCNC's motion module, and of characters in a HAL name.
 MAX_JOINTS, MAX_NAME_LENGTH = 16, 46
 #: Number of the world axis of each platform coordinate.
 _WORLD_AXES = {"platform.x": 0, "platform.y": 1, "platform.z": 2, "platform.angle": 5}
@@ -204,7 +204,7 @@ def pin_name(text: str, taken: set[str], max_length: int) -> str:
     Args:
         text: text from which the name is formed.
         taken: existing names; the new name is added.
-        max_length: largest number of characters.
+        max_length: maximum number of characters.
     """
     words = (re.sub(r"[^A-Za-z0-9]+", "-", word).strip("-") for word in re.split(r"[.\[\]]", text))
     plain = ".".join(filter(None, words))[:max_length].strip(".-") or "pin"

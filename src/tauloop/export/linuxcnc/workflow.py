@@ -45,7 +45,7 @@ from tauloop.mechanism.description import units
 from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import MachineSource, Model, modeled
 
-#: Largest number of characters of a machine's name in the names of component and files; HAL limits
+#: Maximum number of characters of a machine's name in the names of component and files; HAL limits
 #: the length of names, and the rest is for the pins.
 MAX_STEM_LENGTH = 20
 #: License of the module's own text; LinuxCNC requires every module to declare the GPL.

@@ -138,9 +138,9 @@ def export_transmission(
             files[f"python/{stem}_map.py"] = array_module(actuator_map, stem)
             continue
         precision = "single" if kind == "single" else "double"
-        ending = "_single" if kind == "single" else ""
+        suffix = "_single" if kind == "single" else ""
         export = code.get(precision) or c_export(
-            actuator_map, f"{stem}{ending}", source, precision=precision, seed=options.seed
+            actuator_map, f"{stem}{suffix}", source, precision=precision, seed=options.seed
         )
         code[precision] = export
         if kind == "ros2":

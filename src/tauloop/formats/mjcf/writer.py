@@ -694,14 +694,14 @@ def _nonzero(numbers: Mapping[str, float]) -> dict[str, str]:
 
 def _unreadable(mesh: Path) -> str:
     """Return the reason why MuJoCo cannot read a mesh file; "" if it can."""
-    ending = mesh.suffix.lower()
-    if ending not in (".stl", ".obj"):
+    extension = mesh.suffix.lower()
+    if extension not in (".stl", ".obj"):
         return "is not an STL or OBJ file, the formats that MuJoCo reads"
     if not mesh.is_file():
         return "does not exist"
     return (
         "is a text STL file, which MuJoCo rejects"
-        if ending == ".stl" and not is_binary_stl(mesh)
+        if extension == ".stl" and not is_binary_stl(mesh)
         else ""
     )
 

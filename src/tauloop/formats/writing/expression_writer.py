@@ -39,12 +39,12 @@ _LEVELS = {
     "/": (_PRODUCT, _PRODUCT, _SIGN),
     "^": (4, _ATOM, _SIGN),
 }
-#: Largest number of operators, levels and characters of one text, at most half of the reader's
+#: Maximum number of operators, levels and characters of one text, at most half of the reader's
 #: limits. Longer text is split.
 _MAX_OPERATORS, _MAX_LEVELS, _MAX_CHARACTERS = 50, 14, 600
-#: Largest number of operators and characters that the unit of a constant adds.
+#: Maximum number of operators and characters that the unit of a constant adds.
 _UNIT_OPERATORS, _UNIT_CHARACTERS = 5, 40
-#: Largest number of levels and usual number of characters of a measured number.
+#: Maximum number of levels and usual number of characters of a measured number.
 _MEASURED_LEVELS, _MEASURED_CHARACTERS = 3, 60
 #: Numbers of digits to try for a number that, times its unit, gives exactly the value.
 _DIGITS_TRIED = (6, 9, 12, 14, 15, 16, 17)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tauloop.formats.xml.nodes import MAX_BODIES, MAX_FILE_BYTES, MAX_NESTING, XmlNode, XmlReader
 
-#: Largest depth of nested includes, and largest number of included files.
+#: Largest depth of nested includes, and maximum number of included files.
 MAX_INCLUDE_DEPTH, MAX_INCLUDES = 20, 500
 _OPTION = "--package-folder FOLDER"
 

@@ -15,7 +15,7 @@ from tauloop.common.errors import Problem
 from tauloop.common.files import write_file
 from tauloop.common.records import dataclass
 from tauloop.mechanism.solids.solid import Mesh
-from tauloop.mechanism.solids.visual import MESH_ENDINGS
+from tauloop.mechanism.solids.visual import MESH_EXTENSIONS
 
 #: One triangle: normal, corners, and two unused bytes.
 _TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
@@ -166,7 +166,7 @@ class MeshFiles:
         path = next((place.resolve() for place in places if os.path.isfile(place)), None)
         if path is None:
             self.missing[name] = None
-        elif path.suffix.lower() not in MESH_ENDINGS:
+        elif path.suffix.lower() not in MESH_EXTENSIONS:
             self.unread[name] = None
         else:
             return path
@@ -195,7 +195,7 @@ class MeshFiles:
 
     def notes(self, problems: Sequence[Problem]) -> list[str]:
         """Return notes on missing or undrawn meshes and on faults of shapes."""
-        kinds = ", ".join(ending[1:].upper() for ending in MESH_ENDINGS)
+        kinds = ", ".join(extension[1:].upper() for extension in MESH_EXTENSIONS)
         listed = (
             ("mesh files that do not exist, so only joints are drawn there", self.missing),
             (f"meshes that are not drawn, because they are not {kinds}", self.unread),

@@ -24,7 +24,7 @@ from tauloop.mechanism.suggestions import suggestion
 MAX_FILE_BYTES = 20_000_000
 #: Largest nesting depth. URDF needs six; MJCF needs two more than the bodies in a chain.
 MAX_NESTING = 200
-#: Largest number of bodies or links. Machines have tens; assembling a scene with thousands would
+#: Maximum number of bodies or links. Machines have tens; assembling a scene with thousands would
 #: take hours.
 MAX_BODIES = 2000
 #: Largest permitted number in SI units; squares and products of larger numbers overflow.

@@ -31,11 +31,11 @@ from typing import Any
 from xml.dom import expatbuilder, minidom
 from xml.parsers import expat
 
-#: Largest memory of the process, bytes, and largest number of open files.
+#: Largest memory of the process, bytes, and maximum number of open files.
 _MAX_MEMORY, _MAX_OPEN_FILES = 1 << 29, 64
 #: Additional time after which the process ends itself if it was not terminated, s.
 _EXIT_GRACE_SECONDS = 5
-#: Largest number of warnings in a reply, and of characters in a message.
+#: Maximum number of warnings in a reply, and of characters in a message.
 _MAX_WARNINGS, _MAX_MESSAGE_CHARACTERS = 20, 500
 #: Codecs that a file may declare. They are loaded first, because Python imports them on first use.
 _CODECS = ("utf-8", "utf-16", "ascii", "latin-1", "cp1252")

@@ -55,7 +55,7 @@ MIN_COUNTED_RATIO, MIN_COMMON_RATIO = 1.5, 1.0
 REACH_PER_LOBE = 4
 #: Number of parameters whose values a finding contains.
 MAX_NAMED_PARAMETERS = 3
-#: Smallest number of rows on each side of missing rows that are not used, because derivatives are
+#: Minimum number of rows on each side of missing rows that are not used, because derivatives are
 #: undefined there.
 MIN_ABSENT_MARGIN = 2
 #: A column is not identifiable if less than this fraction of it is independent of the regressor.

@@ -33,7 +33,7 @@ from tauloop.identification.regression.from_log import (
 )
 from tauloop.model import Model
 
-#: Largest number of samples of a log that are used, from its beginning.
+#: Maximum number of samples of a log that are used, from its beginning.
 MAX_LATE_SAMPLES = 20_000
 #: Fraction of the samples that is fitted; the rest is held out.
 FITTED_SHARE = 0.7
@@ -55,7 +55,7 @@ MIN_DERIVATIVE_SHARE = 0.02
 MIN_AUTOCORRELATION = 0.3
 #: ... at a lag of up to this number of samples.
 MAX_LAG = 20
-#: Smallest number of samples for each parameter of an output.
+#: Minimum number of samples for each parameter of an output.
 MIN_SAMPLES_PER_PARAMETER = 10
 #: Delays that are tried first, in samples, in both directions.
 FIRST_DELAYS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0, 23.0, 32.0, 45.0, 64.0)

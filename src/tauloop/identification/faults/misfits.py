@@ -23,9 +23,9 @@ from tauloop.identification.regression.ties import Ties
 from tauloop.logs.signals import butterworth
 from tauloop.model import Model
 
-#: Largest number of samples on which faults are tested, spread evenly over the log.
+#: Maximum number of samples on which faults are tested, spread evenly over the log.
 MAX_TESTED_SAMPLES = 200
-#: Smallest number of equations per parameter for which changes of the misfit are conclusive.
+#: Minimum number of equations per parameter for which changes of the misfit are conclusive.
 MIN_EQUATIONS_PER_PARAMETER = 3
 #: Shifts of positions that are tried first, in steps. The minimum between them is found with a
 #: parabola.

@@ -41,7 +41,7 @@ POSITION_HARMONICS = 6
 #: Columns that explain a smaller fraction of an output's residual power on the whole log are not
 #: tried further.
 MIN_EXPLAINED_SHARE = 0.03
-#: Largest number of kinds of laws that are tried for an element.
+#: Maximum number of kinds of laws that are tried for an element.
 MAX_TRIED_KINDS = 3
 
 

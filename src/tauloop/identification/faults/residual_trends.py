@@ -21,7 +21,7 @@ from tauloop.logs.rates import MIN_SPECTRUM_SAMPLES, in_band
 
 #: Number of blocks of a log.
 BLOCKS = 12
-#: Smallest number of blocks in which a trend must have the same sign.
+#: Minimum number of blocks in which a trend must have the same sign.
 MIN_EQUAL_SIGNS = 11
 #: A trend has at least this number of standard deviations, ...
 MIN_DEVIATIONS = 6.0
@@ -47,7 +47,7 @@ MIN_DELAY_EXPLAINED = 0.4
 #: Stribeck velocity of the friction that must not be mistaken for a delay, as a fraction of the
 #: largest speed.
 STRIBECK_VELOCITY_SHARE = 0.05
-#: Largest number of samples that are used, spread evenly over the log.
+#: Maximum number of samples that are used, spread evenly over the log.
 MAX_TREND_SAMPLES = 6000
 #: Time constant of the heat, as a fraction of the log's duration.
 THERMAL_TIME_SHARE = 1.0 / 3.0

@@ -21,7 +21,7 @@ _RANDOM_REGRESSORS: WeakKeyDictionary[Model, dict[str, np.ndarray]] = WeakKeyDic
 #: A direction is unexcited if its singular value is below this fraction of the largest one, for
 #: columns of unit norm.
 MIN_EXCITED_SHARE = 1e-8
-#: Largest number of parameters that are reported for each direction, ...
+#: Maximum number of parameters that are reported for each direction, ...
 MAX_REPORTED_PARAMETERS = 3
 #: ... and their smallest fraction of the largest component.
 MIN_REPORTED_SHARE = 0.3

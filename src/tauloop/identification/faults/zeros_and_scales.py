@@ -24,9 +24,9 @@ from tauloop.identification.regression.from_log import regressor_rows, regressor
 from tauloop.logs.signals import decimate
 from tauloop.model import Model
 
-#: Largest number of samples that are used, spread evenly over the log.
+#: Maximum number of samples that are used, spread evenly over the log.
 MAX_COMPARED_SAMPLES = 1500
-#: Smallest number of samples of a log that is checked.
+#: Minimum number of samples of a log that is checked.
 MIN_COMPARED_SAMPLES = 120
 #: Number of blocks for the standard deviation of a size.
 DEVIATION_BLOCKS = 12

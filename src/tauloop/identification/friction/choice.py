@@ -32,7 +32,7 @@ from tauloop.identification.preparation.prepare import PreparedLogs
 from tauloop.logs import Preparation
 from tauloop.logs.velocities import SOURCES
 
-#: Largest number of rounds in which laws are added.
+#: Maximum number of rounds in which laws are added.
 MAX_LAW_ROUNDS = 2
 #: A choice is accepted if it reduces the validation error by at least this fraction.
 MIN_ERROR_REDUCTION = 0.01

@@ -48,7 +48,7 @@ SUBSTEPS = 2
 SAMPLING_FACTOR = 1.0 / (1.0 - 1.0 / SUBSTEPS**2)
 #: Number of steps to the length whose simulated measurements give the length that fits best.
 CORRECTION_STEPS = 2
-#: Largest number of sweeps over all elements.
+#: Maximum number of sweeps over all elements.
 MAX_LENGTH_SWEEPS = 3
 
 

@@ -26,7 +26,7 @@ MIN_BLOCK_DURATION = 0.2
 MIN_BLOCK_TIME_CONSTANTS = 5.0
 #: Fraction of the blocks in the tail.
 TAIL_SHARE = 0.05
-#: Smallest number of blocks in the tail.
+#: Minimum number of blocks in the tail.
 MIN_TAIL_BLOCKS = 10
 #: Quantiles of the blocks' largest residuals that determine the level of contacts. Contacts may
 #: occur in the fraction of the blocks above the larger quantile.

@@ -89,7 +89,7 @@ class TrackOptions(Options):
         standstill: fraction of an actuator's largest speed in the log below which it is at rest.
         noise: standard deviation of the residual of each motor's force, by name; by default that of
             the saved fit.
-        fill_gaps: largest number of missing samples in a row that are interpolated; the result
+        fill_gaps: maximum number of missing samples in a row that are interpolated; the result
             reports their number.
         resample: resample logs with uneven time stamps at even times.
 

@@ -85,7 +85,7 @@ class MeasuredLog(PlainData, ReprMixin):
         that the ends of the log have the same effect in both preparations.
 
         Args:
-            longest: largest number of samples.
+            longest: maximum number of samples.
         """
         if self.average is not None:
             return None

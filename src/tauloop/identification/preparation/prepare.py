@@ -90,7 +90,7 @@ class PreparedLogs:
 
         Args:
             share: fraction of each log before its held-out part.
-            longest: largest number of samples of a log.
+            longest: maximum number of samples of a log.
         """
         logs = []
         for entry in self.logs[: self.fitted]:

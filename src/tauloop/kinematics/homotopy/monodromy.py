@@ -37,7 +37,7 @@ from tauloop.kinematics.homotopy.paths import ParameterLine, TrackingOptions
 REPEAT_TOLERANCE = 1e-5
 
 
-#: Largest number of loops in one round. A random loop misses a given branch point three times out
+#: Maximum number of loops in one round. A random loop misses a given branch point three times out
 #: of four, so this number of loops fails to connect two solutions once in 10 000 cases. Random
 #: start points, which end at any solution, make a miss even less likely.
 MAX_LOOPS_PER_ROUND = 32
@@ -55,7 +55,7 @@ MAX_LOST_ROUNDS = 4
 #: Number of random members of the family, of which the search uses the member with the smallest
 #: constants. Members with large constants have large, badly conditioned solutions (1e16 for Par4).
 DRAWN_HOMES = 64
-#: Largest number of random start points that are followed first.
+#: Maximum number of random start points that are followed first.
 MAX_PROBES = 64
 
 
@@ -91,12 +91,12 @@ class MonodromyOptions(Options):
         quiet_loops: number of consecutive loops without a new solution after which the search ends,
             if there is no trace test. Each loop follows all known solutions.
         traced_loops: number of consecutive loops without a new solution before a trace test.
-        traced_angles: largest number of unknown angles for which a block gets a trace test. The
+        traced_angles: maximum number of unknown angles for which a block gets a trace test. The
             wider family that the test needs grows fast: 2 solutions for one angle, 6 for two, and
             576 for SpiderMill's seven angles (46 without widening).
-        batch: number of paths followed together, and largest number of random start points.
-        max_solutions: largest number of solutions; more are an error.
-        max_rounds: largest number of rounds of loops; more are an error.
+        batch: number of paths followed together, and maximum number of random start points.
+        max_solutions: maximum number of solutions; more are an error.
+        max_rounds: maximum number of rounds of loops; more are an error.
         tracking: options of path tracking.
     """
 

@@ -36,9 +36,9 @@ class TrackingOptions(Options):
     Attributes:
         tolerance: largest size of Newton's last step, relative to 1 + |x|, for a point to be
             accepted.
-        corrections: largest number of Newton steps per step of the path; if more are needed, the
+        corrections: maximum number of Newton steps per step of the path; if more are needed, the
             step is halved.
-        end_tolerance, end_corrections: tolerance and largest number of Newton steps at t = 1.
+        end_tolerance, end_corrections: tolerance and maximum number of Newton steps at t = 1.
             Newton's method doubles the number of correct digits of a regular solution, but only
             halves the distance to a multiple solution.
         regular_ratio: if the last Newton step at t = 1 is between the two tolerances, because
@@ -48,7 +48,7 @@ class TrackingOptions(Options):
         longest_step: largest step in t.
         smallest_step: smallest step in t; paths that need smaller ones stop.
         infinity: size of a point beyond which a path has diverged.
-        steps: largest number of attempted steps.
+        steps: maximum number of attempted steps.
     """
 
     tolerance: float = 1e-7
@@ -157,7 +157,7 @@ def newton(
         rows: the paths (N,) of the points.
         t: values of t (N,).
         tolerance: largest last step, relative to the size of the point.
-        iterations: largest number of steps.
+        iterations: maximum number of steps.
         predictor_size: size (N,) of the predictor's step relative to the size of the point; the
             first Newton step is compared with it.
 

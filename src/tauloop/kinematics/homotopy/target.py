@@ -24,14 +24,14 @@ from tauloop.kinematics.homotopy.paths import (
 )
 
 #: Factor on the steps and the tolerance of paths that are followed again because they ended at the
-#: same solution, and largest number of such repetitions.
+#: same solution, and maximum number of such repetitions.
 RETRY_FACTOR, RETRIES = 0.1, 2
 #: Newton steps that refine a regular solution to rounding.
 POLISHING = 6
 #: A polished solution is real if no imaginary part exceeds this fraction of its size; bad
 #: conditioning magnifies rounding up to this size.
 REAL = 1e-7
-#: Largest number of detours if solutions lack their conjugates. Five were enough for Par4, whose
+#: Maximum number of detours if solutions lack their conjugates. Five were enough for Par4, whose
 #: solutions have condition numbers up to 1e18.
 MAX_DETOURS = 8
 #: A path that stopped within this distance in t from the target has arrived. Steps towards a

@@ -77,7 +77,7 @@ class ModeOptions(Options):
         seed: seed of the homotopy paths; it determines the paths, not the solutions they end at.
         thorough: also test the completeness of modes of blocks with many angles; takes minutes.
         monodromy: options of the search for complex solutions.
-        max_modes: largest number of real solutions; more are an error.
+        max_modes: maximum number of real solutions; more are an error.
 
     Examples:
         >>> import tauloop as tl

@@ -51,7 +51,7 @@ DEFAULT_POSES_PER_AXIS = 120
 EXTENT_STEP = 1e-3
 #: Fraction of a step, and distance of a logarithm from a whole number, that count as rounding.
 GRID_TOLERANCE = 1e-9
-#: Largest number of poses of a grid.
+#: Maximum number of poses of a grid.
 LARGEST_GRID = 10_000_000
 #: Distance from singularities below which tensions and postures are not determined.
 MIN_REGULAR_DISTANCE = 1e-6

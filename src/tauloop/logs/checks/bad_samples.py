@@ -50,13 +50,13 @@ TAIL_QUANTILES, TAIL_POWER = (0.9, 0.99), 5
 #: The power for distances from a cubic. They mix the noise of five samples, which makes their
 #: inner quantiles more normal than the noise.
 CUBIC_TAIL_POWER = 7
-#: Largest number of samples, spread over the log, that determine the numbers of neighbors.
+#: Maximum number of samples, spread over the log, that determine the numbers of neighbors.
 MAX_COMPARED_SAMPLES = 20_000
 #: More neighbors are used until the difference grows by this factor.
 MAX_GROWTH = 1.1
 #: An encoder is coarse for a number of samples if its position is constant in a larger fraction of them.
 MAX_CONSTANT_SHARE = 0.2
-#: Smallest number of samples whose noise can be measured, for the same and for different numbers of
+#: Minimum number of samples whose noise can be measured, for the same and for different numbers of
 #: neighbors on both sides.
 MIN_JUDGED_SAMPLES, MIN_SIDED_SAMPLES = 200, 60
 #: Number of passes. Spikes that an earlier pass found are not neighbors.
@@ -89,7 +89,7 @@ MAX_COMPARED_SHARE = 0.05
 #: ... or a position stops or starts with this many times the second difference of all but a
 #: hundredth of the samples.
 ABRUPT_FACTOR = 20.0
-#: Largest number of times that a message lists.
+#: Maximum number of times that a message lists.
 MAX_LISTED_TIMES = 10
 
 

@@ -22,7 +22,7 @@ class FillGaps(Options):
     The line is used if one side has only one sample.
 
     Attributes:
-        longest: largest number of consecutive missing samples to interpolate; longer gaps are
+        longest: maximum number of consecutive missing samples to interpolate; longer gaps are
             rejected.
     """
 

@@ -20,7 +20,7 @@ MIN_JUMP_COUNTS = 20.0
 WRAP_FACTOR, MAX_WRAP_ERROR = 3.0, 1.5
 #: Number of steps on each side that are next to a step.
 NEIGHBORS = 2
-#: Largest number of times that a message lists.
+#: Maximum number of times that a message lists.
 MAX_LISTED_JUMPS = 10
 #: A revolution, rad.
 REVOLUTION = 2.0 * np.pi

@@ -11,7 +11,7 @@ from tauloop.common.records import dataclass
 from tauloop.logs.checks.gaps import runs
 from tauloop.logs.log import Channel, Log, Signals, as_signals, by_channel, channels, samples
 
-#: Smallest number of consecutive samples at the largest value that is a limit and not a peak.
+#: Minimum number of consecutive samples at the largest value that is a limit and not a peak.
 MIN_PLATEAU_SAMPLES = 5
 #: Smallest ratio of samples at the limit to samples at the next value. With coarse steps, the crest
 #: of a sine remains at its largest step about 2.4 times as long as at the next one.

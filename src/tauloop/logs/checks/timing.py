@@ -14,7 +14,7 @@ MAX_MESSAGES_AHEAD = 20
 MIN_MESSAGES_AHEAD = 6
 #: A step of more than this number of periods is a gap; from 1.5 on, the nearest integer is two.
 GAP_PERIODS = 1.5
-#: Largest number of consecutive missing samples for which interpolation is advised.
+#: Maximum number of consecutive missing samples for which interpolation is advised.
 MAX_FILLED_GAP = 20
 
 

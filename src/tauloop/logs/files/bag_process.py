@@ -19,7 +19,7 @@ import numpy as np
 #: Number of messages of a topic that are searched for fields, because several drivers may publish
 #: joints on the same topic.
 INSPECTED_MESSAGES = 200
-#: Largest number of values in a message; larger messages are images, point clouds and maps.
+#: Maximum number of values in a message; larger messages are images, point clouds and maps.
 MAX_FIELDS = 1000
 #: Topic in which Tauloop describes the columns of its own logs.
 CONTENTS_TOPIC = "/tauloop/log"

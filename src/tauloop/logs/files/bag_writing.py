@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 #: Storage of rosbag2 by file extension.
-STORAGE_OF_ENDING = {".mcap": "MCAP", ".db3": "SQLITE3"}
+STORAGE_OF_EXTENSION = {".mcap": "MCAP", ".db3": "SQLITE3"}
 #: Extension of a bag folder as created by `ros2 bag record`. The extension of its files may precede
 #: it.
-BAG_FOLDER_ENDING = ".rosbag2"
+BAG_FOLDER_EXTENSION = ".rosbag2"
 JOINT_STATES, _ARRAY = "/joint_states", "std_msgs/msg/Float64MultiArray"
 _JOINTS, _WRENCH = "sensor_msgs/msg/JointState", "geometry_msgs/msg/WrenchStamped"
 #: Channels of a force and a moment, with their fields in ROS.
@@ -47,7 +47,7 @@ def write_bag(path: Path, target: Path, log: xr.Dataset) -> None:
     that the file reads back without a description.
 
     Args:
-        path: final path of the file; its extension, one of `STORAGE_OF_ENDING`, determines the
+        path: final path of the file; its extension, one of `STORAGE_OF_EXTENSION`, determines the
             storage.
         target: the file to write.
         log: a log as from `read_log`.
@@ -56,19 +56,19 @@ def write_bag(path: Path, target: Path, log: xr.Dataset) -> None:
         LogError: rosbags is not installed.
     """
     require_rosbags(str(path))
-    ending = path.suffix.lower()
+    extension = path.suffix.lower()
     with ExitStack() as stack:
         with temporary_files_reported():
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tauloop-"))
-            filled = _fill(Path(folder) / "log", log, STORAGE_OF_ENDING[ending])
-        shutil.copyfile(filled / f"log{ending}", target)
+            filled = _fill(Path(folder) / "log", log, STORAGE_OF_EXTENSION[extension])
+        shutil.copyfile(filled / f"log{extension}", target)
 
 
 def write_bag_folder(path: Path, folder: Path, log: xr.Dataset) -> Path:
     """Write a log as a bag folder as recorded by ROS: a message file and `metadata.yaml`.
 
     Args:
-        path: final path of the folder, which ends in `BAG_FOLDER_ENDING`. A file extension before
+        path: final path of the folder, which ends in `BAG_FOLDER_EXTENSION`. A file extension before
             it determines the storage; the default is MCAP.
         folder: folder in which the bag folder is created.
         log: a log as from `read_log`.
@@ -81,9 +81,11 @@ def write_bag_folder(path: Path, folder: Path, log: xr.Dataset) -> Path:
     """
     require_rosbags(str(path))
     name = Path(path.stem)
-    ending = name.suffix.lower() if name.suffix.lower() in STORAGE_OF_ENDING else ""
+    extension = name.suffix.lower() if name.suffix.lower() in STORAGE_OF_EXTENSION else ""
     return _fill(
-        folder / (name.stem if ending else name.name), log, STORAGE_OF_ENDING[ending or ".mcap"]
+        folder / (name.stem if extension else name.name),
+        log,
+        STORAGE_OF_EXTENSION[extension or ".mcap"],
     )
 
 

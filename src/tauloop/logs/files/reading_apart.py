@@ -23,7 +23,7 @@ from tauloop.logs.files.unpacking import most_unpacked, require_ratio
 _SCRIPT = Path(__file__).with_name("reading_process.py")
 #: A process that has transferred more bytes is ended, because it retains memory.
 LARGE_ANSWER = 4_000_000
-#: Largest number of idle processes kept for the next file.
+#: Maximum number of idle processes kept for the next file.
 MAX_IDLE_PROCESSES = 4
 _EXPORT_ADVICE = {
     "MAT": "save the log again in MATLAB with `save(name, '-v7')`",

@@ -13,8 +13,8 @@ from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, LogError, Problem, Problems
 from tauloop.common.files import write_file, write_folder
 from tauloop.logs.files.bag_writing import (
-    BAG_FOLDER_ENDING,
-    STORAGE_OF_ENDING,
+    BAG_FOLDER_EXTENSION,
+    STORAGE_OF_EXTENSION,
     write_bag,
     write_bag_folder,
 )
@@ -53,9 +53,9 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
     values = np.stack([log[name].to_numpy() for name in (TIME, *log.data_vars)], axis=1)
     if path.name.lower().endswith(".parquet"):
         write_file(path, _parquet_writer(str(path), headers, values))
-    elif path.suffix.lower() == BAG_FOLDER_ENDING:
+    elif path.suffix.lower() == BAG_FOLDER_EXTENSION:
         write_folder(path, lambda temporary: write_bag_folder(path, temporary, log))
-    elif path.suffix.lower() in STORAGE_OF_ENDING:
+    elif path.suffix.lower() in STORAGE_OF_EXTENSION:
         write_file(path, lambda temporary: write_bag(path, temporary, log))
     else:
         rows = [",".join(headers), *(",".join(map(repr, row)) for row in values.tolist())]
@@ -70,12 +70,12 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
     return path
 
 
-def unknown_ending(path: str | Path) -> Problem | None:
+def unknown_extension(path: str | Path) -> Problem | None:
     """Return the problem of a log file's extension, if it is not supported."""
     if (
         Path(path)
         .name.lower()
-        .endswith((".csv", ".csv.gz", ".parquet", *STORAGE_OF_ENDING, BAG_FOLDER_ENDING))
+        .endswith((".csv", ".csv.gz", ".parquet", *STORAGE_OF_EXTENSION, BAG_FOLDER_EXTENSION))
     ):
         return None
     return Problem(
@@ -99,7 +99,7 @@ def _check_types(path: object, log: object) -> None:
 
 
 def _check(path: Path, log: xr.Dataset) -> None:
-    problems = [problem] if (problem := unknown_ending(path)) else []
+    problems = [problem] if (problem := unknown_extension(path)) else []
     if not log.data_vars or log.sizes.get(TIME, 0) == 0:
         problems.append(
             Problem(

@@ -169,7 +169,7 @@ def need(name: str, kind: Kind, doc: str) -> Field:
 
 #: Old names of keys, which are read too.
 _OLD_KEYS = {new: old for old, new in MACHINE_KEYS.items()}
-#: Largest number of problems that are reported; further ones are only counted.
+#: Maximum number of problems that are reported; further ones are only counted.
 MAX_PROBLEMS = 100
 
 

@@ -457,7 +457,7 @@ ACTUATOR = Shape(
     ),
 )
 
-#: Largest order of a polynomial, and largest number of points of a table.
+#: Largest order of a polynomial, and maximum number of points of a table.
 MAX_ORDER, MAX_POINTS = 12, 400
 CURVE = Shape(
     name="curve",

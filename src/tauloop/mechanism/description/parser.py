@@ -50,12 +50,12 @@ from tauloop.mechanism.expression import (
 )
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: Largest nesting depth, and largest number of operations after substituting all names.
+#: Largest nesting depth, and maximum number of operations after substituting all names.
 MAX_NESTING, MAX_OPERATIONS = 32, 5000
-#: Largest number of operators in one text, and deepest chain of operations after substituting all
+#: Maximum number of operators in one text, and deepest chain of operations after substituting all
 #: names. The depth is limited because evaluation is recursive.
 MAX_OPERATORS, MAX_CHAIN = 100, 150
-#: Largest number of operations of all expressions of a file. The largest shipped machine has a few
+#: Maximum number of operations of all expressions of a file. The largest shipped machine has a few
 #: thousand.
 MAX_ALL_OPERATIONS = 300_000
 

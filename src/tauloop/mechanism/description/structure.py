@@ -287,7 +287,7 @@ def describe(kind: Kind) -> str:
     return "text" if isinstance(kind, Text) else "a name"
 
 
-#: Largest number of legs, named parameters and elements, counting each repeated leg.
+#: Maximum number of legs, named parameters and elements, counting each repeated leg.
 MAX_LEGS, MAX_PARAMETERS, MAX_ELEMENTS = 1000, 20_000, 5000
 #: Sections that contain elements, and the noun for one element.
 SECTIONS = {

@@ -336,7 +336,7 @@ _EQUIVALENT_OF_UNIT = {
 }
 _UNIT_OF_SPELLING = {word: unit for unit, words in _SPELLINGS.items() for word in words.split()}
 
-#: Largest number of characters of a unit.
+#: Maximum number of characters of a unit.
 MAX_UNIT = 100
 _UNIT_FACTOR = re.compile(
     r"\s*(?:(?P<slash>/)\s*)?(?P<name>[A-Za-z]+|1)(?:\^(?P<exponent>-?\d{1,2}))?"

@@ -14,7 +14,7 @@ from tauloop.mechanism.placement import Vector
 
 #: Number of rows of an interface node: x, y, z, rx, ry, rz.
 NODE_ROWS = 6
-#: Largest number of rows of a matrix, and largest size of its file, bytes.
+#: Maximum number of rows of a matrix, and largest size of its file, bytes.
 MAX_ROWS, MAX_BYTES = 3000, 200_000_000
 #: Relative asymmetry, and relative size of a negative eigenvalue, up to which they count as
 #: rounding errors. Programs print matrices with six digits.

@@ -24,7 +24,7 @@ else:
     (constant_angles,) = late_functions("tauloop.mechanism.links.rigid_tree", "constant_angles")
 
 #: Extensions of supported mesh files.
-MESH_ENDINGS = (".stl", ".obj", ".glb", ".ply", ".off")
+MESH_EXTENSIONS = (".stl", ".obj", ".glb", ".ply", ".off")
 
 
 def read_visual(
@@ -150,10 +150,10 @@ def _mesh(cursor: Cursor) -> Path | None:
     if place is None or not place.text:
         return None
     path = Path(place.text)
-    if path.suffix.lower() not in MESH_ENDINGS:
+    if path.suffix.lower() not in MESH_EXTENSIONS:
         place.problem(
             f"{path.name} is not a supported mesh file",
-            f"the file extension must be one of {', '.join(MESH_ENDINGS)}",
+            f"the file extension must be one of {', '.join(MESH_EXTENSIONS)}",
         )
     if cursor.collector.folder is None and not path.is_absolute():
         return path  # a machine given as text: relative to the current folder

@@ -10,7 +10,7 @@ from tauloop.compiler.catalogue import MOMENTUM, MOMENTUM_FORCES
 from tauloop.compiler.state import Forces
 from tauloop.model.motion import Motion
 
-#: Smallest number of samples for second-order differences.
+#: Minimum number of samples for second-order differences.
 MIN_SAMPLES = 3
 
 

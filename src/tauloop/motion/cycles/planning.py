@@ -27,14 +27,14 @@ from tauloop.motion.trajectory import Trajectory
 
 #: Number of points of a leg or a stop at which squared forces are evaluated.
 HEAT_POINTS = 601
-#: Largest number of rounds in which legs to moving stations are replanned, and relative margin on
+#: Maximum number of rounds in which legs to moving stations are replanned, and relative margin on
 #: their durations.
 MAX_MEETING_ROUNDS, MEETING_MARGIN = 6, 2e-3
 #: Assumed duration of a leg before it is planned, s.
 INITIAL_DURATION = 0.15
-#: Largest number of rounds to find a leg's duration, and relative tolerance of its limits.
+#: Maximum number of rounds to find a leg's duration, and relative tolerance of its limits.
 MAX_DURATION_ROUNDS, DURATION_TOLERANCE = 30, 1e-7
-#: Smallest number of intervals of the law without bounds of changes. This law determines the
+#: Minimum number of intervals of the law without bounds of changes. This law determines the
 #: distribution of a leg's points.
 MIN_INTERVALS = 400
 #: Number of times at which fractions of limits are first evaluated.

@@ -27,17 +27,17 @@ from tauloop.motion.fastest.planning import FastestLaw, highest_share, law_rate,
 from tauloop.motion.fastest.sweeps import Profile
 from tauloop.motion.laws import POLYNOMIAL_4567, Law
 
-#: Number of points along the path, largest number of IPOPT steps, and tolerance of the optimum.
+#: Number of points along the path, maximum number of IPOPT steps, and tolerance of the optimum.
 PATH_POINTS, MAX_SOLVER_STEPS, TOLERANCE = 400, 500, 1e-7
 #: Factor of the initial law's duration on the shortest duration of this law.
 START_SLOWDOWN = 1.6
 #: Weights of the path and of changes of forces, relative to time, in the distribution of the
 #: points.
 PATH_SHARE, CHANGE_SHARE = 0.5, 0.5
-#: Largest number of programs. The limits of each are reduced by the excess between points of the
+#: Maximum number of programs. The limits of each are reduced by the excess between points of the
 #: previous program.
 MAX_PROGRAMS = 4
-#: Number of points at which the final changes are evaluated; largest number of rounds to find the
+#: Number of points at which the final changes are evaluated; maximum number of rounds to find the
 #: rate; and tolerance.
 CHECK_POINTS, MAX_RATE_ROUNDS, RATE_TOLERANCE = 4001, 30, 1e-7
 

@@ -36,7 +36,7 @@ END_HALVINGS = 8
 #: Fractions of an interval after rest or a reversal at which friction that decreases with speed is
 #: checked.
 HALVES = 0.5 ** np.arange(1, 41)
-#: Largest number of sweeps, and excess at which they end.
+#: Maximum number of sweeps, and excess at which they end.
 MAX_SWEEPS, SWEEP_TOLERANCE = 24, 1e-9
 #: Excess between the ends of an interval above which its acceleration is made constant, and number
 #: of first sweeps in which this is done.
@@ -47,7 +47,7 @@ STALL_TOLERANCE, STALL_SHARE = 1e-6, 0.5
 #: Factor on the reduction of limits in each sweep, for intervals with a constant acceleration whose
 #: excess does not decrease.
 CORRECTION_FACTOR = 2.0
-#: Largest number of sweeps before limits are reduced, if rows depend on the squared speeds of the
+#: Maximum number of sweeps before limits are reduced, if rows depend on the squared speeds of the
 #: sweep before; and change of the squared speeds, as a fraction of the largest, at which they have
 #: converged.
 MAX_SETTLING_SWEEPS, SETTLING_TOLERANCE = 12, 1e-4
@@ -58,7 +58,7 @@ TIME_SHARE, PATH_SHARE, CHANGE_SHARE = 1.0, 0.3, 0.5
 PLANNING_HALVINGS, START_OFFSET = 52, 1e-6
 #: Relative excess between points above which a lower rate of the profile is searched for.
 PROFILE_TOLERANCE = 1e-5
-#: Largest number of rounds of peaks between samples when the rate is computed.
+#: Maximum number of rounds of peaks between samples when the rate is computed.
 MAX_PEAK_ROUNDS = 8
 
 

@@ -25,7 +25,7 @@ from tauloop.compiler.c.calling.compiler import Compiler
 from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
 from tauloop.compiler.c.calling.library import Library, compiler_for
 
-#: Largest number of rows of a point, the capacity of `reach.c`.
+#: Maximum number of rows of a point, the capacity of `reach.c`.
 MOST_ROWS = 500
 
 #: Fraction of the squared speeds at the ends of an interval below which speeds inside count as a

@@ -38,7 +38,7 @@ CONDITION_FACTOR = 3.0
 SIDE_SHARES, SHAPE_POWERS = np.linspace(0.05, 1.0, 20), (2, 8)
 #: Number of points at which initial paths are checked.
 START_POINTS = 65
-#: Largest number of solutions with bounds reduced by the excess between points, and tolerance of
+#: Maximum number of solutions with bounds reduced by the excess between points, and tolerance of
 #: the excess.
 MAX_ROUNDS, VIOLATION_TOLERANCE = 4, 1e-3
 #: Number of points per interval at which a replanned motion is checked, and permitted excess

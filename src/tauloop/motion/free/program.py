@@ -37,7 +37,7 @@ REST_POINTS = 2
 FIRST_TOLERANCE, NEARBY_TOLERANCE = 1e-6, 1e-4
 #: Initial barrier parameter of a warm start.
 WARM_BARRIER = 1e-5
-#: Largest number of IPOPT steps, and of steps from a nearby solution; after these, IPOPT starts
+#: Maximum number of IPOPT steps, and of steps from a nearby solution; after these, IPOPT starts
 #: from scratch.
 MAX_PLANNING_STEPS, MAX_NEARBY_STEPS = 300, 40
 

@@ -21,13 +21,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-#: Largest number of programs; step size at which they end, relative to the range of each unknown;
+#: Maximum number of programs; step size at which they end, relative to the range of each unknown;
 #: and smallest eigenvalue relative to the largest.
 MAX_PROGRAMS, STEP_TOLERANCE, MIN_EIGENVALUE = 10, 2e-3, 3e-3
 #: Largest accepted step, relative to the range of an unknown.
 MAX_STEP = 1.0
 #: Distance from their bounds within which rows are included at first; tolerance of a step for the
-#: other rows; and largest number of rounds in which rows are added.
+#: other rows; and maximum number of rounds in which rows are added.
 ROW_MARGIN, ROW_TOLERANCE, MAX_ROW_ROUNDS = 0.5, 1e-4, 4
 #: Name of the CasADi solver of quadratic programs.
 SOLVER = "daqp"

@@ -372,7 +372,7 @@ class CombinedPath(Path):
 
     @property
     def n_shape_points(self) -> int:
-        """Largest number of points that a part needs."""
+        """Maximum number of points that a part needs."""
         return max(part.n_shape_points for part in self.parts)
 
     def at(self, u: np.ndarray) -> Curve:

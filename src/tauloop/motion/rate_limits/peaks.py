@@ -12,7 +12,7 @@ BRACKET_POINTS = 9
 #: Number of rounds. Each round divides a bracket's width by 4, down to 1e-6 of its first width. The
 #: remaining error is 1e-12 of a parabola's height.
 BRACKET_ROUNDS = 10
-#: Fraction of the largest value below which peaks are not refined, and largest number of refined
+#: Fraction of the largest value below which peaks are not refined, and maximum number of refined
 #: peaks.
 PEAK_THRESHOLD = 0.9
 MAX_PEAKS = 12

@@ -16,9 +16,9 @@ from tauloop.motion.strokes.stroke import Stroke
 
 #: Permitted relative excess over a limit, which allows for rounding.
 SHARE_TOLERANCE = 1e-9
-#: Largest number of rounds in which peaks are added; two or three are usual.
+#: Maximum number of rounds in which peaks are added; two or three are usual.
 MAX_PEAK_ROUNDS = 12
-#: Largest number of rounds in which conditions of cables are added; about ten are usual.
+#: Maximum number of rounds in which conditions of cables are added; about ten are usual.
 MAX_CONDITIONS = 100
 #: Rate (1/s) at which a stroke counts as at rest.
 STANDSTILL_RATE = 1e-6

@@ -31,7 +31,7 @@ from tauloop.motion.strokes.rates import entry_rates
 
 #: Dimensionless condition number above which a stroke passes through a singularity.
 SINGULAR_CONDITION = 1e6
-#: Smallest number of points at which the directions of elements with dry friction are evaluated.
+#: Minimum number of points at which the directions of elements with dry friction are evaluated.
 MIN_SIDE_POINTS = 1025
 #: Fraction of the largest position along the path below which a position counts as zero.
 ZERO_POSITION = 1e-12

@@ -37,7 +37,7 @@ MIN_REBOUND_SPEED = 1e-4
 REST_SPEED = 1e-9
 #: Negative tension, relative to the largest, that counts as rounding.
 PUSH_TOLERANCE = 1e-9
-#: Largest number of changes between slack and taut in one simulation.
+#: Maximum number of changes between slack and taut in one simulation.
 MAX_PHASES = 1000
 
 

@@ -121,7 +121,7 @@ class Loop(ReprMixin):
         model: the machine that the controller assumes.
         controller: the control law.
         method: the integrator between samples.
-        max_steps: largest number of integration steps.
+        max_steps: maximum number of integration steps.
         substeps: number of substeps per sample period. A method without error control takes one
             integration step per substep.
         delay: delay from measurement to force, in substeps.

@@ -43,7 +43,7 @@ from tauloop.simulation.observers.speeds import differenced, tracked
 
 #: Seconds per hour.
 HOUR = 3600.0
-#: Smallest number of machines from which the tail of the residuals can be estimated.
+#: Minimum number of machines from which the tail of the residuals can be estimated.
 MIN_MACHINES = 4
 #: Smallest threshold relative to the largest, so that rounding errors raise no alarm.
 MIN_THRESHOLD_RATIO = 1e-3

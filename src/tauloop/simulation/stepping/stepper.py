@@ -19,7 +19,7 @@ from tauloop.integrate.sensitivity import (
 from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
 
-#: Largest number of steps in a part of an integration.
+#: Maximum number of steps in a part of an integration.
 CAPACITY = 512
 #: Ending of a simulation, by the outcome of a failed step.
 ENDING_OF_OUTCOME = {

@@ -42,7 +42,7 @@ from tauloop.verification.engines.trees.start import start_coordinates
 #: Newton stops at the first step below this value (rad, m). Convergence is quadratic, so that only
 #: rounding errors remain.
 START_STEP_TOLERANCE = 1e-10
-#: Largest number of Newton steps.
+#: Maximum number of Newton steps.
 MAX_STEPS = 30
 
 #: An unknown is undetermined if its projection on the null space is larger than this value.

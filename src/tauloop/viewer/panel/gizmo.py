@@ -20,7 +20,7 @@ ARROW_SIZE = 0.2
 DIFFERENCE_STEPS = {"m": 1e-4, "deg": 1e-2, "1": 1e-4}
 #: Singular values below this fraction of the largest count as zero.
 TOOL_RANK_TOLERANCE = 1e-4
-#: Largest number of Gauss-Newton steps of one drag, and of halvings of one step; smallest relative
+#: Maximum number of Gauss-Newton steps of one drag, and of halvings of one step; smallest relative
 #: decrease of the distance to the target in a step.
 MAX_DRAG_STEPS, MAX_HALVINGS, MIN_DECREASE = 4, 6, 1e-3
 

@@ -12,7 +12,7 @@ from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry
 from tauloop.kinematics.modes.modes import Modes, assembly_modes, working_modes
 from tauloop.viewer.stage import Stage
 
-#: Largest number of buttons; more would fill the panel.
+#: Maximum number of buttons; more would fill the panel.
 MAX_MODE_BUTTONS = 40
 #: Kind of modes, by the entry whose position is fixed.
 MODE_KINDS: dict[Entry, str] = {ACTUATORS: "assembly modes", PLATFORM: "working modes"}

@@ -29,7 +29,7 @@ SHAPES_TOPIC, FRAMES_TOPIC, QUANTITIES_TOPIC, UNITS_TOPIC = (
 )
 #: Interval in which a server sends the shapes again, for viewers that connect later, s.
 REPEATED_AFTER = 1.0
-#: Largest number of ports that are tried, and the largest port number.
+#: Maximum number of ports that are tried, and the largest port number.
 PORTS_TRIED, LAST_PORT = 20, 65535
 #: Nanoseconds in a second.
 NANOSECONDS = 1_000_000_000

@@ -447,7 +447,7 @@ size_t {name}_counted(size_t n, double *const *arrays, const size_t *steps)
 def _continuation_text(function: CSignature, places: Mapping[str, int]) -> str:
     """Return the C text of the entry that follows straight lines to positions in k steps.
 
-    Each step starts at the pose that the step before it reached. The entry reports the largest
+    Each step starts at the pose that the step before it reached. The entry reports the maximum
     number of iterations of a step. It may count a failed sample twice.
     """
     name, ports = function.name, len(function.arguments)

@@ -6,7 +6,7 @@ from tauloop.common.records import dataclass
 
 #: Number of diagnostics of every function: smallest discriminant (at most 1), smallest pivot
 #: relative to its typical size (1e300 without pivots), sum of the final residuals of Newton's loops
-#: (characteristic lengths or dimensionless), and largest number of iterations of a loop.
+#: (characteristic lengths or dimensionless), and maximum number of iterations of a loop.
 HEALTH = 4
 #: Limit of the Euclidean norm of inputs and outputs, in SI units. Beyond this limit the first
 #: diagnostic is -1e300, as for values that are not finite, because products would overflow.

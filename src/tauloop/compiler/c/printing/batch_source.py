@@ -17,7 +17,7 @@ LANES, LANES_OF_WIDE_REGISTERS = 16, 8
 NUMBERS_IN_CACHE, FEW_LANES = 380, 8
 #: Number of samples from which threads make a batch faster.
 SAMPLES_FOR_THREADS = 2048
-#: Largest number of columns of a port that are copied by one line each; more columns are copied in
+#: Maximum number of columns of a port that are copied by one line each; more columns are copied in
 #: a loop.
 MOST_LINES = 24
 #: Minimum number of columns of a result that `tl_back` transposes. For four columns, compilers need

@@ -51,7 +51,7 @@ def with_few_live_values(code: Sequence[Instruction]) -> tuple[Instruction, ...]
 
 
 def most_live(code: Sequence[Instruction]) -> int:
-    """Return the largest number of live values; arguments and constants are not counted."""
+    """Return the maximum number of live values; arguments and constants are not counted."""
     graph = Dependences.of(code)
     uses = [len(users) for users in graph.users]
     alive = most = 0

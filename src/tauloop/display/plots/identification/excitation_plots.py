@@ -12,7 +12,7 @@ from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
 from tauloop.display.plots.building import motion, over_time, rounded
 from tauloop.identification.excitation.result import PLOT_POINTS, Excitation, LimitUse
 
-#: Largest number of limits that are shown.
+#: Maximum number of limits that are shown.
 MAX_LIMITS = 16
 #: A limit counts as reached if more than this fraction is used.
 REACHED_SHARE = 0.99

@@ -16,13 +16,13 @@ from tauloop.display.pieces import Paragraph, Piece, Plot, PlotSpan, PlotTrace
 from tauloop.display.plots.building import by_name, by_unit, motion, over_time, traces
 from tauloop.identification import Identification, MachineIdentification, OutputFit, RegressionData
 
-#: Largest number of characters of a base parameter's name at an axis.
+#: Maximum number of characters of a base parameter's name at an axis.
 NAME_WIDTH = 38
 #: Half length of error bars, in standard deviations.
 BAR_DEVIATIONS = 2.0
-#: Largest number of samples of a segment for Welch's spectra.
+#: Maximum number of samples of a segment for Welch's spectra.
 SEGMENT_SAMPLES = 1024
-#: Largest number of logs whose forces are drawn.
+#: Maximum number of logs whose forces are drawn.
 MAX_LOGS = 4
 
 

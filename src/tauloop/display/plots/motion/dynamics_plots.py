@@ -12,7 +12,7 @@ from tauloop.display.plots.building import by_name, motion, over_time
 from tauloop.display.plots.quantity_plots import quantity_plots
 from tauloop.dynamics import JointForces, MotionForces
 
-#: Largest number of joints in a plot over time; those with the largest loads are drawn.
+#: Maximum number of joints in a plot over time; those with the largest loads are drawn.
 MAX_JOINTS = 6
 #: Joints whose load is below this fraction of the largest load are not drawn.
 ROUNDING_SHARE = 1e-12

@@ -12,7 +12,7 @@ from tauloop.display.plots.building import rounded
 from tauloop.dynamics.motor_loads import RPM_PER_RAD_S, ActuatorLoad
 from tauloop.dynamics.motor_sizing import MotorCandidate, MotorSizing
 
-#: Largest number of points of a motion in a plot.
+#: Maximum number of points of a motion in a plot.
 MAX_POINTS = 1000
 
 

@@ -38,7 +38,7 @@ MEASURE_LABELS = {
 }
 #: Number of points of a map along its longer direction: on a page, and in a figure.
 PAGE_POINTS, FIGURE_POINTS = 120, 900
-#: Largest number of elements that the legend names for each reason, and of their characters.
+#: Maximum number of elements that the legend names for each reason, and of their characters.
 MAX_NAMED_ELEMENTS, MAX_ELEMENT_CHARACTERS = 3, 28
 #: Duration of the animation along the border, s.
 BORDER_DURATION = 12.0

@@ -14,7 +14,7 @@ from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS
 
 #: Factors from SI units to those of the table, by unit.
 SHOWN_UNITS = {"m": (1e6, "um"), "rad": (1e6, "urad")}
-#: Largest number of sources listed.
+#: Maximum number of sources listed.
 MAX_SOURCES = 40
 
 

@@ -17,7 +17,7 @@ COLUMNS = {
     "following_error": "following\nerror",
     "following_rms": "following,\nRMS",
 }
-#: Largest number of listed elements that exclude poses.
+#: Maximum number of listed elements that exclude poses.
 MAX_LISTED_ELEMENTS = 6
 
 

@@ -20,7 +20,7 @@ from tauloop.mechanism.suggestions import listing
 MIN_SHOWN_ENERGY = 0.1
 #: Axial forces due to heat below this value are rounding errors, N.
 MIN_HEAT_FORCE = 1e-3
-#: Largest number of items named for a mode, and of poses listed.
+#: Maximum number of items named for a mode, and of poses listed.
 MAX_ITEMS, MAX_POSE_ROWS = 3, 20
 #: Factors from SI units to the units of the table, for stiffness against forces and moments.
 STIFFNESS_FACTORS = (1e-6,) * 3 + (1e-3,) * 3

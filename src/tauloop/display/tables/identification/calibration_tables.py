@@ -15,7 +15,7 @@ from tauloop.mechanism.description.units import in_usual_unit, usual_unit
 
 #: With fewer degrees of freedom, 95 % intervals are wider than two deviations and have a column.
 FEW_DEGREES = 30
-#: Largest number of listed terms of a base combination; those with the largest coefficients.
+#: Maximum number of listed terms of a base combination; those with the largest coefficients.
 MAX_LISTED_TERMS = 4
 
 

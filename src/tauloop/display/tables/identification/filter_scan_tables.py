@@ -14,7 +14,7 @@ from tauloop.identification.preparation.choice.filter_scan import (
     FilterScan,
 )
 
-#: Largest number of characters of a combination's name; the full name is in the JSON file.
+#: Maximum number of characters of a combination's name; the full name is in the JSON file.
 SCANNED_NAME_WIDTH = 34
 #: Number of printed filters, the best ones; all are in the JSON file.
 MAX_FILTERS = 24

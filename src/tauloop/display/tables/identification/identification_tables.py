@@ -11,7 +11,7 @@ from tauloop.display.pieces import Printed, PrintedPieces, Table
 from tauloop.display.tables import Column, doubts, status_line, table
 from tauloop.identification import Identification, OutputFit
 
-#: Largest number of characters of a combination's name; the full name is in the JSON file.
+#: Maximum number of characters of a combination's name; the full name is in the JSON file.
 NAME_WIDTH = 44
 
 

@@ -13,7 +13,7 @@ from tauloop.identification.online.external_wrench import (
     ExternalWrench,
 )
 
-#: Largest number of contacts that the terminal shows.
+#: Maximum number of contacts that the terminal shows.
 MAX_CONTACTS = 20
 
 

@@ -10,7 +10,7 @@ from tauloop.compiler.c import CompiledCache
 from tauloop.display.pieces import Paragraph, Printed
 from tauloop.display.tables import table
 
-#: Largest number of listed libraries.
+#: Maximum number of listed libraries.
 MAX_LISTED = 20
 #: Explanations of the states of libraries that are not loaded.
 STATE_TEXTS = {

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Decimals of coordinates in m or rad; smaller values are rounding errors.
 DIGITS = 12
-#: Largest number of cable events that are shown; the JSON file contains all of them.
+#: Maximum number of cable events that are shown; the JSON file contains all of them.
 MAX_EVENTS = 20
 
 

@@ -11,7 +11,7 @@ from tauloop.display.tables import doubts, table
 from tauloop.kinematics.singularities import DEFAULT_DISTANCE
 from tauloop.kinematics.workspaces.map import MapQuantity, Reason, Workspace
 
-#: Largest number of listed elements.
+#: Maximum number of listed elements.
 MAX_ELEMENTS = 10
 
 

@@ -10,7 +10,7 @@ from tauloop.identification.faults.misfits import measured_outputs
 from tauloop.identification.regression.from_log import regressor_rows, regressor_start
 from tauloop.model import Model
 
-#: Largest number of samples that are used, spread evenly over the log.
+#: Maximum number of samples that are used, spread evenly over the log.
 MAX_TESTED_SAMPLES = 200
 #: Units of time stamps that may be declared as seconds by mistake, by their size in seconds.
 POSSIBLE_TIME_UNITS = {1e-3: "ms", 1e-6: "us"}

@@ -38,7 +38,7 @@ from tauloop.model import Model
 
 #: Options of a preparation that validation may choose, in addition to the decimation.
 CHOSEN_OPTIONS = ("cutoff", "cutoffs", "order", "standstill")
-#: Largest number of samples of each log in a trial.
+#: Maximum number of samples of each log in a trial.
 MAX_TRIAL_SAMPLES = 4_000
 #: A value is chosen if it reduces the validation error of all outputs by at least this fraction.
 MIN_ERROR_REDUCTION = 0.01
@@ -54,7 +54,7 @@ TRIED_STANDSTILLS = (1e-3, 3e-3, 1e-2, 3e-2, 0.1)
 OVERSAMPLING = 2.0
 #: Fraction of the samples before the held-out part that a trial fits; the rest validates.
 TRAINING_SHARE = 0.7
-#: Smallest number of rows at which decimation saves a significant amount of time.
+#: Minimum number of rows at which decimation saves a significant amount of time.
 MIN_ROWS_TO_DECIMATE = 5_000
 
 #: A function that returns a preparation with another value of one option.

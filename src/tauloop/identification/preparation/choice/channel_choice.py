@@ -29,9 +29,9 @@ from tauloop.model import Model
 MIN_ERROR_REDUCTION = 0.01
 #: ... and if the error of no single output increases by more than this fraction.
 MAX_OUTPUT_ERROR_GROWTH = 0.03
-#: Largest number of sweeps over all channels.
+#: Maximum number of sweeps over all channels.
 MAX_SWEEPS = 2
-#: Largest number of samples of a log that the choice uses, from its beginning.
+#: Maximum number of samples of a log that the choice uses, from its beginning.
 MAX_SAMPLES = 40_000
 
 

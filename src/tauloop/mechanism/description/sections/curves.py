@@ -11,7 +11,7 @@ from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.expression import ZERO
 from tauloop.mechanism.model import Freedom
 
-#: Smallest number of points of a table; fewer than three have no curvature.
+#: Minimum number of points of a table; fewer than three have no curvature.
 MIN_POINTS = 3
 
 

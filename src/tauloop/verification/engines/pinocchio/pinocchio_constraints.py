@@ -27,7 +27,7 @@ from tauloop.verification.engines.trees.rigid_tree import GROUND, Anchor, Constr
 #: Regularization for redundant rows. Without it the solver silently gives wrong results for
 #: redundant rows; for other machines it costs one more iteration.
 MU = 1e-8
-#: Residual at which the proximal iteration stops, and its largest number of steps.
+#: Residual at which the proximal iteration stops, and its maximum number of steps.
 ACCURACY, MAX_ITERATIONS = 1e-14, 50
 #: Scaled condition number above which Pinocchio cannot invert the tree's mass matrix.
 MAX_MASS_CONDITION = 1e12
