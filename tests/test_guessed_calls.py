@@ -114,7 +114,7 @@ def test_labels_that_are_no_coordinates_are_refused(model: tl.Model) -> None:
         (lambda m: tl.identify(m, pd.DataFrame({"t": [0]})), "logs", "give a path"),
         (lambda m: tl.calibrate(m, pd.DataFrame({"t": [0]})), "measurements", "a path"),
         (lambda _: tl.Payload(mass=1.0, com=REST), "com", "did you mean center?"),
-        (lambda _: tl.Payload(0.5), "Payload", "by the names of fields"),
+        (lambda _: tl.Payload(0.5), "Payload", "as keyword arguments"),
         (lambda _: tl.PathOptions(), "stroke", "give stroke=..."),
         (lambda _: tl.Frame(positon=REST), "positon", "did you mean position?"),
     ],

@@ -145,7 +145,7 @@ def test_a_motion_beyond_every_motor_suits_none():
     assert sizing.suitable("a") == ()
     assert all(candidate.use > 1 for candidate in sizing.candidates["a"])
     assert sizing.status is Status.DOUBTFUL
-    (item,) = (item for item in sizing.diagnostics if "that suit" in item.name)
+    (item,) = (item for item in sizing.diagnostics if "suitable motor-gear pairs" in item.name)
     assert (item.value, item.is_good) == (0, False)
     written = sizing.as_dict()["candidates"]["a"]
     assert any(row["torque"] is None for row in written)  # beyond the largest speed

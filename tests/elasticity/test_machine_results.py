@@ -188,7 +188,7 @@ def test_buckling_of_the_machine_is_that_of_its_most_loaded_rod(tubes: tl.Model)
     assert result.load_factor[0] == pytest.approx(finite.min(), rel=0.02)
     heavy = tl.stiffness(tubes, wrench={"fx": 5000.0 * 1.2 * finite.min()}, weightless=True)
     assert heavy.status == "doubtful"
-    assert any("safety against buckling" in line for line in heavy.advice)
+    assert any("safety factor against buckling" in line for line in heavy.advice)
 
 
 def test_loads_change_the_stiffness_until_the_machine_buckles(tubes: tl.Model) -> None:

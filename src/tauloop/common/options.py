@@ -309,7 +309,7 @@ def _name_problems(
     if len(positional) > len(by_position):
         plural = "s" if len(positional) > 1 else ""
         what = f"is given {len(positional)} positional value{plural}"
-        problems.add(owner, what, "give values by the names of fields")
+        problems.add(owner, what, "pass them as keyword arguments")
     stated_by_position = by_position[: len(positional)]
     for name in stated_by_position:
         if name in values:

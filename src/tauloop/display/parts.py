@@ -43,7 +43,7 @@ class ReportPart(ABC):
         return ()
 
     def data(self, _: Any) -> Mapping[str, Any]:
-        """Return data for JSON in addition to the result's own: numbers, texts, lists, mappings."""
+        """Return data for JSON in addition to the result's own: numbers, strings, lists, mappings."""
         return {}
 
     def figure(self, result: Any) -> Figure | None:

@@ -437,7 +437,7 @@ def _suitable_counts(
         suitable = [pair for pair in pairs if is_within(pair, options)]
         items.append(
             diagnostic(
-                f"{name}: pairs of motor and gear in the catalogue that suit",
+                f"{name}: number of suitable motor-gear pairs in the catalogue",
                 len(suitable),
                 at_least=1,
                 advice=(

@@ -123,19 +123,19 @@ class SampledTrace:
         _, pivot, residual = map(float, self.worst)
         return (
             diagnostic(
-                "fraction of the samples that was run",
+                "completed fraction of the samples",
                 len(self.states) / whole,
                 at_least=None if self.outcome == StepOutcome.EVENT else 1.0,
                 advice=f"the run ended early ({end}): remove this cause, or shorten the run",
             ),
             diagnostic(
-                "smallest pivot over its typical size",
+                "smallest pivot relative to its typical size",
                 pivot if pivot < 1e300 else None,
                 at_least=SMALLEST_PIVOT,
                 advice="the motion came near a singularity: keep away from it, or shorten the step",
             ),
             diagnostic(
-                "largest loop residual over the characteristic length",
+                "largest loop residual relative to the characteristic length",
                 residual,
                 at_most=CONVERGED,
                 advice="a loop did not close: keep away from singularities, or shorten the step",

@@ -287,7 +287,7 @@ def plan_stroke(machine: MachineSource, options: StrokeOptions) -> PlannedMotion
     trajectory = planned(model, options)
     placed, rate, law = trajectory.stroke, 1.0 / trajectory.duration, trajectory.law
     return PlannedMotion(
-        diagnostics=(diagnostic("worst condition number on the way", placed.condition),),
+        diagnostics=(diagnostic("worst condition number along the path", placed.condition),),
         provenance=provenance(
             options={"law": options.law}, inputs={"machine": model.mechanism.name}
         ),

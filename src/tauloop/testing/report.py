@@ -52,16 +52,16 @@ def check_report_part(part: ReportPart, result: object) -> None:
     items: Iterable[object] = part.tables(result)
     for item in items:
         if not isinstance(item, str | Paragraph | Table):
-            remedy = "yield `tauloop.display.Table`, `Paragraph` or texts"
+            remedy = "yield `tauloop.display.Table`, `Paragraph` or strings"
             problems.add("tables", f"contain a {type(item).__name__}", remedy)
             continue
         screen.print(item)
     if not screen.file.getvalue().strip():  # type: ignore[attr-defined]
-        problems.add("tables", "print nothing", "yield tables, paragraphs or texts")
+        problems.add("tables", "print nothing", "yield tables, paragraphs or strings")
     try:
         plain(part.data(result))
     except ValueError as error:
-        problems.add("data", str(error), "return plain numbers, texts, lists and mappings")
+        problems.add("data", str(error), "return plain numbers, strings, lists and mappings")
     try:
         pieces_of(plain([tagged(piece) for piece in part.pieces(result)]), "pieces", problems)
     except (TypeError, ValueError, AttributeError) as error:

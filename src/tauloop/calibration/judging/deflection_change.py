@@ -39,7 +39,7 @@ def deflection_change(problem: CalibrationProblem, at: Evaluation) -> Iterator[D
         moved = (measured_pose.by_twist(x, state)[:, rows] @ change)[..., 0]
         largest = max(largest, float(np.abs(moved / measured_pose.series.sigma).max(initial=0.0)))
     yield diagnostic(
-        "change of the deflection with the corrected geometry, which derivatives leave out, over the noise",
+        "change of the deflection with the corrected geometry, which derivatives leave out, relative to the noise",
         largest,
         at_most=1.0,
         advice="start from the calibrated machine file, so that the corrections of the geometry are small",

@@ -389,7 +389,7 @@ def _plan_diagnostics(model: Model, q: np.ndarray, error: float) -> tuple[Diagno
             advice="keep the candidates farther from singularities (`singularity`)",
         ),
         diagnostic(
-            "expected error of the calibrated machine over the noise",
+            "expected error of the calibrated machine relative to the noise",
             error,
             at_most=1.0,
             advice="measure more poses: the uncertainty of the parameters exceeds the instrument's noise",

@@ -198,7 +198,7 @@ def _framed(series: Series) -> Framed:
     """Return the instrument of a series, which is known to have a frame."""
     instrument = series.instrument
     if not isinstance(instrument, Framed):
-        raise AssertionError("instruments without a frame are refused before")
+        raise AssertionError("instruments without a frame should have been rejected earlier")
     return instrument
 
 

@@ -175,7 +175,7 @@ def allocate_tolerances(
                 at_most=MAX_VIOLATION,
                 advice="report this as a bug in Tauloop",
             ),
-            diagnostic("cost above the lower bound, fraction", cost / lower_bound - 1.0),
+            diagnostic("relative optimality gap of the cost", cost / lower_bound - 1.0),
         ),
         provenance=provenance(
             options={"grades": list(options.grades)},

@@ -291,7 +291,7 @@ def tolerance_map(
             *_diagnostics(model, worst, second),
             *_fit_diagnostics(model, errors, bounds, worst),
             diagnostic(
-                "poses without a proved bound of the errors",
+                "poses without a proven bound on the errors",
                 int(np.isnan(remainder).any(axis=1).sum()),
             ),
             *reached,
@@ -522,6 +522,6 @@ def _fit_diagnostics(
         )
     if bounds.loops.any():
         yield diagnostic(
-            "proved opening of redundant loops beyond first order, fraction of the largest error",
+            "bound on the residual of redundant loops beyond first order, relative to the largest error",
             float(np.nan_to_num(bounds.loops, nan=np.inf).max()) / size,
         )

@@ -187,7 +187,7 @@ def simulate_drive_line(line: DriveLine, options: DriveOptions | None = None) ->
     return DriveStep(
         diagnostics=(
             diagnostic(
-                "fraction of the step that was run",
+                "completed fraction of the step",
                 1.0
                 if is_done
                 else min(float(record.criteria.end[0] / options.duration), 1.0 - 1e-9),

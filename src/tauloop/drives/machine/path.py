@@ -411,7 +411,7 @@ class PathRun:
             diagnostics=(
                 *trace.diagnostics(len(self.time), end),
                 diagnostic(
-                    "error of the energy balance, over the largest of work, loss and change of energy",
+                    "error of the energy balance, relative to the largest of work, loss and energy change",
                     balance,
                     at_most=ENERGY_KEPT,
                     advice="tighten the tolerances",

@@ -210,8 +210,8 @@ class Structure:
         for combination in self.combinations:
             for name, _ in combination.terms:
                 if name not in motions:
-                    what = f"there is no motion {name!r}"
-                    problems.add(combination.name, what, "name a motion of a joint")
+                    what = f"there is no joint degree of freedom {name!r}"
+                    problems.add(combination.name, what, "name a degree of freedom of a joint")
         yield from problems
 
     @property

@@ -596,7 +596,7 @@ def _diagnostics(
         known = values[~np.isnan(values)]
         if len(known) and np.isfinite(known.min()):
             yield diagnostic(
-                f"smallest safety against {name}", known.min(), at_least=1.0, advice=advice
+                f"minimum safety factor against {name}", known.min(), at_least=1.0, advice=advice
             )
 
 
@@ -610,7 +610,7 @@ def _energy_diagnostic(assembled: AssembledStructure, compliance: ToolCompliance
     scale = np.abs(work).max(axis=0)
     error = np.abs(energy - work) / np.where(scale > 0.0, scale, 1.0)
     return diagnostic(
-        "energy of all elements against the work of unit wrenches",
+        "relative difference between strain energy and external work of unit wrenches",
         error.max(),
         at_most=ENERGY_TOLERANCE,
         advice="check stiffnesses that differ by many orders of magnitude",

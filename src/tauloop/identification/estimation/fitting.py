@@ -374,7 +374,7 @@ def _error_diagnostics(
     probabilities = [test.probability for test in tests if test.probability is not None]
     return (
         diagnostic(
-            "residual over force of the output that is described best, training data",
+            "smallest relative residual of any output, training data",
             min(fit.relative_error_percent for fit in result.training) / 100.0,
             at_most=MAX_UNEXPLAINED_SHARE,
             advice="the motion hardly explains the forces: check the order, units and times of the columns",

@@ -388,7 +388,7 @@ def _diagnostics(misfit: float, numerical: BaseParameters) -> tuple[Diagnostic, 
     """
     return (
         diagnostic(
-            "largest misfit of a column by the formulas, over its norm, at other geometries",
+            "largest misfit of a column by the formulas, relative to its norm, at other geometries",
             misfit,
             at_most=FORMULA_TOLERANCE,
             advice="the formulas are wrong at other geometries: name further lengths on which the "

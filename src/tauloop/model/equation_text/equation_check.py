@@ -62,7 +62,8 @@ def compared(
         if len(pairs[0][1]):
             title = FUNCTION_NAMES[name].replace("_", " ")
             yield _agreement(
-                f"{title}, written and compiled: largest difference over the largest", pairs
+                f"{title}, written and compiled: largest difference relative to the largest value",
+                pairs,
             )
     if FUNCTION_NAMES["solved"] in module:
         yield from _solved(model, entry, module, q, rng)
@@ -107,7 +108,7 @@ def _solved(
         checked.is_reached & checked.is_regular & (motion.condition(q) < WORST_CONDITION)
     )
     yield diagnostic(
-        "regular states at which the solved equations were run",
+        "nonsingular states at which the solved equations were evaluated",
         len(good),
         at_least=1.0,
         advice="choose a reference pose away from singularities",
@@ -128,7 +129,7 @@ def _solved(
             both.append((written[name], outputs[name][i]))
     if len(good):
         yield _agreement(
-            "solved equations, written and compiled: largest difference over the largest",
+            "solved equations, written and compiled: largest difference relative to the largest value",
             *pairs.values(),
         )
 

@@ -37,7 +37,7 @@ def newton(step, x, units):
         x = x + change * min(1.0, {NEWTON_LONGEST_STEP} / max(length, 1e-300))
         if length <= {NEWTON_STEP}:
             return x
-    raise ValueError("the loops do not close: start nearer, or the pose is out of reach")
+    raise ValueError("the loops do not close: use a closer initial guess; the pose may be out of reach")
 '''
 
 

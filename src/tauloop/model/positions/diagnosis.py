@@ -93,7 +93,7 @@ def unreached(health: SolveDiagnostics, gap: np.ndarray, what: str, length: floa
             problems.add(
                 name,
                 f"the loop does not close: {text} in {_samples(bad, len(residual))}",
-                f"choose a {what} within reach, or give a start nearer to the solution",
+                f"choose a {what} within reach, or give a closer initial guess (`start`)",
             )
     return problems
 

@@ -223,7 +223,7 @@ class PathRows:
         if model.mechanism.cables:
             problems.add(
                 model.mechanism.name,
-                "has cables, for whose tensions the fastest law is not available",
+                "has cables, which time-optimal timing does not support",
                 OTHER_LAW,
             )
         self._rods = self._rod_columns() if min(limits.tension, limits.compression) < np.inf else {}

@@ -340,13 +340,13 @@ def _diagnostics(result: ManyControlledMotions) -> tuple[Diagnostic, ...]:
             advice="see `is_whole` and `reached`; run a single start with `follow` for details",
         ),
         diagnostic(
-            "smallest pivot over its typical size",
+            "smallest pivot relative to its typical size",
             result.pivot.min(),
             at_least=SMALLEST_PIVOT,
             advice="keep the motion away from singularities",
         ),
         diagnostic(
-            "largest loop residual over the characteristic length",
+            "largest loop residual relative to the characteristic length",
             result.residual.max(),
             at_most=CONVERGED,
             advice="keep the motion within reach",

@@ -279,7 +279,7 @@ def plan_path(
 
 def condition_diagnostic(placed: Stroke) -> Diagnostic:
     """Return the diagnostic of the largest condition number along a stroke."""
-    return diagnostic("worst condition number on the way", placed.condition)
+    return diagnostic("worst condition number along the path", placed.condition)
 
 
 def _planned(placed: Stroke, options: PathOptions, reserve: float) -> FastestLaw:
