@@ -60,7 +60,7 @@ MEANINGS = {
     "--criterion": ("Criterion to minimize", "str"),
     "--cutoff": ("Cut-off frequency of a zero-phase low-pass of positions and", "FREQUENCY"),
     "--damping": ("Damping ratio of the", "float"),
-    "--velocity-differences": ("Take speeds as differences of measured", ""),
+    "--velocity-differences": ("Compute velocities by finite differences of", ""),
     "--duration": ("Duration of", "TIME"),
     "--encoder-noise": ("Standard deviation of the", "str"),
     "--end": ("Position at the end, such as 'x=0.1' (SI, or with units);", "VALUES"),

@@ -507,7 +507,7 @@ def test_welds_and_gears_are_verified_with_pinocchios_own_solver() -> None:
             engines={"Pinocchio": pinocchio_engine},
         )
         methods = {row.quantity: row.method for row in comparison.comparisons}
-        own = "its mimic joints" if name == "revolute_rotor_chain" else "its constraint solver"
+        own = "mimic joints" if name == "revolute_rotor_chain" else "constraint solver"
         assert (methods[OWN_FORWARD], methods[OWN_INVERSE]) == (own, own)
         assert comparison.not_run == ()
         assert comparison.worst < PINOCCHIO

@@ -263,7 +263,7 @@ def test_gears_are_mimic_joints_of_pinocchio() -> None:
     states = engine.states(motion)
     moved = constrained_dynamics(engine, states, forces)
     wanted = engine.forward_dynamics(motion, forces).accelerations
-    assert moved.method == "its mimic joints"
+    assert moved.method == "mimic joints"
     assert np.max(np.abs(moved.accelerations - wanted)) < EXACT * np.max(np.abs(wanted))
     pulled = np.array([0.3, -2.0, 1.0, 0.1, 0.2, -0.3])
     moved, wanted = (

@@ -476,7 +476,7 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
         },
     ),
     "env": CommandGroup(
-        "This computer.",
+        "The environment: installed software, compiled libraries, and schema of machine files.",
         {
             "doctor": CommandEntry(
                 "env.doctor",

@@ -121,7 +121,7 @@ def _motors(sizing: Any) -> Iterator[Row]:
         suitable = [c for c in sizing.for_all(turns=turns) if is_within(c, sizing.options)]
         if suitable:
             best = suitable[0]
-            remark = f"uses {best.use:.0%} of its limit of {best.limited_by}"
+            remark = f"utilization {best.use:.0%} ({best.limited_by})"
             name = "lightest motor and gear" if best.mass is not None else "motor and gear"
             yield name, f"{best.motor}, {best.gear}", remark
 

@@ -67,7 +67,7 @@ class ViewOptions(Options):
         motion: motion from a table with time and position.NAME of the platform or the actuators; in
             Python also a `Playback`.
         simulation: motion from the output of `tauloop simulate --out` or `control follow --out`.
-        measured: show a log in the same format as the motion too, as a transparent machine.
+        measured: overlay a log (same format as the motion) as a transparent machine.
         compare: compare with this machine (shipped or a file), such as the calibrated one; it is
             shown transparent at the same actuator positions.
         next_to: show these machines too (shipped or files), to the right of the first.

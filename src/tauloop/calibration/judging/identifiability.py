@@ -212,7 +212,11 @@ def _offset_gauge(
     direction = _direction(problem, scaled, None, share=OFFSET_TOLERANCE)
     name = problem.names[offset]
     others = [other for other, _ in direction.terms if other != name]
-    text = f"{name} is a gauge with {listing(others)}" if others else f"{name} has no effect"
+    text = (
+        f"{name} cannot be distinguished from {listing(others)}"
+        if others
+        else f"{name} has no effect"
+    )
     return replace(direction, name=text)
 
 

@@ -32,8 +32,8 @@ class ControllerOptions(Options):
             (rad/s) or '20 Hz'.
         damping: damping ratio of the controller.
         rate: samples per second, such as 1kHz.
-        velocity_differences: take speeds as differences of measured positions; speeds are then not an
-            input.
+        velocity_differences: compute velocities by finite differences of measured positions;
+            velocities are then not an input.
         limit: largest force, for all or one per actuator (or motor of a drive line), N or N m;
             lower limits in the machine file take precedence.
         deceleration: deceleration of the actuators in a controlled stop, for all or one per

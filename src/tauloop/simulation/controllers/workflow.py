@@ -76,7 +76,7 @@ class ControlOptions(Options):
         delay: delay from measurement to force, such as 0.5ms.
         quantization: step of the encoders, such as 0.1mrad, or one per actuator separated by
             commas; 0 for exact measurement.
-        velocity_differences: take speeds as differences of measured positions.
+        velocity_differences: compute velocities by finite differences of measured positions.
         saturation: limit forces to the limits of the machine file.
         plant: parameters of the simulated machine that differ from the controller's model, such as
             'plate_mass=0.4'.

@@ -52,8 +52,9 @@ UNDETERMINED = 1e-6
 #: different sizes stay below 1e8.
 MAX_POSE_CONDITION = 1e13
 
-#: Outputs of an engine from which its values are computed. This module closes the loops.
-BY_FORCES, BY_MASS_MATRIX, BY_JACOBIANS = "its tree forces", "its mass matrix", "its Jacobians"
+#: Algorithm (recursive Newton-Euler) or outputs of an engine from which its values are computed; this
+#: module closes the loops.
+BY_FORCES, BY_MASS_MATRIX, BY_JACOBIANS = "RNEA", "mass matrix", "Jacobians"
 #: Remedy if an engine's constraint solver cannot serve as a reference.
 OTHER_ROWS = "no action needed: the rows without 'own solver' compare this machine with the engine"
 

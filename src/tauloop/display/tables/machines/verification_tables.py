@@ -32,7 +32,7 @@ def verification_tables(verification: VerifiedMachine) -> Iterator[Printed]:
         *(
             "quantity",
             "engine",
-            "by",
+            "method",
             ("largest\ndifference", ".1e"),
             ("engine's\nresidual", ".1e"),
             "",

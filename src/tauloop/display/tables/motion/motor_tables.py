@@ -63,7 +63,7 @@ def _candidates(sizing: MotorSizing, loads: list[ActuatorLoad]) -> Iterator[Prin
         nearest = min(candidates, key=lambda c: c.use)
         yield (
             f"no motor of the catalogue suits {subject}: {nearest.motor} with {nearest.gear} comes closest, "
-            f"with {nearest.use:.0%} of its limit of {nearest.limited_by}"
+            f"with a utilization of {nearest.use:.0%} ({nearest.limited_by})"
         )
     for load in loads if len(loads) > 1 else []:
         if lightest := sizing.suitable(load.name)[:1]:

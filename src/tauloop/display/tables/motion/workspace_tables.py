@@ -13,6 +13,8 @@ from tauloop.kinematics.workspaces.map import MapQuantity, Reason, Workspace
 
 #: Maximum number of listed elements.
 MAX_ELEMENTS = 10
+#: Name of the usable size by the number of varied positions.
+_EXTENTS = {1: "range", 2: "area", 3: "volume"}
 
 
 def workspace_tables(workspace: Workspace) -> Iterator[Printed]:
@@ -39,7 +41,8 @@ def workspace_tables(workspace: Workspace) -> Iterator[Printed]:
             f"poses count as singular at a distance from singularities below {least:.3g} "
             f"(--singularity, default {DEFAULT_DISTANCE:g})"
         )
-    yield f"usable, within its border: {workspace.size_text}"
+    extent = _EXTENTS.get(sum(len(axis) > 1 for axis in workspace.axes.values()), "size")
+    yield f"usable {extent}: {workspace.size_text}"
     yield from doubts(workspace)
 
 

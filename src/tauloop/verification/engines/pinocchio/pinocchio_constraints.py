@@ -40,7 +40,7 @@ AXIS_LENGTH = 0.1
 SAME_DIRECTION = 1e-12
 
 #: Labels of the algorithms that computed the numbers.
-SOLVER, MIMICS = "its constraint solver", "its mimic joints"
+SOLVER, MIMICS = "constraint solver", "mimic joints"
 
 
 def constrained_dynamics(
