@@ -1,4 +1,7 @@
-"""Map a motion of a copy to the original machine, by equal columns or by all coordinates."""
+"""Map motions of a converted model to the original machine.
+
+The columns of the motion are permuted, or the motion follows from all coordinates of the model.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ HINGES = ("x", "y", "z")
 
 
 @dataclass(frozen=True, slots=True)
-class GivenMotion:
+class MappedMotion:
     """Motion of the machine that is equivalent to a motion of its copy.
 
     Attributes:
@@ -43,12 +46,12 @@ class SameColumns:
     position: list[int]
     velocity: list[int]
 
-    def motion(self, x: np.ndarray, v: np.ndarray, a: np.ndarray) -> GivenMotion:
+    def motion(self, x: np.ndarray, v: np.ndarray, a: np.ndarray) -> MappedMotion:
         """Return the motion of the machine that is equivalent to a motion of its copy."""
         rates = np.broadcast_to(
             np.eye(len(self.velocity))[self.velocity], (len(x), *[len(self.velocity)] * 2)
         )
-        return GivenMotion(x[:, self.position], v[:, self.velocity], a[:, self.velocity], rates)
+        return MappedMotion(x[:, self.position], v[:, self.velocity], a[:, self.velocity], rates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +80,9 @@ class HingedBall:
         """
         start = quaternion_rotation(self.start)
         if self.is_reversed:
-            rotation = np.swapaxes(start.T @ self._turns(q)[-1], -1, -2)
+            rotation = np.swapaxes(start.T @ self._rotations(q)[-1], -1, -2)
         else:
-            rotation = start @ self._turns(q)[-1]
+            rotation = start @ self._rotations(q)[-1]
         values = rotation_quaternion(rotation)
         return np.asarray(values * np.where(values @ self.start < 0.0, -1.0, 1.0)[:, None])
 
@@ -90,28 +93,30 @@ class HingedBall:
     def acceleration(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         """Return the ball's angular acceleration (N, 3), in the axes of its parent."""
         axes, hinge_v, hinge_a = self._axes(q), v[:, self.hinge_v], a[:, self.hinge_v]
-        total, turning = np.zeros((len(q), 3)), np.zeros((len(q), 3))
+        total, angular_velocity = np.zeros((len(q), 3)), np.zeros((len(q), 3))
         for k in range(3):
             rate = axes[..., k] * hinge_v[:, k, None]
-            total += axes[..., k] * hinge_a[:, k, None] + np.cross(turning, rate)
-            turning += rate
+            total += axes[..., k] * hinge_a[:, k, None] + np.cross(angular_velocity, rate)
+            angular_velocity += rate
         return np.einsum("kij,kj->ki", self._to_parent(q), total)
 
-    def _turns(self, q: np.ndarray) -> list[np.ndarray]:
+    def _rotations(self, q: np.ndarray) -> list[np.ndarray]:
         """Return the rotations (N, 3, 3) before each hinge and after the last."""
-        turns = [np.broadcast_to(np.eye(3), (len(q), 3, 3))]
+        rotations = [np.broadcast_to(np.eye(3), (len(q), 3, 3))]
         for axis, column in zip(np.eye(3), self.hinge_q, strict=True):
-            turns.append(turns[-1] @ rotation_about(axis, q[:, column]))
-        return turns
+            rotations.append(rotations[-1] @ rotation_about(axis, q[:, column]))
+        return rotations
 
     def _axes(self, q: np.ndarray) -> np.ndarray:
         """Return the axes of the hinges (N, 3, 3), as columns, in the frame before the first."""
-        return np.stack([turn[..., k] for k, turn in enumerate(self._turns(q)[:3])], axis=-1)
+        return np.stack(
+            [rotation[..., k] for k, rotation in enumerate(self._rotations(q)[:3])], axis=-1
+        )
 
     def _to_parent(self, q: np.ndarray) -> np.ndarray:
         """Return matrices (N, 3, 3) from hinge rates to the child's rates in the parent's axes."""
         if self.is_reversed:
-            return -np.swapaxes(self._turns(q)[-1], -1, -2)
+            return -np.swapaxes(self._rotations(q)[-1], -1, -2)
         return np.broadcast_to(quaternion_rotation(self.start), (len(q), 3, 3))
 
 
@@ -134,7 +139,7 @@ class SameCoordinates:
     balls: tuple[HingedBall, ...]
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether all given coordinates of the machine are known, with equally many velocities."""
         first, second = (motion.ports for motion in self.motions)
         known_q = {i for i, column in enumerate(self.q) if column >= 0}
@@ -148,7 +153,7 @@ class SameCoordinates:
             and first.velocity.size == second.velocity.size
         )
 
-    def motion(self, x: np.ndarray, v: np.ndarray, a: np.ndarray) -> GivenMotion:
+    def motion(self, x: np.ndarray, v: np.ndarray, a: np.ndarray) -> MappedMotion:
         """Return the motion of the machine that is equivalent to a motion of its copy."""
         first, second = self.motions
         state = second.kinematics(x, v, a)
@@ -158,12 +163,12 @@ class SameCoordinates:
         q, rates, accelerations = state.q[:, self.q], G[..., self.v], state.a[:, self.v]
         for ball in self.balls:
             q[:, ball.q : ball.q + 4] = ball.quaternion(state.q)
-            turning = ball.rates(state.q) @ np.swapaxes(G[..., ball.hinge_v], -1, -2)
-            rates[..., ball.v : ball.v + 3] = np.swapaxes(turning, -1, -2)
+            ball_rates = ball.rates(state.q) @ np.swapaxes(G[..., ball.hinge_v], -1, -2)
+            rates[..., ball.v : ball.v + 3] = np.swapaxes(ball_rates, -1, -2)
             accelerations[:, ball.v : ball.v + 3] = ball.acceleration(state.q, state.v, state.a)
         by_given = np.swapaxes(first.ports.rates(rates), -1, -2)
         velocity = np.einsum("kij,kj->ki", by_given, v)
-        return GivenMotion(first.ports.at(q), velocity, first.ports.rates(accelerations), by_given)
+        return MappedMotion(first.ports.at(q), velocity, first.ports.rates(accelerations), by_given)
 
 
 def same_columns(motions: tuple[Motion, Motion], renamed: Mapping[str, str]) -> SameColumns | None:
@@ -207,7 +212,7 @@ def same_coordinates(
         _order(machine.velocity_names, copy.velocity_names, renamed),
         tuple(ball for ball in balls if ball is not None),
     )
-    return conversion if conversion.is_whole else None
+    return conversion if conversion.is_complete else None
 
 
 def _order(names: Sequence[str], others: Sequence[str], renamed: Mapping[str, str]) -> list[int]:

@@ -1,9 +1,9 @@
 """Wrenches in all joints and rod ends, by virtual displacements of an extended machine.
 
-Every joint gets a massless frame on the side of its child. A virtual joint with six degrees of
-freedom, which never move, connects the frame to the child. The generalized forces of these degrees
-of freedom are the wrench that the joint transmits. So the wrenches follow from tree forces and loop
-equations, and no element needs additional equations.
+Every joint gets a massless frame on the side of its child. A virtual joint with six locked degrees
+of freedom connects the frame to the child. The generalized forces of these degrees of freedom are
+the wrench that the joint transmits. So the wrenches follow from tree forces and loop equations, and
+no element needs additional equations.
 
 Source: Featherstone 2008, Rigid Body Dynamics Algorithms, section 3.3 (constraint forces by
 d'Alembert's principle).
@@ -89,7 +89,7 @@ def _split(
 
 
 def with_virtual_joints(
-    mechanism: Mechanism, shape: Topology
+    mechanism: Mechanism, tree_topology: Topology
 ) -> tuple[Mechanism, tuple[ReactionPoint, ...]]:
     """Return the machine with a virtual joint in every joint and rod end, and the reaction points.
 
@@ -97,10 +97,10 @@ def with_virtual_joints(
 
     Args:
         mechanism: the machine, with the ends that its loops need.
-        shape: spanning tree of the machine.
+        tree_topology: spanning tree of the machine.
     """
-    outward = {edge.joint.name for edge in shape.tree if not edge.is_reversed}
-    cut = {joint.name for joint in shape.cuts}
+    outward = {edge.joint.name for edge in tree_topology.tree if not edge.is_reversed}
+    cut = {joint.name for joint in tree_topology.cuts}
     splits: list[_Split] = []
     joints: list[Joint] = []
     for joint in mechanism.joints:
@@ -151,7 +151,7 @@ class JointReactions(ReprMixin):
 
     Attributes:
         points: the k joints and rod ends.
-        inertial: (q, v, a) -> wrenches (N, 6 k) that move the masses and balance gravity.
+        inertial: (q, v, a) -> wrenches (N, 6 k), the contribution of inertia and gravity.
         closing: (q, lambda) -> wrenches (N, 6 k) due to multipliers (N, c) of all loop equations,
             to be subtracted.
         placements: q -> origins and axes of the frames in the base frame (N, 12 k): p, then R by
@@ -170,36 +170,48 @@ def joint_reactions(loops: Loops) -> JointReactions:
     Returns:
         The functions, and the points at which the wrenches act.
     """
-    shape = loops.topology
-    extended, points = with_virtual_joints(loops.mechanism, shape)
-    wide = topology(extended)
+    tree_topology = loops.topology
+    extended, points = with_virtual_joints(loops.mechanism, tree_topology)
+    extended_topology = topology(extended)
     values = nominal(extended)
     q, v, a = (
         ca.SX.sym(name, size)
-        for name, size in (("q", shape.n_q), ("v", shape.n_v), ("a", shape.n_v))
+        for name, size in (
+            ("q", tree_topology.n_q),
+            ("v", tree_topology.n_v),
+            ("a", tree_topology.n_v),
+        )
     )
     virtual = ca.SX.sym("virtual", WRENCH_SIZE * len(points))
-    q_wide = _embedded(q, shape.coordinate_names, wide.coordinate_names, wide.reference)
-    zeros = (0.0,) * wide.n_v
-    v_wide = _embedded(v, shape.velocity_names, wide.velocity_names, zeros)
-    a_wide = _embedded(a, shape.velocity_names, wide.velocity_names, zeros)
+    q_extended = _embedded(
+        q,
+        tree_topology.coordinate_names,
+        extended_topology.coordinate_names,
+        extended_topology.reference,
+    )
+    zeros = (0.0,) * extended_topology.n_v
+    v_extended = _embedded(v, tree_topology.velocity_names, extended_topology.velocity_names, zeros)
+    a_extended = _embedded(a, tree_topology.velocity_names, extended_topology.velocity_names, zeros)
     names = [name for point in points for name in _virtual_names(point)]
-    virtual_rows = [wide.velocity_names.index(name) for name in names]
+    virtual_rows = [extended_topology.velocity_names.index(name) for name in names]
     signs = np.repeat([point.sign for point in points], WRENCH_SIZE)
 
-    configuration = Configuration(q_wide, {})
-    motion = tree_motion(wide, values, configuration, v_wide, a_wide)
-    parameters = dynamic_parameters(extended, wide)
+    configuration = Configuration(q_extended, {})
+    motion = tree_motion(extended_topology, values, configuration, v_extended, a_extended)
+    parameters = dynamic_parameters(extended, extended_topology)
     pi = ca.vertcat(*(ca.SX(values.scalar(entry.expression)) for entry in parameters))
     tau = tree_forces(extended, motion, Entries(parameters, pi))
 
-    v_virtual = ca.SX(wide.n_v, 1)
+    v_virtual = ca.SX(extended_topology.n_v, 1)
     v_virtual[virtual_rows] = virtual
     rows = closure(
-        extended, tree_motion(wide, values, configuration, v_virtual, ca.SX(wide.n_v, 1))
+        extended,
+        tree_motion(
+            extended_topology, values, configuration, v_virtual, ca.SX(extended_topology.n_v, 1)
+        ),
     )
     if tuple(row.name for row in rows) != loops.names:
-        raise AssertionError("virtual joints do not change the loop equations")
+        raise AssertionError("virtual joints changed the loop equations")
     multipliers = ca.SX.sym("lambda", len(rows))
     rates = stacked(rows)[1]
     closing = ca.jtimes(rates, virtual, multipliers, True) if rows else ca.SX(len(signs), 1)

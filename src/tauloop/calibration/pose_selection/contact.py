@@ -34,8 +34,8 @@ class Gap:
             InputError: the instrument does not suit the machine, or its platform has no positions
                 in meters.
         """
-        mechanism, shape = model.mechanism, model.topology
-        require_instruments([contact], mechanism, shape)
+        mechanism, topology = model.mechanism, model.topology
+        require_instruments([contact], mechanism, topology)
         port = model.platform.ports.position
         self._model = model
         self._moved = [i for i, unit in enumerate(port.units) if unit == "m"]
@@ -43,7 +43,7 @@ class Gap:
             what = "has no positions in meters that could be moved onto a surface"
             remedy = "plan contacts only for machines with a platform that translates"
             raise InputError.of("platform", what, remedy)
-        q, scene = nominal_scene(mechanism, shape, contact)
+        q, scene = nominal_scene(mechanism, topology, contact)
         gap = contact.error(scene, ca.SX(1, 1))
         columns = [model.platform.ports.q[i] for i in self._moved]
         slope = ca.jacobian(gap, q)[:, columns]
