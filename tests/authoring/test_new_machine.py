@@ -74,7 +74,7 @@ def test_a_refusal_names_a_dimension_with_which_the_machine_closes():
     with pytest.raises(tl.InputError) as refusal:
         tl.new_machine("mine", "hexapod", values=values)
     (remedy,) = [problem for problem in refusal.value.problems if problem.where == "leg_greatest"]
-    assert remedy.what.endswith("the machine closes")
+    assert remedy.what.endswith("the loops close")
     values["leg_greatest"] = remedy.remedy.rpartition(" to ")[2]
     assert tl.new_machine("mine", "hexapod", values=values).inspection.is_usable
 

@@ -43,9 +43,8 @@ POSES_PER_AXIS = 3
 REMEDY_FACTORS, MAX_REMEDIES = (1.25, 0.8, 2.0, 0.5), 3
 #: Number of bisections between a sufficient and the insufficient value.
 REMEDY_BISECTIONS = 3
-#: Effects that are reported with a remedy: the machine reaches its work volume, or only its loops
-#: close.
-REACHES_VOLUME, CLOSES = "the machine reaches its whole work volume", "the machine closes"
+#: Effects that are reported with a remedy.
+REACHES_VOLUME, CLOSES = "the machine reaches its whole work volume", "the loops close"
 #: SI units of values that may be tried: lengths and angles.
 _GEOMETRY = ("m", "rad")
 
@@ -183,7 +182,9 @@ def new_machine(
     options = options or NewMachineOptions()
     if not IDENTIFIER.fullmatch(name):
         raise InputError.of(
-            "name", f"{name!r} is not a name", "use letters, digits and _, and start with a letter"
+            "name",
+            f"{name!r} is not a valid name",
+            "use letters, digits and _, and start with a letter",
         )
     stated = dict(options.values)
     draft, scaled = _scaled_draft(name, source, options)
@@ -346,7 +347,8 @@ def _source(source: str | Path, options: NewMachineOptions, name: str) -> tuple[
             raise
         what = "there is neither a template nor a shipped machine with this name"
         near = (
-            suggestion(word, TEMPLATES) or f"there are {', '.join(TEMPLATES)}, and `tauloop list`"
+            suggestion(word, TEMPLATES)
+            or f"templates: {', '.join(TEMPLATES)}; shipped machines: see `tauloop list`"
         )
         raise DescriptionError.of(word, what, f"{near}; or give a file") from error
     if is_shipped_name(source) or format_of(path).name == "yaml":
