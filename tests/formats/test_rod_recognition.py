@@ -323,7 +323,7 @@ def test_a_motor_with_an_offset_keeps_its_zero_on_the_slide(
     text = jack(hinges=BALL, axis=axis).replace("</robot>", element)
     side = "\n".join(line for line in PUSHED.splitlines() if not line.startswith("name_mot"))
     machine = recognized(write(tmp_path, text, side), platform="lever", independent=("pivot",))
-    assert "its motor keeps its zero" in machine.description
+    assert "motor offset unchanged" in machine.description
     model = Model(machine)
     q = model.inverse_kinematics([0.1]).q
     length = q[model.topology.coordinate_names.index("slide")]
@@ -399,7 +399,7 @@ def test_what_acts_on_a_slide_goes_over_to_the_length(tmp_path: Path) -> None:
     (telescope,) = (rod.telescope for rod in rods.rods)
     assert telescope is not None
     assert (telescope.freedom.lower, telescope.freedom.upper) == pytest.approx((0.35, 0.65))
-    assert "0.6 m minus the file's coordinate" in rods.description
+    assert "0.6 m - joint coordinate" in rods.description
     model, two = (Model(m, evaluator=Interpreted()) for m in (bodies, rods))
     states = random_states(two, STATES, np.random.default_rng(5))
     motion = (states.position, states.velocity, states.acceleration)
@@ -436,7 +436,11 @@ UNCHANGED = {
         {},
         "not axisymmetric",
     ),
-    "second axis along the rod": (slider_crank(hinges=("1 0 0", "0 0 1")), {}, "not across it"),
+    "second axis along the rod": (
+        slider_crank(hinges=("1 0 0", "0 0 1")),
+        {},
+        "not perpendicular to the rod",
+    ),
     "hinges that are parallel": (slider_crank(hinges=("1 0 0", "1 0 0", "0 0 1")), {}, ""),
     "a hinge alone": (slider_crank(hinges=("0 1 0",)), {}, ""),
     "it is the platform": (slider_crank(hinges=BALL), {"platform": "rod"}, ""),

@@ -32,20 +32,21 @@ class _AboutLine:
 
     Attributes:
         center: distance of the mass center from A, m.
-        across, axial: moments of inertia across and about the line, about the mass center, kg m^2.
+        perpendicular, axial: moments of inertia perpendicular to and about the line, about the mass
+            center, kg m^2.
         is_symmetric: whether the mass center lies on the line and the inertia is axisymmetric about
             it.
     """
 
     center: float
-    across: float
+    perpendicular: float
     axial: float
     is_symmetric: bool
 
     @property
     def is_thin(self) -> bool:
         """Return whether the inertia about the line is zero."""
-        return self.is_symmetric and self.axial <= _NEGLIGIBLE_AXIAL_SHARE * self.across
+        return self.is_symmetric and self.axial <= _NEGLIGIBLE_AXIAL_SHARE * self.perpendicular
 
 
 def _about_line(inertia: LinkInertia, part: RodPart, length: float) -> _AboutLine:
@@ -53,12 +54,17 @@ def _about_line(inertia: LinkInertia, part: RodPart, length: float) -> _AboutLin
     mass, about, z, r = inertia.mass, inertia.about_center, part.line, inertia.center - part.end
     P = np.eye(3) - np.outer(z, z)
     flat, axial = P @ about @ P, float(z @ about @ z)
-    across = 0.5 * float(np.trace(flat))
-    allowed = _MOMENT_TOLERANCE * max(across, axial, mass * length**2)
-    is_round = np.abs(flat - across * P).max() <= allowed and np.abs(P @ about @ z).max() <= allowed
+    perpendicular = 0.5 * float(np.trace(flat))
+    allowed = _MOMENT_TOLERANCE * max(perpendicular, axial, mass * length**2)
+    is_round = (
+        np.abs(flat - perpendicular * P).max() <= allowed and np.abs(P @ about @ z).max() <= allowed
+    )
     is_centered = mass * float(np.linalg.norm(P @ r)) <= POINT_TOLERANCE * mass * length
     return _AboutLine(
-        center=float(r @ z), across=across, axial=axial, is_symmetric=bool(is_round and is_centered)
+        center=float(r @ z),
+        perpendicular=perpendicular,
+        axial=axial,
+        is_symmetric=bool(is_round and is_centered),
     )
 
 
@@ -76,14 +82,14 @@ class RodPart:
         link: bodies of the link.
         end: the joint center (3,) about which the inertia is taken.
         line: unit vector (3,) from there to the rod's other end.
-        turn: axes (3, 3) of the link's first body in the frame of the first part's first body.
+        rotation: axes (3, 3) of the link's first body in the frame of the first part's first body.
     """
 
     name: str
     link: tuple[str, ...]
     end: np.ndarray
     line: np.ndarray
-    turn: np.ndarray
+    rotation: np.ndarray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,9 +110,11 @@ def rod_inertias(
     length: float,
     options: RodRecognition,
     notes: list[str],
-    words: tuple[str, str],
+    *,
+    unconverted: str,
+    adjective: str = "",
 ) -> RodInertias | None:
-    """Return the inertias as a slender rod or (with a universal joint) a full rod; else None.
+    """Return the inertias as a slender rod, or as a rod with full inertia tensor; else None.
 
     Args:
         linkage: the machine.
@@ -116,9 +124,9 @@ def rod_inertias(
         length: length at the start, m.
         options: whether spins may be locked.
         notes: receives notes on the result.
-        words: for notes: noun for an element that is not converted, and adjective before "rod".
+        unconverted: noun for the element in notes if it is not converted.
+        adjective: adjective before "rod" in notes, with a space at its end.
     """
-    stays, kind = words
     leaves = tuple(
         Leaves(source=source_of(linkage.mechanism, part.link), status="inferred") for part in parts
     )
@@ -131,15 +139,21 @@ def rod_inertias(
     if A.kind == "universal" and not all(line.is_thin for line in lines):
         if abs(float(A.second_axis @ z)) > DIRECTION_TOLERANCE:
             notes.append(
-                f"{name} remains a {stays}: the second axis of its universal joint is not across it"
+                f"{name} was not converted: the second axis of its universal joint is not "
+                "perpendicular to the rod"
             )
             return None
         y = A.second_axis * orientation(linkage, parts[0].link, A, z)
         R_A = np.column_stack([np.cross(y, z), y, z]).T
-        notes.append(f"{name} is a full {kind}rod between a universal and a ball joint")
+        notes.append(
+            f"{name} is a {adjective}rod with full inertia tensor between a universal and a ball "
+            "joint"
+        )
         solids = tuple(
             own.inertia(
-                f"{name}.{part.name}", _turned(inertia, R_A @ part.turn, part.end), lower=-np.inf
+                f"{name}.{part.name}",
+                _turned(inertia, R_A @ part.rotation, part.end),
+                lower=-np.inf,
             )
             if inertia.mass > 0.0 or inertia.about_center.any()
             else None
@@ -151,12 +165,12 @@ def rod_inertias(
         )
     if not all(line.is_symmetric for line in lines):
         notes.append(
-            f"{name} remains a {stays}: it is between two ball joints and not axisymmetric"
+            f"{name} remains a {unconverted}: it is between two ball joints and not axisymmetric"
         )
         return None
     if not all(line.is_thin for line in lines) and not options.lock_spins:
         notes.append(
-            f"{name} remains a {stays}: it may spin about its line, with an inertia of {axial:.3g} kg m^2"
+            f"{name} remains a {unconverted}: it may spin about its line, with an inertia of {axial:.3g} kg m^2"
         )
         return None
     slender = tuple(
@@ -166,7 +180,7 @@ def rod_inertias(
     unused = f", so its axial inertia of {axial:.3g} kg m^2 has no effect" if axial else ""
     locked = "; its spin is locked" if A.kind == "ball" else ""
     notes.append(
-        f"{name} is a {'slender' if any(slender) else 'massless'} {kind}rod{locked}{unused}"
+        f"{name} is a {'slender' if any(slender) else 'massless'} {adjective}rod{locked}{unused}"
     )
     return RodInertias(parts=slender, spin="none", first_axis=None, leaves=leaves)
 
@@ -187,6 +201,6 @@ def _slender(leaves: Leaves, name: str, mass: float, line: _AboutLine) -> Slende
     """
     m = leaves.leaf(f"{name}.mass", mass, "kg", "inertia")
     s = leaves.leaf(f"{name}.center", line.center, "m", "inertia")
-    across = leaves.leaf(f"{name}.inertia", line.across, "kg m^2", "inertia")
+    perpendicular = leaves.leaf(f"{name}.inertia", line.perpendicular, "kg m^2", "inertia")
     h = multiply(m, s)
-    return SlenderPart(mass=m, first_moment=h, second_moment=add(across, multiply(h, s)))
+    return SlenderPart(mass=m, first_moment=h, second_moment=add(perpendicular, multiply(h, s)))

@@ -11,8 +11,9 @@ The following elements are recognized:
 
 Between two ball joints a link spins freely about its own axis. An axisymmetric link that does not
 spin moves like a slender rod. Its axial inertia has no effect, so locking the spin changes nothing
-else. Between a universal and a ball joint a link becomes a full rod, whose spin the universal joint
-determines. Other links remain bodies. Two links on a slide become a telescopic rod (`telescopes`).
+else. Between a universal and a ball joint a link becomes a rod with full inertia tensor, whose
+spin the universal joint determines. Other links remain bodies. Two links on a slide become a
+telescopic rod (`telescopes`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tauloop.formats.imported.linkage import Linkage
 from tauloop.formats.imported.rod_ends import POINT_TOLERANCE, End, ends_of
 from tauloop.formats.imported.rod_inertia import RodPart, rod_inertias
 from tauloop.formats.imported.rod_solids import RodLink, rod_solids
-from tauloop.formats.imported.starts import free_joint, starting_inside
+from tauloop.formats.imported.starts import clamp_initial_positions, free_joint
 from tauloop.formats.imported.telescopes import Leg, driving, legs, telescopes, telescopic_rod
 from tauloop.formats.imported.welds import with_merged_welds
 from tauloop.formats.options import ImportOptions, RodRecognition
@@ -144,7 +145,7 @@ def finished(
         is_platform_open: whether the caller named no platform. Then another body becomes the
             platform if the current one is a rod.
     """
-    mechanism, moved = starting_inside(mechanism, is_chosen=bool(options.keyframe))
+    mechanism, moved = clamp_initial_positions(mechanism, is_chosen=bool(options.keyframe))
     remarks = [*notes, *(f"omitted: {force}" for force in mechanism.omitted_forces), *moved]
     if options.rods is not None:
         platform = mechanism.platform
@@ -212,8 +213,8 @@ def _rod(
     length = float(np.linalg.norm(d))
     if length < POINT_TOLERANCE * linkage.length or B.kind == "universal":
         return None
-    part = RodPart(name="rod", link=tuple(link), end=A.point, line=d / length, turn=np.eye(3))
-    inertias = rod_inertias(linkage, name, [part], A, length, options, notes, ("body", ""))
+    part = RodPart(name="rod", link=tuple(link), end=A.point, line=d / length, rotation=np.eye(3))
+    inertias = rod_inertias(linkage, name, [part], A, length, options, notes, unconverted="body")
     if inertias is None:
         return None
     (lower,), (leaves,) = inertias.parts, inertias.leaves

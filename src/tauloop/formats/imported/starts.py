@@ -14,7 +14,9 @@ from tauloop.mechanism.poses import FramePose, rotation_quaternion
 RANGE_TOLERANCE = 1e-9
 
 
-def starting_inside(mechanism: Mechanism, *, is_chosen: bool) -> tuple[Mechanism, tuple[str, ...]]:
+def clamp_initial_positions(
+    mechanism: Mechanism, *, is_chosen: bool
+) -> tuple[Mechanism, tuple[str, ...]]:
     """Return the machine with start values moved into the joint ranges, and notes on the changes.
 
     Args:

@@ -2,8 +2,8 @@
 
 Leg and slide become one telescopic `Rod` with the name of the slide. The motor of the slide then
 drives the length. The slide must lie on the line between the two joint centers. Spins are treated
-as for rods of fixed length: a leg between a universal and a ball joint is a full rod; an
-axisymmetric leg between two ball joints is a slender rod that does not spin.
+as for rods of fixed length: a leg between a universal and a ball joint is a rod with full inertia
+tensor; an axisymmetric leg between two ball joints is a slender rod that does not spin.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Leg:
         sense: +1 if the slide's coordinate grows with the length, -1 if it shrinks.
         length: length at the start, m.
         line: unit vector (3,) from A to B in the frame of each link's first body.
-        turn: axes (3, 3) of the upper link's first body in the frame of the lower link's first
+        rotation: axes (3, 3) of the upper link's first body in the frame of the lower link's first
             body.
     """
 
@@ -53,7 +53,7 @@ class Leg:
     sense: float
     length: float
     line: tuple[np.ndarray, np.ndarray]
-    turn: np.ndarray
+    rotation: np.ndarray
 
     @property
     def shift(self) -> float:
@@ -117,8 +117,8 @@ def _leg(
     if ends[1].kind == "universal":
         pair, ends = pair[::-1], ends[::-1]
     (lower, upper), (A, B) = pair, ends
-    across = linkage.world[lower[0]].inverse() @ linkage.world[upper[0]]
-    d = across.position + across.rotation @ B.point - A.point
+    X_lower_upper = linkage.world[lower[0]].inverse() @ linkage.world[upper[0]]
+    d = X_lower_upper.position + X_lower_upper.rotation @ B.point - A.point
     side = slide.parent if slide.parent.body in lower else slide.child
     axis = linkage.pose_in(lower, side.body).rotation @ axis_of(linkage.mechanism, slide, side)
     length = float(np.linalg.norm(d))
@@ -135,8 +135,8 @@ def _leg(
         # the child moves along the axis
         sense=float(np.sign(d @ axis)) * (1.0 if slide.child.body in upper else -1.0),
         length=length,
-        line=(z, across.rotation.T @ z),
-        turn=across.rotation,
+        line=(z, X_lower_upper.rotation.T @ z),
+        rotation=X_lower_upper.rotation,
     )
 
 
@@ -153,23 +153,32 @@ def telescopic_rod(
         return None
     z, z_up = leg.line
     parts = [
-        RodPart(name="lower", link=leg.lower, end=leg.A.point, line=z, turn=np.eye(3)),
-        RodPart(name="upper", link=leg.upper, end=leg.B.point, line=-z_up, turn=leg.turn),
+        RodPart(name="lower", link=leg.lower, end=leg.A.point, line=z, rotation=np.eye(3)),
+        RodPart(name="upper", link=leg.upper, end=leg.B.point, line=-z_up, rotation=leg.rotation),
     ]
     inertias = rod_inertias(
-        linkage, name, parts, leg.A, leg.length, options, notes, ("slide", "telescopic ")
+        linkage,
+        name,
+        parts,
+        leg.A,
+        leg.length,
+        options,
+        notes,
+        unconverted="slide",
+        adjective="telescopic ",
     )
     if inertias is None:
         return None
     shift = leg.shift
-    sign = "plus" if leg.sense > 0.0 else "minus"
+    sign = "+" if leg.sense > 0.0 else "-"
     keeps_zero = any(
         actuator.offset != ZERO and name in dict(actuator.drives)
         for actuator in linkage.mechanism.actuators
     )
-    motor = "keeps its zero" if keeps_zero else "measures this length"
+    motor = "motor offset unchanged" if keeps_zero else "its motor measures this length"
     notes.append(
-        f"{name} is now a length: {shift:.6g} m {sign} the file's coordinate; its motor {motor}"
+        f"{name}: its coordinate is now the rod length = {shift:.6g} m {sign} joint coordinate; "
+        f"{motor}"
     )
     rod = Rod(
         name=name,

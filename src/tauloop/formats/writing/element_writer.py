@@ -1,4 +1,4 @@
-"""Elements of a machine as plain data of a file, by the keys and dimensions of its grammar."""
+"""Serialize the elements of a machine to the machine-file format."""
 
 from __future__ import annotations
 
