@@ -40,7 +40,7 @@ def test_the_derivative_is_that_of_machines_built_from_scratch() -> None:
     q = tl.Model(machine).assembly.q[None]
     shared = deflection._stand_in(machine)
     for name in NAMES:
-        change = empty_deflection(machine).weight_change(shared, q, name)
+        change = empty_deflection(machine).weight_derivative(shared, q, name)
         value = machine.parameters[name].value
         # Another step: the weight is at most quadratic in these parameters.
         upper, lower = (
@@ -61,7 +61,7 @@ def test_the_geometry_is_built_once_for_all_parameters(monkeypatch) -> None:
     )
     shared = deflection._stand_in(machine)
     for name in NAMES:
-        empty_deflection(machine).weight_change(shared, q, name)
+        empty_deflection(machine).weight_derivative(shared, q, name)
     assert len(built) == 1
 
 

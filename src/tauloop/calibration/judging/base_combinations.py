@@ -54,7 +54,7 @@ def base_combinations(
     chosen = [
         i
         for i, unknown in enumerate(problem.estimated)
-        if unknown.unit == "K" or deflection.is_deflecting(unknown)
+        if unknown.unit == "K" or deflection.affects_deflection(unknown)
     ]
     if not chosen:
         return ()

@@ -24,7 +24,7 @@ def deflection_change(problem: CalibrationProblem, at: Evaluation) -> Iterator[D
         return
     x = problem.whole(at.correction)
     deflecting = [
-        unknown.unit == "K" or problem.deflection.is_deflecting(unknown)
+        unknown.unit == "K" or problem.deflection.affects_deflection(unknown)
         for unknown in problem.unknowns
     ]
     x_nominal = np.where(deflecting, x, 0.0)

@@ -7,8 +7,8 @@ normal distribution with mean zero:
 
     P r_0 ~ N(0, f I + s^2 (P J_u D) (P J_u D)^T),
 
-with the size f of the noise. Let S be the singular values of P J_u D, c the coordinates of P r_0
-along the singular directions, and rho the sum of squares in the other n directions. Then
+with the variance scale f of the noise. Let S be the singular values of P J_u D, c the coordinates of
+P r_0 along the singular directions, and rho the sum of squares in the other n directions. Then
 
     -2 log L(s, f) = sum log(f + s^2 S^2) + c^2 / (f + s^2 S^2) + n log f + rho / f.
 
@@ -35,7 +35,7 @@ GRID_POINTS = 25
 CHI_SQUARED_95 = 3.84
 #: The 99.9 % quantile, beyond which the given width is doubtful.
 CHI_SQUARED_999 = 10.83
-#: Singular values below this fraction of the largest are zero.
+#: Singular values below this fraction of the largest are treated as zero.
 PRIOR_RANK_TOLERANCE = 1e-12
 
 
@@ -142,7 +142,7 @@ def _column_space(A: np.ndarray) -> np.ndarray:
 def _cost(
     width: float, S: np.ndarray, c: np.ndarray, rho: float, n: int, known_noise: bool
 ) -> float:
-    """Return -2 log L of a width; if the noise is not known, the minimum over the noise's size."""
+    """Return -2 log L of a width; with unknown noise, the minimum over its variance scale."""
 
     def cost_of_noise(noise: float) -> float:
         variance = noise + (width * S) ** 2

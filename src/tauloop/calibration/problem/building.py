@@ -46,7 +46,7 @@ def build_measured_pose(
     series: Series,
     kind: ResidualKind,
     encoder_noise: np.ndarray,
-    twin: MeasuredPose | None,
+    template: MeasuredPose | None,
     *,
     where: str,
 ) -> MeasuredPose:
@@ -57,8 +57,8 @@ def build_measured_pose(
         series: the measurements.
         kind: which equations are residuals.
         encoder_noise: standard deviations of all encoders (n_u,), m or rad.
-        twin: measured poses of the same instrument whose functions are reused; None to build new
-            functions.
+        template: measured poses of the same instrument whose functions are reused; None to build
+            new functions.
         where: name of the series in messages.
 
     Raises:
@@ -67,8 +67,8 @@ def build_measured_pose(
     """
     assembly = reach.assembly
     functions = (
-        twin.functions
-        if twin is not None
+        template.functions
+        if template is not None
         else measured_pose_functions(reach, series.instrument, len(series))
     )
     _require_forward_kinematics(reach, series, kind)
@@ -404,11 +404,13 @@ def _inverse(F_v: np.ndarray, measured_pose: MeasuredPose) -> np.ndarray:
     try:
         return np.linalg.inv(F_v)
     except np.linalg.LinAlgError as error:
-        bad = np.flatnonzero(np.linalg.matrix_rank(F_v) < F_v.shape[1])
-        listed = ", ".join(str(i) for i in bad[:MAX_LISTED])
+        singular = np.flatnonzero(np.linalg.matrix_rank(F_v) < F_v.shape[1])
+        listed = ", ".join(str(i) for i in singular[:MAX_LISTED])
+        subject = f"pose {listed}" if len(singular) == 1 else f"poses {listed}"
+        verb = "is" if len(singular) == 1 else "are"
         problem = (
-            "singular pose (the measurement does not determine its coordinates) in pose "
-            f"{listed} of {len(F_v)}"
+            f"{subject} of {len(F_v)} {verb} singular (the measurement does not determine the "
+            "coordinates)"
         )
         where = measured_pose.series.instrument.name
         raise PoseError.of(where, problem, "remove these poses") from error

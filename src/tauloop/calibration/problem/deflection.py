@@ -174,7 +174,7 @@ class Deflection:
         """Return the state without stored machines, so that copies between processes are small."""
         return {**self.__dict__, "_machines": {}}
 
-    def is_deflecting(self, unknown: Unknown) -> bool:
+    def affects_deflection(self, unknown: Unknown) -> bool:
         """Return whether an unknown is a parameter of stiffness or expansion."""
         elastic = set(self.machine.elastic)
         parameters = self.mechanism.parameters
@@ -204,7 +204,7 @@ class Deflection:
                     values[member] = start[member] + float(step)
         return values
 
-    def placed(self, x: np.ndarray) -> _ModelStandIn:
+    def corrected(self, x: np.ndarray) -> _ModelStandIn:
         """Return the machine with corrected values; the last few are stored."""
         key = x.tobytes()
         if key not in self._machines:
@@ -213,7 +213,7 @@ class Deflection:
             self._machines[key] = _stand_in(with_any_values(self.mechanism, self.values(x)))
         return self._machines[key]
 
-    def weight_change(self, machine: _ModelStandIn, q: np.ndarray, name: str) -> np.ndarray:
+    def weight_derivative(self, machine: _ModelStandIn, q: np.ndarray, name: str) -> np.ndarray:
         """Return the derivative (M, n) of the weight with respect to a parameter.
 
         It is computed by central differences. The parameter does not change the geometry (see
@@ -229,8 +229,8 @@ class Deflection:
             loads.append(gravity_load(assembled, gravity_vector(mechanism)))
         return np.asarray((loads[0] - loads[1]) / (2.0 * step))
 
-    def expansion_change(self, deflected: _Deflected, name: str) -> np.ndarray:
-        """Return the derivative (p,) of all coefficients of expansion by a parameter."""
+    def expansion_derivative(self, deflected: _Deflected, name: str) -> np.ndarray:
+        """Return the derivative (p,) of all expansion coefficients with respect to a parameter."""
         mechanism = deflected.mechanism
         value = mechanism.parameters[name].value
         step = DIFFERENCE_STEP * (abs(value) or 1.0)
@@ -314,9 +314,9 @@ class PoseDeflection:
     def _calculated(self, x: np.ndarray, q: np.ndarray) -> _Deflected:
         """Compute the loaded and heated machine."""
         shared = self.shared
-        placed = shared.placed(x)
-        mechanism = placed.mechanism
-        built = placed.structure(q)
+        corrected = shared.corrected(x)
+        mechanism = corrected.mechanism
+        built = corrected.structure(q)
         assembled = assemble(built.structure)
         assembled.require_no_mechanism()
         motion = assembled.point_motion(built.tool_body, built.tool_point)
@@ -335,7 +335,7 @@ class PoseDeflection:
             thermal = response.point_motion(built.tool_body, built.tool_point)
             twist = twist + (thermal @ (coefficients * rises)[..., None])[..., 0]
         return _Deflected(
-            machine=placed,
+            machine=corrected,
             assembled=assembled,
             built=built,
             unit=unit,
@@ -396,12 +396,12 @@ class PoseDeflection:
             for index, name in enumerate(elastic):
                 result[name] -= gradient[:, :, 0, index]
         for name in shared.weights:
-            change = shared.weight_change(deflected.machine, q, name)
+            change = shared.weight_derivative(deflected.machine, q, name)
             result[name] += (np.swapaxes(deflected.unit, -1, -2) @ change[..., None])[..., 0]
         if len(shared.parts):
             for name in sorted(shared.members):
                 if shared.mechanism.parameters[name].unit == "1/K":
-                    change = shared.expansion_change(deflected, name)
+                    change = shared.expansion_derivative(deflected, name)
                     result[name] += (deflected.thermal @ (change * deflected.rises)[..., None])[
                         ..., 0
                     ]

@@ -479,9 +479,11 @@ def _measured_poses(
     deviations = _deviations(reach.assembly, encoder_noise)
     for i, item in enumerate(series):
         # Series of one instrument share their functions.
-        twin = next((s for s in measured_poses if s.series.instrument == item.instrument), None)
+        template = next((s for s in measured_poses if s.series.instrument == item.instrument), None)
         measured_poses.append(
-            build_measured_pose(reach, item, residuals, deviations, twin, where=f"series {i + 1}")
+            build_measured_pose(
+                reach, item, residuals, deviations, template, where=f"series {i + 1}"
+            )
         )
     return tuple(measured_poses)
 
