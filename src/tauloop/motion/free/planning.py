@@ -30,7 +30,7 @@ from tauloop.motion.strokes.stroke import Stroke, stroke
 
 #: Number of intervals of the spline.
 INTERVALS = 24
-#: Default limit of the bound of the condition number, as a multiple of the larger bound at the
+#: Default limit of the bound on the condition number, as a multiple of the larger bound at the
 #: ends.
 CONDITION_FACTOR = 3.0
 #: Sideways distances of initial paths, as fractions of the straight line's length, and exponents of
@@ -44,15 +44,15 @@ MAX_ROUNDS, VIOLATION_TOLERANCE = 4, 1e-3
 #: Number of points per interval at which a replanned motion is checked, and permitted excess
 #: between them.
 CHECKS_PER_INTERVAL, GRID_TOLERANCE = 20, 1e-4
-#: Factor on the largest reduction of distance bounds, which applies at all points after the end has
-#: moved.
+#: When the end has moved, distance bounds are reduced at all points by their largest reduction times
+#: this factor.
 BOUND_FACTOR = 1.2
 #: Exponent of the reduction of a rate with the excess, where inertia causes most of a force; and
 #: smallest rate relative to the planned rate.
 RATE_EXPONENT, MIN_RATE = 0.8, 0.1
 #: Tolerances of clearances (m) and condition bounds between collocation points.
 CLEARANCE_TOLERANCE, CONDITION_TOLERANCE = 1e-4, 1e-2
-#: Factor of an initial motion's duration on the shortest feasible duration.
+#: Duration of an initial motion, as a multiple of the shortest feasible duration.
 START_SLOWDOWN = 1.2
 
 
@@ -66,7 +66,7 @@ class Aim(Options):
         copper_loss: motor heat per squared force, W/N^2 or W/(N m)^2; by default the values of the
             machine file.
         exponent: exponent of forces in the wear.
-        max_condition: largest bound of the condition number (dimensionless); by default three times
+        max_condition: largest bound on the condition number (dimensionless); by default three times
             the larger bound at the ends.
         intervals: number of intervals of the spline.
 
@@ -93,7 +93,7 @@ class FreeMotion(ReprMixin):
         guess: solution of the program, from which further plans start.
         energy: energy lost in motors and friction, J.
         wear: motor travel at full force that causes the same wear, rad or m.
-        measure: largest bound of the condition number along the path.
+        measure: largest bound on the condition number along the path.
         allowed: limit of this bound.
     """
 
@@ -189,14 +189,14 @@ class FreePlanner:
                 failures.append(error)
         if not motions:
             raise failures[0]
-        self._last, self._taken, self._way = min(
+        self._last, self._taken, self._bulged_path = min(
             motions, key=lambda item: _cost(item[0], self.aim.optimize)
         )
         return self._last
 
     def start_path(self) -> Stroke:
         """Return the initial path of the last plan, with a uniform parameter, for other laws."""
-        return self._placed(self._way)
+        return self._placed(self._bulged_path)
 
     def again(self, end: object) -> FreeMotion:
         """Return the best motion near the last one after its end has moved.
@@ -254,7 +254,7 @@ class FreePlanner:
             else np.log(self.aim.max_condition)
         )
         if here > allowed:
-            what = f"the bound of the condition number is {np.exp(here):.3g} at an end (limit {np.exp(allowed):.3g})"
+            what = f"the bound on the condition number is {np.exp(here):.3g} at an end (limit {np.exp(allowed):.3g})"
             raise PoseError.of(
                 "condition", what, "choose other ends, or allow a larger condition number"
             )
@@ -291,23 +291,23 @@ class FreePlanner:
         size = (
             float(np.linalg.norm((free[1] - free[0])[lengths])) or self.model.assembly.loops.length
         )
-        self._room = np.ones(free.shape[1])
-        self._room[lengths] = size
+        self._margin = np.ones(free.shape[1])
+        self._margin[lengths] = size
         aside = np.zeros((2 * len(lengths), free.shape[1]))
         for i, column in enumerate(lengths):
             aside[2 * i : 2 * i + 2, column] = size, -size
         straight = np.zeros(free.shape[1]), SHAPE_POWERS[0]
-        ways = [straight] if self._gap(_way(free, smooth, *straight)) >= 0 else []
+        ways = [straight] if self._gap(_bulged_path(free, smooth, *straight)) >= 0 else []
         ways += (
             [way for bump in aside for way in self._clear(free, smooth, bump)] if not ways else []
         )
         for bump, power in ways or [straight]:
-            coefficients = _way(free, smooth, bump, power)
+            coefficients = _bulged_path(free, smooth, bump, power)
             placed = self._placed(coefficients)
             self._loops.follow(placed.grid, placed.q)
             yield (
                 Guess(coefficients=coefficients, duration=self._time(placed)),
-                _way(free, even, bump, power),
+                _bulged_path(free, even, bump, power),
             )
 
     def _clear(
@@ -316,7 +316,7 @@ class FreePlanner:
         """Return the first sideways displacement whose path is clear; empty if there is none."""
         for size in SIDE_SHARES:
             for power in SHAPE_POWERS:
-                if self._gap(_way(free, share, size * bump, power)) >= 0:
+                if self._gap(_bulged_path(free, share, size * bump, power)) >= 0:
                     return [(size * bump, power)]
         return []
 
@@ -344,7 +344,7 @@ class FreePlanner:
             )
 
     def _placed(self, coefficients: np.ndarray) -> Stroke:
-        """Return a path placed in the machine, checked over its whole length."""
+        """Return a path evaluated on the machine and checked over its whole length."""
         path = SplinePath(chart=self._chart, coefficients=coefficients)
         return stroke(self.model, path, self.model.platform.ports.position.columns, ranges=False)
 
@@ -359,14 +359,16 @@ class FreePlanner:
         """
         program = self._program
         taken = np.zeros((len(program.u), self._rows.lower.size))
-        solution = program.solved(guess, free, self.aim.max_duration, self._room)
+        solution = program.solved(guess, free, self.aim.max_duration, self._margin)
         for _ in range(MAX_ROUNDS):
             over = program.excess(solution)
             if over.max() < VIOLATION_TOLERANCE:
                 break
             taken += over
             try:
-                solution = program.solved(solution, free, self.aim.max_duration, self._room, taken)
+                solution = program.solved(
+                    solution, free, self.aim.max_duration, self._margin, taken
+                )
             except PoseError:
                 if over[:, self._rows.is_distance].max(initial=0.0) < VIOLATION_TOLERANCE:
                     break  # a slower motion satisfies the limits that are exceeded
@@ -386,7 +388,7 @@ class FreePlanner:
         taken, is_distance = self._taken.copy(), self._rows.is_distance
         taken[:, is_distance] = BOUND_FACTOR * taken[:, is_distance].max(axis=0)
         solution = self._program.solved_nearby(
-            guess, free, self.aim.max_duration, self._room, taken
+            guess, free, self.aim.max_duration, self._margin, taken
         )
         for _ in range(MAX_ROUNDS if is_distance.any() else 0):
             over = self._program.excess(solution)
@@ -394,7 +396,7 @@ class FreePlanner:
                 break
             taken += over
             solution = self._program.solved_nearby(
-                solution, free, self.aim.max_duration, self._room, taken
+                solution, free, self.aim.max_duration, self._margin, taken
             )
         path = SplinePath(chart=self._chart, coefficients=solution.coefficients)
         columns, unit = self.model.platform.ports.position.columns, 1.0 / solution.duration
@@ -412,7 +414,7 @@ class FreePlanner:
             rate *= max(1.0 - RATE_EXPONENT * (share - 1.0), 0.5)
             if rate < MIN_RATE * unit:
                 raise PoseError.of(
-                    "motion", f"takes {100 * share:.4g} % of a limit at rest", "plan again"
+                    "motion", f"exceeds a limit at rest ({100 * share:.4g} %)", "plan again"
                 )
         motion = self._timed(solution, rows, rate * (1.0 - GRID_TOLERANCE))
         q, is_free = placed.q, not self._rows.distances
@@ -424,12 +426,12 @@ class FreePlanner:
         for name, values in self.surroundings.distances(self.model, q, tool).items():
             if values.min() < self.surroundings.clearance - CLEARANCE_TOLERANCE:
                 raise PoseError.of(
-                    "motion", f"comes to {1e3 * values.min():.3g} mm of {name}", "plan again"
+                    "motion", f"comes within {1e3 * values.min():.3g} mm of {name}", "plan again"
                 )
         if not motion.measure < self._allowed * (1.0 + CONDITION_TOLERANCE):
             raise PoseError.of(
                 "motion",
-                f"has a bound of the condition number of {motion.measure:.3g}",
+                f"has a bound on the condition number of {motion.measure:.3g}",
                 "plan again",
             )
         return motion
@@ -453,7 +455,7 @@ class FreePlanner:
         )
 
     def _figures(self, solution: Guess, duration: float) -> tuple[float, float, float]:
-        """Return the energy (J), wear (rad or m) and the largest bound of the condition number."""
+        """Return the energy (J), wear (rad or m) and the largest bound on the condition number."""
         u = np.linspace(0.0, 1.0, 8 * self.aim.intervals + 1)
         spline = self._spline(solution)
         y = np.concatenate([spline(u, k) / duration**k for k in range(3)], axis=1)
@@ -465,7 +467,7 @@ class FreePlanner:
         return energy, worn, float(np.exp(measure.max()))
 
 
-def _way(free: np.ndarray, share: np.ndarray, bump: np.ndarray, power: int) -> np.ndarray:
+def _bulged_path(free: np.ndarray, share: np.ndarray, bump: np.ndarray, power: int) -> np.ndarray:
     """Return points (n, m) at fractions (n,) of a line between two points, moved sideways."""
     s = share[:, None]
     return np.asarray(free[0] + s * (free[1] - free[0]) + bump * (1.0 - (2.0 * s - 1.0) ** power))

@@ -417,7 +417,7 @@ class FreeProgram:
         guess: Guess,
         ends: np.ndarray,
         longest: float,
-        room: np.ndarray,
+        margin: np.ndarray,
         taken: np.ndarray | None = None,
     ) -> Guess:
         """Return the motion that IPOPT finds.
@@ -426,13 +426,13 @@ class FreeProgram:
             guess: initial guess; with multipliers it is a nearby solution.
             ends: free coordinates at both ends (2, m).
             longest: largest duration, s.
-            room: largest distance of control points from the ends (m,).
+            margin: largest distance of control points from the ends (m,).
             taken: reductions of the rows' bounds (points, own rows).
 
         Raises:
             PoseError: no motion satisfies all rows.
         """
-        start, bounds = self._start(guess, ends, longest, room, taken)
+        start, bounds = self._start(guess, ends, longest, margin, taken)
         more = (
             dict(zip(("lam_x0", "lam_g0"), guess.multipliers, strict=True))
             if guess.multipliers
@@ -442,7 +442,7 @@ class FreeProgram:
         solution = solver(x0=start, p=np.append(ends.ravel(), guess.duration), **bounds, **more)
         stats = solver.stats()
         if not stats["success"] and guess.multipliers:
-            return self.solved(replace(guess, multipliers=()), ends, longest, room, taken)
+            return self.solved(replace(guess, multipliers=()), ends, longest, margin, taken)
         if not stats["success"]:
             what = f"no motion within all limits was found: {stats['return_status']}"
             raise PoseError.of("motion", what, "allow wider limits, other ends or fewer obstacles")
@@ -452,19 +452,19 @@ class FreeProgram:
         )
 
     def solved_nearby(
-        self, guess: Guess, ends: np.ndarray, longest: float, room: np.ndarray, taken: np.ndarray
+        self, guess: Guess, ends: np.ndarray, longest: float, margin: np.ndarray, taken: np.ndarray
     ) -> Guess:
         """Return the motion, found from a nearby solution by sequential quadratic programming.
 
         If it does not converge, IPOPT is used. For the arguments see `solved`.
         """
-        start, bounds = self._start(guess, ends, longest, room, taken)
+        start, bounds = self._start(guess, ends, longest, margin, taken)
         parameters = np.append(ends.ravel(), guess.duration)
         settled = self._sequential.solved(start, parameters, guess.multipliers[1], bounds)
         return (
             self._made(settled[0], ends, *settled[1:])
             if settled
-            else self.solved(guess, ends, longest, room, taken)
+            else self.solved(guess, ends, longest, margin, taken)
         )
 
     def _start(
@@ -472,14 +472,14 @@ class FreeProgram:
         guess: Guess,
         ends: np.ndarray,
         longest: float,
-        room: np.ndarray,
+        margin: np.ndarray,
         taken: np.ndarray | None,
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return the unknowns of an initial guess, and the bounds of unknowns and rows."""
         inner, own = len(guess.coefficients) - 2 * self.fixed, self.rows.lower.size * len(self.u)
         bounds = {
-            "lbx": np.append(np.tile(ends.min(axis=0) - room, inner), 1e-3 * guess.duration),
-            "ubx": np.append(np.tile(ends.max(axis=0) + room, inner), longest),
+            "lbx": np.append(np.tile(ends.min(axis=0) - margin, inner), 1e-3 * guess.duration),
+            "ubx": np.append(np.tile(ends.max(axis=0) + margin, inner), longest),
             "lbg": self.lower.copy(),
             "ubg": self.upper.copy(),
         }

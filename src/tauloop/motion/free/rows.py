@@ -2,7 +2,7 @@
 
 Each limit is a row with a lower and an upper bound. Rows are the forces of motors (with their
 torque-speed curve) and rods, speeds, the tool's acceleration, ranges of coordinates, distances from
-obstacles and between rods, and a bound of the condition number,
+obstacles and between rods, and a bound on the condition number,
 
     kappa(A) <= 2 / |det A| (|A|_F / sqrt(m))^m.
 
@@ -134,7 +134,7 @@ class PointRows:
         power: power lost in motors and friction, W.
         wear: rate of the motors' equivalent travel at full force, rad/s or m/s: a smooth
             approximation, and the exact expression.
-        measure: logarithm of the bound of the condition number.
+        measure: logarithm of the bound on the condition number.
     """
 
     y: ca.SX
@@ -243,7 +243,7 @@ class _Point:
         return ca.SX(ca.dot(self._of(TERMS)["losses"] - still, self._velocity))
 
     def measure(self) -> ca.SX:
-        """Return the logarithm of the bound of the condition number."""
+        """Return the logarithm of the bound on the condition number."""
         loops, ports = self.model.assembly.loops, self.model.platform.ports
         m = ports.velocity.size
         A = (
@@ -293,7 +293,7 @@ def rows_at(
         surroundings: obstacles and clearances.
         ends: all coordinates at both ends of the motion (2, n_q); ranges are widened to include
             them.
-        condition: largest bound of the condition number.
+        condition: largest bound on the condition number.
         copper_loss: motor heat per squared force (n_u,), W/N^2 or W/(N m)^2.
         exponent: exponent of the forces in the wear.
     """

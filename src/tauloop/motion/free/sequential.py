@@ -58,14 +58,14 @@ class Sequential:
             weights: multipliers of the rows (m,).
             bounds: `lbx`, `ubx`, `lbg` and `ubg`.
         """
-        room = bounds["ubx"] - bounds["lbx"]
-        room = np.where(np.isfinite(room), room, np.abs(x))
+        scale = bounds["ubx"] - bounds["lbx"]
+        scale = np.where(np.isfinite(scale), scale, np.abs(x))
         for k in range(MAX_PROGRAMS):
             step = self._step(x, p, weights, bounds)
-            if step is None or not np.abs(step[0] / room).max() < MAX_STEP:
+            if step is None or not np.abs(step[0] / scale).max() < MAX_STEP:
                 return None
             x, weights = x + step[0], step[2]
-            if np.abs(step[0] / room).max() < STEP_TOLERANCE:
+            if np.abs(step[0] / scale).max() < STEP_TOLERANCE:
                 return x, step[1:], k + 1
         return None
 

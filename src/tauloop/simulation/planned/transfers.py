@@ -170,7 +170,7 @@ class Transfer(FastestMotion):
         wear: motor travel at full force that causes the same wear, rad or m.
         obstacles: obstacles that the motion avoids.
         nearest: smallest distance to each obstacle, and between rods.
-        measure, allowed: largest bound of the condition number along the path, and its limit.
+        measure, allowed: largest bound on the condition number along the path, and its limit.
     """
 
     objective: str
@@ -193,7 +193,7 @@ def plan_transfer(
     Path and time are free. The motion is a spline in the platform's coordinates, optimized by IPOPT
     with exact derivatives. All limits hold at its collocation points. If limits are exceeded
     between the points, they are tightened by the excess and the problem is solved again. The motion
-    avoids obstacles and singularities (by a bound of the condition number) and stays within the
+    avoids obstacles and singularities (by a bound on the condition number) and stays within the
     ranges of the machine file.
 
     Args:
@@ -238,7 +238,7 @@ def plan_transfer(
             *shares_diagnostics(law),
             *simulated_diagnostics(runs),
             *_clearances(nearest, options.clearance),
-            diagnostic("bound of the condition number", best.measure, at_most=1.01 * best.allowed),
+            diagnostic("bound on the condition number", best.measure, at_most=1.01 * best.allowed),
             condition_diagnostic(best.stroke),
             *omission_diagnostics(model.mechanism),
         ),

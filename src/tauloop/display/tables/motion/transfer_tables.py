@@ -25,4 +25,5 @@ def transfer_tables(result: Transfer) -> Iterator[Printed]:
         else ""
     )
     yield f"minimized: {result.objective}{lost}{worn}"
-    yield f"largest bound of the condition number: {result.measure:.3g} (allowed: {result.allowed:.3g})"
+    condition = f"{result.measure:.3g} (allowed: {result.allowed:.3g})"
+    yield f"largest bound on the condition number: {condition}"
