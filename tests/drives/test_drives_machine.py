@@ -19,8 +19,8 @@ from tauloop.drives import LINE_INTEGRATOR
 from tauloop.drives.machine.bristles import with_bristles, without_dry_friction
 from tauloop.drives.machine.circle import Circle, CircleTest, circle_test, circle_trajectory
 from tauloop.drives.machine.lines import (
+    backlash_at_the_load,
     direct_line,
-    play_at_the_load,
     rigid_machine,
     with_one_motor,
 )
@@ -234,8 +234,10 @@ def test_one_motor_leaves_the_slave_out(racks: Mechanism) -> None:
     assert with_one_motor(single) is single
 
 
-def test_play_at_the_load_is_that_of_the_master(racks: Mechanism) -> None:
-    assert play_at_the_load(racks) == pytest.approx({f"track{i}.motor": 50e-6 for i in (1, 2, 3)})
+def test_backlash_at_the_load_is_that_of_the_master(racks: Mechanism) -> None:
+    assert backlash_at_the_load(racks) == pytest.approx(
+        {f"track{i}.motor": 50e-6 for i in (1, 2, 3)}
+    )
 
 
 # Whole-machine simulation

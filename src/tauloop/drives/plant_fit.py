@@ -138,7 +138,7 @@ class DriveLineFitOptions(Options):
 
     Attributes:
         bounds: range of each unknown parameter of the drive line, such as 'cart_viscous=10:100'
-            (SI) or 'gap=0.1mm:2mm'; searched by ratio if both limits are positive.
+            (SI) or 'gap=0.1mm:2mm'; searched on a log scale if both limits are positive.
         values: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
         motor_setup: how the motors are used: as in the file; preloaded: the slave always pulls
             against the master; one: without the slave.

@@ -66,7 +66,7 @@ def pid(
         rates.append((error - states[k]) * sharpness / values.scalar(law.derivative_time))
     output = gain * total
     if law.limit is not None and law.tracking_time is not None:
-        limited = switches.within(output, values.scalar(law.limit), f"{name} output")
+        limited = switches.clipped(output, values.scalar(law.limit), f"{name} output")
         if law.integral_time is not None:
             rates[0] += (limited - output) / (gain * values.scalar(law.tracking_time))
         output = limited

@@ -40,7 +40,7 @@ def elastic_backlash(
     )
     side = upper - lower
     spring = stiffness * ca.if_else(upper, D - gap / 2, ca.if_else(lower, -D - gap / 2, 0))
-    total = spring + switches.least(spring, damping * side * w, f"{name}: spring below damper")
+    total = spring + switches.smaller(spring, damping * side * w, f"{name}: spring below damper")
     force = side * ca.if_else(switches.above(total, f"{name}: pushes"), total, 0)
     return ca.if_else(gap <= NO_GAP, stiffness * D + damping * w, force)
 
@@ -178,7 +178,7 @@ def lugre(
 
 
 def motor_torque(
-    wanted: ca.SX,
+    requested: ca.SX,
     v: ca.SX,
     torque: ca.SX | None,
     rated_speed: ca.SX | None,
@@ -192,15 +192,15 @@ def motor_torque(
     limit. While it brakes, the whole torque is available at any speed.
 
     Args:
-        wanted: torque that the control requests, N m (or force, N).
+        requested: torque that the control requests, N m (or force, N).
         v: speed of the motor.
         torque, rated_speed, speed: limits; None if there is no such limit.
         switches: makes modes of the conditions, or decides them directly.
         name: name of the motor.
     """
     if torque is None:
-        return wanted
-    limited = switches.within(wanted, torque, name)
+        return requested
+    limited = switches.clipped(requested, torque, name)
     if speed is None or rated_speed is None:
         return limited
 
@@ -210,5 +210,5 @@ def motor_torque(
         ends = switches.above(u - speed, f"{name}: at its limit of speed {direction}")
         return ca.if_else(ends, 0, ca.if_else(falls, (speed - u) / (speed - rated_speed), 1))
 
-    limited = switches.least(limited, torque * left(v, "forward"), f"{name}: limited forward")
-    return -switches.least(-limited, torque * left(-v, "backward"), f"{name}: limited backward")
+    limited = switches.smaller(limited, torque * left(v, "forward"), f"{name}: limited forward")
+    return -switches.smaller(-limited, torque * left(-v, "backward"), f"{name}: limited backward")

@@ -15,12 +15,12 @@ class Switches(ABC):
     def above(self, g: ca.SX, name: str) -> ca.SX:
         """Return whether g > 0."""
 
-    def least(self, x: ca.SX, y: ca.SX, name: str) -> ca.SX:
+    def smaller(self, x: ca.SX, y: ca.SX, name: str) -> ca.SX:
         """Return the smaller of two expressions."""
         return ca.if_else(self.above(x - y, name), y, x)
 
-    def within(self, x: ca.SX, limit: ca.SX, name: str) -> ca.SX:
-        """Return x, limited to [-limit, limit]."""
+    def clipped(self, x: ca.SX, limit: ca.SX, name: str) -> ca.SX:
+        """Return x, clipped to [-limit, limit]."""
         over, under = (
             self.above(x - limit, f"{name} at its limit"),
             self.above(-x - limit, f"{name} at its lower limit"),

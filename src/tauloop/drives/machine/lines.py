@@ -69,7 +69,7 @@ def with_one_motor(line: DriveLine) -> DriveLine:
         for connection in line.connections
         if load not in (connection.first, connection.second)
     )
-    branch = set(_ways(apart, on[drive.slave])) - {load}
+    branch = set(_paths(apart, on[drive.slave])) - {load}
     used = (line.control.encoder, line.control.speed_encoder)
     lost = [
         encoder.name for encoder in line.encoders if encoder.on in branch and encoder.name in used
@@ -124,8 +124,8 @@ def with_motors(line: DriveLine, motors: str) -> DriveLine:
     return replace(changed, parameters=ParameterTable(kept))
 
 
-def without_play(line: DriveLine) -> DriveLine:
-    """Return the line without gaps: its contacts become shafts, which push and pull."""
+def without_backlash(line: DriveLine) -> DriveLine:
+    """Return the line without backlash: its contacts become shafts, which push and pull."""
 
     def closed(compliance: Compliance | None) -> Compliance | None:
         return compliance and Shaft(stiffness=compliance.stiffness, damping=compliance.damping)
@@ -163,7 +163,7 @@ def with_lines(mechanism: Mechanism, lines: Iterable[DriveLine | None]) -> Mecha
 
 
 def direct_line(
-    actuator: Actuator, turns: bool, mass: float, bandwidth: float, period: float
+    actuator: Actuator, is_angular: bool, mass: float, bandwidth: float, period: float
 ) -> DriveLine:
     """Return the drive line of a motor that acts directly on the machine.
 
@@ -173,7 +173,7 @@ def direct_line(
 
     Args:
         actuator: actuator that the motor replaces.
-        turns: whether the actuator turns.
+        is_angular: whether the actuator is rotary.
         mass: inertia that it moves, kg or kg m^2.
         bandwidth: bandwidth w, rad/s.
         period: sample time of the control, s.
@@ -192,7 +192,7 @@ def direct_line(
 
     return DriveLine(
         name=name,
-        inertias=(LineInertia(name="load", turns=turns, value=ZERO),),
+        inertias=(LineInertia(name="load", turns=is_angular, value=ZERO),),
         connections=(),
         motors=(
             Motor(
@@ -235,10 +235,10 @@ def measured_ratios(
 def on_the_load(line: DriveLine) -> tuple[str, ...]:
     """Return the names of the load and of the inertias that are rigidly connected to it."""
     rigid = (connection for connection in line.connections if connection.compliance is None)
-    return tuple(_ways(rigid, line.performance.of))
+    return tuple(_paths(rigid, line.performance.of))
 
 
-def machine_under_load(mechanism: Mechanism) -> Mechanism:
+def load_side_machine(mechanism: Mechanism) -> Mechanism:
     """Return the machine without drive lines, with the inertias that move rigidly with it."""
     return _with_reflected(
         mechanism, {a.name: on_the_load(a.drive) for a in mechanism.actuators if a.drive}, ()
@@ -302,9 +302,9 @@ def _some(expression: Expression) -> Expression | None:
     return None if expression == ZERO else expression
 
 
-def play_at_the_load(mechanism: Mechanism) -> dict[str, float]:
+def backlash_at_the_load(mechanism: Mechanism) -> dict[str, float]:
     """Return the backlash between (master) motor and load by actuator, m or rad at the load."""
-    play = {}
+    backlash = {}
     for actuator in mechanism.actuators:
         line = actuator.drive
         if line is None:
@@ -313,22 +313,22 @@ def play_at_the_load(mechanism: Mechanism) -> dict[str, float]:
         drive = line.control.drive
         master = drive.master if isinstance(drive, DualDrive) else drive.motor
         here, total = next(motor.on for motor in line.motors if motor.name == master), 0.0
-        for connection in _ways(line.connections, here).get(line.performance.of, ()):
+        for connection in _paths(line.connections, here).get(line.performance.of, ()):
             if isinstance(connection.compliance, ElasticBacklash | ExactBacklash):
                 total += mechanism.value(connection.compliance.gap) / abs(ratios[connection.second])
-        play[actuator.name] = total
-    return play
+        backlash[actuator.name] = total
+    return backlash
 
 
-def _ways(connections: Iterable[Connection], start: str) -> dict[str, tuple[Connection, ...]]:
+def _paths(connections: Iterable[Connection], start: str) -> dict[str, tuple[Connection, ...]]:
     """Return the connections from an inertia to every inertia it is connected to, nearest first."""
     connections, waiting = tuple(connections), [start]
-    ways: dict[str, tuple[Connection, ...]] = {start: ()}
+    paths: dict[str, tuple[Connection, ...]] = {start: ()}
     for here in waiting:  # the loop appends to this list
         for connection in connections:
             ends = (connection.first, connection.second)
             for there in ends if here in ends else ():
-                if there not in ways:
-                    ways[there] = (*ways[here], connection)
+                if there not in paths:
+                    paths[there] = (*paths[here], connection)
                     waiting.append(there)
-    return ways
+    return paths

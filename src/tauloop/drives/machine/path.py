@@ -22,14 +22,14 @@ from tauloop.drives.equations.system import sign_problems
 from tauloop.drives.machine.bristles import with_bristles, without_dry_friction
 from tauloop.drives.machine.lines import (
     direct_line,
-    machine_under_load,
+    load_side_machine,
     measured_ratios,
     require_lines,
     rigid_machine,
     with_lines,
     with_one_motor,
     with_rigid_shafts,
-    without_play,
+    without_backlash,
 )
 from tauloop.drives.machine.routines import sampled_machine
 from tauloop.drives.machine.sensitivity import machine_directions
@@ -155,7 +155,7 @@ class DrivenMachine:
         self.mechanism, self.variation = varied, variation
         #: Model of the control: rigid drive lines without Coulomb friction.
         self.model = Model(rigid_machine(varied, with_dry=False))
-        plant = Model(machine_under_load(varied))
+        plant = Model(load_side_machine(varied))
         lines = self._complete(bandwidth, period)
         if presliding is not None and dry is not None:
             lines = tuple(
@@ -246,7 +246,7 @@ def _varied(line: DriveLine | None, variation: Variation) -> DriveLine | None:
     single = with_one_motor(line)
     if variation is Variation.ONE_MOTOR:
         return single
-    return without_play(single) if variation is Variation.NO_PLAY else with_rigid_shafts(single)
+    return without_backlash(single) if variation is Variation.NO_PLAY else with_rigid_shafts(single)
 
 
 class PathRun:

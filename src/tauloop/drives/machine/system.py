@@ -116,7 +116,7 @@ def machine_system(
 
     Args:
         mechanism: the machine whose parameters the lines' expressions use.
-        plant: the machine that the lines drive (`machine_under_load`).
+        plant: the machine that the lines drive (`load_side_machine`).
         lines: drive lines of the actuators, in their order.
 
     Raises:

@@ -14,7 +14,7 @@ from tauloop.common.options import Options, listed, option, pairs_reader
 from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.drives.machine.circle import Circle, CircleTest, circle_test
-from tauloop.drives.machine.lines import play_at_the_load
+from tauloop.drives.machine.lines import backlash_at_the_load
 from tauloop.drives.machine.path import PATH_INTEGRATOR, Variation
 from tauloop.drives.machine.play import PLAY, PlayMap, play_map, work_volume
 from tauloop.drives.parameter_values import values_in_si
@@ -268,7 +268,7 @@ def _prepared(
         raise InputError.of(
             "backlash", f"{options.backlash!r} is unknown", "give numbers in m or rad, or 'lines'"
         )
-    return model, play_at_the_load(model.mechanism)
+    return model, backlash_at_the_load(model.mechanism)
 
 
 def _volume(model: Model, options: BacklashOptions) -> dict[str, np.ndarray]:

@@ -35,7 +35,7 @@ def plant_tables(plant: FittedPlant) -> Iterator[Printed]:
     )
     heads = (("measured", ".5g"), ("fitted", ".5g"), "unit", ("error", "+.2%"))
     yield table("Criteria", "step", "criterion", *heads, "", rows=rows)
-    yield counted(plant.fit.evaluations, "simulated drive line")
+    yield counted(plant.fit.evaluations, "simulation")
     for finding in plant.findings:
         yield f"note: {finding}"
     yield from doubts(plant)
