@@ -1,8 +1,8 @@
-"""Poses at which a single machine within deviations violates a requirement.
+"""Poses at which a machine within the tolerances violates a requirement.
 
 Interval arithmetic over all machines refutes a requirement only where each of them violates it. Here
-single machines are tried: the nominal one, and for each requirement a vertex of the deviations, which
-follows from differences of the requirement by single parameters.
+single machines are tried: the nominal machine, and for each requirement a vertex of the tolerances.
+The vertex follows from differences of the requirement with respect to each parameter.
 """
 
 from __future__ import annotations
@@ -30,44 +30,45 @@ MAX_TRIED_POSES, MAX_VERTICES, MAX_OPEN_BOXES = 16, 4, 2
 
 def violation_by_deviations(
     problem: PoseProblem,
-    wanted: Requirements,
+    requirements: Requirements,
     domain: Domain,
     enclosure: Enclosure,
     chosen: np.ndarray,
 ) -> Counterexample | None:
-    """Return a pose at which a machine within the deviations violates a requirement.
+    """Return a pose at which a machine within the tolerances violates a requirement.
 
     Errors of the tool are left out: they are compared between machines.
 
     Args:
         problem: functions of the machine.
-        wanted: the requirements.
+        requirements: the requirements.
         domain: the box, or a cylinder.
         enclosure: a batch of boxes.
         chosen: the boxes that are not proved (N,).
     """
-    wanted = without_errors(wanted)
+    requirements = without_errors(requirements)
     nominal = machine_of(problem, problem.nominal)
     at = _worst_points(domain, enclosure, chosen)
     if len(at) == 0:
         return None
-    trial = enclose(nominal, wanted, at)
+    trial = enclose(nominal, requirements, at)
     by_nominal = _verified(nominal, domain, trial)
     if by_nominal is not None:
         return by_nominal
-    for machine in _vertices(problem, wanted, at, trial):
-        by_vertex = _verified(machine, domain, enclose(machine, wanted, at))
+    for machine in _vertices(problem, requirements, at, trial):
+        by_vertex = _verified(machine, domain, enclose(machine, requirements, at))
         if by_vertex is not None:
             return by_vertex
     return _beyond_reach(problem, domain, enclosure, chosen)
 
 
-def without_errors(wanted: Requirements) -> Requirements:
+def without_errors(requirements: Requirements) -> Requirements:
     """Return the requirements without limits of errors."""
-    if wanted.loads is None:
-        return wanted
+    if requirements.loads is None:
+        return requirements
     return replace(
-        wanted, loads=replace(wanted.loads, errors=np.full_like(wanted.loads.errors, np.inf))
+        requirements,
+        loads=replace(requirements.loads, errors=np.full_like(requirements.loads.errors, np.inf)),
     )
 
 
@@ -115,34 +116,34 @@ def _verified(machine: PoseProblem, domain: Domain, trial: Enclosure) -> Counter
 
 
 def _vertices(
-    problem: PoseProblem, wanted: Requirements, at: Boxes, trial: Enclosure
+    problem: PoseProblem, requirements: Requirements, at: Boxes, trial: Enclosure
 ) -> list[PoseProblem]:
     """Return the machines at vertices of the deviations with the least predicted margins."""
     changes: dict[str, list[np.ndarray]] = {claim.name: [] for claim in trial.claims}
     for k, tolerance in enumerate(problem.tolerances):
         step = np.zeros_like(problem.nominal)
         step[k] = tolerance
-        moved = enclose(machine_of(problem, problem.nominal + step), wanted, at)
+        moved = enclose(machine_of(problem, problem.nominal + step), requirements, at)
         middles = {claim.name: claim.middle for claim in moved.claims}
         for claim in trial.claims:
             missing = np.full(len(at), np.nan)
             changes[claim.name].append(middles.get(claim.name, missing) - claim.middle)
     machines: list[tuple[float, np.ndarray]] = []
     for claim in trial.claims:
-        machines += _least_vertex(problem, claim, np.array(changes[claim.name]), trial.closed)
+        machines += _worst_vertex(problem, claim, np.array(changes[claim.name]), trial.closed)
     machines.sort(key=lambda candidate: candidate[0])
     return [machine_of(problem, parameters) for _, parameters in machines[:MAX_VERTICES]]
 
 
-def _least_vertex(
+def _worst_vertex(
     problem: PoseProblem, claim: Claim, changes: np.ndarray, closed: np.ndarray
 ) -> list[tuple[float, np.ndarray]]:
-    """Return the predicted margin and the parameters of the vertex with the least one, if negative.
+    """Return the smallest predicted margin, if negative, and the parameters of its vertex.
 
     Args:
         problem: functions of the machine.
         claim: the requirement at N poses, for the nominal machine.
-        changes: of its margin by the deviation of each parameter (n_p, N).
+        changes: changes of its margin due to the deviation of each parameter (n_p, N).
         closed: whether the loops of the nominal machine are closed (N,).
     """
     predicted_margin = claim.middle - np.abs(changes).sum(axis=0)
@@ -158,7 +159,7 @@ def _least_vertex(
 def _beyond_reach(
     problem: PoseProblem, domain: Domain, enclosure: Enclosure, chosen: np.ndarray
 ) -> Counterexample | None:
-    """Return a pose that a machine within the deviations does not reach on any assembly mode."""
+    """Return a pose that a machine within the tolerances does not reach in any assembly mode."""
     boxes = enclosure.boxes
     for which in np.flatnonzero(chosen & ~enclosure.closed)[-MAX_OPEN_BOXES:]:
         outward = np.sign(boxes.middle[which] - domain.center)

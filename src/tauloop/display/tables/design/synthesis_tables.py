@@ -77,7 +77,7 @@ def _exclusion(structure: SynthesizedStructure) -> Iterator[Printed]:
     yield Paragraph(text=f"no candidate meets the task: {_failure(exclusion)}", tone="failed")
     yield f"smallest violation: {exclusion.text}"
     for text in exclusion.others:
-        yield Paragraph(text=f"as large: {text}", tone="item")
+        yield Paragraph(text=f"equal violation: {text}", tone="item")
     yield table(
         "Candidate with the smallest violation",
         "variable",
@@ -113,8 +113,8 @@ def _designs(structure: SynthesizedStructure) -> Printed:
                 design.machine.certificate,
             )
         )
-    heads = ("design", *structure.variable_names, *structure.objective_names, "box")
-    return table("Designs", *heads, rows=rows, note="box: verdict of the certificate")
+    heads = ("design", *structure.variable_names, *structure.objective_names, "certificate")
+    return table("Designs", *heads, rows=rows, note="certificate: its verdict on the box")
 
 
 def _design(structure: SynthesizedStructure, design: SynthesizedDesign) -> Iterator[Printed]:
