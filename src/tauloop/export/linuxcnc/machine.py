@@ -26,7 +26,8 @@ _WORLD_AXES = {"platform.x": 0, "platform.y": 1, "platform.z": 2, "platform.angl
 _QUATERNION = tuple(f"platform.q{component}" for component in "wxyz")
 #: Letters of the axes in G-code, by number.
 LETTERS = "XYZABC"
-#: Smaller rotations of the platform (quaternion components, rad) and tool offsets (m) are zero.
+#: Smaller rotations of the platform (quaternion components, rad) and tool offsets (m) are treated as
+#: zero.
 ROTATION_TOLERANCE = 1e-9
 
 
@@ -199,7 +200,7 @@ def _in_unit(value: float, si: float) -> float:
 
 
 def pin_name(text: str, taken: set[str], max_length: int) -> str:
-    """Return a unique name for a HAL pin: letters, digits, points and hyphens.
+    """Return a unique name for a HAL pin: letters, digits, dots and hyphens.
 
     Args:
         text: text from which the name is formed.
@@ -264,9 +265,9 @@ def _note_unfit_actuators(model: Model, problems: Problems) -> None:
     ]
     if tied and not assembly.is_redundant:
         message = (
-            f"{', '.join(tied)}: driven by a motor that also drives other coordinates, to which a "
+            f"{', '.join(tied)}: driven by a motor that also drives other coordinates, and "
+            "constrained to them by a coupling"
         )
-        message += "coupling ties it"
         problems.add(
             "couplings",
             message,

@@ -42,14 +42,14 @@ def reachable_moves(
     All ranges are multiplied by the same fraction.
 
     Raises:
-        InputError: not even a tenth of the ranges is within the limits of all joints.
+        InputError: even 10 % of the ranges exceeds the joint limits.
     """
     for at_home in (False, True):
         for share in RANGE_SHARES:
             start, moves = _moves(layout.axes, share, at_home=at_home)
             if _is_reached(model, layout, _points(start, moves)):
                 return start, moves
-    message = "a tenth of the platform's ranges is not within the limits of all joints"
+    message = "even 10 % of the ranges exceeds the joint limits"
     remedy = "give the platform ranges that it can reach (see `tauloop workspace`)"
     raise InputError.of("platform.limits", message, remedy)
 
@@ -138,5 +138,5 @@ def _is_reached(model: Model, layout: MachineLayout, points: np.ndarray) -> bool
     state = model.platform.evaluate(position)
     if not (state.health.is_reached & state.health.is_regular).all():
         return False
-    room = model.limits.room(state.q) + MM * 1e-6  # tolerance: the last digit of the program
-    return bool((room / model.limits.scale).min(initial=0.0) >= -LIMIT_MARGIN)
+    margin = model.limits.room(state.q) + MM * 1e-6  # tolerance: the last digit of the program
+    return bool((margin / model.limits.scale).min(initial=0.0) >= -LIMIT_MARGIN)
