@@ -248,7 +248,7 @@ def test_the_case_of_struts_that_are_called_cables_does_not_pass_without_a_word(
     assert "named as cables, but they push as well as pull" in " ".join(checked.output.split())
     moved = CliRunner().invoke(app, ["dynamics", case])
     assert moved.exit_code == 0
-    assert "called cables, but compressed like struts: cable1.line (up to 11.26 N)" in " ".join(
+    assert "rods named as cables carry compression: cable1.line (up to 11.26 N)" in " ".join(
         moved.output.split()
     )
 

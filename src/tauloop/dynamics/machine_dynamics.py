@@ -64,7 +64,7 @@ ERROR_OF_LAST_ROW = (
 )
 #: Smallest divisor of a fraction of the largest force, N or N m, for motions without force.
 MIN_FORCE = 1e-300
-#: Largest fraction of the generalized forces that no joint may carry.
+#: Largest accepted fraction of the generalized forces that no joint balances.
 MAX_IMBALANCE = 1e-6
 
 
@@ -140,7 +140,7 @@ class DynamicsOptions(Options):
             problems.add(
                 "motion",
                 f"given in addition to {', '.join(stated)}",
-                "give one pose, or a table of many",
+                "give either a pose or a motion table",
             )
         if self.from_momenta and self.motion is None:
             problems.add(
@@ -284,7 +284,7 @@ class MotionForces(Result):
 
     @property
     def nearest(self) -> str:
-        """Pose that determines the full revolutions of angles that the loops leave open."""
+        """Pose relative to which angles are unwrapped if the loops leave full revolutions open."""
         return "reference pose" if self.options.motion is None else "sample before"
 
     @property
@@ -371,7 +371,7 @@ def _pushed_cables(mechanism: Mechanism, forces: Forces) -> list[str]:
     if not listed:
         return []
     return [
-        f"called cables, but compressed like struts: {', '.join(listed)}; give them `tension` "
+        f"rods named as cables carry compression: {', '.join(listed)}; give them `tension` "
         "bounds if they are cables"
     ]
 

@@ -55,13 +55,13 @@ class ClusterConnection:
         client: Dask's client.
     """
 
-    def __init__(self, scheduler: str, width: int) -> None:
+    def __init__(self, scheduler: str, n_workers: int) -> None:
         """Connect to the cluster.
 
         Args:
             scheduler: address of the scheduler, such as ``tcp://127.0.0.1:8786``; "local" starts
                 a cluster on this machine's loopback interface.
-            width: number of workers of a local cluster.
+            n_workers: number of workers of a local cluster.
 
         Raises:
             EngineError: Dask is not installed, the scheduler does not answer, or a worker has
@@ -80,7 +80,7 @@ class ClusterConnection:
         try:
             if scheduler == "local":
                 local = {"host": "127.0.0.1", "dashboard_address": None}
-                self._cluster = LocalCluster(n_workers=width, threads_per_worker=1, **local)
+                self._cluster = LocalCluster(n_workers=n_workers, threads_per_worker=1, **local)
             self.client: Any = Client(
                 self._cluster or scheduler, timeout="10s", set_as_default=False
             )
@@ -122,18 +122,18 @@ class ClusterConnection:
 class ClusterWork:
     """Workers of a Dask cluster that share work, as `SharedWork` does with processes."""
 
-    def __init__(self, scheduler: str, width: int = LOCAL_WORKERS) -> None:
+    def __init__(self, scheduler: str, n_workers: int = LOCAL_WORKERS) -> None:
         """Connect to the cluster.
 
         Args:
             scheduler: address of the scheduler; "local" starts one on this computer.
-            width: number of workers of a local cluster.
+            n_workers: number of workers of a local cluster.
 
         Raises:
             EngineError: the cluster cannot be used (`ClusterConnection`).
         """
         self._scheduler = scheduler
-        self._connection = ClusterConnection(scheduler, width)
+        self._connection = ClusterConnection(scheduler, n_workers)
 
     def close(self) -> None:
         """Close the connection."""
@@ -174,7 +174,7 @@ class ClusterWork:
 
 @functools.lru_cache(maxsize=1)
 def _cluster_common(packed: bytes) -> Any:
-    """Return the common argument of all items; a worker builds it once, which may take long."""
+    """Return the common argument of all items, built once per worker (this may be slow)."""
     return pickle.loads(packed)
 
 

@@ -199,7 +199,7 @@ def _end_with(parent: BaseProcess) -> None:
 
 @functools.lru_cache(maxsize=1)
 def _common(packed: bytes) -> Any:
-    """Return the unpickled common argument; it is cached, because unpickling may take long."""
+    """Return the unpickled common argument; it is cached, because unpickling may be slow."""
     return pickle.loads(packed)
 
 

@@ -62,8 +62,8 @@ def unknown_figure_extension(path: str | Path) -> Problem | None:
     return Problem(where=str(path), what=f"unknown file extension {extension!r}", remedy=remedy)
 
 
-def _take_literally(figure: Figure) -> None:
-    """Write texts literally, such as names with dollar signs; tick labels stay powers of ten."""
+def _disable_mathtext(figure: Figure) -> None:
+    """Disable mathtext except in tick labels, because names may contain dollar signs."""
     from matplotlib.axis import Tick
     from matplotlib.text import Text
 
@@ -84,7 +84,7 @@ def save_figure(figure: Figure, path: str | Path, *, dpi: float = 130.0) -> Path
     """
     if problem := unknown_figure_extension(path):
         raise InputError(problem)
-    _take_literally(figure)
+    _disable_mathtext(figure)
     extension = Path(path).suffix.lstrip(".").lower()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(extension)
 

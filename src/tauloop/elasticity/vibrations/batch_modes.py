@@ -35,7 +35,8 @@ from tauloop.equations.operators import fast_operators
 from tauloop.mechanism.model import MOMENT_ENTRIES, Inertia, Rod
 from tauloop.model import Model
 
-#: Largest relative difference from `machine_modes` at the reference pose: finite elements.
+#: Largest relative difference from `machine_modes` at the reference pose, which uses finite
+#: elements.
 MODE_TOLERANCE = 1e-4
 
 
@@ -44,9 +45,10 @@ def parametric_frequencies(
 ) -> Array | None:
     """Return the lowest natural frequencies (N, count) of N machines, Hz, with motors held.
 
-    The machines have the coordinates and the structure of one model, and as many modes of each link
-    as `vibration` has there for one frequency. NaN where coordinates are not finite, or where a part
-    can move without any deformation. Frequencies of a machine have the same bits in any batch.
+    The machines have the coordinates and the structure of one model, and the number of modes
+    of each link that `vibration` uses there for one frequency. NaN where coordinates are not finite,
+    or where a part can move without any deformation. Frequencies are bitwise identical for any batch
+    size.
 
     Args:
         model: the machine at its nominal parameters.
@@ -83,20 +85,22 @@ class _FrequencyFunction:
         with np.errstate(divide="ignore", invalid="ignore"):
             scale = 1.0 / np.sqrt(np.diagonal(K, axis1=1, axis2=2))
             K = K * scale[:, :, None] * scale[:, None, :]
-        is_sound = np.array(np.isfinite(K).all(axis=(1, 2)) & np.isfinite(M).all(axis=(1, 2)))
-        is_sound[is_sound] = (
-            np.linalg.eigvalsh(K[is_sound])[:, 0] > self._size * np.finfo(float).eps
+        is_positive_definite = np.array(
+            np.isfinite(K).all(axis=(1, 2)) & np.isfinite(M).all(axis=(1, 2))
+        )
+        is_positive_definite[is_positive_definite] = (
+            np.linalg.eigvalsh(K[is_positive_definite])[:, 0] > self._size * np.finfo(float).eps
         )
         mu = np.full((len(K), count), np.nan)
-        L_inverse = np.linalg.inv(np.linalg.cholesky(K[is_sound]))
-        scaled = (M * scale[:, :, None] * scale[:, None, :])[is_sound]
+        L_inverse = np.linalg.inv(np.linalg.cholesky(K[is_positive_definite]))
+        scaled = (M * scale[:, :, None] * scale[:, None, :])[is_positive_definite]
         values = np.linalg.eigvalsh(L_inverse @ scaled @ np.swapaxes(L_inverse, 1, 2))
-        mu[is_sound] = values[:, ::-1][:, :count]
+        mu[is_positive_definite] = values[:, ::-1][:, :count]
         frequencies[is_known] = 1.0 / (2.0 * np.pi * np.sqrt(mu))
         return frequencies
 
     def _symmetric(self, flat: Array) -> Array:
-        """Return symmetric matrices (N, n, n) of their lower triangles."""
+        """Return symmetric matrices (N, n, n) from their lower triangles."""
         matrices = np.empty((len(flat), self._size, self._size))
         rows, columns = np.tril_indices(self._size)
         matrices[:, rows, columns] = flat
@@ -156,7 +160,7 @@ def _function(
     for rod in rods:
         M[:first, :first] += rod.rigid_mass
         for k in range(1, modes + 1):
-            for direction in rod.across:
+            for direction in rod.transverse:
                 coupling = direction.T @ (rod.start - (-1) ** k * rod.end)
                 M[column, :first] = rod.mass / (k * math.pi) * coupling
                 M[:first, column] = M[column, :first].T
@@ -202,14 +206,14 @@ class _SymbolicRod:
     """A uniform rod between ball ends.
 
     Attributes:
-        start, end: velocities (3, n) of its ends by the coordinates of the tree.
-        across: two directions (3,) across it.
+        start, end: velocities (3, n) of its ends with respect to the coordinates of the tree.
+        transverse: two directions (3,) perpendicular to it.
         mass, length, bending: m, L and E I.
     """
 
     start: ca.SX
     end: ca.SX
-    across: tuple[ca.SX, ca.SX]
+    transverse: tuple[ca.SX, ca.SX]
     mass: ca.SX
     length: ca.SX
     bending: ca.SX
@@ -243,15 +247,15 @@ def _rods(model: Model, static: SymbolicStiffness) -> Iterator[_SymbolicRod]:
         yield _SymbolicRod(
             start=ends[0],
             end=ends[1],
-            across=_across(model, symbolic, places[1] - places[0]),
+            transverse=_transverse(model, symbolic, places[1] - places[0]),
             mass=mass,
             length=length,
             bending=ca.SX(scalar(bending)),
         )
 
 
-def _across(model: Model, symbolic: SymbolicStructure, along: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """Return two directions (3,) across a rod, about the axis of the base that is farthest from it."""
+def _transverse(model: Model, symbolic: SymbolicStructure, along: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Return two directions (3,) perpendicular to a rod, from the farthest axis of the base."""
     theta = ca.DM(model.mechanism.parameters.vector(symbolic.names))
     at_reference = ca.Function("along", [symbolic.q, symbolic.theta], [along])
     direction = np.array(at_reference(model.assembly.q, theta)).ravel()

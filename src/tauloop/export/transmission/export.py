@@ -92,11 +92,11 @@ def export_transmission(
     """Export the map between joints and the motors that move them, in both directions.
 
     Every format computes positions, velocities and efforts in both directions, the Jacobian, the
-    reflected inertia, and a status for every sample. The same machine always gives the same texts.
+    reflected inertia, and a status for every sample. Equal machines give equal source code.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        folder: folder for the files; without it the result only has the texts.
+        folder: folder for the files; without it, the result only contains the source code.
         options: the joints and the files to write.
         progress: called with the completed and the total number of stages.
 

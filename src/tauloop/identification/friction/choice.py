@@ -1,10 +1,10 @@
 """Choice of friction laws by validation on a part of the logs.
 
-A law is chosen here if neither the machine file nor the user specifies it. A standstill threshold
-that was chosen without the laws may compensate for missing presliding friction, because it removes
-friction at low speed. The same is true of a source of velocity. Both are therefore tried again with
-the laws. The threshold may also mask the velocity reversals that show a delay of friction. It is
-therefore also compared on forces from which their delay was removed.
+A law is chosen here if neither the machine file nor the user specifies it. The standstill threshold
+removes friction at low speed. A threshold or a velocity source that was chosen without the laws may
+therefore compensate for missing presliding friction. Both are validated again with the laws. The
+threshold may also mask velocity reversals, which reveal a delay of friction. It is therefore also
+compared on delay-compensated forces.
 
 Findings do not report presliding friction if its length is close to an encoder step, or if a poor
 fit of other drives hides it; its residuals then resemble a delay. If one drive has presliding
@@ -179,7 +179,7 @@ def _better_without_delays(
     delays: Mapping[str, float],
     standstill: float,
 ) -> str:
-    """Return a note if another standstill fits forces equally well once their delays are removed.
+    """Return a note if another standstill fits delay-compensated forces equally well.
 
     Args:
         prepared: the part of the logs that is used for the choice, with the chosen standstill.
@@ -194,8 +194,8 @@ def _better_without_delays(
     if other > chosen * (1.0 + MIN_ERROR_REDUCTION):
         return ""
     return (
-        f"standstill {standstill:g} chosen by validation of forces without their delay: error "
-        f"{other:.3g} % (with the standstill chosen before: {chosen:.3g} %)"
+        f"standstill {standstill:g} selected on delay-compensated forces: error {other:.3g} % "
+        f"(with the standstill chosen before: {chosen:.3g} %)"
     )
 
 
@@ -380,7 +380,7 @@ def _choice_note(option: str, value: Any, error: float, before: float) -> str:
     """Return a note on an option whose value was changed because of the friction laws."""
     if option == "velocities":
         name = next(iter(value.values()))
-        text = f"velocity {name}"
+        text = f"velocity source {name!r}"
     else:
         text = f"cutoff {value:.3g}"
     return f"{text} chosen by validation with this friction: error {error:.3g} % ({before:.3g} %)"
@@ -417,7 +417,7 @@ def _best_source(
         return None
     others = ", ".join(f"{name}: {error:.3g} %" for name, error in errors.items() if name != source)
     note = (
-        f"velocity {source} chosen by validation with this friction: error "
+        f"velocity source {source!r} chosen by validation with this friction: error "
         f"{errors[source]:.3g} % ({others})"
     )
     return source, note

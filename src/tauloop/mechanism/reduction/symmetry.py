@@ -10,7 +10,7 @@ from tauloop.mechanism.expression import GROUPS, Leaf, Parameter, ParameterTable
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.reduction.steps import Step
 
-#: Names that a repeated leg gives its own parameters: leg, number, rest.
+#: Parameter names of a repeated leg: leg, number, rest.
 _INSTANCE = re.compile(r"([A-Za-z](?:[A-Za-z0-9_]*[A-Za-z_])?)(\d+)\.(.+)", re.ASCII)
 
 

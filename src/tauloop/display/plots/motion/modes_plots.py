@@ -1,4 +1,4 @@
-"""Plots of the modes of a machine: the machine in each mode, and the condition of each mode."""
+"""Plots of assembly modes: the machine in each mode, and the condition of each mode."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def modes_plots(modes: Modes) -> Iterator[Plot]:
         traces=(trace,),
         over_time=True,
         log_y=True,
-        note="A mode with a large value is close to another mode: a small error of a length moves the "
-        "platform far.",
+        note="An assembly mode with a large value is close to another one: a small length error "
+        "causes a large platform displacement.",
     )
 
 
