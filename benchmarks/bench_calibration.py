@@ -147,7 +147,9 @@ def compiled(problem: CalibrationProblem) -> CalibrationProblem:
     made = {id(measured.functions): measured for measured in problem.measured_poses}
     functions = {
         key: measured_pose_functions(
-            replace(problem.reach, evaluator=evaluator), measured.series.instrument, problem.n_poses
+            replace(problem.context, evaluator=evaluator),
+            measured.series.instrument,
+            problem.n_poses,
         )
         for key, measured in made.items()
     }

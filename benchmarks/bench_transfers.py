@@ -39,7 +39,7 @@ def main() -> None:
             end = END + AWAY * shift / np.linalg.norm(shift)
             planner.restart(first[2])
             try:
-                times.append(timed(lambda planner=planner, end=end: planner.again(end))[:2])
+                times.append(timed(lambda planner=planner, end=end: planner.replan(end))[:2])
             except PoseError:
                 refused += 1
         clock, processor = 1e3 * np.array(times).T

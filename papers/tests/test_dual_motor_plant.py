@@ -95,7 +95,7 @@ def test_every_kept_row_is_what_the_shipped_line_gives() -> None:
         step = simulate_axis(
             used, held(used, dict(row.parameters)), step=length, integrator=STEPPING
         )
-        for name in row.printed:
+        for name in row.measured:
             parts = [float(getattr(step, key)[0]) / weight for key, weight in row.scales.items()]
             ours.append(sum(parts) if name == "cost" else float(getattr(step, name)[0]))
     np.testing.assert_allclose(ours, FOUND["rows"], rtol=KEPT, atol=1e-7)
@@ -299,8 +299,8 @@ def test_rows_are_what_is_printed() -> None:
     for cost, at in printed.TABLE_2:
         if at in sums:
             assert cost == pytest.approx(sums[at], abs=2e-3)
-    assert len([value for row in rows() for value in row.printed]) == 33
-    relative = {row.name: row.printed for row in rows(scale=0.1)}
+    assert len([value for row in rows() for value in row.measured]) == 33
+    relative = {row.name: row.measured for row in rows(scale=0.1)}
     assert relative["nominal gains"]["overshoot"] == pytest.approx(1.00354e-5)
 
 
@@ -360,7 +360,7 @@ def test_global_searches_see_what_the_fits_see() -> None:
             for integrator in (COARSE, STEPPING)
         )
     )
-    bars = np.array([row.tolerances[name] for row in item.observations for name in row.printed])
+    bars = np.array([row.tolerances[name] for row in item.observations for name in row.measured])
     assert np.median(np.abs(coarse - fine) / bars) < 0.05
 
 

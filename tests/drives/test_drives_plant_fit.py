@@ -54,7 +54,7 @@ def observations(axis: Axis) -> tuple[Observation, ...]:
             name="first",
             parameters=GAINS,
             step="first_step",
-            printed=printed,
+            measured=printed,
             tolerances={name: 0.01 * value for name, value in printed.items()},
             scales={},
         ),
@@ -62,7 +62,7 @@ def observations(axis: Axis) -> tuple[Observation, ...]:
             name="second",
             parameters={},
             step=0.1,
-            printed={"cost": cost, "energy": float(second.energy[0])},
+            measured={"cost": cost, "energy": float(second.energy[0])},
             tolerances={"cost": 0.01 * cost, "energy": 0.01 * float(second.energy[0])},
             scales=scales,
         ),
@@ -70,7 +70,7 @@ def observations(axis: Axis) -> tuple[Observation, ...]:
             name="held out",
             parameters={"ti": 2.0},
             step=0.1,
-            printed={
+            measured={
                 "rise_time": float(simulate_axis(axis, {**plant, "ti": 2.0}, step=0.1).rise_time[0])
             },
             tolerances={"rise_time": 0.01},
@@ -96,7 +96,7 @@ def test_prediction_of_a_batch_is_that_of_single_runs(
 ) -> None:
     true = shares(TRUTH)
     result = predicted(axis, UNKNOWNS, observations, np.stack([true, np.full(3, 0.5), true]))
-    printed = [value for observation in observations for value in observation.printed.values()]
+    printed = [value for observation in observations for value in observation.measured.values()]
     # values pass through shares of their ranges: rounding moves the steps of the integrator
     # (relative tolerance 1e-7)
     np.testing.assert_allclose(result[0], printed, rtol=1e-8)
@@ -139,7 +139,7 @@ def test_slopes_of_printed_figures_are_those_of_differences(axis: Axis) -> None:
             name="cost",
             parameters={"kp": "gain"},
             step=0.1,
-            printed={"cost": 1},
+            measured={"cost": 1},
             tolerances={},
             scales={"energy": 9},
         ),
@@ -155,7 +155,7 @@ def test_slopes_of_printed_figures_are_those_of_differences(axis: Axis) -> None:
                 "ti": 1.2,
             },
             step=0.1,
-            printed={"overshoot": 1e-4},
+            measured={"overshoot": 1e-4},
             tolerances={},
             scales={},
             motors="preloaded",
@@ -164,7 +164,7 @@ def test_slopes_of_printed_figures_are_those_of_differences(axis: Axis) -> None:
             name="settles",
             parameters={"kp": 150},
             step=0.1,
-            printed={"settling_time": 1},
+            measured={"settling_time": 1},
             tolerances={},
             scales={},
         ),
@@ -278,7 +278,7 @@ def test_steps_of_other_motors_are_those_of_the_other_line(axis: Axis) -> None:
             name=motors,
             parameters=GAINS | {"cart_viscous": 2400.0, "switch_min": 0.02},
             step=0.1,
-            printed={"rise_time": 1.0, "energy": 1.0},
+            measured={"rise_time": 1.0, "energy": 1.0},
             tolerances={"rise_time": 0.01, "energy": 0.01},
             scales={},
             motors=motors,

@@ -83,7 +83,7 @@ def test_what_no_step_shows_is_a_finding(steps: Path) -> None:
 def test_steps_are_read_with_units_and_tolerances(steps: Path) -> None:
     slow, fast, judge = load_steps(steps, tolerance=0.02)
     assert (slow.step, judge.step) == (0.1, 0.05)
-    assert slow.tolerances["rise_time"] == pytest.approx(0.02 * slow.printed["rise_time"])
+    assert slow.tolerances["rise_time"] == pytest.approx(0.02 * slow.measured["rise_time"])
     assert fast.tolerances["rise_time"] == 1e-3
     assert (slow.held_out, judge.held_out) == (False, True)
 

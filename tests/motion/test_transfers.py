@@ -11,11 +11,11 @@ from page_tables import numbers, page_table
 
 import tauloop as tl
 from tauloop.motion import (
-    Aim,
     BoxObstacle,
     Ellipse,
     FreeMotion,
     FreePlanner,
+    Objective,
     PathLimits,
     PathRows,
     SphereObstacle,
@@ -88,7 +88,7 @@ def test_a_motion_whose_end_moves_is_planned_again_within_its_limits() -> None:
     planner = FreePlanner(DELTA, PathLimits(force=0.9))
     first = planner.plan(START, END)
     for shift in ([0.0, 0.02, 0.0], [-0.012, 0.014, -0.008]):
-        moved = planner.again(END + shift)
+        moved = planner.replan(END + shift)
         assert moved.stroke.path.at(np.ones(1)).position[0] == pytest.approx(END + shift)
         assert np.abs(shares(moved)).max() < 0.9 * (1.0 + KEPT)
     anew = FreePlanner(DELTA, PathLimits(force=0.9)).plan(START, END + shift)
@@ -142,7 +142,7 @@ def test_past_boxes_a_hundred_ends_that_moved_are_planned_again() -> None:
         shift = rng.normal(size=3)
         end = END + 0.02 * shift / np.linalg.norm(shift)
         planner.restart(first)
-        moved = planner.again(end)
+        moved = planner.replan(end)
         assert np.abs(shares(moved)).max() < 0.9 * (1.0 + 1e-4)
         way = moved.stroke.path.at(np.linspace(0.0, 1.0, 2001)).position
         assert all(box.distances(way).min() > 0.002 - TOUCH for box in BOXES)
@@ -272,7 +272,7 @@ def test_the_measure_bounds_the_condition_number() -> None:
 @pytest.mark.nightly
 def test_forces_that_change_slowly_begin_and_end_at_rest() -> None:
     limits = PathLimits(force=0.9, reversal=0.02)
-    motion = FreePlanner(DELTA, limits, aim=Aim(intervals=16)).plan(START, END)
+    motion = FreePlanner(DELTA, limits, objective=Objective(intervals=16)).plan(START, END)
     share = shares(motion)
     time = np.linspace(0.0, motion.law.duration, 4001)
     rate = np.abs(np.diff(share, axis=0) / np.diff(time)[:, None]).max()

@@ -117,5 +117,5 @@ def poses(name: str, count: int = 36) -> tuple[np.ndarray, np.ndarray]:
 
 def in_units(name: str, actuators: np.ndarray) -> np.ndarray:
     """Positions of actuators (N, n) in mm and deg."""
-    turns = [joint.turns for joint in compiled(name).export.layout.joints]
+    turns = [joint.is_angular for joint in compiled(name).export.layout.joints]
     return np.asarray(np.where(turns, np.degrees(actuators), 1e3 * actuators))

@@ -123,7 +123,7 @@ def load_steps(path: str | Path, tolerance: float = 0.01) -> tuple[Observation, 
                 name=name,
                 parameters=numbers(step.get("set", {})),
                 step=numbers(step)["step"],
-                printed=measured,
+                measured=measured,
                 tolerances=shares | numbers(step.get("tolerances", {})),
                 scales={},
                 held_out=step.get("held_out") == "yes",
@@ -296,7 +296,7 @@ def fit_drive_line(
         ...     parameters={},
         ...     step=0.1,
         ...     scales={},
-        ...     printed={"rise_time": float(seen.rise_time[0])},
+        ...     measured={"rise_time": float(seen.rise_time[0])},
         ...     tolerances={"rise_time": 1e-4},
         ... )
         >>> options = tl.DriveLineFitOptions(bounds={"cart_viscous": (10.0, 100.0)}, generations=0)
@@ -378,7 +378,7 @@ def _unknown_parameters(
 
 def _largest_miss(fit: PlantFit, steps: Sequence[Observation]) -> float:
     """Return the largest difference between a fitted and a measured criterion, in tolerances."""
-    tolerances = [step.tolerances[name] for step in steps for name in step.printed]
+    tolerances = [step.tolerances[name] for step in steps for name in step.measured]
     return max(
         abs(ours - measured) / tolerance
         for (_, _, measured, ours, _), tolerance in zip(fit.rows, tolerances, strict=True)

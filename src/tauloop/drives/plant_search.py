@@ -1,4 +1,4 @@
-"""Fit unknown values of a drive line to printed or measured criteria of its step responses."""
+"""Fit unknown values of a drive line to measured criteria of its step responses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DIFFERENCE = 2e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation(NamedFields, ReprMixin):
-    """One step of the reference, with the printed (or measured) values of its criteria.
+    """One step of the reference, with the measured (or published) values of its criteria.
 
     Attributes:
         name: name in tables.
@@ -45,8 +45,8 @@ class Observation(NamedFields, ReprMixin):
             unknown.
         step: step of the reference, m or rad, or the name of an unknown.
         scales: divisors of criteria, by name; the cost is the sum of the criteria, each divided
-            by its scale. Empty if no cost is printed.
-        printed: printed values by criterion; with scales also ``cost``.
+            by its scale. Empty if no cost is given.
+        measured: measured values by criterion; with scales also ``cost``.
         tolerances: tolerances of these values, in their units.
         held_out: whether the step only validates the fit and does not enter it.
         motors: how the motors are used in this step, as in `DriveOptions`; parameters that the line
@@ -56,10 +56,11 @@ class Observation(NamedFields, ReprMixin):
     name: str
     parameters: Mapping[str, float | str]
     step: float | str
-    printed: Mapping[str, float]
+    measured: Mapping[str, float]
     tolerances: Mapping[str, float]
     scales: Mapping[str, float]
     weights = old_attribute("weights", "scales")
+    printed = old_attribute("printed", "measured")
     held_out: bool = False
     motors: str = MOTORS[0]
 
@@ -106,7 +107,7 @@ class PlantFit(ReprMixin):
     Attributes:
         values: values of the unknowns, SI.
         shares: where these values lie in their ranges, from 0 to 1 (n,).
-        rows: (step, criterion, printed value, fitted value, held out) of every printed value.
+        rows: (step, criterion, measured value, fitted value, held out) of every measured value.
         sensitivities: singular values of d(residual)/d(share), largest first (n,): by how many
             tolerances the criteria change over the range along each direction.
         directions: these directions in fractions of the ranges, one a row (n, n).
@@ -153,7 +154,7 @@ def predicted(
     *,
     signed: bool = False,
 ) -> np.ndarray:
-    """Simulate N parameter sets in one batch and return the values (N, m) of all printed criteria.
+    """Simulate N parameter sets in one batch and return the values (N, m) of all measured criteria.
 
     Args:
         axis: the compiled drive line.
@@ -164,7 +165,7 @@ def predicted(
         known: values that are not fitted, by name of a parameter or of a string in an observation.
         signed: whether the overshoot of a response that does not overshoot is the negative of its
             final error, which a search can follow, instead of zero; only where an overshoot is
-            printed.
+            measured.
     """
     figures: dict[int, list[np.ndarray]] = {}
     for batch in _batches(axis, unknowns, observations, shares, known):
@@ -176,11 +177,11 @@ def predicted(
         }
         for row, k in enumerate(batch.places):
             own = {name: rows[row] for name, rows in criteria.items()}
-            if signed and observations[k].printed.get("overshoot", 0.0) > 0:
+            if signed and observations[k].measured.get("overshoot", 0.0) > 0:
                 own["overshoot"] = np.where(
                     own["overshoot"] > 0, own["overshoot"], -own["final_error"]
                 )
-            figures[k] = _printed(observations[k], own)
+            figures[k] = _measured(observations[k], own)
     return np.stack([column for k in range(len(observations)) for column in figures[k]], axis=1)
 
 
@@ -193,7 +194,7 @@ def slopes(
     known: Mapping[str, float] | None = None,
     made: dict[Axis, SensitiveAxis] | None = None,
 ) -> np.ndarray:
-    """Return the derivatives (m, n) of printed criteria with respect to fractions of the ranges.
+    """Return the derivatives (m, n) of measured criteria with respect to fractions of the ranges.
 
     They are forward sensitivities, computed in one batch.
 
@@ -239,9 +240,9 @@ def slopes(
             if observations[k].step in place:
                 chain[:, place[str(observations[k].step)]] = np.nan
             changes = {name: derivatives.get(name, none)[row] @ chain for name in NAMES}
-            if observations[k].printed.get("overshoot", 0.0) > 0 and not has_overshoot[row]:
+            if observations[k].measured.get("overshoot", 0.0) > 0 and not has_overshoot[row]:
                 changes["overshoot"] = -changes["final_error"]
-            rows[k] = _printed(observations[k], changes)
+            rows[k] = _measured(observations[k], changes)
     return np.array([row for k in range(len(observations)) for row in rows[k]])
 
 
@@ -301,11 +302,12 @@ def _batches(
         )
 
 
-def _printed(observation: Observation, criteria: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """Return the printed values of an observation from its criteria, or derivatives from theirs."""
+def _measured(observation: Observation, criteria: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """Return the measured criteria of an observation, or their derivatives."""
     scaled = [criteria[key] / scale for key, scale in observation.scales.items()]
     return [
-        np.sum(scaled, axis=0) if name == "cost" else criteria[name] for name in observation.printed
+        np.sum(scaled, axis=0) if name == "cost" else criteria[name]
+        for name in observation.measured
     ]
 
 
@@ -326,7 +328,7 @@ def search_plant(
     exact: bool = False,
     progress: Progress | None = None,
 ) -> PlantFit:
-    """Fit unknown values to printed criteria by differential evolution, then by least squares.
+    """Fit unknown values to measured criteria by differential evolution, then by least squares.
 
     Source of differential evolution: Storn and Price 1997.
 
@@ -336,7 +338,7 @@ def search_plant(
     Args:
         axis: the compiled drive line.
         unknowns: parameters and other values to fit, with their ranges.
-        observations: steps with printed values; those held out are not fitted.
+        observations: steps with measured values; those held out are not fitted.
         seed: seed of the random numbers.
         generations, population: effort of the global search; with zero generations only the local
             fit, from the start.
@@ -352,11 +354,11 @@ def search_plant(
         progress: called with the work done and the total work.
 
     Returns:
-        The best values, how well they reproduce the printed ones, and which directions of the
+        The best values, how well they reproduce the measured ones, and which directions of the
         unknowns remain undetermined.
 
     Raises:
-        InputError: no unknown or no printed value, an invalid range, a printed value without a
+        InputError: no unknown or no measured value, an invalid range, a measured value without a
             tolerance, or an unknown that nothing uses; all problems at once.
     """
     _require(axis, unknowns, observations, known)
@@ -388,7 +390,7 @@ def search_plant(
 
 
 class _PlantMisfit:
-    """Differences of simulated criteria from the printed values that are fitted, in tolerances.
+    """Differences of simulated criteria from the measured values that are fitted, in tolerances.
 
     Attributes:
         evaluations: number of parameter sets that were simulated.
@@ -409,9 +411,11 @@ class _PlantMisfit:
         self._axis, self._unknowns = axis, unknowns
         self._integrator, self._known, self._is_exact = integrator, known, is_exact
         self._used = [item for item in observations if not item.held_out]
-        self._printed = np.array([value for item in self._used for value in item.printed.values()])
+        self._measured = np.array(
+            [value for item in self._used for value in item.measured.values()]
+        )
         self._tolerances = np.array(
-            [item.tolerances[name] for item in self._used for name in item.printed]
+            [item.tolerances[name] for item in self._used for name in item.measured]
         )
         self._sensitive_axes: dict[Axis, SensitiveAxis] = {}
 
@@ -427,14 +431,14 @@ class _PlantMisfit:
             self._known,
             signed=True,
         )
-        return np.clip((criteria - self._printed) / self._tolerances, -WORST, WORST)
+        return np.clip((criteria - self._measured) / self._tolerances, -WORST, WORST)
 
     def jacobian(self, share: np.ndarray) -> np.ndarray:
         """Return the derivatives (m, n) of the residuals at fractions (n,) of the ranges.
 
         They are exact if requested and available, otherwise finite differences.
         """
-        J = np.full((len(self._printed), len(share)), np.nan)
+        J = np.full((len(self._measured), len(share)), np.nan)
         if self._is_exact:
             J = slopes(
                 self._axis,
@@ -509,7 +513,7 @@ def assess_plant(
     integrator: Integrator | None = None,
     known: Mapping[str, float] | None = None,
 ) -> PlantFit:
-    """Return how well values reproduce the printed ones, and how well these determine them.
+    """Return how well values reproduce the measured ones, and how well these determine them.
 
     Args:
         axis, unknowns, observations, integrator, known: as in `search_plant`.
@@ -520,7 +524,7 @@ def assess_plant(
     """
     _require(axis, unknowns, observations, known)
     used = [observation for observation in observations if not observation.held_out]
-    tolerances = np.array([item.tolerances[name] for item in used for name in item.printed])
+    tolerances = np.array([item.tolerances[name] for item in used for name in item.measured])
 
     def shifted(shares: np.ndarray) -> np.ndarray:
         return predicted(axis, unknowns, used, shares, integrator, known) / tolerances
@@ -530,12 +534,12 @@ def assess_plant(
     padded = np.zeros(len(share))
     padded[: len(sensitivities)] = sensitivities[: len(share)]
     ours = predicted(axis, unknowns, observations, share[None], integrator, known)[0]
-    fitted = np.array([not item.held_out for item in observations for _ in item.printed])
-    printed = np.array([value for item in used for value in item.printed.values()])
+    fitted = np.array([not item.held_out for item in observations for _ in item.measured])
+    measured = np.array([value for item in used for value in item.measured.values()])
     names = [
         (item.name, name, value, item.held_out)
         for item in observations
-        for name, value in item.printed.items()
+        for name, value in item.measured.items()
     ]
     return PlantFit(
         values={
@@ -548,7 +552,7 @@ def assess_plant(
         ),
         sensitivities=padded,
         directions=directions,
-        loss=float(_loss(((ours[fitted] - printed) / tolerances)[None])[0]),
+        loss=float(_loss(((ours[fitted] - measured) / tolerances)[None])[0]),
         evaluations=2 * len(share) + 1,
     )
 
@@ -573,7 +577,7 @@ def _require(
     problems = Problems()
     if not unknowns:
         problems.add("unknowns", "no parameter is given", "name the parameters to fit")
-    if not any(item.printed and not item.held_out for item in observations):
+    if not any(item.measured and not item.held_out for item in observations):
         problems.add(
             "observations",
             "contain no measured value to fit",
@@ -609,7 +613,7 @@ def _require(
             "add it to the unknowns or to the known values",
         )
     for observation in observations:
-        for name in observation.printed:
+        for name in observation.measured:
             if not observation.tolerances.get(name, 0.0) > 0:
                 what = f"has the tolerance {observation.tolerances.get(name)} for {name}"
                 problems.add(observation.name, what, "give a positive tolerance")

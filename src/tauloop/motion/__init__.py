@@ -43,9 +43,9 @@ if TYPE_CHECKING:
         SphereObstacle as SphereObstacle,
     )
     from tauloop.motion.free.planning import (
-        Aim as Aim,
         FreeMotion as FreeMotion,
         FreePlanner as FreePlanner,
+        Objective as Objective,
     )
     from tauloop.motion.free.rows import Surroundings as Surroundings
     from tauloop.motion.laws import (

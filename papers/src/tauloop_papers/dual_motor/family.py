@@ -284,7 +284,7 @@ def rows(scale: float = 1.0, first: str = "first_share") -> tuple[Observation, .
             name=name,
             parameters=parameters,
             step="first_step" if is_first else STEP,
-            printed=printed,
+            measured=printed,
             tolerances={
                 key: (BARS[key] if bar is None else bar) * value for key, value in printed.items()
             },

@@ -277,7 +277,7 @@ def _fitted_with_play(item: Structure, rigid: Mapping[str, float]) -> dict[str, 
     unknowns = [unknown for unknown in unknowns if unknown.name != "cart_mass"]
     rows = []
     for row in item.observations:
-        if "cost" in row.printed and row.motors == "preloaded":
+        if "cost" in row.measured and row.motors == "preloaded":
             narrow = replace(row, tolerances={"cost": COST_SHARE * row.tolerances["cost"]})
             gain = float(row.parameters["kp"]) * (1.0 + HIGHER_GAIN)
             higher = replace(
@@ -426,9 +426,9 @@ def _left_out(kept: Kept) -> None:
     axis, rows = Axis(item.searched, runs=RUNS), item.observations
     cases: dict[str, Sequence[Observation]] = {NOTHING: rows}
     for k, row in enumerate(rows):
-        for figure in row.printed:
-            others = {name: value for name, value in row.printed.items() if name != figure}
-            without = replace(row, printed=others, held_out=not others)
+        for figure in row.measured:
+            others = {name: value for name, value in row.measured.items() if name != figure}
+            without = replace(row, measured=others, held_out=not others)
             cases[f"{row.name}: {figure}"] = [*rows[:k], without, *rows[k + 1 :]]
     for case, left in cases.items():
         name = f"{item.name}, loss {starts[0]['loss']:.5g}, without {case}"

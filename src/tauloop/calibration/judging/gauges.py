@@ -409,7 +409,7 @@ def _fields(problem: CalibrationProblem, linearized: Linearized, directions: np.
     for measured_pose, state, tangent in zip(
         problem.measured_poses, linearized.evaluation.states, linearized.tangents, strict=True
     ):
-        pose = symbolic_pose(problem.reach, measured_pose.series.instrument)
+        pose = symbolic_pose(problem.context, measured_pose.series.instrument)
         count = min(len(state.q), MAX_SAMPLED_POSES)
         samples = np.linspace(0, len(state.q) - 1, count).round().astype(int)
         q, q_x = state.q[samples], tangent[samples]

@@ -17,7 +17,7 @@ from tauloop.calibration.problem.measured_poses import (
     coordinate_equations,
 )
 from tauloop.calibration.problem.pose_equations import (
-    Reach,
+    CalibrationContext,
     independent_rows,
     measured_pose_functions,
 )
@@ -42,7 +42,7 @@ MAX_LISTED_POSES = 10
 
 
 def build_measured_pose(
-    reach: Reach,
+    context: CalibrationContext,
     series: Series,
     kind: ResidualKind,
     encoder_noise: np.ndarray,
@@ -53,7 +53,7 @@ def build_measured_pose(
     """Return the measured poses of one series with their functions and elimination.
 
     Args:
-        reach: the machine, the unknowns and the evaluator.
+        context: the machine, the unknowns and the evaluator.
         series: the measurements.
         kind: which equations are residuals.
         encoder_noise: standard deviations of all encoders (n_u,), m or rad.
@@ -65,13 +65,13 @@ def build_measured_pose(
         PoseError: poses are out of reach.
         InputError: the instrument reads more quantities than `LoopEquations` can use.
     """
-    assembly = reach.assembly
+    assembly = context.assembly
     functions = (
         template.functions
         if template is not None
-        else measured_pose_functions(reach, series.instrument, len(series))
+        else measured_pose_functions(context, series.instrument, len(series))
     )
-    _require_forward_kinematics(reach, series, kind)
+    _require_forward_kinematics(context, series, kind)
     hard, soft = kind.split(*functions.sizes)
     n = len(series)
     n_v = series.instrument.poses * assembly.topology.n_v
@@ -83,22 +83,22 @@ def build_measured_pose(
     )
     measured_pose = MeasuredPose(
         series=series,
-        nuisances=reach.nuisances,
+        nuisances=context.nuisances,
         topology=assembly.topology,
         functions=functions,
         leading=assembly.leading,
         elimination=without_combinations,
         q=np.broadcast_to(assembly.q, (len(series.encoders), assembly.topology.n_q)).copy(),
         scale=np.tile(assembly.loops.velocity_scale, series.instrument.poses),
-        deflection=None if reach.deflection is None else reach.deflection.at(series),
-        twist=np.zeros((len(series.encoders), 0 if reach.deflection is None else 6)),
+        deflection=None if context.deflection is None else context.deflection.at(series),
+        twist=np.zeros((len(series.encoders), 0 if context.deflection is None else 6)),
     )
-    zero = np.zeros(len(reach.unknowns))
+    zero = np.zeros(len(context.unknowns))
     if isinstance(kind, ForwardKinematics):
         measured_pose = replace(measured_pose, q=follow_encoders(measured_pose, zero))
         _require_reached(replace(measured_pose, deflection=None), zero, assembly, where)
         measured_pose = _with_twist(measured_pose, zero)
-        _require_stable(reach, measured_pose, zero)
+        _require_stable(context, measured_pose, zero)
     else:
         measured_pose = replace(measured_pose, q=measured_pose.state(zero, measured_pose.q).q)
     _, rates = measured_pose.evaluate(zero, measured_pose.q)
@@ -139,18 +139,20 @@ def _with_twist(measured_pose: MeasuredPose, x: np.ndarray) -> MeasuredPose:
     return measured_pose
 
 
-def _require_forward_kinematics(reach: Reach, series: Series, kind: ResidualKind) -> None:
+def _require_forward_kinematics(
+    context: CalibrationContext, series: Series, kind: ResidualKind
+) -> None:
     """Reject loop equations as residuals where they are needed to determine the coordinates."""
     if isinstance(kind, ForwardKinematics):
         return
     remedy = "use ForwardKinematics() residuals (`--residuals forward-kinematics`)"
-    if reach.equilibrium is not None:
+    if context.equilibrium is not None:
         problem = (
             "with static equilibrium, loops and encoders must determine the coordinates, so loops "
             "cannot be residuals"
         )
         raise InputError.of(series.instrument.name, problem, remedy)
-    if reach.deflection is not None:
+    if context.deflection is not None:
         problem = "with loads or temperatures, loops and encoders must determine the rigid pose"
         raise InputError.of(series.instrument.name, problem, remedy)
     poses = series.instrument.poses
@@ -281,11 +283,15 @@ def _widest_gap(assembly: Assembly, phi: np.ndarray, count: int) -> tuple[str, s
     return loops.names[row], gap
 
 
-def _require_stable(reach: Reach, measured_pose: MeasuredPose, x: np.ndarray) -> None:
+def _require_stable(
+    context: CalibrationContext, measured_pose: MeasuredPose, x: np.ndarray
+) -> None:
     """Reject poses at which a freely hanging machine has no stable equilibrium."""
-    if reach.equilibrium is None:
+    if context.equilibrium is None:
         return
-    stiffness = stiffness_of(measured_pose, reach.assembly, reach.equilibrium, x, measured_pose.q)
+    stiffness = stiffness_of(
+        measured_pose, context.assembly, context.equilibrium, x, measured_pose.q
+    )
     problems = Problems()
     for i in np.flatnonzero(stiffness.min(axis=1) <= 0.0)[:MAX_LISTED_POSES]:
         problem = (

@@ -30,7 +30,7 @@ from tauloop.equations.values import BatchFunction, Values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class CalibrationContext:
     """The machine, the unknowns and the evaluator that all series of a problem share.
 
     Attributes:
@@ -71,27 +71,30 @@ class SymbolicPose:
 
 
 def symbolic_pose(
-    reach: Reach, instrument: Instrument, x: ca.SX | None = None, twist: ca.SX | None = None
+    context: CalibrationContext,
+    instrument: Instrument,
+    x: ca.SX | None = None,
+    twist: ca.SX | None = None,
 ) -> SymbolicPose:
     """Return a pose of the machine as an instrument measures it.
 
     Instruments without a target measure the tool center point.
 
     Args:
-        reach: the machine and the unknowns.
+        context: the machine and the unknowns.
         instrument: instrument that measures the pose.
         x: symbols of the corrections, shared with other poses; None for new symbols.
         twist: symbols (6,) of the tool's deflection; None for a rigid machine.
     """
-    mechanism, shape = reach.assembly.mechanism, reach.assembly.topology
-    x = ca.SX.sym("x", len(reach.unknowns)) if x is None else x
+    mechanism, shape = context.assembly.mechanism, context.assembly.topology
+    x = ca.SX.sym("x", len(context.unknowns)) if x is None else x
     target = zip("xyz", ORIGIN, strict=True)
     nuisances: dict[str, Any] = {
         f"{instrument.name}.target.{letter}": value for letter, value in target
     }
-    nuisances |= {nuisance.name: nuisance.value for nuisance in reach.nuisances}
+    nuisances |= {nuisance.name: nuisance.value for nuisance in context.nuisances}
     leaves: dict[str, Any] = {}
-    for i, unknown in enumerate(reach.unknowns):
+    for i, unknown in enumerate(context.unknowns):
         for member in unknown.members:
             if member in nuisances:
                 nuisances[member] = nuisances[member] + x[i]
@@ -163,27 +166,27 @@ class PoseFunction:
 
 
 def measured_pose_functions(
-    reach: Reach, instrument: Instrument, samples: int
+    context: CalibrationContext, instrument: Instrument, samples: int
 ) -> MeasuredPoseFunctions:
     """Return functions for all equations of a reading: loops and encoders of its poses, and errors.
 
     Args:
-        reach: the machine and the unknowns.
+        context: the machine and the unknowns.
         instrument: instrument that measures the pose.
         samples: number of readings, which decides whether compiling pays off.
     """
-    assembly = reach.assembly
-    x = ca.SX.sym("x", len(reach.unknowns))
-    is_deflected = reach.deflection is not None
+    assembly = context.assembly
+    x = ca.SX.sym("x", len(context.unknowns))
+    is_deflected = context.deflection is not None
     d = ca.SX.sym("d", 6 * instrument.poses if is_deflected else 0)
     twists = ca.vertsplit(d, 6) if is_deflected else [None] * instrument.poses
-    poses = [symbolic_pose(reach, instrument, x, twist) for twist in twists]
+    poses = [symbolic_pose(context, instrument, x, twist) for twist in twists]
     first = poses[0]
     q = ca.vertcat(*(pose.q for pose in poses))
     p = ca.SX.sym("p", len(assembly.mechanism.actuators), len(poses))
     y = ca.SX.sym("y", len(instrument.columns))
     rows = independent_rows(assembly)
-    phi = ca.vertcat(*(_closing(reach, pose.scene, rows) for pose in poses))
+    phi = ca.vertcat(*(_closing(context, pose.scene, rows) for pose in poses))
     misfits = [
         _encoder_misfits(assembly, pose.scene, pose.q, p[:, k]) for k, pose in enumerate(poses)
     ]
@@ -205,19 +208,19 @@ def measured_pose_functions(
         ca.Function("target", [first.q, x], [rigid_target], ["q", "x"], ["target"]),
     )
     equations, sensitivity, target = (
-        PoseFunction(function, reach.evaluator, samples) for function in symbolic_functions
+        PoseFunction(function, context.evaluator, samples) for function in symbolic_functions
     )
     by_twist = None
     if is_deflected:
         f_d = ca.densify(ca.vec(ca.jacobian(f, d)))
         function = ca.Function("by_twist", inputs, [f_d], names, ["f_d"])
-        by_twist = PoseFunction(function, reach.evaluator, samples)
+        by_twist = PoseFunction(function, context.evaluator, samples)
     cables: tuple[str, ...] = ()
     tensions = None
-    if reach.equilibrium is not None:
+    if context.equilibrium is not None:
         cables, pull = cable_tensions(assembly, first.scene.motion, rows)
         function = ca.Function("tensions", [first.q, x], [pull], ["q", "x"], ["tensions"])
-        tensions = PoseFunction(function, reach.evaluator, samples) if cables else None
+        tensions = PoseFunction(function, context.evaluator, samples) if cables else None
     return MeasuredPoseFunctions(
         cables=cables,
         tensions=tensions,
@@ -229,14 +232,14 @@ def measured_pose_functions(
     )
 
 
-def _closing(reach: Reach, scene: Scene, rows: Sequence[int]) -> ca.SX:
+def _closing(context: CalibrationContext, scene: Scene, rows: Sequence[int]) -> ca.SX:
     """Return some loop equations at a pose, then the equations of equilibrium if there are any."""
-    equations = closure(reach.assembly.mechanism, scene.motion)
+    equations = closure(context.assembly.mechanism, scene.motion)
     phi, _, _ = stacked(tuple(equations[i] for i in rows))
-    if reach.equilibrium is None:
+    if context.equilibrium is None:
         return phi
     return ca.vertcat(
-        phi, equilibrium_equations(reach.assembly, scene.motion, rows, reach.equilibrium)
+        phi, equilibrium_equations(context.assembly, scene.motion, rows, context.equilibrium)
     )
 
 

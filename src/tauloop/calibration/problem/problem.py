@@ -36,7 +36,7 @@ from tauloop.calibration.problem.loaded_machine import (
     thermometer_nuisances,
 )
 from tauloop.calibration.problem.measured_poses import MeasuredPose, MeasuredPoseState
-from tauloop.calibration.problem.pose_equations import Reach, independent_rows
+from tauloop.calibration.problem.pose_equations import CalibrationContext, independent_rows
 from tauloop.calibration.problem.residuals import (
     FORWARD_KINEMATICS,
     ForwardKinematics,
@@ -146,6 +146,7 @@ class CalibrationProblem(ReprMixin):
     equilibrium: Equilibrium | None = None
     deflection: Deflection | None = None
     stations = old_attribute("stations", "measured_poses")
+    reach = old_attribute("reach", "context")
 
     @property
     def estimated(self) -> tuple[Unknown, ...]:
@@ -298,10 +299,10 @@ class CalibrationProblem(ReprMixin):
         return replace(self, measured_poses=tuple(measured_poses))
 
     @property
-    def reach(self) -> Reach:
+    def context(self) -> CalibrationContext:
         """The machine, unknowns and evaluator that all series share."""
         nuisances = {n.name: n for item in self.measured_poses for n in item.nuisances}
-        return Reach(
+        return CalibrationContext(
             assembly=self.assembly,
             unknowns=self.unknowns,
             nuisances=tuple(nuisances.values()),
@@ -321,7 +322,7 @@ class CalibrationProblem(ReprMixin):
     @cached_property
     def _forward(self) -> CalibrationProblem:
         measured_poses = _measured_poses(
-            self.reach, self.series, FORWARD_KINEMATICS, self.encoder_noise
+            self.context, self.series, FORWARD_KINEMATICS, self.encoder_noise
         )
         return replace(self, measured_poses=measured_poses, residuals=FORWARD_KINEMATICS)
 
@@ -406,7 +407,7 @@ def calibration_problem(
     deflection = None if machine is None else Deflection(mechanism, unknowns, machine)
     evaluator = default_evaluator() if evaluator is None else evaluator
     balance = equilibrium_of(assembly, independent_rows(assembly)) if equilibrium else None
-    reach = Reach(
+    context = CalibrationContext(
         assembly=assembly,
         unknowns=unknowns,
         nuisances=all_nuisances,
@@ -418,7 +419,7 @@ def calibration_problem(
         mechanism=mechanism,
         assembly=assembly,
         unknowns=unknowns,
-        measured_poses=_measured_poses(reach, series, residuals, encoder_noise),
+        measured_poses=_measured_poses(context, series, residuals, encoder_noise),
         residuals=residuals,
         evaluator=evaluator,
         encoder_noise=encoder_noise,
@@ -473,16 +474,19 @@ def hanging_coordinates(mechanism: Mechanism, encoders: np.ndarray) -> np.ndarra
 
 
 def _measured_poses(
-    reach: Reach, series: tuple[Series, ...], residuals: ResidualKind, encoder_noise: float
+    context: CalibrationContext,
+    series: tuple[Series, ...],
+    residuals: ResidualKind,
+    encoder_noise: float,
 ) -> tuple[MeasuredPose, ...]:
     measured_poses: list[MeasuredPose] = []
-    deviations = _deviations(reach.assembly, encoder_noise)
+    deviations = _deviations(context.assembly, encoder_noise)
     for i, item in enumerate(series):
         # Series of one instrument share their functions.
         template = next((s for s in measured_poses if s.series.instrument == item.instrument), None)
         measured_poses.append(
             build_measured_pose(
-                reach, item, residuals, deviations, template, where=f"series {i + 1}"
+                context, item, residuals, deviations, template, where=f"series {i + 1}"
             )
         )
     return tuple(measured_poses)

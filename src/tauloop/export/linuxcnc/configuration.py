@@ -62,7 +62,7 @@ def _joint_sections(layout: MachineLayout, acceleration: float) -> dict[str, Seq
     sections: dict[str, Sequence[str]] = {}
     for k, joint in enumerate(layout.joints):
         ratio = JOINT_ACCELERATION_RATIO
-        if joint.turns:
+        if joint.is_angular:
             ratio *= ANGULAR_ACCELERATION_RATIO
         sections[f"JOINT_{k}"] = tuple(_joint_lines(joint, ratio * acceleration))
     return sections
@@ -161,14 +161,14 @@ def _axis_lines(axis: WorldAxis, acceleration: float) -> Iterator[str]:
 
 def _joint_lines(joint: MachineJoint, acceleration: float) -> Iterator[str]:
     yield f"# {comment(joint.name)}"
-    yield f"TYPE = {'ANGULAR' if joint.turns else 'LINEAR'}"
+    yield f"TYPE = {'ANGULAR' if joint.is_angular else 'LINEAR'}"
     if not joint.is_stop and math.isfinite(joint.upper - joint.lower):
         yield "# this range is for drawing, not a stop: enter your own limits"
     yield from _limits(joint.lower, joint.upper)
     speed = joint.speed
     if not math.isfinite(speed):
         yield "# the machine file has no largest speed: enter your own"
-        speed = ANGULAR_JOINT_SPEED if joint.turns else LINEAR_JOINT_SPEED
+        speed = ANGULAR_JOINT_SPEED if joint.is_angular else LINEAR_JOINT_SPEED
     yield f"MAX_VELOCITY = {_decimal(speed)}"
     yield f"MAX_ACCELERATION = {_decimal(acceleration)}"
     yield from ("FERROR = 1.0", "MIN_FERROR = 0.5")

@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problems
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.description.units import si_unit
@@ -56,7 +57,7 @@ class MachineJoint:
 
     Attributes:
         name: name of the actuator.
-        turns: whether it is angular.
+        is_angular: whether it is angular.
         home: position in the reference pose, mm or deg.
         lower, upper: range, mm or deg; infinite without a range.
         is_stop: whether the range ends at mechanical stops; otherwise it is the nominal range.
@@ -64,7 +65,8 @@ class MachineJoint:
     """
 
     name: str
-    turns: bool
+    is_angular: bool
+    turns = old_attribute("turns", "is_angular")
     home: float
     lower: float
     upper: float
@@ -74,7 +76,7 @@ class MachineJoint:
     @property
     def si(self) -> float:
         """Return the SI value of the joint's unit."""
-        return DEG if self.turns else MM
+        return DEG if self.is_angular else MM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +106,7 @@ class MachineLayout(ReprMixin):
     """Joints, axes and tool of a machine.
 
     Attributes:
-        turns: 0 without an angular axis, 1 with axis C, 2 with axes A, B and C.
+        rotation_mode: 0 without an angular axis, 1 with axis C, 2 with axes A, B and C.
         world: index of the world axis of each platform coordinate; 3 for a quaternion component.
         joints: joints in the order of the actuators.
         axes: axes in the order of the letters.
@@ -113,7 +115,8 @@ class MachineLayout(ReprMixin):
             without an angular axis; its origin must be the tool.
     """
 
-    turns: int
+    rotation_mode: int
+    turns = old_attribute("turns", "rotation_mode")
     world: tuple[int, ...]
     joints: tuple[MachineJoint, ...]
     axes: tuple[WorldAxis, ...]
@@ -140,13 +143,13 @@ def machine_layout(model: Model) -> MachineLayout:
         )
     _note_unfit_actuators(model, problems)
     InputError.raise_if_any(problems)
-    turns = 2 if 3 in world else int(5 in world)
-    tool, offset = _tool(model, turns)
+    rotation_mode = 2 if 3 in world else int(5 in world)
+    tool, offset = _tool(model, rotation_mode)
     return MachineLayout(
-        turns=turns,
+        rotation_mode=rotation_mode,
         world=world,
         joints=_joints(model),
-        axes=_axes(model, world, turns, offset),
+        axes=_axes(model, world, rotation_mode, offset),
         tool=tool,
     )
 
@@ -231,13 +234,19 @@ def platform_positions(layout: MachineLayout, world: np.ndarray) -> np.ndarray:
     """
     from scipy.spatial.transform import Rotation  # SciPy is an optional dependency
 
-    angles = world[:, 3:] * (layout.turns == 2) + world[:, 3:] * [0, 0, layout.turns == 1]
+    angles = world[:, 3:] * (layout.rotation_mode == 2) + world[:, 3:] * [
+        0,
+        0,
+        layout.rotation_mode == 1,
+    ]
     R = Rotation.from_euler("xyz", angles, degrees=True)
     origins = world[:, :3] * MM
     if layout.tool:
         origins = origins - R.apply(np.array(layout.tool) * MM)
     columns = [origins[:, k] if k < 3 else DEG * world[:, k] for k in layout.world if k != 3]
-    quaternion = R.as_quat(scalar_first=True) if layout.turns == 2 else np.empty((len(world), 0))
+    quaternion = (
+        R.as_quat(scalar_first=True) if layout.rotation_mode == 2 else np.empty((len(world), 0))
+    )
     return np.hstack([np.reshape(columns, (-1, len(world))).T, quaternion])
 
 
@@ -285,8 +294,8 @@ def _joints(model: Model) -> tuple[MachineJoint, ...]:
     for actuator, row, offset, home in zip(
         model.mechanism.actuators, loops.transmission, loops.actuator_offsets, homes, strict=True
     ):
-        turns = topology.motor_turns(actuator)
-        si = DEG if turns else MM
+        is_angular = topology.motor_turns(actuator)
+        si = DEG if is_angular else MM
         lower, upper, speed, k = -np.inf, np.inf, actuator.speed, None
         driven = np.flatnonzero(row)
         if len(driven) == 1:
@@ -298,7 +307,7 @@ def _joints(model: Model) -> tuple[MachineJoint, ...]:
                 lower, upper = sorted(ratio * end + float(offset) for end in ends)
         joint = MachineJoint(
             name=actuator.name,
-            turns=turns,
+            is_angular=is_angular,
             home=_in_unit(float(home), si),
             lower=_in_unit(lower, si),
             upper=_in_unit(upper, si),
@@ -310,7 +319,7 @@ def _joints(model: Model) -> tuple[MachineJoint, ...]:
 
 
 def _axes(
-    model: Model, world: Sequence[int], turns: int, offset: np.ndarray
+    model: Model, world: Sequence[int], rotation_mode: int, offset: np.ndarray
 ) -> tuple[WorldAxis, ...]:
     """Return the driven axes, shifted by the tool's offset in the reference pose (3,), m."""
     from scipy.spatial.transform import Rotation  # SciPy is an optional dependency
@@ -330,7 +339,7 @@ def _axes(
             _in_unit(value + shift, si) for value in (float(q[column]), lower, upper)
         )
         axes[axis] = WorldAxis(number=axis, home=home, lower=lower, upper=upper)
-    if turns == 2:
+    if rotation_mode == 2:
         angles = Rotation.from_quat(q[list(columns[-4:])], scalar_first=True).as_euler(
             "xyz", degrees=True
         )
@@ -339,7 +348,7 @@ def _axes(
     return tuple(axes[axis] for axis in sorted(axes))
 
 
-def _tool(model: Model, turns: int) -> tuple[tuple[float, ...], np.ndarray]:
+def _tool(model: Model, rotation_mode: int) -> tuple[tuple[float, ...], np.ndarray]:
     """Return the tool's position relative to the platform's origin, in two frames.
 
     The first result is in the rotating frame, mm; the second is in the base frame at the reference
@@ -352,10 +361,10 @@ def _tool(model: Model, turns: int) -> tuple[tuple[float, ...], np.ndarray]:
 
     mechanism, names, q = model.mechanism, model.topology.coordinate_names, model.assembly.states
     tool = np.array([mechanism.value(component) for component in mechanism.platform.tool.position])
-    if turns == 2:
+    if rotation_mode == 2:
         R = Rotation.from_quat(q[0, [names.index(name) for name in _QUATERNION]], scalar_first=True)
         return tuple(_in_unit(float(value), MM) for value in tool), R.apply(tool)
-    if turns == 1:
+    if rotation_mode == 1:
         R = Rotation.from_rotvec([0.0, 0.0, q[0, names.index("platform.angle")]])
         return tuple(_in_unit(float(value), MM) for value in tool), R.apply(tool)
     rotations = [

@@ -255,7 +255,7 @@ def _tables(
         "PINS": len(pins),
         "POSITION": len(layout.world),
         "Q": model.topology.n_q,
-        "TURNS": layout.turns,
+        "TURNS": layout.rotation_mode,
         "HAS_TOOL": int(bool(layout.tool)),
         "LOADS": 0 if correction is None else len(correction.pins),
     }

@@ -277,7 +277,8 @@ def _manifest(
         "machine": {"name": mechanism.name, "sha256": _machine_hash(mechanism)},
         "axes": "".join(axis.letter for axis in layout.axes),
         "joints": [
-            {"name": joint.name, "unit": "deg" if joint.turns else "mm"} for joint in layout.joints
+            {"name": joint.name, "unit": "deg" if joint.is_angular else "mm"}
+            for joint in layout.joints
         ],
         "pins": pins,
         "geometry": geometry_hash(pins),

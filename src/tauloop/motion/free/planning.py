@@ -13,6 +13,7 @@ import numpy as np
 from scipy.interpolate import BSpline
 
 from tauloop.common.errors import AssemblyError, PoseError, Problems
+from tauloop.common.names.deprecated import old_attribute, with_old_keywords
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -57,7 +58,7 @@ START_SLOWDOWN = 1.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Aim(Options):
+class Objective(Options):
     """The objective of a free motion.
 
     Attributes:
@@ -71,8 +72,8 @@ class Aim(Options):
         intervals: number of intervals of the spline.
 
     Examples:
-        >>> from tauloop.motion import Aim
-        >>> Aim(optimize="energy", copper_loss=0.5).intervals
+        >>> from tauloop.motion import Objective
+        >>> Objective(optimize="energy", copper_loss=0.5).intervals
         24
     """
 
@@ -118,18 +119,23 @@ class FreePlanner:
         >>> from tauloop.motion import FreePlanner, PathLimits
         >>> planner = FreePlanner(tl.Model(tl.load("delta")), PathLimits(force=0.9))
         >>> first = planner.plan([-0.1, 0.0, -0.5], [0.1, 0.0, -0.5])
-        >>> moved = planner.again([0.1, 0.02, -0.5])
+        >>> moved = planner.replan([0.1, 0.02, -0.5])
         >>> abs(moved.law.duration - first.law.duration) < 0.01
         True
     """
 
+    objective: Objective
+    aim = old_attribute("aim", "objective")
+    again = old_attribute("again", "replan")
+
+    @with_old_keywords
     def __init__(
         self,
         model: Model,
         limits: PathLimits,
         *,
         surroundings: Surroundings | None = None,
-        aim: Aim | None = None,
+        objective: Objective | None = None,
         compiled: bool = False,
     ) -> None:
         """Store the task.
@@ -138,11 +144,11 @@ class FreePlanner:
             model: the machine.
             limits: limits of motions.
             surroundings: obstacles and clearances.
-            aim: the objective.
+            objective: quantity to minimize, and its limits; by default the duration.
             compiled: whether the program is compiled to machine code. This takes seconds once and
                 halves the planning time.
         """
-        self.model, self.limits, self.aim = model, limits, aim or Aim()
+        self.model, self.limits, self.objective = model, limits, objective or Objective()
         self.surroundings, self._compiled = surroundings or Surroundings(), compiled
         self._last: FreeMotion | None = None
 
@@ -159,7 +165,7 @@ class FreePlanner:
         """
         platform = self.model.platform
         require_no_cables(self.model)
-        require_goal(self.model, self.aim.optimize, self.aim.copper_loss)
+        require_goal(self.model, self.objective.optimize, self.objective.copper_loss)
         ends, problems = (
             np.array([np.asarray(start, dtype=float), np.asarray(end, dtype=float)]),
             Problems(),
@@ -190,7 +196,7 @@ class FreePlanner:
         if not motions:
             raise failures[0]
         self._last, self._taken, self._bulged_path = min(
-            motions, key=lambda item: _cost(item[0], self.aim.optimize)
+            motions, key=lambda item: _cost(item[0], self.objective.optimize)
         )
         return self._last
 
@@ -198,7 +204,7 @@ class FreePlanner:
         """Return the initial path of the last plan, with a uniform parameter, for other laws."""
         return self._placed(self._bulged_path)
 
-    def again(self, end: object) -> FreeMotion:
+    def replan(self, end: object) -> FreeMotion:
         """Return the best motion near the last one after its end has moved.
 
         Args:
@@ -236,8 +242,8 @@ class FreePlanner:
     def _rows_between(self, q: np.ndarray, ends: np.ndarray) -> PointRows:
         """Return the limits at a point; ranges and condition bound include both ends."""
         arguments = self.model, self._chart, self.limits, self.surroundings, q
-        copper_loss = copper_losses(self.model.mechanism, self.aim.copper_loss)
-        rows = rows_at(*arguments, 1.0, copper_loss, self.aim.exponent)
+        copper_loss = copper_losses(self.model.mechanism, self.objective.copper_loss)
+        rows = rows_at(*arguments, 1.0, copper_loss, self.objective.exponent)
         self._loops, free = rows.loops, self._chart.free(ends)
         inputs, held = [rows.y, self._loops.symbols], self._loops.at(np.array([0.0, 1.0]), free)
         if not np.isfinite(held).all():
@@ -250,8 +256,8 @@ class FreePlanner:
         )
         allowed = (
             np.log(CONDITION_FACTOR) + here
-            if self.aim.max_condition is None
-            else np.log(self.aim.max_condition)
+            if self.objective.max_condition is None
+            else np.log(self.objective.max_condition)
         )
         if here > allowed:
             what = f"the bound on the condition number is {np.exp(here):.3g} at an end (limit {np.exp(allowed):.3g})"
@@ -270,8 +276,8 @@ class FreePlanner:
         rows, limits = self._rows.smooth_at_jumps(y, self._loops.at(u, spline(u))), self.limits
         return FreeProgram(
             rows,
-            self.aim.intervals,
-            rate={"energy": rows.power, "wear": rows.wear[0]}.get(self.aim.optimize),
+            self.objective.intervals,
+            rate={"energy": rows.power, "wear": rows.wear[0]}.get(self.objective.optimize),
             change=2.0 / limits.reversal / limits.force if limits.reversal > 0 else np.inf,
             is_held=limits.bounds_changes and limits.ends == "held",
             compiled=self._compiled,
@@ -283,7 +289,9 @@ class FreePlanner:
 
         With each motion it yields the control points of the same path at a uniform rate.
         """
-        even = np.convolve(knots(self.aim.intervals), np.full(DEGREE, 1.0 / DEGREE))[DEGREE:-DEGREE]
+        even = np.convolve(knots(self.objective.intervals), np.full(DEGREE, 1.0 / DEGREE))[
+            DEGREE:-DEGREE
+        ]
         smooth = POLYNOMIAL_4567.at(np.linspace(0.0, 1.0, len(even))).s
         smooth[:2], smooth[-2:] = 0.0, 1.0
         port = self.model.platform.ports.position
@@ -359,7 +367,7 @@ class FreePlanner:
         """
         program = self._program
         taken = np.zeros((len(program.u), self._rows.lower.size))
-        solution = program.solved(guess, free, self.aim.max_duration, self._margin)
+        solution = program.solved(guess, free, self.objective.max_duration, self._margin)
         for _ in range(MAX_ROUNDS):
             over = program.excess(solution)
             if over.max() < VIOLATION_TOLERANCE:
@@ -367,7 +375,7 @@ class FreePlanner:
             taken += over
             try:
                 solution = program.solved(
-                    solution, free, self.aim.max_duration, self._margin, taken
+                    solution, free, self.objective.max_duration, self._margin, taken
                 )
             except PoseError:
                 if over[:, self._rows.is_distance].max(initial=0.0) < VIOLATION_TOLERANCE:
@@ -388,7 +396,7 @@ class FreePlanner:
         taken, is_distance = self._taken.copy(), self._rows.is_distance
         taken[:, is_distance] = BOUND_FACTOR * taken[:, is_distance].max(axis=0)
         solution = self._program.solved_nearby(
-            guess, free, self.aim.max_duration, self._margin, taken
+            guess, free, self.objective.max_duration, self._margin, taken
         )
         for _ in range(MAX_ROUNDS if is_distance.any() else 0):
             over = self._program.excess(solution)
@@ -396,7 +404,7 @@ class FreePlanner:
                 break
             taken += over
             solution = self._program.solved_nearby(
-                solution, free, self.aim.max_duration, self._margin, taken
+                solution, free, self.objective.max_duration, self._margin, taken
             )
         path = SplinePath(chart=self._chart, coefficients=solution.coefficients)
         columns, unit = self.model.platform.ports.position.columns, 1.0 / solution.duration
@@ -407,7 +415,9 @@ class FreePlanner:
         self._loops.require_same_assembly_mode(
             placed, self._program.u, np.asarray(path.spline(self._program.u))
         )
-        progress = Uniform().at(np.linspace(0.0, 1.0, CHECKS_PER_INTERVAL * self.aim.intervals + 1))
+        progress = Uniform().at(
+            np.linspace(0.0, 1.0, CHECKS_PER_INTERVAL * self.objective.intervals + 1)
+        )
         rows = PathRows(placed, self.limits)
         rate = unit
         while (share := float(rows.shares(progress, rate)[0].max())) > 1.0:
@@ -456,7 +466,7 @@ class FreePlanner:
 
     def _figures(self, solution: Guess, duration: float) -> tuple[float, float, float]:
         """Return the energy (J), wear (rad or m) and the largest bound on the condition number."""
-        u = np.linspace(0.0, 1.0, 8 * self.aim.intervals + 1)
+        u = np.linspace(0.0, 1.0, 8 * self.objective.intervals + 1)
         spline = self._spline(solution)
         y = np.concatenate([spline(u, k) / duration**k for k in range(3)], axis=1)
         held = self._loops.at(u, spline(u))

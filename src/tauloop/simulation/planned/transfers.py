@@ -27,7 +27,7 @@ from tauloop.model.model import MachineSource, modeled
 from tauloop.motion.fastest.limits import PathRows
 from tauloop.motion.fastest.planning import FastestLaw, fastest_law, law_rate
 from tauloop.motion.free.obstacles import BoxObstacle, Obstacle, SphereObstacle, box, sphere
-from tauloop.motion.free.planning import INTERVALS, Aim, FreePlanner
+from tauloop.motion.free.planning import INTERVALS, FreePlanner, Objective
 from tauloop.motion.free.rows import Surroundings
 from tauloop.motion.laws import LAWS
 from tauloop.motion.paths.curves import AxisTurn
@@ -130,19 +130,26 @@ class TransferOptions(LimitOptions):
         """Return the planner for a model."""
         around = {name: getattr(self, name) for name in _SURROUNDINGS_OPTIONS}
         surroundings = Surroundings(obstacles=(*self.boxes, *self.spheres), **around)
-        aim = Aim(**{name: getattr(self, name) for name in _AIM_OPTIONS})
+        objective = Objective(**{name: getattr(self, name) for name in _OBJECTIVE_OPTIONS})
         return FreePlanner(
             model,
             self.limits(reserve, model.mechanism.platform),
             surroundings=surroundings,
-            aim=aim,
+            objective=objective,
             compiled=compiled,
         )
 
 
-#: Options with the same name as an attribute of the surroundings or of the aim.
+#: Options with the same name as an attribute of the surroundings or of the objective.
 _SURROUNDINGS_OPTIONS = ("tool_radius", "rod_radius", "clearance")
-_AIM_OPTIONS = ("optimize", "max_duration", "copper_loss", "exponent", "max_condition", "intervals")
+_OBJECTIVE_OPTIONS = (
+    "optimize",
+    "max_duration",
+    "copper_loss",
+    "exponent",
+    "max_condition",
+    "intervals",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
