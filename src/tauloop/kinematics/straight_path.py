@@ -91,9 +91,9 @@ class _Line:
 
         The unit is rad or characteristic lengths.
         """
-        delta = displacement(self._loops, a[None], b[None])[0]
-        wrapped = (delta + np.pi) % (2 * np.pi) - np.pi
-        return np.asarray(np.where(self._is_angle, wrapped, delta))
+        unwrapped = displacement(self._loops, a[None], b[None])[0]
+        wrapped = (unwrapped + np.pi) % (2 * np.pi) - np.pi
+        return np.asarray(np.where(self._is_angle, wrapped, unwrapped))
 
 
 def _walk(line: _Line, start: np.ndarray) -> tuple[np.ndarray, float]:
