@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -208,6 +209,8 @@ def test_names_of_other_libraries_lead_to_names_that_exist(model: tl.Model) -> N
         value = getattr(tl, name)
         if isinstance(value, FunctionType | type):
             known |= {*dir(value)}
+        if is_dataclass(value):
+            known |= {field.name for field in fields(value)}
         if isinstance(value, FunctionType) or (
             isinstance(value, type) and issubclass(value, NamedFields)
         ):
