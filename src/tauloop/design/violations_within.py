@@ -41,7 +41,7 @@ def violation_by_deviations(
 
     Args:
         problem: functions of the machine.
-        requirements: the requirements.
+        requirements: the conditions that every pose of the box must meet.
         domain: the box, or a cylinder.
         enclosure: a batch of boxes.
         chosen: the boxes that are not proved (N,).

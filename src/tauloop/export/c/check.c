@@ -19,7 +19,7 @@ static double deviation(const double *found, size_t count, const double *expecte
 static int report(const char *what, const char *port, double worst)
 {
     const int failed = !(worst <= TOLERANCE);
-    printf("%s %s: largest deviation %.2e (tolerance %.0e)%s\n", what, port, (PRINTED)worst, (PRINTED)TOLERANCE, failed ? ": FAILED" : "");
+    printf("%s %s: deviation %.2e (tolerance %.0e)%s\n", what, port, (PRINTED)worst, (PRINTED)TOLERANCE, failed ? ": FAILED" : "");
     return failed;
 }
 
