@@ -69,6 +69,10 @@ HALF_OF_LANES = "TL_LANES / 2"
 #: themselves: few live values make batches of Delta 4 to 12 % slower, and those of hexapod's
 #: forward dynamics a fifth faster (205 instead of 262 ns).
 ORDERED_FROM = 600
+#: Maximum number of instructions of code for the processor that is reordered, because the time grows
+#: faster than their number and every process needs it anew: 1 s for the 4 900 of the hexapod's
+#: forward dynamics, 9 s for 9 200.
+ORDERED_TO = 5000
 #: Number of orders that are kept. An export in single precision prints its code a dozen times.
 KEPT_ORDERS = 4
 #: Number of lines of a kernel below which a single compiler is started, because starting a compiler
@@ -524,6 +528,8 @@ class _Apart:
 
 def _with_short_waits(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """Return code for one sample at a time: few live values, and other work during long waits."""
+    if len(code) > ORDERED_TO:
+        return tuple(code)
     return scheduled(with_few_live_values(code))
 
 
@@ -534,7 +540,7 @@ def _for_lanes(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """
     if len(code) <= LONGEST_STRETCH_OF_LANES:
         return scheduled(with_sums_in_order(code))
-    return with_few_live_values(code)
+    return with_few_live_values(code) if len(code) <= ORDERED_TO else tuple(code)
 
 
 _ONE_SAMPLE = _Layout(
