@@ -70,7 +70,7 @@ HALF_OF_LANES = "TL_LANES / 2"
 #: forward dynamics a fifth faster (205 instead of 262 ns).
 ORDERED_FROM = 600
 #: Maximum number of instructions of code for the processor that is reordered, because the time grows
-#: faster than their number and every process needs it anew: 1 s for the 4 900 of the hexapod's
+#: faster than their number and each process repeats the work: 1 s for the 4 900 of the hexapod's
 #: forward dynamics, 9 s for 9 200.
 ORDERED_TO = 5000
 #: Number of orders that are kept. An export in single precision prints its code a dozen times.
