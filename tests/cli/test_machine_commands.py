@@ -422,6 +422,8 @@ def test_what_is_doubtful_has_no_ok_and_is_named_by_a_quiet_command_too(tmp_path
         path,
         "--replace",
     )
+    lines = run(*words, code=1).stdout.splitlines()
+    assert "ok" not in [line.strip() for line in lines]
     quiet = run(*words, "--quiet", code=1)
     assert not quiet.stdout
     assert quiet.stderr.startswith("reachable fraction of the work volume: ")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -79,14 +80,11 @@ def error(model: tl.Model, result: tl.identification.MachineIdentification) -> f
 
 
 def tuned(model: tl.Model, log: Signals, terms: TermOptions) -> float:
-    """Return the smallest error of the options that a user might try.
-
-    Cutoffs of 12 and 25 Hz, and a standstill of 0.01 rad/s, make it larger by up to twenty times.
-    """
+    """Return the smallest error of the options that a user might try."""
     errors = []
-    for cutoff in (3.0, 6.0):
+    for cutoff, standstill in product((3.0, 6.0, 12.0, 25.0), (1e-6, 1e-2)):
         preparation = PreparationOptions(
-            cutoff=cutoff, order=4, standstill=1e-6, trim=50, decimation=10
+            cutoff=cutoff, order=4, standstill=standstill, trim=50, decimation=10
         )
         options = tl.IdentificationOptions(preparation=preparation, terms=terms)
         errors.append(error(model, tl.identify(model, log, options)))

@@ -108,7 +108,7 @@ def test_a_threshold_that_validation_chooses_removes_the_bias_of_rests(model: tl
     stated = {"cutoff": chosen["cutoff"].value, "order": int(chosen["order"].value)}
     errors = {}
     sizes = {}
-    for standstill in (DEFAULT_STANDSTILL, 1e-2):  # 1e-3 and 0.1 rad/s have a larger error
+    for standstill in (DEFAULT_STANDSTILL, 1e-3, 1e-2, 0.1):
         preparation = PreparationOptions(standstill=standstill, **stated)
         fixed = tl.identify(model, log, tl.IdentificationOptions(preparation=preparation))
         errors[standstill] = error(model, fixed)
