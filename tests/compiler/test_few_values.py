@@ -148,3 +148,16 @@ def test_equal_code_is_ordered_once_and_code_with_another_sign_of_zero_is_not_eq
         kept[str(zero)] = source._ordered(order, code, source._negative_zeros(code))
     assert len(calls) == 2
     assert [str(code[0].constant) for code in kept.values()] == ["0.0", "-0.0"]
+
+
+@pytest.mark.parametrize("order", [source._ONE_SAMPLE.order, source._LANES.order])
+def test_code_that_would_take_long_keeps_its_order(order, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every process orders its code anew, also if the compiled code is in the cache."""
+    x = ca.SX.sym("x", 40)
+    products = [x[i] * x[i + 1] for i in range(39)]
+    results = [products[i] + products[38 - i] for i in range(39)]
+    code = tuple(instructions(ca.Function("f", [x], [ca.vertcat(*results)]), [True]))
+    monkeypatch.setattr(source, "LONGEST_STRETCH_OF_LANES", 0)
+    assert order(code) != code
+    monkeypatch.setattr(source, "ORDERED_TO", len(code) - 1)
+    assert order(code) == code
