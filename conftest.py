@@ -283,6 +283,44 @@ def generated_code_compiles() -> Iterator[None]:
     assert _COMPILER_ERRORS.messages == []
 
 
+class _Patches(pytest.MonkeyPatch):
+    """Patches after which models do not use code that was built before them."""
+
+    def setattr(self, *arguments, **options) -> None:
+        super().setattr(*arguments, **options)
+        forget_models()
+
+    def setitem(self, *arguments, **options) -> None:
+        super().setitem(*arguments, **options)
+        forget_models()
+
+    def setenv(self, *arguments, **options) -> None:
+        super().setenv(*arguments, **options)
+        forget_models()
+
+    def delenv(self, *arguments, **options) -> None:
+        super().delenv(*arguments, **options)
+        forget_models()
+
+    def undo(self) -> None:
+        super().undo()
+        forget_models()
+
+
+@pytest.fixture
+def monkeypatch() -> Iterator[pytest.MonkeyPatch]:
+    """Pytest's fixture, with models that share no code across a patch."""
+    patches = _Patches()
+    yield patches
+    patches.undo()
+
+
+def forget_models() -> None:
+    """Let further models build their programs anew."""
+    if "tauloop.model.model" in sys.modules:
+        sys.modules["tauloop.model.model"].ASSEMBLIES.clear()
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of measured data, machines and papers; the test is skipped where it is not there."""

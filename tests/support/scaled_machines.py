@@ -11,6 +11,7 @@ import numpy as np
 from tauloop import Mechanism, load
 from tauloop.equations.ports import coordinate_units, velocity_units
 from tauloop.equations.topology import Topology
+from tauloop.formats import library
 from tauloop.mechanism.description import parser, units
 from tauloop.mechanism.description.units import UNITS, parse_unit
 
@@ -70,3 +71,4 @@ def _other_units(scale: Scale) -> Iterator[None]:
 def _forget_what_was_read() -> None:
     for function in (units.parse_unit, units.literal, parser.parse):
         function.cache_clear()
+    library.SHIPPED_MACHINES.clear()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tauloop.common.errors import DescriptionError, InputError, Problem
 from tauloop.common.extensions import Registry
 from tauloop.common.keywords import keywords
+from tauloop.common.recent import Recent
 from tauloop.formats.format import Format
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.own import Klipper, MachineFile, Marlin, Mjcf, RepRap, Sdf, Urdf
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Longest name of a shipped machine, characters; a longer word is a path.
 LONGEST_NAME = 100
+#: Number of shipped machines that stay in memory.
+MACHINES_IN_MEMORY = 64
 _OWN_FORMATS: tuple[Format, ...] = (
     MachineFile(),
     Mjcf(),
@@ -32,6 +35,8 @@ _OWN_FORMATS: tuple[Format, ...] = (
     Marlin(),
     RepRap(),
 )
+#: Shipped machines that were loaded before; their files do not change.
+SHIPPED_MACHINES: Recent[Mechanism] = Recent(MACHINES_IN_MEMORY)
 #: All formats by name: Tauloop's own, then those of installed packages.
 FORMATS = Registry(
     "tauloop.formats", Format, {candidate.name: candidate for candidate in _OWN_FORMATS}
@@ -133,7 +138,9 @@ def load(
     if side is not None or options is not None:
         format_.require_meaning(name_or_path, side, options)
     if is_name:
-        return read_machine(read_text(path), path.name, path.parent)
+        return SHIPPED_MACHINES.get(
+            path, lambda: read_machine(read_text(path), path.name, path.parent)
+        )
     return format_.read(path, side, options)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tauloop.common.errors import AssemblyError, InputError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.names.deprecated import old_attribute, with_old_keywords
 from tauloop.common.names.lazy import late_functions
+from tauloop.common.recent import Recent
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.equations.assembly.assembly import Assembly, assemble
@@ -66,6 +67,32 @@ else:
 
 #: Relative tolerance of the check that pi is linear in parameters.
 LINEARITY_TOLERANCE = 1e-9
+#: Bound on the number of velocities of all machines whose assembly stays in memory. Programs of a
+#: machine take about 1 MB per velocity.
+VELOCITIES_IN_MEMORY = 300
+#: Number of motions of a machine whose functions stay in memory.
+MOTIONS_IN_MEMORY = 8
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Assembled:
+    """An assembled machine, which is shared by its models.
+
+    Attributes:
+        mechanism: the machine, in which locks replace joints.
+        assembly: its assembly.
+        motions: functions of motions, by entry, formulation, free parameters and evaluator.
+    """
+
+    mechanism: Mechanism
+    assembly: Assembly
+    motions: Recent[Motion] = field(default_factory=lambda: Recent(MOTIONS_IN_MEMORY))
+
+
+#: Assemblies of recent models. A further model of the same machine uses the same assembly, programs
+#: and compiled code.
+ASSEMBLIES: Recent[_Assembled] = Recent(VELOCITIES_IN_MEMORY)
 
 
 @final
@@ -99,6 +126,7 @@ class Model(ReprMixin):
     free: tuple[str, ...]
     formulation: Formulation
     given_evaluator: Evaluator | None
+    _shared: ClassVar[_Assembled]
     freed = old_attribute("freed", "with_free_parameters")
     ties = old_attribute("ties", "parameter_map")
     determined = old_attribute("determined", "measurable_output")
@@ -149,21 +177,26 @@ class Model(ReprMixin):
             require_type(
                 evaluator, Evaluator, "evaluator", "give tl.compiler.c.Compiled() or Interpreted()"
             )
-        described = loops(mechanism)
-        held = held_velocities(described, locks.names) if locks.names else ()
-        assembly = assemble(described, held)
-        if assembly.passive:
-            assembly = lock_spins(assembly, locks)
-        # Keep joints replaced by locks in the mechanism, but not frames added for the loop equations.
-        if assembly.mechanism is not described.mechanism:
-            mechanism = assembly.mechanism
-        self._set_fields(mechanism, assembly, names, chosen, evaluator)
+        shared = ASSEMBLIES.get(
+            (mechanism, locks),
+            lambda: _assembled(mechanism, locks),
+            lambda assembled: assembled.assembly.topology.n_v,
+        )
+        self._set_fields(shared, names, chosen, evaluator)
         _ = self.parameters  # This checks their names.
 
-    def _set_fields(self, *values: object) -> None:
-        """Set all fields in their order."""
-        for field, value in zip(fields(self), values, strict=True):
-            object.__setattr__(self, field.name, value)
+    def _set_fields(
+        self,
+        shared: _Assembled,
+        free: tuple[str, ...],
+        formulation: Formulation,
+        evaluator: Evaluator | None,
+    ) -> None:
+        """Set all fields, and what models of the same machine share."""
+        values = shared.mechanism, shared.assembly, free, formulation, evaluator
+        for item, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, item.name, value)
+        object.__setattr__(self, "_shared", shared)
 
     @keywords()
     def at(self, q: np.ndarray) -> Model:
@@ -183,8 +216,8 @@ class Model(ReprMixin):
             what = f"has {counted(len(poses), 'row')}"
             raise InputError.of("q", what, "give the coordinates of one pose")
         assembly = assembled_at(self.assembly, self.platform.runner.pose(poses[0]))
-        formulation, evaluator = self.formulation, self.given_evaluator
-        other._set_fields(self.mechanism, assembly, self.free, formulation, evaluator)
+        shared = _Assembled(mechanism=self.mechanism, assembly=assembly)
+        other._set_fields(shared, self.free, self.formulation, self.given_evaluator)
         return other
 
     def with_free_parameters(self, names: Iterable[str]) -> Model:
@@ -202,8 +235,7 @@ class Model(ReprMixin):
             return self
         other = Model.__new__(Model)
         free = (*self.free, *names)
-        formulation, evaluator = self.formulation, self.given_evaluator
-        other._set_fields(self.mechanism, self.assembly, free, formulation, evaluator)
+        other._set_fields(self._shared, free, self.formulation, self.given_evaluator)
         return other
 
     def with_payload(self, payload: float | Payload) -> Model:
@@ -587,8 +619,15 @@ class Model(ReprMixin):
         return self.platform.as_torch(function)
 
     def _motion(self, entry: Entry) -> Motion:
-        """Build the functions of a motion."""
+        """Return the functions of a motion, which models of the same machine share."""
         AssemblyError.raise_if_any(self.assembly.findings)
+        if not isinstance(self.evaluator, Hashable):
+            return self._built_motion(entry)
+        key = entry, self.formulation, self.free, self.evaluator
+        return self._shared.motions.get(key, lambda: self._built_motion(entry))
+
+    def _built_motion(self, entry: Entry) -> Motion:
+        """Build the functions of a motion."""
         from tauloop.compiler.expressions import Catalogue
         from tauloop.model.motion import Motion
         from tauloop.model.runner import Runner
@@ -779,6 +818,22 @@ class Model(ReprMixin):
             return any(str(key) in spare or str(key) in _last_parts(spare) for key in position)
         size, leading = numbers(position, "position").shape[-1:], self.actuators.ports.position.size
         return size == (leading + len(self.assembly.spare_actuators),)
+
+
+def _assembled(mechanism: Mechanism, locks: Locks) -> _Assembled:
+    """Assemble a machine and lock freedoms.
+
+    Raises:
+        AssemblyError: the loops do not close.
+    """
+    described = loops(mechanism)
+    held = held_velocities(described, locks.names) if locks.names else ()
+    assembly = assemble(described, held)
+    if assembly.passive:
+        assembly = lock_spins(assembly, locks)
+    # Keep joints replaced by locks in the mechanism, but not frames added for the loop equations.
+    is_replaced = assembly.mechanism is not described.mechanism
+    return _Assembled(mechanism=assembly.mechanism if is_replaced else mechanism, assembly=assembly)
 
 
 def _require_leaves(mechanism: Mechanism, names: tuple[str, ...]) -> None:
