@@ -381,6 +381,10 @@ class Model(ReprMixin):
             AssemblyError: the machine does not work as described.
             InputError: the name is neither of the two.
         """
+        return self._functions(coordinates)
+
+    def _functions(self, coordinates: Entry | str) -> Motion:
+        """Return the same as `functions`; arguments are checked by the caller."""
         is_platform = entry_named(coordinates) is PLATFORM
         return self.platform if is_platform else self.actuators
 
@@ -451,7 +455,7 @@ class Model(ReprMixin):
             >>> forces.given, forces.force.round(2).tolist()
             ('platform coordinates x, y, z', [-1.37, -1.37, -1.37])
         """
-        motion = self.functions(coordinates)
+        motion = self._functions(coordinates)
         return motion.inverse_dynamics(
             position, velocity, acceleration, wrench=wrench, payload=payload
         )
@@ -484,7 +488,7 @@ class Model(ReprMixin):
         """
         from tauloop.compiler.state import Accelerations
 
-        motion = self.functions(coordinates)
+        motion = self._functions(coordinates)
         state = motion.forward_dynamics(position, velocity, force, wrench=wrench, payload=payload)
         return Accelerations(
             names=motion.ports.velocity.columns,
@@ -511,7 +515,7 @@ class Model(ReprMixin):
             InputError: wrong names, shapes or values.
             PoseError: out of reach or singular.
         """
-        motion = self.functions(coordinates)
+        motion = self._functions(coordinates)
         functions = {
             "tool": motion.tool_jacobian,
             "actuators": motion.actuator_jacobian,
@@ -535,7 +539,7 @@ class Model(ReprMixin):
             InputError: wrong names, shapes or values.
             PoseError: out of reach or singular.
         """
-        return self.functions(coordinates).tool(position).pose
+        return self._functions(coordinates).tool(position).pose
 
     @keywords()
     def mass_matrix(self, position: object, *, coordinates: Entry | str = "platform") -> np.ndarray:
@@ -552,7 +556,7 @@ class Model(ReprMixin):
         Raises:
             InputError, PoseError, AssemblyError: as `Motion.mass_matrix`.
         """
-        return self.functions(coordinates).mass_matrix(position)
+        return self._functions(coordinates).mass_matrix(position)
 
     @keywords()
     def bias(
@@ -571,7 +575,7 @@ class Model(ReprMixin):
         Raises:
             InputError, PoseError, AssemblyError: as `Motion.mass_matrix`.
         """
-        return self.functions(coordinates).bias(position, velocity)
+        return self._functions(coordinates).bias(position, velocity)
 
     @keywords()
     def gravity_forces(
@@ -590,7 +594,7 @@ class Model(ReprMixin):
         Raises:
             InputError, PoseError, AssemblyError: as `Motion.mass_matrix`.
         """
-        return self.functions(coordinates).gravity(position)
+        return self._functions(coordinates).gravity(position)
 
     @keywords()
     def kinetic_energy(
@@ -608,7 +612,7 @@ class Model(ReprMixin):
             InputError, PoseError: as `Motion.mass_matrix`.
             DescriptionError: a rod has no kinetic energy.
         """
-        return self.functions(coordinates).kinetic_energy(position, velocity)
+        return self._functions(coordinates).kinetic_energy(position, velocity)
 
     def as_jax(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
         """Return a function of the platform's motion for JAX; see `Motion.as_jax`."""

@@ -783,6 +783,8 @@ def with_old_keywords(method: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(method)
     def renewing(*arguments: _P.args, **keywords: _P.kwargs) -> _R:
+        if old_names.keys().isdisjoint(keywords):
+            return method(*arguments, **keywords)
         renewed = renew_keywords(name, old_names, keywords, stacklevel=2)
         repeated = [old for old in old_names if old in renewed]
         if repeated:
