@@ -17,7 +17,7 @@ from tauloop.common.errors import InputError
 from tauloop.common.result import Status
 from tauloop.equations.assembly.closing import close_loops
 from tauloop.equations.assembly.distant_start import _rates, close_from_distant_start
-from tauloop.equations.assembly.loops import aligned, loops
+from tauloop.equations.assembly.loops import loops
 from tauloop.equations.ports import PLATFORM, entry_ports
 from tauloop.equations.topology import integrate
 from tauloop.formats import load, loads, machine_path
@@ -466,7 +466,7 @@ def test_repeated_points_are_dropped() -> None:
 @pytest.mark.parametrize("name", ["five_bar", "hexapod", "spidermill", "gantry_tau_6link"])
 def test_loops_close_from_any_start(name: str) -> None:
     machine = model(name)
-    strict = aligned(machine.assembly.loops)
+    strict = machine.assembly.loops.aligned
     for start in random_starts(machine, machine.assembly.q, (), 4, seed=2):
         q, residual = close_from_distant_start(strict, start)
         assert residual < EXACT
@@ -479,7 +479,7 @@ def test_a_leg_of_three_loops_closes_from_any_start(shared: Path) -> None:
     rng = np.random.default_rng(3)
     for _ in range(5):
         start = rng.uniform(-np.pi, np.pi, gaps.topology.n_q)
-        _, residual = close_from_distant_start(aligned(gaps), start)
+        _, residual = close_from_distant_start(gaps.aligned, start)
         assert residual < EXACT
 
 

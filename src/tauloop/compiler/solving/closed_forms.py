@@ -160,12 +160,12 @@ def _constant(expression: ca.SX) -> ca.SX:
 def agree(
     actual: ca.SX, modeled: ca.SX, symbols: Symbols, theta: Theta, angle: int | None = None
 ) -> bool:
-    """Return whether two expressions in q, c and s agree at random values.
+    """Return whether expressions in q, c and s agree with others at random values.
 
     Pairs (c, s) are cosines and sines of random angles.
 
     Args:
-        actual, modeled: the two expressions (scalars).
+        actual, modeled: the expressions, as columns (k,); each entry agrees relative to its size.
         symbols: q, c and s.
         theta: free parameters, as symbols and as values.
         angle: index of a coordinate whose value is made consistent with its pair.
@@ -179,12 +179,13 @@ def agree(
     if angle is not None:
         q[angle] = angles[angle]
     values = function(q, np.cos(angles), np.sin(angles), theta[1])
-    a, m = (np.asarray(value)[0] for value in values)
+    actual_values, modeled_values = (np.asarray(value) for value in values)  # (k, 5)
     with np.errstate(invalid="ignore"):  # infinite values
-        differences = np.abs(a - m)
+        differences = np.abs(actual_values - modeled_values)
     # `fmax` ignores states without a value
-    scale = np.fmax.reduce(np.abs(a), initial=1e-300)
-    return bool(np.fmax.reduce(differences, initial=0.0) < FORM_TOLERANCE * scale)
+    scale = np.fmax.reduce(np.abs(actual_values), axis=1, initial=1e-300)
+    largest = np.fmax.reduce(differences, axis=1, initial=0.0)
+    return bool((largest < FORM_TOLERANCE * scale).all())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,9 +255,9 @@ def _upright(expression: ca.SX, symbols: Symbols) -> ca.SX:
 
 def _same(actual: ca.SX, modeled: ca.SX, symbols: Symbols, theta: Theta) -> bool:
     """Return whether two matrices (2, 2) agree; off-diagonals relative to the first entry."""
-    trace = actual[0, 0]
     pairs = [(0, 0), (1, 1), (0, 1)]
-    return all(agree(trace + actual[i, j], trace + modeled[i, j], symbols, theta) for i, j in pairs)
+    columns = [ca.vertcat(*(matrix[i, j] for i, j in pairs)) for matrix in (actual, modeled)]
+    return agree(actual[0, 0] + columns[0], actual[0, 0] + columns[1], symbols, theta)
 
 
 def _rounding(A: ca.SX) -> ca.SX | None:

@@ -23,7 +23,7 @@ from tauloop.common.names.lazy import late_functions
 from tauloop.common.records import dataclass
 from tauloop.equations.assembly.blocks import pseudo_solutions, singular_values
 from tauloop.equations.assembly.limits import coordinate_limits, limits_of
-from tauloop.equations.assembly.loops import Loops, aligned
+from tauloop.equations.assembly.loops import Loops
 from tauloop.equations.topology import integrate
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _facing_right(
     loops: Loops, start: np.ndarray, q: np.ndarray, residual: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a better pose, if one is found, for open loops or wrongly oriented joints."""
-    strict = aligned(loops) if loops.topology.cuts else loops
+    strict = loops.aligned
     if residual[0] <= CLOSED and strict.openings(strict.residuals(q)[0]).max() < AXIS_TOLERANCE:
         return q, residual
     for nearer, left in _attempts(strict, start):

@@ -359,6 +359,16 @@ class Loops(ReprMixin):
         """Unit difference (n_q,) of every coordinate: the characteristic length, one radian or one."""
         return _constant(np.where(self.topology.is_length, self.length, 1.0))
 
+    @cached_property
+    def aligned(self) -> Loops:
+        """These loops with equations e_A - e_B = 0 for every axis that a cut joint's frames share.
+
+        Closed loops satisfy these equations, unless a joint closed with a wrong orientation, in
+        which its directions are perpendicular too. The equations are redundant. They help to close
+        loops from a distant start, and they show whether a joint closed with the right orientation.
+        """
+        return _with_aligned_axes(self) if self.topology.cuts else self
+
     def openings(self, phi: np.ndarray) -> np.ndarray:
         """Return the largest dimensionless residual of each sample (N,), from residuals (N, c)."""
         return np.asarray(np.abs(self.row_scale * phi).max(axis=1, initial=0.0))
@@ -449,15 +459,8 @@ _COINCIDENT = {
 }
 
 
-def aligned(loops: Loops) -> Loops:
-    """Return the loops with equations e_A - e_B = 0 for every axis that a cut joint's frames share.
-
-    Closed loops satisfy these equations, unless a joint closed with a wrong orientation, in which
-    its directions are perpendicular too. The equations are redundant. They help to close loops from
-    a distant start, and they show whether a joint closed with the right orientation.
-    """
-    if not loops.topology.cuts:
-        return loops
+def _with_aligned_axes(loops: Loops) -> Loops:
+    """Return the loops with equations for the axes of cut joints; see `Loops.aligned`."""
     motion = symbolic_motion(loops.topology, nominal(loops.mechanism))
     values = motion.values
     phi, rate, _ = stacked(closure(loops.mechanism, motion))

@@ -36,7 +36,7 @@ from tauloop.equations.assembly.limits import (
     limits_of,
     moved_inside,
 )
-from tauloop.equations.assembly.loops import Loops, aligned
+from tauloop.equations.assembly.loops import Loops
 from tauloop.equations.topology import integrate
 from tauloop.mechanism.model import LIMIT_KINDS
 
@@ -180,7 +180,7 @@ def closed_from_further_starts(
         q, _ = close_loops(searched, q, held=held)
     q, residual = close_loops(loops, q, held=held)
     q, residual = _on_the_nearest_turn(loops, start, q, residual)
-    strict = aligned(loops) if topology.cuts else loops
+    strict = loops.aligned
     upright = strict.openings(strict.residuals(q)[0]) < AXIS_TOLERANCE
     lengths = [i for _, i, _ in topology.telescopes]
     good = (

@@ -29,7 +29,6 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.equations.assembly.freedoms.coordinates import conditions
 from tauloop.equations.assembly.limits import Limits, LimitViolation
-from tauloop.equations.assembly.loops import aligned
 from tauloop.equations.named_values import named_values
 from tauloop.equations.ports import (
     ACTUATORS,
@@ -457,7 +456,7 @@ def _sifted(model: Model, q: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
     lengths = [i for _, i, _ in model.topology.telescopes]
     is_long = (q[:, lengths] > 0).all(axis=1)
     phi, _ = loops.residuals(q)
-    strict = aligned(loops)
+    strict = loops.aligned
     is_closed = loops.openings(phi) < MODE_RESIDUAL
     is_upright = strict.openings(strict.residuals(q)[0]) < UPRIGHT
     is_mode = is_long & is_closed & is_upright
