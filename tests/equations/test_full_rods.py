@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +21,7 @@ from tauloop.compiler.c.printing.operations import output_operations
 from tauloop.equations import newton_euler
 from tauloop.equations.tree import PointMotion
 from tauloop.kinematics import random_states
+from tauloop.model.model import ASSEMBLIES
 
 #: The same forces by other operations: rounding, through 1 - (h.u)^2 of at least a hundredth.
 SAME = 1e-11
@@ -70,8 +73,13 @@ def of_revolution(rng: np.random.Generator) -> ca.SX:
     return ca.SX([mass, 0, 0, mass * center, across, 0, across, 0, 0, axial])
 
 
-def in_the_frame() -> Any:
-    return patch.object(newton_euler, "_is_axisymmetric", lambda pi: False)
+@contextmanager
+def in_the_frame() -> Iterator[None]:
+    """Use rod frames; models share no code across this patch."""
+    ASSEMBLIES.clear()
+    with patch.object(newton_euler, "_is_axisymmetric", lambda pi: False):
+        yield
+    ASSEMBLIES.clear()
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans(), st.booleans())
