@@ -97,7 +97,10 @@ def test_designs_of_thin_tubes_are_what_the_page_says() -> None:
     steps = np.linspace(-0.15, 0.15, 9)
     poses = np.array([[0.0, y, z] for y in steps for z in steps])
     baseline = tl.load(GANTRY_TAU / "machine.yaml")
-    machines = {"baseline": baseline, "its geometry": baseline.with_values({"wall": 0.002})}
+    machines = {
+        "baseline": baseline,
+        "baseline with thinner walls": baseline.with_values({"wall": 0.002}),
+    }
     machines |= {path.stem: tl.load(path) for path in GANTRY_TAU.glob("*_*.yaml")}
     table = page_table("thin-tubes.md", "| machine | wall")
     assert {row[0] for row in table.rows} == set(machines)
