@@ -58,7 +58,7 @@ MEANINGS = {
     "--controller": ("Law of the", "LAW"),
     "--count": ("Number of", "int"),
     "--criterion": ("Criterion to minimize", "str"),
-    "--cutoff": ("Cut-off frequency of a zero-phase low-pass of positions and", "FREQUENCY"),
+    "--cutoff": ("Cutoff frequency of a zero-phase low-pass of positions and", "FREQUENCY"),
     "--damping": ("Damping ratio of the", "float"),
     "--velocity-differences": ("Compute velocities by finite differences of", ""),
     "--duration": ("Duration of", "TIME"),

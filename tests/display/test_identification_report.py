@@ -87,7 +87,7 @@ def test_percentages_of_both_parts_refer_to_one_force(data, result):
 def test_evaluation_refuses_arrays_that_do_not_agree():
     with pytest.raises(
         IdentificationError,
-        match=r"shapes do not agree: measured \(3, 2\), predicted \(3, 1\), 2 outputs",
+        match=r"the shapes do not match: measured \(3, 2\), predicted \(3, 1\), 2 outputs",
     ):
         evaluate(np.ones((3, 2)), np.ones((3, 1)), ("a", "b"), ("N", "N"))
 

@@ -419,7 +419,7 @@ def test_given_base_parameters_that_the_data_do_not_excite():
     assert "link2" in str(error)
     other = base_parameters(arm_data().regressor, tuple("abcdefgh"), UNITS)
     refused(
-        "its 8 parameters differ from the 8 unknowns",
+        "the 8 parameters differ from the 8 unknowns",
         arm_data(300),
         None,
         OrdinaryLeastSquares(),
@@ -505,7 +505,7 @@ def test_ties_of_another_regressor():
 
 @pytest.mark.parametrize("share", [0.0, 1.0, 1e-9, -3.0, float("nan")])
 def test_splits_that_leave_nothing(share):
-    with pytest.raises(IdentificationError, match="one part has no samples"):
+    with pytest.raises(IdentificationError, match="leaves one part empty"):
         split_data(arm_data(100), share)
 
 

@@ -198,7 +198,7 @@ def test_a_log_that_comes_later_is_folded_into_a_saved_triangle(tmp_path: Path):
 
 
 def test_what_is_no_triangle_or_does_not_belong_is_refused(tmp_path: Path):
-    with pytest.raises(IdentificationError, match="the correlations of their errors differ"):
+    with pytest.raises(IdentificationError, match="different correlations of the errors"):
         merge_triangles(fold_log(LOGS[0]), fold_log(LOGS[1], correlation=CORRELATION))
     with pytest.raises(IdentificationError, match="there are no condensed logs"):
         fold_all([])

@@ -327,7 +327,7 @@ def test_directions_that_the_motion_leaves_out_are_named(plain, model, truth):
     )
     document = identified(model, measured(truth, without_yaw, 0.0, NOISE, rng), **FILTER)
     findings = [finding["what"] for finding in document["findings"]]
-    lost = [what for what in findings if "its motion does not excite" in what]
+    lost = [what for what in findings if "the motion does not excite" in what]
     assert any("yaw.viscous" in what for what in lost)
     assert not any("shoulder.viscous" in what or "elbow.viscous" in what for what in lost)
 

@@ -229,7 +229,7 @@ def test_a_spike_is_named_and_a_jump_of_friction_is_not(sound: xr.Dataset) -> No
                 log, **{f"{kind}.motor_2": np.full(len(log.time), 0.9) for kind in ("position",)}
             ),
             "log",
-            "its motion does not excite",
+            "the motion does not excite",
         ),
     ],
     ids=["one turned", "all turned", "noise", "one rests"],

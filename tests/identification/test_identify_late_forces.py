@@ -271,7 +271,7 @@ def test_presliding_friction_is_named_with_its_length(
     problems = findings(model, forces if every else first_alone(forces))
     assert set(problems) == ({"shoulder", "elbow"} if every else {"shoulder"})
     for where, text in problems.items():
-        assert number("reverses over # rad", text) == pytest.approx(length, rel=0.25)
+        assert number("builds up over # rad", text) == pytest.approx(length, rel=0.25)
         assert text.endswith(f"--presliding {where}")
 
 

@@ -151,7 +151,7 @@ def test_the_state_rests_where_the_motion_rests_and_slides_where_it_goes_on():
 def test_hysteresis_is_named_and_not_a_delay(model, moved, hysteresis):
     """Without the distinction, a lead of the channel by 40 ms was reported for this log."""
     (result,) = findings(model, log_of(model, moved, LEVEL * hysteresis))
-    assert result.startswith("force.motor_1 has friction that reverses over ")
+    assert result.startswith("force.motor_1 has friction that builds up over ")
     assert float(result.split("over ")[1].split(" rad")[0]) == pytest.approx(LENGTH, rel=0.25)
 
 

@@ -375,7 +375,7 @@ def test_whiteness_of_white_and_of_coloured_noise():
     assert result.probability < 1e-6
     assert result.correlations[0] == pytest.approx(0.4, abs=0.15)
     assert whiteness(np.ones(100)).probability is None
-    with pytest.raises(InputError, match="do not suffice for a test of whiteness"):
+    with pytest.raises(InputError, match="too few for a whiteness test"):
         whiteness(np.ones(4))
 
 

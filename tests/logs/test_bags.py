@@ -358,7 +358,7 @@ def test_what_is_not_in_the_bag_is_named(tmp_path, log):
     columns = {"position": {"motor_1": "/arm/joint_states.position[q_left]"}}
     problems = problems_of(LogFile(path=path, columns=columns, units={"position": "rad"}))
     assert len(problems) == 1
-    assert "column '/arm/joint_states.position[q_left]': it is not in the file" in problems[0]
+    assert "column '/arm/joint_states.position[q_left]': not in the file" in problems[0]
     assert "/arm/joint_states.position[q_l]" in problems[0]
     make = Messages()
     text = rosbag2(tmp_path / "text", [("/rosout", START, make.text("hello"))])

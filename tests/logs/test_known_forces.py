@@ -138,8 +138,8 @@ def test_channels_and_units_of_a_law_are_checked():
     for known, says in (
         (KnownForce(channel="moter", of="motor", law=law), "force.moter is not in the log"),
         (KnownForce(channel="motor", of="arm", law=law), "position.arm is not in the log"),
-        (KnownForce(channel="motor", of="motor", law=law, units=("rad", "N")), "its law is in rad"),
-        (KnownForce(channel="motor", of="motor", law=law, units=("", "N m")), "its law is in N m"),
+        (KnownForce(channel="motor", of="motor", law=law, units=("rad", "N")), "the law is in rad"),
+        (KnownForce(channel="motor", of="motor", law=law, units=("", "N m")), "the law is in N m"),
     ):
         with pytest.raises(LogError, match=says):
             without_known_forces(log_of(np.zeros(1)), [known])
@@ -159,7 +159,7 @@ def test_channels_and_units_of_a_law_are_checked():
         ("{polynomial: [one N]}", "follows without an operator"),
         ("{polynomial: [inf N]}", "inf N is not a finite number"),
         ("{polynomial: 3 N}", "this is the text '3 N'"),
-        ("{table: {position: [0 m, 1 m], force: [0 N]}}", "has 2 positions, but 1 force"),
+        ("{table: {position: [0 m, 1 m], force: [0 N]}}", "has 2 positions and 1 force"),
         ("{table: {position: [1 m, 0 m], force: [0 N, 1 N]}}", "do not increase"),
         ("{table: {position: [0 m, 1 m]}}", "is missing"),
         ("{polynom: [1 N]}", "unknown key"),

@@ -366,8 +366,8 @@ def test_files_that_do_not_belong_together(tmp_path):
     [
         (None, None, "time", "neither a time column nor a sample rate"),
         ("t", 10.0, "sample_rate", "given in addition to the time column 't'"),
-        (None, 0.0, "sample_rate", "0.0 Hz is not a rate"),
-        (None, np.nan, "sample_rate", "nan Hz is not a rate"),
+        (None, 0.0, "sample_rate", "0.0 Hz is not a positive, finite rate"),
+        (None, np.nan, "sample_rate", "nan Hz is not a positive, finite rate"),
     ],
 )
 def test_time_comes_from_a_column_or_from_a_rate(tmp_path, time, sample_rate, where, what):
@@ -486,7 +486,9 @@ def test_a_matlab_file_with_signals_of_different_length(tmp_path):
     result = problems_of(
         LogFile(path=path, columns=MAPPED, units={"q": "rad", "F": "N"}), sample_rate=1.0
     )
-    assert result == [("rows", "the variables have different counts (q: 4, F: 5)", None)]
+    assert result == [
+        ("rows", "the variables have different numbers of samples (q: 4, F: 5)", None)
+    ]
 
 
 # Signals

@@ -97,7 +97,7 @@ def chosen_errors(options: IdentificationOptions, logs: Sequence[MeasuredLog]) -
         raise InputError.of(
             "errors",
             what,
-            "use the same decimation and cut-off for all logs, or autocorrelated errors",
+            "use the same decimation and cutoff for all logs, or autocorrelated errors",
         )
     return FilteredErrors(
         correlation=decimation_correlation(*filters[0]) if filters else np.ones(1)

@@ -34,21 +34,21 @@ from tauloop.model.model import MachineSource, modeled
 
 #: Half the width of a 95 % interval, in standard deviations.
 INTERVAL = 1.96
-#: Largest fraction of encoder noise in the variance of the deflection. The stiffness is biased by
+#: Largest fraction of the deflection's variance that is encoder noise. The stiffness is biased by
 #: about this fraction.
 MAX_NOISE_SHARE = 0.01
 #: Largest error of predicted motor forces on held-out data, relative to the forces.
 MAX_HELD_OUT_ERROR = 0.1
 #: Largest width of the interval of the stiffness, relative to the stiffness.
 MAX_INTERVAL = 0.2
-#: Sum of squares of the weights 1, -4, 6, -4, 1 of a fourth difference.
+#: Sum of squares of the coefficients 1, -4, 6, -4, 1 of a fourth difference.
 FOURTH_DIFFERENCE = 70.0
 #: Remedy for a log with missing channels.
 _CHANNELS = (
     "give position.ACTUATOR and force.ACTUATOR of the motor, and position.COORDINATE of all "
     "coordinates that it drives, or all of the platform"
 )
-#: Names of the columns after the actuator's.
+#: Last parts of the columns' names, after the name of the actuator.
 TERMS = ("stiffness", "damping", "inertia", "viscous", "coulomb", "offset")
 
 
@@ -59,8 +59,8 @@ class DriveStiffnessOptions(Options):
     Attributes:
         drives: actuators whose drives are identified; default: all whose motor and load positions
             are in the logs.
-        cutoff: cut-off frequency of a zero-phase low-pass of positions and forces; default: that of
-            the noise.
+        cutoff: cutoff frequency of a zero-phase low-pass of positions and forces; by default the
+            noise determines it.
         hold_out: fraction at the end of each log that is used for validation and not fitted.
 
     Examples:
@@ -81,7 +81,7 @@ class DriveEstimate:
     Attributes:
         actuator: name of the actuator.
         stiffness, stiffness_interval: stiffness with respect to the actuator's position, N/m or
-            N m/rad.
+            N m/rad, and its interval.
         damping, damping_interval: damping, N s/m or N m s/rad.
         inertia, inertia_interval: inertia on the motor side, kg or kg m^2.
         stated: stiffness in the machine file; None for a rigid drive.
@@ -188,13 +188,14 @@ def identify_drive_stiffness(
         >>> round(tl.identify_drive_stiffness(machine, log).drives[0].stiffness)
         80
     """
-    model, options = modeled(machine), options or DriveStiffnessOptions()
-    listed: list[LogSource]
+    model = modeled(machine)
+    options = options or DriveStiffnessOptions()
+    log_list: list[LogSource]
     if isinstance(logs, str | Path) or not isinstance(logs, Sequence):
-        listed = [logs]
+        log_list = [logs]
     else:
-        listed = list(logs)
-    sources = [_with_driven_coordinates(model, _signals(log)) for log in listed]
+        log_list = list(logs)
+    sources = [_with_driven_coordinates(model, _signals(log)) for log in log_list]
     chosen = _actuators(model, sources, options.drives)
     drives = tuple(_drive(model, actuator, sources, options) for actuator in chosen)
     return DriveStiffness(
@@ -221,9 +222,9 @@ def _load_name(actuator: str) -> str:
 
 
 def _with_driven_coordinates(model: Model, log: Signals) -> Signals:
-    """Return a log with the actuator positions that follow from the positions of the loads.
+    """Return a log with the positions of motors, and the same positions as computed from the loads.
 
-    Other positions are left out, so that their noise does not choose the filter.
+    Other positions are left out, so that their noise does not determine the filter.
     """
     known = set(channels(log, "position"))
     actuators = model.mechanism.actuators
@@ -296,14 +297,16 @@ def _drive(
     """Return the drive of one actuator.
 
     Raises:
-        IdentificationError: the motion does not determine its stiffness, damping or inertia.
+        IdentificationError: the motion does not determine the stiffness, damping or inertia.
     """
-    parts, deflections, noise = [], [], []
+    parts: list[RegressionData] = []
+    deflections: list[float] = []
+    noise_fractions: list[float] = []
     for log in logs:
-        data, deflection, share = _drive_data(model, actuator.name, log, options)
+        data, deflection, noise_fraction = _drive_data(model, actuator.name, log, options)
         parts.append(data)
         deflections.append(float(np.ptp(deflection)) / 2.0)
-        noise.append(share)
+        noise_fractions.append(noise_fraction)
     training, held_out = split_each(parts, 1.0 - options.hold_out)
     fit = fit_regression(
         merge_data(training),
@@ -311,17 +314,18 @@ def _drive(
         OrdinaryLeastSquares(),
         errors=AutocorrelatedErrors(),
     )
-    position = {item.name: index for index, item in enumerate(fit.base.base)}
+    indices = {item.name: index for index, item in enumerate(fit.base.base)}
     problems = Problems()
     values: dict[str, tuple[float, tuple[float, float]]] = {}
     for term in TERMS[:3]:
         name = f"{actuator.name}.{term}"
-        index = position.get(name)
+        index = indices.get(name)
         if index is None:
             what = "the motion does not determine this parameter separately"
             problems.add(name, what, "excite the drive at several frequencies")
             continue
-        value, deviation = float(fit.values[index]), float(fit.standard_deviations[index])
+        value = float(fit.values[index])
+        deviation = float(fit.standard_deviations[index])
         limits = (value - INTERVAL * deviation, value + INTERVAL * deviation)
         values[term] = (value, limits)
     IdentificationError.raise_if_any(problems)
@@ -336,7 +340,7 @@ def _drive(
         inertia_interval=values["inertia"][1],
         stated=None if stated is None else model.mechanism.value(stated),
         deflection=max(deflections),
-        noise_share=max(noise),
+        noise_share=max(noise_fractions),
         identification=fit,
     )
 
@@ -359,13 +363,12 @@ def _drive_data(
         quantity: samples(signals, quantity, (name, _load_name(name)))
         for quantity in ("position", "velocity", "acceleration")
     }
-    deflection, rate = (
-        motion[quantity][:, 0] - motion[quantity][:, 1] for quantity in ("position", "velocity")
-    )
+    deflection = motion["position"][:, 0] - motion["position"][:, 1]
+    deflection_rate = motion["velocity"][:, 0] - motion["velocity"][:, 1]
     speed = motion["velocity"][:, 0]
     columns = (
         deflection,
-        rate,
+        deflection_rate,
         motion["acceleration"][:, 0],
         speed,
         np.sign(speed),
@@ -386,25 +389,25 @@ def _drive_data(
         period=sample_period(raw),
     )
     pair = samples(raw, "position", (name, _load_name(name)))
-    share = _noise_share(pair[:, 0] - pair[:, 1], deflection, cutoff)
-    return data.low_passed(cutoff), deflection, share
+    noise_fraction = _noise_fraction(pair[:, 0] - pair[:, 1], deflection, cutoff)
+    return data.low_passed(cutoff), deflection, noise_fraction
 
 
-def _noise_share(raw: np.ndarray, filtered: np.ndarray, cutoff: float | None) -> float:
+def _noise_fraction(raw: np.ndarray, filtered: np.ndarray, cutoff: float | None) -> float:
     """Return the fraction of a filtered signal's variance that is white noise.
 
-    Fourth differences of the raw signal contain almost only noise and give its variance. The filter
-    leaves the fraction 2 cutoff of this variance, with the cut-off relative to the sampling rate.
+    Fourth differences of the raw signal contain almost only noise, so they give the variance of the
+    noise. The filter leaves the fraction 2 cutoff of this variance.
 
     Args:
         raw: signal (N,) before the filter.
         filtered: signal (N,) after the filter.
-        cutoff: cut-off frequency as a fraction of the sampling rate; None without a filter.
+        cutoff: cutoff frequency as a fraction of the sampling rate; None without a filter.
     """
     noise = float(np.mean(np.diff(raw, 4) ** 2)) / FOURTH_DIFFERENCE
-    passed = 1.0 if cutoff is None else min(1.0, 2.0 * cutoff)
+    passed_fraction = 1.0 if cutoff is None else min(1.0, 2.0 * cutoff)
     variance = float(np.var(filtered))
-    return min(1.0, noise * passed / variance) if variance > 0.0 else 1.0
+    return min(1.0, noise * passed_fraction / variance) if variance > 0.0 else 1.0
 
 
 def _diagnostics(drive: DriveEstimate) -> Iterator[Diagnostic]:

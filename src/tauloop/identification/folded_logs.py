@@ -1,4 +1,4 @@
-"""Identification from many logs one by one: QR factor and error correlation of each log."""
+"""Identification from many logs that are read one by one: QR factor and scores of each log."""
 
 from __future__ import annotations
 
@@ -55,10 +55,12 @@ def _with_shapes(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, Any]]:
 class FoldedLog(Result):
     """The contribution of one log to an identification, as arrays by name.
 
+    A log is *folded* if its samples are replaced by the triangular QR factor of its regression.
+
     Attributes:
         samples: number of samples of the prepared log.
         findings: problems of the log.
-        arrays: arrays of its triangle (`triangle_of`), or of its scores.
+        arrays: arrays of the log's QR factor (`triangle_of`), or of its scores.
     """
 
     samples: int
@@ -121,9 +123,9 @@ def fold_file(
 
     Args:
         machine: description of the machine, or its `identification_model`.
-        log: a file, or data.
-        options: options of the identification. If the log has measured velocities, the source of
-            velocity must be given.
+        log: the log: a file, or a log in memory.
+        options: options of the identification. If the log has measured velocities, state the source
+            of velocity.
 
     Raises:
         InputError: options need all logs at once, or a source of velocity would be chosen for this
@@ -250,7 +252,7 @@ def _known_errors(prepared: PreparedLogs) -> ErrorModel:
     if isinstance(prepared.errors, AutocorrelatedErrors) and prepared.errors.lags is not None:
         raise InputError.of(
             "errors",
-            "the number of lags cannot be given for logs that are folded",
+            "the number of lags cannot be set for logs that are read one by one",
             "omit it; the lags are then chosen from the data",
         )
     return prepared.errors

@@ -34,7 +34,8 @@ def simulated_instruments(
     Args:
         model: the machine, as for `regression_data`.
         closed_loop: the simulation, with the controller of the measured machine.
-        preparation, output: preparation and output of the measured log.
+        preparation: preparation of the measured log.
+        output: rows of the regressor of the measured log: "actuators" or "joints".
 
     Source: Janot, Vandanjon and Gautier 2014, A generic instrumental variable approach for
         industrial robot identification.

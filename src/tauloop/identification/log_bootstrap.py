@@ -1,6 +1,6 @@
 """Bootstrap of an identification: blocks of a log are drawn with replacement.
 
-Only the QR factors of the blocks are used.
+Each draw uses only the QR factors of the blocks.
 
 Source: Künsch 1989, The jackknife and the bootstrap for general stationary observations (blocks);
 Efron and Tibshirani 1993, An Introduction to the Bootstrap.
@@ -98,16 +98,16 @@ def bootstrap_log(
             fewer samples than blocks.
     """
     options = options or BootstrapOptions()
-    of_log = options.identification
-    require_foldable(of_log)
-    estimator = chosen_estimator(of_log)
+    log_options = options.identification
+    require_foldable(log_options)
+    estimator = chosen_estimator(log_options)
     assert isinstance(estimator, CondensedEstimator)
     log_key = log if isinstance(log, str | Path) else id(log)
-    key = f"{id(machine)} {log_key} {options.blocks} {content(of_log)}"
+    key = f"{id(machine)} {log_key} {options.blocks} {content(log_options)}"
     if key not in _LAST_TRIANGLE:
-        model = identification_model(machine, of_log)
-        data, *_ = log_data(model, log, of_log, may_choose=True)
-        triangle = fold_log(data, share=of_log.share, blocks=options.blocks)
+        model = identification_model(machine, log_options)
+        data, *_ = log_data(model, log, log_options, may_choose=True)
+        triangle = fold_log(data, share=log_options.share, blocks=options.blocks)
         _LAST_TRIANGLE.clear()
         _LAST_TRIANGLE[key] = triangle, machine, log
     whole, *_ = _LAST_TRIANGLE[key]
@@ -119,8 +119,8 @@ def bootstrap_log(
         drawn = rng.multinomial(options.blocks, np.full(options.blocks, 1.0 / options.blocks))
         stacked = np.repeat(whole.clusters, drawn, axis=0).transpose(1, 0, 2, 3)
         rows = stacked.reshape(len(stacked), -1, stacked.shape[-1])
-        chosen = [*folded.base.independent, len(whole.training.unknowns)]
-        triangles = np.asarray(np.linalg.qr(rows[:, :, chosen], mode="r"))
+        columns = [*folded.base.independent, len(whole.training.unknowns)]
+        triangles = np.asarray(np.linalg.qr(rows[:, :, columns], mode="r"))
         values = estimator.estimate(triangles, whole.training.samples).values
     names = [parameter.representative for parameter in folded.base.base]
     deviations = folded.estimate.standard_deviations

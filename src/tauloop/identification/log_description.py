@@ -79,18 +79,22 @@ _SPELLINGS = {
     "usec": "us",
     "µs": "us",
 }
-#: Lowest and highest plausible sample rate of a log, Hz.
-_LEAST_RATE, _LARGEST_RATE = 5.0, 20_000.0
+#: Lowest plausible sample rate of a log, Hz.
+_LEAST_RATE = 5.0
+#: Highest plausible sample rate of a log, Hz.
+_LARGEST_RATE = 20_000.0
 _TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+#: Usual units of positions and velocities, by whether the actuator is rotational.
 _POSITION_UNITS = {True: ("rad", "deg"), False: ("m", "mm")}
 _VELOCITY_UNITS = {True: ("rad/s", "deg/s", "rpm"), False: ("m/s", "mm/s", "mm/min")}
 #: Number of columns that a message lists.
 _LISTED = 12
 #: Number of samples at which it is tested whether the machine can reach the positions.
 _TRIED_SAMPLES = 40
-#: A unit is possible if at least the first fraction of the poses is in reach with it. It is
-#: excluded if at most the second fraction is in reach.
-_POSSIBLE, _EXCLUDED = 0.9, 0.1
+#: A unit is possible if the machine reaches at least this fraction of the positions with it.
+_POSSIBLE = 0.9
+#: A unit is excluded if the machine reaches at most this fraction of the positions with it.
+_EXCLUDED = 0.1
 #: Largest relative deviation of a velocity from the derivative of its position.
 _DERIVATIVE_DEVIATION = 0.1
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -103,11 +107,11 @@ class LogDescriptionOptions(Options):
     """Options of the description of a log.
 
     Attributes:
-        columns: columns of the file by quantity and actuator, if their names do not show it, such
-            as position.motor_1=Joint_1.
-        units: units by quantity or column, if nothing else shows them, such as force='N m',time=ms;
-            a unit may contain a factor: current='0.0523 N m'.
-        time: column with the time.
+        columns: columns of the file by quantity and actuator, such as position.motor_1=Joint_1, if
+            their names do not state quantity and actuator.
+        units: units by quantity or column, if nothing else determines them, such as
+            force='N m',time=ms; a unit may contain a factor: current='0.0523 N m'.
+        time: name of the time column.
         sample_rate: sample rate of a log without a time column.
         folder: folder in which the description will be saved. Paths of the log are relative to it;
             by default it is the folder of the log.
@@ -138,7 +142,8 @@ class DescribedColumn(ReprMixin):
         quantity: position, velocity, acceleration, force or time.
         channel: name of the actuator; "" for the time.
         unit: unit; "" if nothing determines it.
-        basis: source of the unit: option, header, name, reach, derivative, rate or unknown.
+        basis: source of the unit: "option", "header", "name", "reach", "derivative", "rate" or
+            "unknown".
     """
 
     column: str
@@ -154,9 +159,9 @@ class LogDescription(Result):
 
     Attributes:
         columns: columns that the description uses.
-        unused: columns of the files that it does not use.
+        unused: columns of the files that the description does not use.
         unknown_units: possible units of each quantity whose unit nothing determines.
-        currents: columns of forces whose names indicate currents. Their unit is the force per
+        currents: columns of forces whose names indicate currents. Their unit must be the force per
             ampere, which only the user can know.
         problems: problems that occur when the log is read with the description.
         text: content of the YAML file.
@@ -181,14 +186,14 @@ def describe_log(
 
     Quantities and actuators are recognized by the columns' names: position, pos, q, angle, torque,
     tau, effort, ..., and the names or numbers of the machine's actuators. Measured columns are
-    preferred to commanded ones. A unit follows from the options, from the header (``q1 [deg]``,
+    preferred to commanded columns. A unit follows from the options, from the header (``q1 [deg]``,
     ``q1_deg``), from the positions that the machine can reach, or from the derivative of the
     positions. If none of these determines a unit, it is unknown and the result is doubtful.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         logs: the files of one recording, merged row by row.
-        options: columns and units that the files do not show.
+        options: columns and units that the files do not state.
 
     Returns:
         The description, with diagnostics of missing columns and units.
@@ -254,7 +259,7 @@ class _Describer:
         self._tables = tables
         self._options = options
         #: Whether each actuator is rotational, by name.
-        self._turns = {
+        self._is_rotational = {
             item.name: unit == "rad"
             for item, unit in zip(model.mechanism.actuators, model.actuator_units, strict=True)
         }
@@ -322,11 +327,13 @@ class _Describer:
             if match is None or match["quantity"] not in QUANTITY_WORDS:
                 what = f"{key!r} is not of the form QUANTITY.ACTUATOR"
                 problems.add(
-                    "columns", what, f"write it as position.{next(iter(self._turns), 'motor')}"
+                    "columns",
+                    what,
+                    f"write it as position.{next(iter(self._is_rotational), 'motor')}",
                 )
-            elif match["channel"] not in self._turns:
+            elif match["channel"] not in self._is_rotational:
                 what = f"{match['channel']!r} is not an actuator of this machine"
-                problems.add("columns", what, _listing(list(self._turns)))
+                problems.add("columns", what, _listing(list(self._is_rotational)))
             if column not in names:
                 problems.add("columns", f"there is no column {column!r}", _listing(names))
         if self._options.time and self._options.time not in names:
@@ -350,7 +357,7 @@ class _Describer:
             self._chosen["time", ""] = by_name[self._options.time]
 
     def _choose_time(self) -> None:
-        """Choose the first column whose name contains a word for time and whose values increase."""
+        """Choose the first column with a word for time in its name and increasing values."""
         if ("time", "") in self._chosen or self._options.sample_rate is not None:
             return
         for column in self._columns:
@@ -364,10 +371,10 @@ class _Describer:
     def _choose(self, quantity: str) -> None:
         """Choose the columns of a quantity.
 
-        Columns with similar names form groups. The group for most actuators is chosen; groups of
-        measured columns are preferred.
+        Columns with similar names form groups. The group that covers most actuators is chosen;
+        groups of measured columns are preferred.
         """
-        wanted = [name for name in self._turns if (quantity, name) not in self._chosen]
+        wanted = [name for name in self._is_rotational if (quantity, name) not in self._chosen]
         used = set(self._chosen.values())
         candidates = [
             column
@@ -392,7 +399,7 @@ class _Describer:
                 self._chosen[quantity, channel] = best[channel]
 
     def _has_quantity(self, column: _LogColumn, quantity: str) -> bool:
-        """Return whether a column's name, or that of its file, contains a word of a quantity."""
+        """Return whether a column's name, or its file's name, contains a word of a quantity."""
         words = set(column.words) - set(_flattened(self._actuator_words().values()))
         named_quantities = {name for name, known in QUANTITY_WORDS.items() if words & known}
         if named_quantities:
@@ -400,8 +407,9 @@ class _Describer:
                 quantity in named_quantities and self._first_quantity(column) == quantity
             )
         stem = Path(self._tables[column.file].file).name.partition(".")[0]
-        of_file = {name for name, known in QUANTITY_WORDS.items() if set(words_of(stem)) & known}
-        return of_file == {quantity} and not set(column.words) & TIME_WORDS
+        file_words = set(words_of(stem))
+        file_quantities = {name for name, known in QUANTITY_WORDS.items() if file_words & known}
+        return file_quantities == {quantity} and not set(column.words) & TIME_WORDS
 
     def _first_quantity(self, column: _LogColumn) -> str:
         """Return the quantity of the first word of a column's name that belongs to a quantity."""
@@ -413,7 +421,7 @@ class _Describer:
 
     def _actuator_words(self) -> dict[str, tuple[str, ...]]:
         """Return the words of each actuator's name."""
-        return {name: words_of(name) for name in self._turns}
+        return {name: words_of(name) for name in self._is_rotational}
 
     def _stem(self, column: _LogColumn) -> tuple[str, ...]:
         """Return the file and the words of a column's name without numbers, actuators and units.
@@ -438,12 +446,12 @@ class _Describer:
         named: dict[str, _LogColumn] = {}
         words = self._actuator_words()
         for name in wanted:
-            holders = [column for column in group if _contains(column.words, words[name])]
-            if len(holders) == 1:
-                named[name] = holders[0]
+            matches = [column for column in group if _contains(column.words, words[name])]
+            if len(matches) == 1:
+                named[name] = matches[0]
         if len(named) == len(wanted):
             return named
-        actuators = list(self._turns)
+        actuators = list(self._is_rotational)
         numbers = [_last_number(column.words) for column in group]
         if len(group) == len(actuators) and None not in numbers:
             in_order = sorted(zip(numbers, group, strict=True), key=lambda pair: pair[0] or 0)
@@ -497,7 +505,7 @@ class _Describer:
         """Return the usual units of a quantity."""
         if quantity == "time":
             return tuple(_TIME_UNITS)
-        turns = self._turns[channel]
+        turns = self._is_rotational[channel]
         if quantity == "position":
             return _POSITION_UNITS[turns]
         if quantity == "velocity":
@@ -510,14 +518,14 @@ class _Describer:
         """Return the dimension of a quantity of an actuator."""
         if quantity == "time":
             return TIME
-        turns = self._turns[channel]
+        turns = self._is_rotational[channel]
         if quantity == "force":
             return TORQUE if turns else FORCE
-        way = ANGLE if turns else LENGTH
+        dimension = ANGLE if turns else LENGTH
         order = {"position": 0, "velocity": 1, "acceleration": 2}[quantity]
         for _ in range(order):
-            way = way / TIME
-        return way
+            dimension = dimension / TIME
+        return dimension
 
     def _written_unit(self, quantity: str, channel: str, column: _LogColumn) -> tuple[str, str]:
         """Return the unit from the options, the header or the column's name, and its source."""
@@ -540,7 +548,7 @@ class _Describer:
         return "", "unknown"
 
     def _unit_by_rate(self, column: _LogColumn) -> tuple[str, str]:
-        """Return the only unit of time in which the sample rate is plausible."""
+        """Return unit and basis of a time column, if only one unit gives a plausible rate."""
         values = self._read(column)
         if values is None or len(values) < 2:
             return "", "unknown"
@@ -555,10 +563,10 @@ class _Describer:
 
     def _unit_by_reach(self, units: Mapping[tuple[str, str], tuple[str, str]]) -> dict[str, str]:
         """Return units of positions by actuator if the machine reaches them only in these units."""
-        names = [name for name in self._turns if ("position", name) in self._chosen]
+        names = [name for name in self._is_rotational if ("position", name) in self._chosen]
         columns = [self._read(self._chosen["position", name]) for name in names]
-        entry = self._model.actuators.ports.position.columns
-        if any(column is None for column in columns) or not set(entry) <= set(names):
+        needed = self._model.actuators.ports.position.columns
+        if any(column is None for column in columns) or not set(needed) <= set(names):
             return {}
         count = min(len(column) for column in columns if column is not None)
         rows = np.unique(np.linspace(0, count - 1, _TRIED_SAMPLES).astype(int))
@@ -567,7 +575,7 @@ class _Describer:
             scales = []
             for name in names:
                 written = units["position", name][0]
-                unit = written or _POSITION_UNITS[self._turns[name]][choice]
+                unit = written or _POSITION_UNITS[self._is_rotational[name]][choice]
                 scales.append(_scale(unit))
             samples = np.stack(
                 [
@@ -582,16 +590,16 @@ class _Describer:
         excluded = [choice for choice, fraction in reached.items() if fraction <= _EXCLUDED]
         if len(possible) != 1 or len(excluded) != 1:
             return {}
-        return {name: _POSITION_UNITS[self._turns[name]][possible[0]] for name in names}
+        return {name: _POSITION_UNITS[self._is_rotational[name]][possible[0]] for name in names}
 
     def _fraction_reached(self, samples: np.ndarray, names: Sequence[str]) -> float:
         """Return the fraction of positions that the machine reaches within its stops."""
-        entry = self._model.actuators.ports.position.columns
-        places = [list(names).index(name) for name in entry]
+        port_names = self._model.actuators.ports.position.columns
+        indices = [list(names).index(name) for name in port_names]
         count = 0
         for sample in samples:
             try:
-                state = self._model.forward_kinematics(sample[places])
+                state = self._model.forward_kinematics(sample[indices])
             except PoseError:
                 continue
             count += not self._model.limits.beyond(np.asarray(state.q).reshape(-1))
@@ -600,8 +608,9 @@ class _Describer:
     def _unit_by_derivative(
         self, channel: str, units: Mapping[tuple[str, str], tuple[str, str]]
     ) -> tuple[str, str]:
-        """Return the unit in which a velocity is the derivative of its position."""
-        position, time = self._chosen.get(("position", channel)), self._stamps(units)
+        """Return unit and basis of a velocity, from the derivative of its position."""
+        position = self._chosen.get(("position", channel))
+        time = self._stamps(units)
         velocity = self._read(self._chosen["velocity", channel])
         unit = units.get(("position", channel), ("", ""))[0]
         values = None if position is None else self._read(position)
@@ -610,10 +619,10 @@ class _Describer:
         if len({len(values), len(velocity), len(time)}) > 1 or not np.any(velocity):
             return "", "unknown"
         with np.errstate(all="ignore"):
-            slope = np.gradient(values * _scale(unit), time)
-        slope = np.where(np.isfinite(slope), slope, 0.0)
-        factor = float(slope @ velocity / (velocity @ velocity))
-        for candidate in _VELOCITY_UNITS[self._turns[channel]]:
+            derivative = np.gradient(values * _scale(unit), time)
+        derivative = np.where(np.isfinite(derivative), derivative, 0.0)
+        factor = float(derivative @ velocity / (velocity @ velocity))
+        for candidate in _VELOCITY_UNITS[self._is_rotational[channel]]:
             scale = _scale(candidate)
             for sign, text in ((1.0, candidate), (-1.0, f"-1 {candidate}")):
                 if abs(factor - sign * scale) <= _DERIVATIVE_DEVIATION * scale:
@@ -644,7 +653,7 @@ class _Describer:
         missing = [
             f"{quantity}.{name}"
             for quantity in ("position", "force")
-            for name in self._turns
+            for name in self._is_rotational
             if (quantity, name) not in self._chosen
         ]
         if ("time", "") not in self._chosen and self._options.sample_rate is None:
@@ -754,17 +763,18 @@ class _Describer:
                 "problems of the log",
                 len(problems),
                 at_most=0.0,
-                advice="follow the remedy of each problem, with options of the command that reads the log",
+                advice="fix each listed problem with the options of the command that reads the log",
             ),
         )
 
 
 def _grouped(units: Mapping[str, str], columns: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Return the unit of each quantity if all its columns have the same, else of each column."""
+    """Return units by quantity, or by column for quantities whose columns have different units."""
     grouped = dict(units)
     for quantity, group in columns.items():
-        own = {units.get(name, "") for name in group.values()}
-        if len(own) == 1 and (unit := own.pop()) and quantity not in units:
+        group_units = {units.get(name, "") for name in group.values()}
+        unit = next(iter(group_units))
+        if len(group_units) == 1 and unit and quantity not in units:
             for name in group.values():
                 grouped.pop(name, None)
             grouped[quantity] = unit
@@ -784,7 +794,7 @@ def _unit_text(text: str) -> str:
 
 
 def _spelled(unit: str) -> str:
-    """Return a unit, with its factor if there is one, in Tauloop's spelling; "" if it is none."""
+    """Return a unit, with its factor if any, in Tauloop's spelling; "" if it is not a unit."""
     unit = unit.strip()
     match = _LEADING_NUMBER.match(unit)
     factor = match[0] if match is not None else ""
@@ -815,9 +825,9 @@ def _is_marked_measured(column: _LogColumn) -> bool:
 
 def _contains(words: Sequence[str], part: Sequence[str]) -> bool:
     """Return whether `words` contain `part` as consecutive words in the same order."""
-    size = len(part)
-    return size > 0 and any(
-        tuple(words[i : i + size]) == tuple(part) for i in range(len(words) - size + 1)
+    length = len(part)
+    return length > 0 and any(
+        tuple(words[i : i + length]) == tuple(part) for i in range(len(words) - length + 1)
     )
 
 

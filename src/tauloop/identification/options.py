@@ -100,18 +100,18 @@ class PreparationOptions(Options):
     Attributes:
         velocity_source: source of velocities: derived from positions, measured, or fused from both.
             By default validation chooses it unless the recording specifies it.
-        cutoff: cut-off frequency of a zero-phase low-pass of positions and measured velocities,
+        cutoff: cutoff frequency of a zero-phase low-pass of positions and measured velocities,
             such as 40Hz. If neither this option nor the recording specifies it, validation chooses
-            cut-off, order, standstill, decimation and friction laws.
+            cutoff, order, standstill, decimation and friction laws.
         order: order of the Butterworth low-pass.
         standstill: fraction of an actuator's largest speed below which it counts as at rest.
         trim: number of samples removed at each end.
         decimation: keep every n-th sample after a zero-phase filter.
-        scan_cutoffs: cut-offs to try, Hz, such as 20,50,100. The result shows the errors of each,
+        scan_cutoffs: cutoffs to try, Hz, such as 20,50,100. The result shows the errors of each,
             the spread of the parameters, and the choice, first for all channels together and then
             for each channel.
-        scan_orders: orders to try with these cut-offs.
-        scan_standstills: standstill fractions to try with these cut-offs, such as 1e-6,1e-3.
+        scan_orders: orders to try with these cutoffs.
+        scan_standstills: standstill fractions to try with these cutoffs, such as 1e-6,1e-3.
         period: period of the motion, such as 10s. Logs are averaged over the periods, forces are
             weighted by their noise, and Fourier series replace the filter; max_frequency must be
             given too.
@@ -120,9 +120,9 @@ class PreparationOptions(Options):
             a value, they have their position in the reference pose.
         fill_gaps: maximum number of missing samples in a row that are interpolated; the result
             reports their number.
-        resample: resample logs with uneven time stamps at even times. The
-            high-frequency part of the positions decides whether the stamps are the sampling times
-            or only late.
+        resample: resample logs with uneven time stamps at even times. The high-frequency part
+            of the positions decides whether the stamps are the sampling times, or are late while
+            the sampling is uniform.
 
     Examples:
         >>> import tauloop as tl
@@ -181,9 +181,9 @@ class TermOptions(Options):
         asymmetric: joint, rod or motor whose friction is different in the two directions.
         stribeck: NAME=SPEED: friction of this joint, rod or motor is larger below this speed, such
             as 'tip=0.2 rad/s'.
-        presliding: NAME or NAME=LENGTH: after a reversal of the motion, friction of this joint, rod
-            or motor reverses over this displacement, such as 'elbow=0.01 rad'. If it is not given,
-            validation chooses it.
+        presliding: NAME or NAME=LENGTH: after a velocity reversal, friction of this joint, rod or
+            motor reverses over this displacement, such as 'elbow=0.01 rad'. If the length is not
+            given, validation chooses it.
         gains: estimate a gain of the measured force for each drive; known parameters set the scale.
 
     Examples:

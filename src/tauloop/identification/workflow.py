@@ -230,10 +230,10 @@ def log_data(
 
     Args:
         model: see `identification_model`.
-        log: a file, or data.
+        log: the log: a file, a log in memory, or `MeasuredLog`.
         options: options of the identification.
-        may_choose: whether validation may choose options that are not given, as in `identify`.
-            It may not if several logs must be treated in the same way.
+        may_choose: whether validation may choose options that are not given, as in `identify`. Use
+            False if several logs must be treated in the same way.
 
     Raises:
         InputError, LogError, PoseError, IdentificationError: as for `identify`.
@@ -247,8 +247,8 @@ def fitted_log_data(
 ) -> tuple[RegressionData, PreparedLogs, tuple[Problem, ...], Identification | None]:
     """Return the data, preparation and problems of one log, and a fit to the beginning of this log.
 
-    The problems include the faults that the fit shows. The fit is None if the log has faults
-    without it, or does not determine the parameters.
+    The problems include the faults that the fit shows. The fit is None if faults are found before
+    the fit, or if the log does not determine the parameters.
 
     Args:
         model, log, options: as for `log_data`.
@@ -324,7 +324,7 @@ def _ties(model: Model, options: IdentificationOptions) -> Ties | None:
 
 
 def _may_choose_friction(model: Model, options: IdentificationOptions) -> bool:
-    """Return whether friction laws may be chosen: none are given, and forces determine them."""
+    """Return whether validation may choose friction laws: no law is given, and forces show laws."""
     terms = options.terms
     are_stated = bool(terms.asymmetric or terms.stribeck or terms.presliding)
     are_undetermined = bool(
@@ -342,9 +342,9 @@ def _with_chosen_friction(
 ) -> tuple[PreparedLogs, IdentificationOptions]:
     """Return the logs, and the options with the friction laws that validation chose.
 
-    Options of the preparation are changed too if others are better with the laws, or with known
-    delays of the forces. Nothing is chosen if validation chose no option of the preparation, or if
-    the options state friction laws.
+    Options of the preparation also change if other values are better with the chosen laws, or with
+    known delays of the forces. Nothing is chosen if validation chose no option of the preparation,
+    or if the options state friction laws.
     """
     if not (prepared.is_chosen and _may_choose_friction(model, options)):
         return prepared, options
@@ -369,8 +369,8 @@ class _FrictionTrials:
     """Identifications and fits of a part of the logs with friction laws, to choose among the laws.
 
     Presliding lengths are those that predict forces best along the measured motion. Only the final
-    fit corrects them for errors of the motion: the correction takes most of the time of a search
-    and hardly changes the errors that trials compare. Trials of the same logs and terms are
+    fit corrects these lengths for errors of the motion: the correction takes most of the time of a
+    search and hardly changes the errors that trials compare. Trials of the same logs and terms are
     computed once.
     """
 
@@ -424,8 +424,8 @@ class _FrictionTrials:
     def fit_with(self, logs: PreparedLogs, terms: TermOptions) -> TermsFit | None:
         """Return the fit without a search for faults; None if the data do not support it.
 
-        Its error is evaluated at frequencies that all cut-offs pass. At higher frequencies the
-        regressor contains noise of the motion, which would favor the lowest cut-off.
+        Its error is evaluated at frequencies that all cutoffs pass. At higher frequencies the
+        regressor contains noise of the motion, which would favor the lowest cutoff.
         """
         for known_logs, known_terms, known_fit in self._fitted:
             if known_terms == terms and known_logs.is_prepared_as(logs):
@@ -529,7 +529,7 @@ class _IdentificationData:
 
 
 def _require_suitable(options: IdentificationOptions, count: int) -> None:
-    """Reject options that need another number of logs."""
+    """Reject options that do not match the number of logs."""
     problems = Problems()
     if options.compare_logs and count < 2:
         what = "there is only one log, so there is nothing to compare"
@@ -595,7 +595,7 @@ def _collected_logs(
     corrects_lengths: bool,
     known_motions: Sequence[SearchMotion],
 ) -> _CollectedLogs:
-    """Return the data of all logs, of which only one is prepared and in memory at a time."""
+    """Return the data of all logs. Only one log is prepared and in memory at a time."""
     logs, output = prepared.logs, options.output
     collected = _CollectedLogs()
     parts, motions = collected.parts, collected.motions
@@ -645,11 +645,21 @@ def _identification_data(
     corrects_lengths: bool = True,
     known_motions: Sequence[SearchMotion] = (),
 ) -> _IdentificationData:
-    """Return the regression data of all logs, with or without the filter of forces and regressor.
+    """Return the regression data of all logs, with the results of their checks.
 
-    Presliding lengths that are searched are corrected for the errors of the motion unless the
-    caller declines it. Motions that are known from the same preparations are used again, with their
-    late forces.
+    Args:
+        model: the machine.
+        prepared: the logs with their preparations.
+        options: options of the identification.
+        ties: relations between the parameters.
+        friction: friction laws of the options.
+        log_repairs: repairs of the logs.
+        stages: progress; one stage for each log.
+        searches_faults: whether to search faults of the logs.
+        common_filter: whether to apply the filter of forces and regressor.
+        corrects_lengths: whether to correct searched presliding lengths for errors of the motion.
+        known_motions: motions from the same preparations, which are used again with their late
+            forces.
     """
     collected = _collected_logs(
         model,
@@ -759,8 +769,8 @@ def _measured_again(
 def _displayed_motion(model: Model, signals: Signals) -> tuple[np.ndarray, np.ndarray]:
     """Return the times and actuator positions of a log, with enough samples for display."""
     stride = math.ceil(len(signals.time) / MAX_DISPLAYED_SAMPLES)
-    thinned = signals.part(slice(None, None, stride))
-    return thinned.time, samples(thinned, "position", model.actuators.ports.position.columns)
+    displayed = signals.part(slice(None, None, stride))
+    return displayed.time, samples(displayed, "position", model.actuators.ports.position.columns)
 
 
 def _split(
@@ -781,7 +791,7 @@ def _fit_and_evaluate(
     regrouping: AnalyticRegrouping | None,
     stages: Stages,
 ) -> MachineIdentification:
-    """Return the identification from regression data, with its checks and additional results."""
+    """Return the identification from regression data, with checks and further fits."""
     bending = _bending(model, data, options)
     whole = None
     if options.validation is None:
@@ -893,7 +903,7 @@ def _faults_of_fit(
     """Return the faults of the logs or, if the logs have none, the faults that the fit shows.
 
     A friction law that explains faults of a log is only reported if no wrong zero or gear ratio
-    explains the log: in a search that only shifts single channels, both can look like friction.
+    explains the log, because these can look like friction in a search that only shifts channels.
     """
     if data.laws:
         scales = wrong_scales(model, data.motions, data.parts, output=options.output)

@@ -21,7 +21,10 @@ MIN_DRIFT = 1e-4
 
 
 def encoder_step(position: np.ndarray) -> float:
-    """Return an encoder's step, m or rad; zero if positions (N,) are not multiples of a step."""
+    """Return an encoder's step, m or rad; zero if positions (N,) are not multiples of a step.
+
+    The result is also zero if there are too few, or too many, different readings.
+    """
     readings = np.unique(position)
     if len(readings) < MIN_READINGS or 2 * len(readings) > len(position):
         return 0.0
@@ -39,12 +42,12 @@ def position_offset(
 ) -> np.ndarray:
     """Return the position minus the integrated velocity (N,), as a smoothed random walk.
 
-    Because of its white noise, the integral of the velocity drifts as a random walk. The encoder
-    readings measure the offset with different variances. The error of a change by one step is
-    uniform over the motion within the period. The error of a change by several steps is uniform
-    over one step. A reading that remains for n samples counts as one measurement. The smoothed walk
-    (Rauch, Tung and Striebel 1965, Maximum likelihood estimates of linear dynamic systems)
-    minimizes a sum of squares with a tridiagonal matrix.
+    The velocity has white noise, so its integral drifts as a random walk. The encoder readings
+    measure this offset with different variances. At a change by one step, the error is uniform over
+    the motion within the period. At a change by several steps, it is uniform over one step. A
+    reading that remains for n samples counts as one measurement. The smoothed walk (Rauch, Tung and
+    Striebel 1965, Maximum likelihood estimates of linear dynamic systems) minimizes a sum of
+    squares with a tridiagonal matrix.
 
     Args:
         position: readings (N,), m or rad.
@@ -56,18 +59,23 @@ def position_offset(
     from scipy.linalg import solveh_banded  # slow to import, and few logs have velocities
 
     count = len(position)
-    moved = integrated(velocity, period)
-    offset = position - moved
+    integral = integrated(velocity, period)
+    offset = position - integral
     changes = np.abs(np.diff(np.round((position - position[0]) / step)))
     variance = _variances_between_changes(changes, step)
     is_fast = np.zeros(count, dtype=bool)
     is_fast[1:] |= changes >= 2
     is_fast[:-1] |= changes >= 2
     variance[is_fast] = step**2 / 12.0
-    at = np.flatnonzero((changes == 1) & ~is_fast[:-1])
-    speed = np.maximum(0.5 * np.abs(velocity[at] + velocity[at + 1]), noise)
-    offset[at] = 0.5 * (position[at] + position[at + 1] - moved[at] - moved[at + 1])
-    variance[at] = np.minimum(speed * period, step) ** 2 / 12.0
+    single_steps = np.flatnonzero((changes == 1) & ~is_fast[:-1])
+    speed = np.maximum(0.5 * np.abs(velocity[single_steps] + velocity[single_steps + 1]), noise)
+    offset[single_steps] = 0.5 * (
+        position[single_steps]
+        + position[single_steps + 1]
+        - integral[single_steps]
+        - integral[single_steps + 1]
+    )
+    variance[single_steps] = np.minimum(speed * period, step) ** 2 / 12.0
     drift = max(noise * period, MIN_DRIFT * step) ** 2
     diagonal = np.full(count, 2.0)
     diagonal[[0, -1]] = 1.0
@@ -78,6 +86,6 @@ def position_offset(
 
 def _variances_between_changes(changes: np.ndarray, step: float) -> np.ndarray:
     """Return each reading's variance (N,); a reading that remains counts as one measurement."""
-    number = np.concatenate([[0], np.cumsum(changes > 0)])
-    samples = np.bincount(number)[number]
-    return np.asarray(samples * step**2 / 12.0)
+    reading_numbers = np.concatenate([[0], np.cumsum(changes > 0)])
+    sample_counts = np.bincount(reading_numbers)[reading_numbers]
+    return np.asarray(sample_counts * step**2 / 12.0)

@@ -1,9 +1,9 @@
 """A log as an `xarray.Dataset`: one variable ``quantity.channel`` per channel, over time in s.
 
 ``log["position.motor_1"]`` has dimension ``time`` and ``attrs`` ``units`` (SI), ``quantity``,
-``channel`` and ``source``. The channel is the name of an actuator or coordinate. Therefore a log is
-matched with a mechanism by names, units may differ between channels (m for a cart, rad for a
-wrist), and a quantity may be measured on only some channels.
+``channel`` and ``source``. The channel is the name of an actuator or coordinate, so names match a
+log with a mechanism. Units may differ between channels (m for a cart, rad for a wrist), and a
+quantity may be measured on only some channels.
 
 `Signals` contains the same data as plain arrays. Functions that query, prepare and identify accept
 both forms. `Signals` avoids importing xarray (with pandas), which takes longer than a fit.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: Name of the dimension and of its coordinate, s.
 TIME = "time"
 
-_MAP = "map a column to it when reading the log"
+_MAP_REMEDY = "map a column to it when reading the log"
 #: A log in either form.
 Log: TypeAlias = "xr.Dataset | Signals"
 
@@ -67,7 +67,7 @@ class Signals(ReprMixin):
     """A log as plain arrays.
 
     Attributes:
-        time: stamps (N,), s.
+        time: time stamps (N,), s.
         channels: channels, each with N samples.
         interpolated: number of interpolated samples by channel name.
         notes: findings of the reader and how they were treated, as texts, such as a truncated bag
@@ -80,7 +80,7 @@ class Signals(ReprMixin):
     notes: tuple[str, ...] = ()
 
     def part(self, samples: slice) -> Signals:
-        """Return a part of the samples as views, without copies."""
+        """Return a range of the samples as views, without copies."""
         channels = tuple(
             replace(channel, values=channel.values[samples]) for channel in self.channels
         )
@@ -102,7 +102,7 @@ def as_signals(log: Log) -> Signals:
     """Return a log in either form as plain arrays, without copies."""
     if isinstance(log, Signals):
         return log
-    listed = (
+    listed_channels = (
         Channel(
             quantity=variable.attrs["quantity"],
             channel=variable.attrs["channel"],
@@ -112,14 +112,14 @@ def as_signals(log: Log) -> Signals:
         )
         for variable in log.data_vars.values()
     )
-    return Signals(time=log[TIME].to_numpy(), channels=tuple(listed))
+    return Signals(time=log[TIME].to_numpy(), channels=tuple(listed_channels))
 
 
 def build_log(time: np.ndarray, signals: Iterable[Channel]) -> xr.Dataset:
     """Return a log of channels over one time axis.
 
     Args:
-        time: stamps (N,), s.
+        time: time stamps (N,), s.
         signals: channels, each with N samples.
 
     Returns:
@@ -127,19 +127,20 @@ def build_log(time: np.ndarray, signals: Iterable[Channel]) -> xr.Dataset:
     """
     import xarray as xr
 
-    variables = {
-        s.name: (
-            (TIME,),
-            s.values,
-            {"units": s.unit, "quantity": s.quantity, "channel": s.channel, "source": s.source},
-        )
-        for s in signals
-    }
+    variables = {}
+    for signal in signals:
+        attributes = {
+            "units": signal.unit,
+            "quantity": signal.quantity,
+            "channel": signal.channel,
+            "source": signal.source,
+        }
+        variables[signal.name] = ((TIME,), signal.values, attributes)
     return xr.Dataset(variables, coords={TIME: ((TIME,), time, {"units": "s"})})
 
 
 def log_of(table: Tabular, *quantities: str) -> xr.Dataset:
-    """Return a log of some quantities over time, without channels that contain NaN."""
+    """Return a log of some quantities of a table, without channels that contain NaN or infinity."""
     variables = {variable.name: variable for variable in table.variables()}
     chosen = (
         Channel(
@@ -151,8 +152,8 @@ def log_of(table: Tabular, *quantities: str) -> xr.Dataset:
         for v in variables.values()
         if v.quantity in quantities
     )
-    known = (channel for channel in chosen if np.isfinite(channel.values).all())
-    return build_log(variables[TIME].array(), known)
+    complete = (channel for channel in chosen if np.isfinite(channel.values).all())
+    return build_log(variables[TIME].array(), complete)
 
 
 def by_channel(log: Log, quantity: str) -> dict[str, np.ndarray]:
@@ -169,8 +170,20 @@ def channels(log: Log, quantity: str) -> tuple[str, ...]:
     return tuple(by_channel(log, quantity))
 
 
+def require_quantity(log: Log, quantity: str) -> None:
+    """Raise an error if no channel of a log has the quantity.
+
+    Raises:
+        LogError: the log lacks the quantity.
+    """
+    known = sorted({channel.quantity for channel in as_signals(log).channels})
+    if quantity not in known:
+        what = f"the log does not have this quantity; it has {listing(known) or 'none'}"
+        raise LogError.of(quantity, what, suggestion(quantity, known) or _MAP_REMEDY)
+
+
 def samples(log: Log, quantity: str, names: Sequence[str] | None = None) -> np.ndarray:
-    """Return the samples of one quantity as a matrix.
+    """Return the samples of a quantity as a matrix.
 
     Args:
         log: a log as from `read_log`.
@@ -183,14 +196,11 @@ def samples(log: Log, quantity: str, names: Sequence[str] | None = None) -> np.n
     Raises:
         LogError: the log lacks the quantity or some of the channels.
     """
+    require_quantity(log, quantity)
     values = by_channel(log, quantity)
     wanted = tuple(values) if names is None else tuple(names)
-    if not values:
-        known = sorted({channel.quantity for channel in as_signals(log).channels})
-        what = f"the log does not have this quantity; it has {listing(known) or 'none'}"
-        raise LogError.of(quantity, what, suggestion(quantity, known) or _MAP)
-    what, remedy = f"not in the log; {quantity} was measured on {listing(values)}", _MAP
-    LogError.raise_if_any(unknown_names(wanted, values, what, f"{quantity}.{{}}", remedy))
+    what = f"not in the log; {quantity} was measured on {listing(values)}"
+    LogError.raise_if_any(unknown_names(wanted, values, what, f"{quantity}.{{}}", _MAP_REMEDY))
     return np.stack([values[name] for name in wanted], axis=1)
 
 

@@ -32,12 +32,10 @@ def channel_problems(
             where = f"{quantity}.{name}"
             if name not in present:
                 what = f"not in the log, which has {quantity} of {listing(present) or 'nothing'}"
-                meant = [
-                    channel for channel in present if channel not in columns
-                ]  # channels that are needed themselves are not candidates
-                remedy = (
-                    suggestion(name, meant) or f"name a column '{where} [{unit}]', or map one to it"
-                )
+                # channels that are needed themselves are not candidates
+                candidates = [channel for channel in present if channel not in columns]
+                remedy = suggestion(name, candidates)
+                remedy = remedy or f"name a column '{where} [{unit}]', or map a column to it"
                 problems.append(MissingChannel(where, what, remedy, file=file))
             elif actual[name] != unit:
                 what = f"is in {actual[name]}, but the machine needs {unit}"

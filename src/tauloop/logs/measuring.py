@@ -61,10 +61,8 @@ def measure(
         InputError: the shapes of signals, names, units and sensors do not match, or a resolution or
             noise is negative or not finite.
     """
-    resolution, noise = (
-        np.asarray(sensors.resolution, dtype=float),
-        np.asarray(sensors.force_noise, dtype=float),
-    )
+    resolution = np.asarray(sensors.resolution, dtype=float)
+    noise = np.asarray(sensors.force_noise, dtype=float)
     n = len(names)
     shapes = {
         "position": (np.shape(position), (len(time), n)),
@@ -95,7 +93,7 @@ def measure(
     ]
     InputError.raise_if_any(problems)
     step = np.where(resolution > 0, resolution, 1.0)
-    read = np.where(resolution > 0, np.round(position / step) * step, position)
-    felt = force + noise * rng.normal(size=force.shape)
-    signals = port_channels("position", names, position_units, read)
-    return build_log(time, signals + port_channels("force", names, force_units, felt))
+    readings = np.where(resolution > 0, np.round(position / step) * step, position)
+    noisy_force = force + noise * rng.normal(size=force.shape)
+    signals = port_channels("position", names, position_units, readings)
+    return build_log(time, signals + port_channels("force", names, force_units, noisy_force))

@@ -6,8 +6,9 @@ files:
   - path: positions.csv.gz
     columns: {position: {motor_1: Joint_1, motor_2: Joint_2}}
     units: {position: rad}
-known_forces: {motor_1: {polynomial: [2 N m, 5 N m/rad], about: 0.1 rad}}   # subtracted from the forces
-preparation: {cutoff: 100 Hz, order: 4, standstill: 1e-6, trim: 200, decimation: 10}   # cutoffs: {motor_2: 40 Hz}
+known_forces: {motor_1: {polynomial: [2 N m, 5 N m/rad], about: 0.1 rad}}   # subtracted
+# Single channels may have other cutoffs: `cutoffs: {motor_2: 40 Hz}`.
+preparation: {cutoff: 100 Hz, order: 4, standstill: 1e-6, trim: 200, decimation: 10}
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 LOG_FORMAT = "tauloop-log/1"
-_FREQUENCY = Value(linear=FREQUENCY, sign="positive")
-_TEXT, _COUNT = Text(is_needed=True), Whole(least=0, most=999_999_999)
+_FREQUENCY_VALUE = Value(linear=FREQUENCY, sign="positive")
+_TEXT = Text(is_needed=True)
+_COUNT = Whole(least=0, most=999_999_999)
 _CHANNEL_TEXTS = MapOf(item=_TEXT, key="channel", is_known=True)
 _AMOUNTS = ListOf(item=Value(linear=None))
 LOG_FILE = Shape(
@@ -92,11 +94,11 @@ PREPARATION = Shape(
     name="preparation",
     doc="Computation of velocities and accelerations from positions (`Preparation`).",
     fields=(
-        field("cutoff", _FREQUENCY, "cut-off frequency of the filter of positions"),
+        field("cutoff", _FREQUENCY_VALUE, "cutoff frequency of the filter of positions"),
         field(
             "cutoffs",
-            MapOf(item=_FREQUENCY, key="channel", is_known=True),
-            "cut-off frequencies of single channels",
+            MapOf(item=_FREQUENCY_VALUE, key="channel", is_known=True),
+            "cutoff frequencies of single channels",
         ),
         field("velocity", _TEXT, "source of velocities"),
         field("velocities", _CHANNEL_TEXTS, "sources of velocities of single channels"),
@@ -116,7 +118,7 @@ RECORDING = Shape(
     fields=(
         need("format", Choice(options=(LOG_FORMAT,)), "format and version"),
         field("description", Text(), "what was measured"),
-        field("sample_rate", _FREQUENCY, "sampling rate of files without a time column"),
+        field("sample_rate", _FREQUENCY_VALUE, "sampling rate of files without a time column"),
         need("files", ListOf(item=LOG_FILE), "the files"),
         field(
             "known_forces",
@@ -164,11 +166,9 @@ def load_recording(path: str | Path, folder: str | Path | None = None) -> Record
     content = contents(root, values) or {}
     preparation = _preparation(root.get("preparation"), content.get("preparation"))
     laws = root.get("known_forces")
-    known = (
-        [_known_force(name, place, values) for name, place in laws.entries()]
-        if laws is not None
-        else []
-    )
+    known_forces: list[KnownForce | None] = []
+    if laws is not None:
+        known_forces = [_known_force(name, cursor, values) for name, cursor in laws.entries()]
     root.collector.raise_any(LogError)
     return Recording(
         files=tuple(
@@ -176,14 +176,14 @@ def load_recording(path: str | Path, folder: str | Path | None = None) -> Record
         ),
         sample_rate=content.get("sample_rate"),
         preparation=preparation,
-        known_forces=tuple(law for law in known if law is not None),
+        known_forces=tuple(force for force in known_forces if force is not None),
     )
 
 
 def read_recorded(path: str | Path) -> xr.Dataset:
-    """Return the unprepared log of a table, or of a YAML file that describes a recording.
+    """Return the log of a table, or of a YAML file that describes a recording, as measured.
 
-    Time steps may differ, as in a simulation.
+    Time steps may differ, as in a simulation with variable steps.
 
     Raises:
         LogError: all problems, with lines.
@@ -191,8 +191,8 @@ def read_recorded(path: str | Path) -> xr.Dataset:
     """
     if Path(path).suffix.lower() not in (".yaml", ".yml"):
         return read_log(path, uneven=True)
-    stated = load_recording(path)
-    return read_log(*stated.files, sample_rate=stated.sample_rate, uneven=True)
+    recording = load_recording(path)
+    return read_log(*recording.files, sample_rate=recording.sample_rate, uneven=True)
 
 
 def _preparation(place: Cursor | None, content: dict[str, Any] | None) -> Preparation | None:
@@ -241,27 +241,34 @@ def _units(
 ) -> tuple[str, str] | None:
     """Return the units of position and force that match all dimensions; None after a problem.
 
-    A unit is "" if several match.
+    A unit is "" if several units match.
+
+    Args:
+        place: location of the law, for the problem.
+        forces: forces of a table, or coefficients of a polynomial.
+        positions: positions.
+        powers: whether `forces` are coefficients of a polynomial.
     """
-    suits: list[tuple[str, str]] = []
-    for way, way_unit in ((LENGTH, "m"), (ANGLE, "rad")):
+    matches: list[tuple[str, str]] = []
+    for coordinate, coordinate_unit in ((LENGTH, "m"), (ANGLE, "rad")):
         for force, force_unit in ((FORCE, "N"), (TORQUE, "N m")):
             wanted = [force] * len(forces)
-            for k in range(1, len(wanted) if powers else 0):
-                wanted[k] = wanted[k - 1] / way
+            if powers:
+                for k in range(1, len(wanted)):
+                    wanted[k] = wanted[k - 1] / coordinate
             is_force = all(
                 unit.dimension.matches(other) for unit, other in zip(forces, wanted, strict=True)
             )
-            if is_force and all(unit.dimension.matches(way) for unit in positions):
-                suits.append((way_unit, force_unit))
-    if not suits:
-        what = "its units are not those of a force or torque as a function of position"
+            if is_force and all(unit.dimension.matches(coordinate) for unit in positions):
+                matches.append((coordinate_unit, force_unit))
+    if not matches:
+        what = "the units are not those of a force or torque as a function of position"
         place.problem(
             what, "write, for example, [2 N, 30 N/m] and 0.1 m, or [1 N m, 4 N m/rad] and 0.2 rad"
         )
         return None
-    position_units = {position_unit for position_unit, _ in suits}
-    force_units = {force_unit for _, force_unit in suits}
+    position_units = {position_unit for position_unit, _ in matches}
+    force_units = {force_unit for _, force_unit in matches}
     return (
         position_units.pop() if len(position_units) == 1 else "",
         force_units.pop() if len(force_units) == 1 else "",

@@ -1,6 +1,6 @@
-"""A simulated measurement of a known motion by the sensors of a log.
+"""Simulated measurement of a known motion by the sensors of a log.
 
-It serves to estimate the errors of the motion that sensors and preparation cause.
+The difference between both motions estimates the errors that sensors and preparation cause.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ def measured_again(
 ) -> tuple[Signals, Signals]:
     """Return a motion like that of a log, and the same motion after measurement and preparation.
 
-    The motion has the prepared velocities and their integrals as positions. A coarse encoder reads
-    multiples of its step. Other positions get white noise of the size that the preparation has
-    removed. Measured velocities get the noise of their channel.
+    The velocities of the motion are the prepared velocities, and its positions are their integrals.
+    A coarse encoder reads multiples of its step. Other positions get white noise with the standard
+    deviation of the noise that the preparation removed. Measured velocities get the noise of their
+    channel.
 
     Args:
         log: the log as measured.
         prepared: the log after `prepared_signals`, or its first part.
-        preparation: settings of the preparation, with a cut-off for every channel.
+        preparation: settings of the preparation, with a cutoff for every channel.
         rng: random number generator for the noise.
 
     Returns:
@@ -45,19 +46,25 @@ def measured_again(
     smooth = by_channel(prepared, "position")
     qualities = measured_velocities(raw)
     count = len(prepared.time)
-    exact, read = [], []
+    exact_channels, measured_channels = [], []
     for name, velocity in by_channel(prepared, "velocity").items():
         unit = position_units[name]
         position = smooth[name][0] + integrated(velocity, period)
         noise = float(np.std(positions[name][preparation.trim :][:count] - smooth[name]))
         reading = _read(position, encoder_step(positions[name]), noise, rng)
-        exact.append(Channel(quantity="position", channel=name, values=position, unit=unit))
-        read.append(Channel(quantity="position", channel=name, values=reading, unit=unit))
+        exact_channels.append(
+            Channel(quantity="position", channel=name, values=position, unit=unit)
+        )
+        measured_channels.append(
+            Channel(quantity="position", channel=name, values=reading, unit=unit)
+        )
         if preparation.source_of(name) != "positions":
             quality = qualities[name]
-            size = quality.noise / abs(quality.scale)
-            noisy = velocity + size * rng.standard_normal(count)
-            read.append(Channel(quantity="velocity", channel=name, values=noisy, unit=f"{unit}/s"))
+            velocity_noise = quality.noise / abs(quality.scale)
+            noisy = velocity + velocity_noise * rng.standard_normal(count)
+            measured_channels.append(
+                Channel(quantity="velocity", channel=name, values=noisy, unit=f"{unit}/s")
+            )
     others = [channel for channel in prepared.channels if channel.quantity not in _MOTION]
     highest = HIGHEST_CUTOFF / period
 
@@ -68,10 +75,10 @@ def measured_again(
         )
         return position, velocity, acceleration
 
-    known = Signals(time=prepared.time, channels=(*exact, *others))
-    measured = Signals(time=prepared.time, channels=(*read, *others))
+    exact_motion = Signals(time=prepared.time, channels=(*exact_channels, *others))
+    measured = Signals(time=prepared.time, channels=(*measured_channels, *others))
     return (
-        with_motions(known, unfiltered, preparation.standstill),
+        with_motions(exact_motion, unfiltered, preparation.standstill),
         prepared_signals(measured, replace(preparation, trim=0)),
     )
 

@@ -36,10 +36,11 @@ _HDF5_SIGNATURE = b"\x89HDF"
 _NUMERIC = re.compile(
     r"(dictionary<values=)?(u?int\d+|halffloat|float|double|decimal\d*\(.*\))(, indices=.*>)?"
 )
-#: Number of lines of a text that are searched for the column names.
+#: Maximum number of lines at the start of a text in which the column names are searched.
 MAX_PREAMBLE_LINES = 50
 _DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([ T].*)?|\d{1,2}:\d{2}(:.*)?", re.ASCII)
-_KIND_NOT_FINITE, _KIND_EMPTY = "numbers that are not finite", "empty cells"
+_KIND_NOT_FINITE = "numbers that are not finite"
+_KIND_EMPTY = "empty cells"
 _KIND_BEYOND = "numbers that are too large"
 #: Kind of findings for dropped messages; they are interpolated only if gaps are filled.
 KIND_DROPPED = "dropped messages"
@@ -51,7 +52,9 @@ _BEYOND = (
     f"exceeds {MAX_MEASURED_NUMBER:.0e}, more than any sensor measures",
     "check the column, its unit and exponents",
 )
-_NOT_FINITE = "the sensor or recorder gave no value there; repair the log or remove these rows"
+_NOT_FINITE_REMEDY = (
+    "the sensor or recorder gave no value there; repair the log or remove these rows"
+)
 
 
 class LogTable(ABC):
@@ -62,9 +65,9 @@ class LogTable(ABC):
         names: column names without units.
         units: unit text of each column, empty if the file specifies none.
         has_names: whether the file has column names; otherwise they are 1, 2, ...
-        may_be_late: whether stamps are times of receipt, which may be late and uneven.
+        may_be_late: whether time stamps are times of receipt, which may be late and uneven.
         arrival: times of receipt (N,), s, by the recorder's clock; None if unknown.
-        notes: findings, as texts, that do not prevent the use of the log.
+        notes: texts on findings that do not prevent the use of the log.
     """
 
     has_names = True
@@ -73,7 +76,14 @@ class LogTable(ABC):
     notes: tuple[str, ...] = ()
 
     def __init__(self, file: str, headers: Sequence[str], *, brackets_are_units: bool) -> None:
-        """Parse the headers; in CSV and Parquet ``q1 [deg]`` is the column q1 in degrees."""
+        """Parse the headers.
+
+        Args:
+            file: file name for messages.
+            headers: text of the header of each column.
+            brackets_are_units: whether ``q1 [deg]`` is the column q1 in degrees, as in CSV and
+                Parquet.
+        """
         self.file = file
         parts = [
             _name_and_unit(header) if brackets_are_units else (header.strip(), "")
@@ -100,7 +110,7 @@ class LogTable(ABC):
         return None
 
     def line(self, row: int) -> int | None:
-        """Return the line in the file of a row (from zero); None if the file has no lines."""
+        """Return the line number of a row (from zero) in the file; None if the file has no lines."""
         return None
 
     def _report_not_finite(
@@ -109,11 +119,12 @@ class LogTable(ABC):
         if _are_sound(values):
             return
         is_finite = np.isfinite(values)
-        for kind, what, remedy, wrong in (
-            (_KIND_NOT_FINITE, "is not a finite number", _NOT_FINITE, ~is_finite),
-            (_KIND_BEYOND, *_BEYOND, is_finite & ~(np.abs(values) <= MAX_MEASURED_NUMBER)),
+        is_beyond = is_finite & ~(np.abs(values) <= MAX_MEASURED_NUMBER)
+        for kind, what, remedy, is_bad in (
+            (_KIND_NOT_FINITE, "is not a finite number", _NOT_FINITE_REMEDY, ~is_finite),
+            (_KIND_BEYOND, *_BEYOND, is_beyond),
         ):
-            bad = np.argwhere(wrong)
+            bad = np.argwhere(is_bad)
             for row, column in bad[:LISTED_PER_KIND]:
                 where = f"column {self.names[columns[column]]!r}"
                 text = f"{values[row, column]} in row {row + 1} {what}"
@@ -147,7 +158,11 @@ class CsvTable(LogTable):
     """
 
     def __init__(self, path: Path, names: Sequence[str] = ()) -> None:
-        """Read the bytes and the header; `names` are used for a text without a header.
+        """Read the bytes and the header.
+
+        Args:
+            path: the file.
+            names: column names of a text without a header.
 
         Raises:
             LogError: the file is not a UTF-8 text with column names and at least one sample, or the
@@ -237,11 +252,11 @@ class CsvTable(LogTable):
                     yield self._skipped + reader.line_num, cells
 
     def line(self, row: int) -> int | None:
-        """Return the line of a row; it is determined on each call, as only messages need it."""
+        """Return the line of a row. It is searched on each call, because only messages need it."""
         return next((line for index, (line, _) in enumerate(self._rows()) if index == row), None)
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
-        """Return the chosen columns; tables with faults are read cell by cell to report them."""
+        """Return the chosen columns; a table with faults is read cell by cell to report the faults."""
         try:
             with self._stream() as stream:
                 table = np.loadtxt(
@@ -281,7 +296,7 @@ class CsvTable(LogTable):
     def _number(self, cell: str, column: int, line: int, findings: Findings) -> float:
         if is_number(cell) and abs(value := float(cell)) <= MAX_MEASURED_NUMBER:
             return value
-        text, remedy = cell.strip(), _NOT_FINITE
+        text, remedy = cell.strip(), _NOT_FINITE_REMEDY
         if not text:
             kind, what = _KIND_EMPTY, "the cell is empty"
         elif is_number(text) and math.isfinite(float(text)):
@@ -355,19 +370,17 @@ class ParquetTable(LogTable):
         ]
         for column in dict.fromkeys(columns):
             if column not in numeric:
-                where, what = (
-                    f"column {self.names[column]!r}",
-                    f"contains {self._kinds[column]}, not numbers",
-                )
+                where = f"column {self.names[column]!r}"
+                what = f"contains {self._kinds[column]}, not numbers"
                 remedy = "use another column or convert this one"
                 findings.add("columns that are not numbers", where, what, remedy, self.file)
         loaded = parquet_columns(path, [self._headers[column] for column in numeric])
         values = np.full((len(columns), self._rows), np.nan)
         for column in numeric:
             values[np.equal(columns, column)] = loaded.pop(self._headers[column])
-        kept = [place for place, column in enumerate(columns) if column in numeric]
-        sound = values if len(kept) == len(columns) else values[kept]
-        self._report_not_finite(sound.T, [columns[place] for place in kept], findings)
+        rows = [row for row, column in enumerate(columns) if column in numeric]
+        numeric_values = values if len(rows) == len(columns) else values[rows]
+        self._report_not_finite(numeric_values.T, [columns[row] for row in rows], findings)
         return values.T
 
 
@@ -412,12 +425,12 @@ class ArrayTable(LogTable):
             counts = ", ".join(
                 f"{self.names[c]}: {len(v)}" for c, v in zip(columns, chosen, strict=True)
             )
-            what = f"the variables have different counts ({counts})"
+            what = f"the variables have different numbers of samples ({counts})"
             findings.add(
                 "counts that differ",
                 "rows",
                 what,
-                "save signals of one recording together",
+                "save only signals of one recording, with equal numbers of samples",
                 self.file,
             )
             return np.empty((0, len(columns)))

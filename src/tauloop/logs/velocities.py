@@ -16,9 +16,9 @@ from tauloop.logs.signals import butterworth, central_differences, integrated, s
 
 #: Sources of a channel's velocity.
 SOURCES = ("positions", "measured", "fused")
-#: Smallest correlation of a velocity's integral with the positions for a matching channel.
+#: Minimum correlation of a velocity's integral with the positions of its channel.
 MIN_CORRELATION = 0.9
-#: Largest difference of the scale from one; a larger one is an error of the unit or gear ratio.
+#: Largest difference of the scale from 1; a larger one means a wrong unit or gear ratio.
 MAX_SCALE_ERROR = 0.1
 #: Scales due to wrong units, by description.
 UNIT_FACTORS = {
@@ -32,16 +32,18 @@ UNIT_FACTORS = {
 }
 #: Relative deviation of a scale from a factor of `UNIT_FACTORS` up to which it counts as equal.
 UNIT_FACTOR_TOLERANCE = 0.02
-#: Smallest significant delay or lead of a velocity, s, and smallest fraction of the power of the
-#: difference that a shift must explain.
-MIN_DELAY, MIN_SHIFT_SHARE = 2e-3, 0.5
+#: Smallest significant delay or lead of a velocity, s.
+MIN_DELAY = 2e-3
+#: Minimum fraction of the power of the difference that a significant delay or lead explains.
+MIN_SHIFT_SHARE = 0.5
 #: Number of iterations to determine a delay.
 DELAY_STEPS = 3
 #: A velocity is saturated at a limit if the positions move faster than the limit by this factor.
 SATURATION_FACTOR = 1.02
-#: Number of logarithmically spaced frequencies over which noise is averaged.
+#: Number of logarithmically spaced frequency bands in which the noise is averaged.
 NOISE_BINS = 24
-#: Lowest of them, in periods per log; lower frequencies contain the drift of the integral.
+#: Lowest frequency of these bands, in periods per log. Lower frequencies contain the drift of the
+#: integral.
 MIN_NOISE_PERIODS = 3
 #: Number of noise fits, each weighted by the previous one.
 NOISE_FITS = 5
@@ -58,12 +60,16 @@ class MeasuredVelocity:
 
     Attributes:
         channel: name of the channel.
-        correlation: correlation of its integral with the positions, both without linear trend.
+        correlation: correlation of the velocity's integral with the positions, both without linear
+            trend.
         delay: delay of the velocity relative to the positions, s; zero if it is not significant.
-            The other values refer to the channel without the delay.
-        scale, offset: scale and offset of the channel; offset in m/s or rad/s.
-        noise, position_noise: standard deviations per sample, m/s or rad/s, and m or rad.
-        crossover: frequency, Hz, below which differentiated positions have less noise than it.
+            The following values refer to the channel without the delay.
+        scale: factor between the derivative of the positions and the channel.
+        offset: offset of the channel, m/s or rad/s.
+        noise: standard deviation of e, m/s or rad/s.
+        position_noise: standard deviation of n, m or rad.
+        crossover: frequency, Hz, below which differentiated positions have less noise than the
+            velocity channel.
         saturated: number of saturated samples, which are replaced by the positions' derivative.
     """
 
@@ -82,8 +88,10 @@ class MeasuredVelocity:
         where = f"velocity.{self.channel}"
         remedy = "correct the column or its unit; the channel is ignored until then"
         if not abs(self.correlation) >= MIN_CORRELATION:
-            what = f"is not the derivative of position.{self.channel}: the correlation of its integral is "
-            what += f"{self.correlation:.3g}"
+            what = (
+                f"is not the derivative of position.{self.channel}: the correlation of its "
+                f"integral with the position is {self.correlation:.3g}"
+            )
             return Problem(where=where, what=what, remedy=remedy)
         if not abs(self.scale - 1.0) <= MAX_SCALE_ERROR:
             what = f"is {self.scale:.4g} times the derivative of position.{self.channel}"
@@ -107,10 +115,11 @@ def wrong_velocities(log: Log) -> dict[str, Problem]:
 
     The problem names the channel to which the velocity belongs, if there is one.
     """
-    by_channel_name = {
-        name: measured.problem() for name, measured in measured_velocities(log).items()
-    }
-    problems = {name: problem for name, problem in by_channel_name.items() if problem is not None}
+    problems = {}
+    for name, quality in measured_velocities(log).items():
+        problem = quality.problem()
+        if problem is not None:
+            problems[name] = problem
     period = sample_period(log) if problems else 0.0
     for name, problem in problems.items():
         velocity = by_channel(log, "velocity")[name]
@@ -150,7 +159,8 @@ def _read(log: Log, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     The positions' derivative replaces the velocity in saturated samples.
     """
-    position, velocity = (by_channel(log, kind)[name] for kind in ("position", "velocity"))
+    position = by_channel(log, "position")[name]
+    velocity = by_channel(log, "velocity")[name]
     derived = central_differences(position, sample_period(log))
     saturated = np.zeros(len(position), dtype=bool)
     for limit in limits_reached(velocity, moving(log)):
@@ -167,10 +177,12 @@ def _compared(
 
     Comparing integrals, not derivatives, avoids amplifying the quantization of a coarse encoder.
     """
-    rate, count, delay = 1.0 / period, len(position), 0.0
+    rate = 1.0 / period
+    count = len(position)
+    delay = 0.0
     if abs(_agreement(position, velocity, period)[0]) >= MIN_CORRELATION:
-        delay = _whole_delay(position, velocity, period)
-        velocity = earlier(velocity, delay, period)
+        delay = _refined_delay(position, velocity, period)
+        velocity = advanced(velocity, delay, period)
     correlation, scale = _agreement(position, velocity, period)
     offset = float(
         np.mean(velocity) - scale * (position[-1] - position[0]) / (period * (count - 1))
@@ -194,44 +206,46 @@ def _compared(
 
 
 def _agreement(position: np.ndarray, velocity: np.ndarray, period: float) -> tuple[float, float]:
-    """Return correlation and scale of a velocity's integral and positions, both detrended."""
-    x, y = (_without_line(samples) for samples in (position, integrated(velocity, period)))
+    """Return correlation and scale between positions and a velocity's integral, both detrended."""
+    x = _without_line(position)
+    y = _without_line(integrated(velocity, period))
     xx, xy, yy = x @ x, x @ y, y @ y
     correlation = float(xy / np.sqrt(xx * yy)) if xx > 0.0 and yy > 0.0 else 0.0
     return correlation, float(yy / xy) if xy != 0.0 else 0.0
 
 
-def _whole_delay(position: np.ndarray, velocity: np.ndarray, period: float) -> float:
-    """Return the delay of a velocity by iteration, because each step underestimates it."""
+def _refined_delay(position: np.ndarray, velocity: np.ndarray, period: float) -> float:
+    """Return the delay of a velocity by iteration, because each step underestimates the delay."""
     delay = _delay(position, velocity, period)
     for _ in range(DELAY_STEPS if delay else 0):
-        delay += _delay_left(position, earlier(velocity, delay, period), period)[0]
+        delay += _fitted_delay(position, advanced(velocity, delay, period), period)[0]
     return delay
 
 
-def earlier(velocity: np.ndarray, delay: float, period: float) -> np.ndarray:
+def advanced(samples: np.ndarray, delay: float, period: float) -> np.ndarray:
     """Return samples (N,) advanced by a delay, s, by linear interpolation; ends are constant."""
     if not delay:
-        return velocity
-    places = np.arange(len(velocity), dtype=float)
-    return np.interp(places + delay / period, places, velocity)
+        return samples
+    indices = np.arange(len(samples), dtype=float)
+    return np.interp(indices + delay / period, indices, samples)
 
 
 def _delay(position: np.ndarray, velocity: np.ndarray, period: float) -> float:
     """Return the delay of a velocity; zero if it is not significant."""
-    delay, explained = _delay_left(position, velocity, period)
+    delay, explained = _fitted_delay(position, velocity, period)
     return delay if abs(delay) >= max(MIN_DELAY, period) and explained >= MIN_SHIFT_SHARE else 0.0
 
 
-def _delay_left(position: np.ndarray, velocity: np.ndarray, period: float) -> tuple[float, float]:
-    """Return d of the fit p = c (V + d v), and the fraction of the difference that d explains.
+def _fitted_delay(position: np.ndarray, velocity: np.ndarray, period: float) -> tuple[float, float]:
+    """Return the delay d of the fit p = c (V + d v), and the fraction that d explains.
 
-    V is the integral of the velocity v. The difference is that of the fit with d = 0.
+    V is the integral of the velocity v. The fraction is the relative decrease of the sum of squares
+    of p - c V due to the term with d.
     """
-    p, integral, rate = (
-        _without_line(samples) for samples in (position, integrated(velocity, period), velocity)
-    )
-    columns = np.stack([integral, rate], axis=1)
+    p = _without_line(position)
+    integral = _without_line(integrated(velocity, period))
+    detrended_velocity = _without_line(velocity)
+    columns = np.stack([integral, detrended_velocity], axis=1)
     fit = np.linalg.lstsq(columns, p, rcond=None)[0]
     residual_without_delay = p - integral * (p @ integral) / (integral @ integral)
     residual = p - columns @ fit
@@ -249,10 +263,14 @@ def _without_line(x: np.ndarray) -> np.ndarray:
 def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
     """Return the standard deviations of white noise of a velocity and of positions.
 
-    `difference` is the velocity minus the positions' derivative. Central differences multiply the
-    spectral density of white position noise by (sin(2 pi f T) / T)^2. The sum of both densities is
-    fitted to that of the difference. Each fit is weighted by the previous one, so that all
+    Central differences multiply the spectral density of white position noise by
+    (sin(2 pi f T) / T)^2 at a frequency f, with the sampling period T. The sum of both densities is
+    fitted to the density of the difference. Each fit is weighted by the previous one, so that all
     frequencies have equal weight.
+
+    Args:
+        difference: velocity minus the derivative of the positions (N,), m/s or rad/s.
+        period: sampling period, s.
     """
     # SciPy is an optional dependency and slow to import, and most logs have no velocities
     import scipy.fft
@@ -264,40 +282,43 @@ def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
     gain = (np.sin(2.0 * np.pi * frequency * period) / period) ** 2
     edges = np.geomspace(MIN_NOISE_PERIODS / (count * period), 0.4 / period, NOISE_BINS + 1)
     bins = [(frequency >= low) & (frequency < high) for low, high in pairwise(edges)]
-    rows = np.array(
-        [(1.0, gain[band].mean(), density[band].mean(), band.sum()) for band in bins if band.any()]
-    )
-    powers, fitted = np.zeros(2), rows[:, 2]
+    used_bins = [band for band in bins if band.any()]
+    band_counts = np.array([band.sum() for band in used_bins])
+    band_densities = np.array([density[band].mean() for band in used_bins])
+    regressor = np.array([(1.0, gain[band].mean()) for band in used_bins])
+    powers, fitted = np.zeros(2), band_densities
     for _ in range(NOISE_FITS):
         if not fitted.all():
             break
-        weights = np.sqrt(rows[:, 3]) / fitted
-        columns = rows[:, :2] * weights[:, None]
-        size = np.linalg.norm(columns, axis=0)
-        powers = nnls(columns / size, rows[:, 2] * weights)[0] / size
-        fitted = rows[:, :2] @ powers
+        weights = np.sqrt(band_counts) / fitted
+        columns = regressor * weights[:, None]
+        norms = np.linalg.norm(columns, axis=0)
+        powers = nnls(columns / norms, band_densities * weights)[0] / norms
+        fitted = regressor @ powers
     noise, position_noise = np.sqrt(powers)
     return float(noise), float(position_noise)
 
 
 def velocities_of_source(log: Log, sources: Mapping[str, str]) -> np.ndarray:
-    """Return the unfiltered velocities (N, n) of channels with the source "measured" or "fused".
+    """Return unfiltered velocities (N, n) from the velocity channels of a log.
 
-    The other channels are zero.
-
-    "measured": the channel without its delay and offset, divided by its scale (see
-    `MeasuredVelocity`). "fused": the minimum-variance combination for white noises. The weight of
-    differentiated positions is 1 / (1 + (f / f_c)^2) with the crossover f_c; the measured velocity
-    has the remaining weight (a complementary filter, Brown and Hwang 2012, Introduction to random
-    signals and applied Kalman filtering, section 8.12). The error of a coarse encoder is not white
-    at reversals, so the times at which its reading changes are used instead (see `encoder_steps`).
+    - "measured": the channel without its delay and offset, divided by its scale (see
+      `MeasuredVelocity`).
+    - "fused": the minimum-variance combination of positions and velocities with white noise. The
+      weight of differentiated positions is 1 / (1 + (f / f_c)^2) with the crossover f_c; the
+      measured velocity has the remaining weight (a complementary filter, Brown and Hwang 2012,
+      Introduction to random signals and applied Kalman filtering, section 8.12). The error of a
+      coarse encoder is not white at reversals, so the times at which its reading changes are used
+      instead (see `encoder_steps`).
+    - "positions": zeros.
 
     Args:
         log: log with velocities of all channels whose source is "measured" or "fused".
         sources: source by position channel, in the order of the channels.
 
     Raises:
-        LogError: velocities are missing, have another unit, or do not belong to their channels.
+        LogError: velocities are missing, have another unit, or are not the derivatives of their
+            positions.
     """
     velocity = np.zeros((len(as_signals(log).time), len(sources)))
     wanted = [name for name, source in sources.items() if source != "positions"]
@@ -308,7 +329,7 @@ def velocities_of_source(log: Log, sources: Mapping[str, str]) -> np.ndarray:
             continue
         quality, period = velocities[name], sample_period(log)
         position, measured, saturated = _read(log, name)
-        corrected = (earlier(measured, quality.delay, period) - quality.offset) / quality.scale
+        corrected = (advanced(measured, quality.delay, period) - quality.offset) / quality.scale
         corrected = np.where(saturated, measured, corrected)
         if sources[name] == "fused":
             offset = _offset(position, corrected, quality, period)
@@ -341,7 +362,7 @@ def _require(log: Log, wanted: list[str], velocities: dict[str, MeasuredVelocity
     for name in wanted:
         what, unit = "", f"{position_units[name]}/s"
         if name not in velocity_units:
-            what = "is not in the log, but is to be used"
+            what = "is not in the log, but the preparation uses it"
         elif velocity_units[name] != unit:
             what = f"is in {velocity_units[name]}, but its position is in {position_units[name]}"
         elif name not in velocities:

@@ -1,10 +1,11 @@
 """Regression columns for compliant transmissions, one for each actuator.
 
 An encoder on the motor measures q while the load is at x = q - tau / k, where tau is the force
-through the transmission and k is its stiffness. The motor's force follows the load's motion, F(x).
-To first order it differs from F(q) by -(dF/dq tau + dF/dv tau' + dF/da tau'') / k. The first term
-is the droop under the weight, the last the vibration of the load. Dry friction and the motor's own
-inertia (from the machine file) act before the transmission.
+through the transmission and k is its stiffness. The motor's force follows the motion of the load,
+F(x, x', x''). To first order, this force differs from F(q, q', q'') by -(dF/dq tau + dF/dv tau' +
+dF/da tau'') / k, with the derivatives of F with respect to position q, velocity v and acceleration
+a. The first term is the droop under the weight, and the last term is the vibration of the load. Dry
+friction and the motor's own inertia (from the machine file) act before the transmission.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ MOTOR_INERTIA = "inertia"
 SAMPLES_PER_BATCH = 2_000
 #: Number of samples over which the load's inertia at a motor is averaged.
 INERTIA_SAMPLES = 100
-#: Step of the finite differences, s^2: the value of a load that vibrates at 500 Hz.
+#: Step of the finite differences, s^2: the inverse square of the angular frequency of a load that
+#: vibrates at 500 Hz.
 BENDING_DIFFERENCE_STEP = 1e-7
 
 #: Positions, velocities and accelerations (N, n) of the actuators.
@@ -42,7 +44,7 @@ class BendingColumns:
 
     Attributes:
         values: (N, n_out, n_u), one column for each actuator's transmission, for a load that
-            vibrates at an angular frequency of 1 rad/s with the motor held.
+            vibrates at an angular frequency of 1 rad/s with the motor locked.
         inertias: (n_u,) inertia of the load at each actuator, kg m^2 or kg. It equals the stiffness
             times the coefficient of the column in s^2.
     """
@@ -55,7 +57,7 @@ class Bending:
     """The compliance columns of logs, computed once with the parameters of the first fit.
 
     The columns are small corrections, so the parameters of a fit to some of the samples are
-    accurate enough for all of them.
+    accurate enough for all samples.
     """
 
     def __init__(self, model: Model, motions: Sequence[Motion]) -> None:
@@ -65,7 +67,8 @@ class Bending:
             model: the machine; its outputs are the actuators' forces.
             motions: motion of each log, at the samples of its regression data.
         """
-        self._model, self._motions = model, motions
+        self._model = model
+        self._motions = motions
         self._columns: list[BendingColumns] | None = None
 
     def columns(
@@ -79,8 +82,8 @@ class Bending:
             period: sampling period, s.
 
         Returns:
-            The columns; None where a motion is too short, leaves the workspace, or has a load
-            whose inertia is not positive.
+            The columns; None if a motion is too short, leaves the workspace, or has a load whose
+            inertia is not positive.
         """
         motions = self._motions[: len(counts)]
         for motion, count in zip(motions, counts, strict=True):
@@ -169,7 +172,7 @@ def _forces(
 def _inertias(
     model: Model, motion: Motion, parameters: np.ndarray, start: np.ndarray | None
 ) -> np.ndarray:
-    """Return the mean inertia (n_u,) of the load at every actuator while the others are held."""
+    """Return the mean inertia (n_u,) of the load at every actuator with the others locked."""
     stride = -(-len(motion[0]) // INERTIA_SAMPLES)
     position, velocity, acceleration = (x[::stride] for x in motion)
     sampled_start = None if start is None else start[::stride]

@@ -15,9 +15,9 @@ from tauloop.identification.regression.data import RegressionData
 BLOCKS_PER_LOG = 6
 #: Only this number of samples at the start of a log is used.
 MAX_SAMPLES_PER_LOG = 12_000
-#: The error of other outputs may grow by this fraction while one output improves, ...
+#: While one output improves, the errors of other outputs may grow by this fraction.
 LOSS_TOLERANCE = 0.01
-#: ... or by this fraction of the improvement.
+#: They may also grow by this fraction of the improvement, if that is more.
 LOSS_PER_GAIN = 0.15
 #: Singular values of products of unit-norm columns below this fraction of the largest count as
 #: zero. For products of columns, this is the square of the corresponding tolerance for columns.
@@ -34,14 +34,15 @@ MIN_REMAINDER = 1e-6
 class BlockFits:
     """Products of the columns of a fit, for each block and output.
 
-    With X = [Y f] for base parameters and force, and C the additional columns, a fit needs X^T X,
-    X^T C and C^T C only, and so does the misfit of its parameters on any block. Trials with
-    different columns therefore reuse the products. Blocks replace single samples because
-    neighboring samples are correlated (Stone 1974, Cross-validatory choice and assessment of
-    statistical predictions).
+    Let X = [Y f], with the regressor Y of the r base parameters and the force f, and let C be the
+    additional columns. A fit only needs X^T X, X^T C and C^T C, and so does the misfit of its
+    parameters on any block. Trials with different columns therefore reuse these products. Whole
+    blocks are held out, not single samples, because neighboring samples are correlated (Stone 1974,
+    Cross-validatory choice and assessment of statistical predictions).
 
     Attributes:
-        rows: for every log, X (n_kept, r + 1, N), with each output divided by its RMS residual.
+        rows: for every log, X^T (n_kept, r + 1, N) of the n_kept measured outputs, with each output
+            divided by its RMS residual.
         used: for every log, (n_kept, N), 1 for samples that are used and 0 for others.
         blocks: for every log, first sample index and end index (exclusive) of every block
             (BLOCKS_PER_LOG, 2).
@@ -71,8 +72,7 @@ class BlockFits:
         Args:
             parts: the logs.
             result: their identification.
-            moving: (N, n_out) for each log, True for samples that are used; all are used when it is
-                not given.
+            moving: (N, n_out) for each log, True for samples that are used; None for all samples.
         """
         columns = [*result.base.independent, len(result.base.parameters)]
         kept = parts[0].kept
@@ -80,17 +80,17 @@ class BlockFits:
         deviations = np.maximum(rmse, np.finfo(float).tiny)
         rows, used, blocks = [], [], []
         for number, part in enumerate(parts):
-            size = min(len(part), MAX_SAMPLES_PER_LOG)
+            count = min(len(part), MAX_SAMPLES_PER_LOG)
             if part.present is None:
-                is_used = np.ones((size, len(part.outputs)))
+                is_used = np.ones((count, len(part.outputs)))
             else:
-                is_used = part.present[:size].astype(float)
+                is_used = part.present[:count].astype(float)
             if moving is not None:
-                is_used = is_used * moving[number][:size]
+                is_used = is_used * moving[number][:count]
             used.append(is_used[:, kept].T)
             factors = used[-1] / deviations[:, None]
-            rows.append(part.unknown_rows(slice(0, size))[:, columns] * factors[:, None])
-            edges = np.linspace(0, size, BLOCKS_PER_LOG + 1).astype(int)
+            rows.append(part.unknown_rows(slice(0, count))[:, columns] * factors[:, None])
+            edges = np.linspace(0, count, BLOCKS_PER_LOG + 1).astype(int)
             blocks.append(np.stack([edges[:-1], edges[1:]], axis=1))
         products = [_products(row, row, edges) for row, edges in zip(rows, blocks, strict=True)]
         counts = [_counts(is_used, edges) for is_used, edges in zip(used, blocks, strict=True)]
@@ -154,10 +154,10 @@ class BlockFits:
         """
         forces = []
         for rows, additional in zip(self.rows, columns, strict=True):
-            size = rows.shape[1] - 1
-            of_base = np.einsum("kjn,j->kn", rows[:, :-1], values[:size])
-            added = additional[: rows.shape[-1], self.kept] @ values[size:]
-            forces.append(of_base * self.deviations[:, None] + added.T)
+            base_count = rows.shape[1] - 1
+            base_forces = np.einsum("kjn,j->kn", rows[:, :-1], values[:base_count])
+            added = additional[: rows.shape[-1], self.kept] @ values[base_count:]
+            forces.append(base_forces * self.deviations[:, None] + added.T)
         return forces
 
     def with_forces(self, forces: Sequence[np.ndarray]) -> BlockFits:
@@ -172,8 +172,8 @@ class BlockFits:
         return replace(self, rows=tuple(changed), products=np.sum(products, axis=0))
 
     def _errors(self, grams: np.ndarray) -> np.ndarray:
-        of_blocks = grams.sum(axis=1)
-        solutions = _least_squares_of_each(of_blocks.sum(axis=0) - of_blocks)
+        block_grams = grams.sum(axis=1)
+        solutions = _least_squares_of_each(block_grams.sum(axis=0) - block_grams)
         misfits = np.zeros(self.counts.shape)
         for block, (gram, solution) in enumerate(zip(grams, solutions, strict=True)):
             values = np.append(solution, -1.0)
@@ -182,27 +182,31 @@ class BlockFits:
         return np.asarray(misfits * self.deviations)
 
     def explained(self, columns: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the residual power that each column would explain if it were added alone.
+        """Return the fraction of the residual power that each column would explain alone.
 
         Args:
             columns: additional columns, see `errors`.
 
         Returns:
-            Explained power of each column (n,), as a fraction of the residual power of the output
-            that has the smallest.
+            Explained power of each column (n,), as a fraction of the smallest residual power of an
+            output.
         """
         grams = self._grams(columns).sum(axis=0)
-        gram, count = grams.sum(axis=0), columns[0].shape[-1]
-        size = len(gram) - 1 - count
+        gram = grams.sum(axis=0)
+        count = columns[0].shape[-1]
+        base_count = len(gram) - 1 - count
         scale = 1.0 / _norms(gram)
         unit = gram * np.outer(scale, scale)
-        products = unit[:size, size:]  # products with the additional columns and the force
-        values = np.linalg.lstsq(unit[:size, :size], products, rcond=GRAM_RANK_TOLERANCE)[0]
-        remainder = unit[size:, size:] - products.T @ values
+        # products of the base columns with the additional columns and the force
+        products = unit[:base_count, base_count:]
+        base = unit[:base_count, :base_count]
+        values = np.linalg.lstsq(base, products, rcond=GRAM_RANK_TOLERANCE)[0]
+        remainder = unit[base_count:, base_count:] - products.T @ values
         squares = np.diag(remainder)[:count]
         explained = remainder[:count, -1] ** 2 / np.maximum(squares, MIN_REMAINDER)
         gain = np.where(squares > MIN_REMAINDER, explained, 0.0) / scale[-1] ** 2
-        fitted = np.concatenate([values[:, -1] * scale[:size] / scale[-1], np.zeros(count), [-1.0]])
+        base_values = values[:, -1] * scale[:base_count] / scale[-1]
+        fitted = np.concatenate([base_values, np.zeros(count), [-1.0]])
         power = np.einsum("i,kij,j->k", fitted, grams, fitted)
         is_shown = power > GRAM_RANK_TOLERANCE * power.sum()
         return np.asarray(gain / power[is_shown].min()) if is_shown.any() else np.zeros(count)
@@ -214,28 +218,30 @@ class BlockFits:
         return np.asarray(np.max(largest, axis=0) * self.deviations)
 
     def carried(self, acting: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the predicted force (N,) in an element, for every log.
+        """Return the force (N,) that an element transmits according to the fit, for every log.
 
         Args:
             acting: for every log, the outputs' forces (N, n_out, 1) for a unit force in the
                 element.
         """
-        values, carried = self.values(), []
+        values = self.values()
+        element_forces = []
         for rows, unit in zip(self.rows, acting, strict=True):
             predicted = np.einsum("kjn,j->nk", rows[:, :-1], values) * self.deviations
             direction = unit[: len(predicted), self.kept, 0]
             squares = np.maximum(np.sum(direction**2, axis=1), np.finfo(float).tiny)
-            carried.append(np.sum(direction * predicted, axis=1) / squares)
-        return carried
+            element_forces.append(np.sum(direction * predicted, axis=1) / squares)
+        return element_forces
 
     def _grams(self, columns: Sequence[np.ndarray] | None) -> np.ndarray:
         """Return the products of all columns of every block and output; the force is the last."""
         if columns is None:
             return self.products
-        size, count = self.products.shape[-1] - 1, columns[0].shape[-1]
-        grams = np.zeros((*self.products.shape[:2], size + count + 1, size + count + 1))
-        old = [*range(size), size + count]
-        new = slice(size, size + count)
+        base_count = self.products.shape[-1] - 1
+        count = columns[0].shape[-1]
+        grams = np.zeros((*self.products.shape[:2], base_count + count + 1, base_count + count + 1))
+        old = [*range(base_count), base_count + count]
+        new = slice(base_count, base_count + count)
         grams[:, :, np.array(old)[:, None], old] = self.products
         for rows, used, blocks, additional in zip(
             self.rows, self.used, self.blocks, columns, strict=True
@@ -250,7 +256,7 @@ class BlockFits:
 
 
 def pooled(errors: np.ndarray) -> np.ndarray:
-    """Return the RMS (n_kept,) of errors over the blocks."""
+    """Return the RMS over the blocks (n_kept,) of errors (BLOCKS_PER_LOG, n_kept)."""
     return np.asarray(np.maximum(np.sqrt(np.mean(errors**2, axis=0)), np.finfo(float).tiny))
 
 
@@ -260,10 +266,10 @@ class Gain:
 
     Attributes:
         output: index, among the measured outputs, of the output that improves most.
-        share: relative reduction of its error over all blocks.
-        alike: number of blocks in which its error decreases.
-        is_fair: whether no output's error grows by more than `LOSS_TOLERANCE`, or by more than
-            `LOSS_PER_GAIN` of the improvement.
+        share: relative reduction of this output's error over all blocks.
+        alike: number of blocks in which this output's error decreases.
+        is_fair: whether no output's error grows by more than the larger of `LOSS_TOLERANCE` and
+            `LOSS_PER_GAIN` times `share`.
     """
 
     output: int

@@ -29,16 +29,18 @@ class ClusteredErrors(ErrorModel):
     """Errors that are arbitrary within a cluster and independent between clusters (jackknife).
 
     The covariance is C = (G - 1) / G times the sum of d_g d_g^T over the G clusters. Here d_g is
-    the step of the parameters (A - A_g)^-1 s_g when cluster g is left out, minus the mean step of
-    all clusters, with A_g = Z_g^T Y_g and s_g = Z_g^T e_g of its samples (CR3 in Bell and McCaffrey
+    the change of the parameters (A - A_g)^-1 s_g if cluster g is left out, minus the mean change
+    over all clusters. A_g = Z_g^T Y_g and s_g = Z_g^T e_g are those of the cluster's samples, and A
+    is the sum of all A_g (CR3 in Bell and McCaffrey
     2002, Bias reduction in standard errors for linear regression with multi-stage samples).
 
-    Unlike the residuals' sandwich estimator, it includes model errors that last as long as a
-    cluster. With few clusters their scatter is poorly known, so deviations are multiplied by
-    t_(G - 1) / t_infinity at 97.5 %; then 1.96 standard deviations cover 95 %.
+    Unlike the covariance from the residuals' autocorrelation, this covariance includes model errors
+    that last as long as a cluster. With few clusters the scatter between clusters is poorly known,
+    so standard deviations are multiplied by the ratio t_(G - 1) / t_infinity of the 97.5 %
+    quantiles of Student's t; then 1.96 standard deviations cover 95 %.
 
-    It does not include errors that all clusters share, such as those of a wrong friction law if all
-    motions are similar.
+    The covariance does not include errors that all clusters share, such as those of a wrong
+    friction law if all motions are similar.
 
     Attributes:
         by: "block" (each log is split into equal blocks) or "log".
@@ -55,8 +57,10 @@ class ClusteredErrors(ErrorModel):
             IdentificationError: clusters are logs, but there is only one log; or a log has fewer
                 samples than blocks.
         """
-        rank, scores = equations.regressor.shape[-1], equations.scores
-        matrices, sums = [], []
+        rank = equations.regressor.shape[-1]
+        scores = equations.scores
+        matrices = []
+        sums = []
         for cluster in self._clusters(equations):
             instruments = equations.instruments[cluster].reshape(-1, rank)
             matrices.append(instruments.T @ equations.regressor[cluster].reshape(-1, rank))
@@ -95,7 +99,8 @@ def jackknife(parts: Sequence[np.ndarray], scores: Sequence[np.ndarray]) -> np.n
         parts: A_g (r, r) of every cluster.
         scores: s_g (r,) of every cluster.
     """
-    count, total = len(parts), np.sum(parts, axis=0)
+    count = len(parts)
+    total = np.sum(parts, axis=0)
     scale = np.sqrt(np.abs(np.diag(total)))
     scale[scale == 0.0] = 1.0
     steps = np.zeros((count, len(total)))

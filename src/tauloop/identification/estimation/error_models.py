@@ -84,7 +84,7 @@ class EstimatingEquations:
 
 
 class ErrorModel(ReprMixin, ABC):
-    """An assumption on the errors of the forces."""
+    """An assumption on the statistics of the errors of the forces."""
 
     __slots__ = ()
 
@@ -112,10 +112,10 @@ class IndependentErrors(ErrorModel):
 class AutocorrelatedErrors(ErrorModel):
     """Errors of any size, with any correlation in time and between outputs (HAC covariance).
 
-    The covariance is B S B^T with B = (Z^T Y)^-1 and S = sum over l of k_l (G_l + G_l^T). Here
-    G_l = sum of s_n s_(n+l)^T of the scores s, computed for each log separately. The kernel k is
-    the quadratic spectral kernel. Its bandwidth follows from the scores, each modeled as a
-    first-order autoregression (Andrews 1991, Heteroskedasticity and autocorrelation consistent
+    The covariance is B S B^T with B = (Z^T Y)^-1 and S = G_0 + sum over l > 0 of k_l (G_l + G_l^T).
+    Here G_l = sum over n of s_n s_(n+l)^T of the scores s, computed for each log separately. The
+    kernel k is the quadratic spectral kernel. Its bandwidth follows from the scores, each modeled
+    as a first-order autoregression (Andrews 1991, Heteroskedasticity and autocorrelation consistent
     covariance matrix estimation). With a given number of lags, the kernel is 1 - l / (L + 1) (Newey
     and West 1987, A simple, positive semi-definite, heteroskedasticity and autocorrelation
     consistent covariance matrix).
@@ -170,7 +170,7 @@ class AutocorrelatedErrors(ErrorModel):
 
 
 def score_variances(directions: np.ndarray, logs: np.ndarray | None) -> np.ndarray:
-    """Return the variances (m,) of the columns' sums for scores (N, m).
+    """Return the variances (m,) of the sums over samples of scores (N, m).
 
     See `AutocorrelatedErrors`.
     """
@@ -193,7 +193,7 @@ def sum_variance(
 
     Args:
         column, errors: (N, n_out), zero in samples that are not used.
-        logs: index of the log of each sample, where there are several.
+        logs: (N,) index of the log of each sample; None for a single log.
         lags: number of lags at which errors are correlated.
     """
     spread = _correlated_within(column, _residual_correlation(errors, logs, lags), logs)
@@ -207,7 +207,7 @@ def with_absorbed_errors(
 ) -> np.ndarray:
     """Return a covariance corrected for the part of the errors that the parameters absorb.
 
-    It is S N / (N - t), see `AutocorrelatedErrors`.
+    The result is S N / (N - t), see `AutocorrelatedErrors`.
 
     Args:
         total: covariance S (r, r) from the residuals.
@@ -342,12 +342,14 @@ def fading_correlation(sums: np.ndarray) -> np.ndarray:
 def _filtered(equations: EstimatingEquations, correlation: np.ndarray) -> np.ndarray:
     """Return the covariance (r, r) for errors with a known correlation in time.
 
-    It is B (sum over outputs k of s_k^2 sum over lags of c_l Z_k^T Z_k,shifted) B^T. The noise
-    variance s_k^2 is the residual's sum of squares over N - t_k, where t_k is the number of
-    parameters that output k determines, computed with the correlation.
+    The covariance is B (sum over outputs k of s_k^2 Z_k^T C Z_k) B^T, with the Toeplitz matrix C of
+    the correlation. The noise variance s_k^2 is the residual's sum of squares divided by N - t_k,
+    where t_k is the number of parameters that output k determines, computed with the correlation.
     """
-    instruments, regressor = equations.instruments, equations.regressor
-    residual, sensitivity = equations.residual, equations.sensitivity
+    instruments = equations.instruments
+    regressor = equations.regressor
+    residual = equations.residual
+    sensitivity = equations.sensitivity
     outputs, rank = regressor.shape[1:]
     total = np.zeros((rank, rank))
     for k in range(outputs):
@@ -363,21 +365,23 @@ def _filtered(equations: EstimatingEquations, correlation: np.ndarray) -> np.nda
 CORRELATION_LOBES = 8.0
 #: With more samples than this, the correlation of the scores is known well enough.
 MANY_SAMPLES = 50_000
-#: The quadratic spectral kernel is truncated beyond this number of bandwidths, ...
+#: The quadratic spectral kernel is truncated beyond this number of bandwidths.
 _KERNEL_BANDWIDTHS = 10.0
-#: ... where it is below this value.
+#: Upper bound of the truncated part of the kernel.
 _KERNEL_END = 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoreSums(ReprMixin):
-    """Sums over the samples of a log that determine the kernel; those of several logs can be added.
+    """Sums over the samples of a log that determine the kernel. The sums of logs can be added.
 
     Attributes:
         samples: number of samples N.
-        squares: (r,) sum of d_n^2, where d are the parameter steps.
+        squares: (r,) sum of d_n^2, where d_n = B s_n is the contribution of a sample's score s_n to
+            the parameters.
         products: (r,) sum of d_n d_(n+1) over consecutive samples of the same log.
-        heads, tails: (r,) d^2 of the first and the last sample, summed over the logs.
+        heads: (r,) d^2 of the first sample of each log, summed over the logs.
+        tails: (r,) d^2 of the last sample of each log, summed over the logs.
     """
 
     samples: int
@@ -405,7 +409,8 @@ class ScoreSums(ReprMixin):
     @property
     def kernel(self) -> np.ndarray:
         """The kernel (L,) at lags 0, 1, ..., by Andrews' rule for first-order autoregressions."""
-        power, after = self.squares - self.tails, self.squares - self.heads
+        power = self.squares - self.tails  # of all samples with a next sample
+        after = self.squares - self.heads  # of all samples with a previous sample
         rho = np.clip(self.products / np.maximum(power, np.finfo(float).tiny), -0.97, 0.97)
         variance = (after - 2.0 * rho * self.products + rho**2 * power) / self.samples
         # All parameters have the same weight, independent of their units.
@@ -429,8 +434,8 @@ def _score_sums(d: np.ndarray, logs: np.ndarray | None) -> ScoreSums:
 def decimation_correlation(factor: int, cutoff: float | None = None) -> np.ndarray:
     """Return the correlation of white noise after `tauloop.logs.decimate`, at lags 0, 1, ...
 
-    It is computed from the filter's responses to unit impulses at each of the `factor` samples of
-    one decimated step.
+    The correlation follows from the filter's responses to unit impulses at each of the `factor`
+    samples of one decimated step.
 
     Args:
         factor, cutoff: as for `decimate`.

@@ -27,7 +27,8 @@ from tauloop.identification.estimation.estimators import (
     white,
 )
 
-#: Instruments are weak if their smallest canonical correlation with the regressor is below this.
+#: Instruments are weak if their smallest canonical correlation with the regressor is below this
+#: value.
 MIN_INSTRUMENT_CORRELATION = 0.1
 
 
@@ -36,16 +37,16 @@ MIN_INSTRUMENT_CORRELATION = 0.1
 class TotalLeastSquares(Estimator):
     """Total least squares, for errors in the base regressor as well as in the forces.
 
-    It finds the smallest corrections dY and df of regressor and forces that satisfy the equations
-    exactly: min |[dY D^-1, df]| with (W Y + dY) p = W f + df. The solution is the last right
-    singular vector of [W Y D^-1,
-    W f] (Golub and Van Loan 1980, An analysis of the total least squares problem; Gautier,
-    Vandanjon and Presse 1994, Identification of inertial and drive gain parameters of robots). D
-    contains the columns' errors in units of the force noise: `column_error` times the root mean
-    square of each column, after the outputs are weighted by the noise of weighted least squares.
+    The method finds the smallest corrections dY and df of regressor and forces that satisfy the
+    equations exactly: min |[dY D^-1, df]| with (W Y + dY) p = W f + df, where W are the weights of
+    the outputs. The solution is the last right singular vector of [W Y D^-1, W f] (Golub and Van
+    Loan 1980, An analysis of the total least squares problem; Gautier, Vandanjon and Presse 1994,
+    Identification of inertial and drive gain parameters of robots). The diagonal matrix D contains
+    the columns' errors in units of the force noise: `column_error` times the root mean square of
+    each column, after the outputs are weighted by the noise of weighted least squares.
 
-    The columns' errors are assumed to be independent of each other. This does not hold for columns
-    from the same filtered position; compare the result with `InstrumentalVariables`.
+    The columns' errors are assumed to be independent of each other. This assumption does not hold
+    for columns from the same filtered position; compare the result with `InstrumentalVariables`.
 
     Attributes:
         column_error: error of each column as a fraction of its root mean square, such as 0.01.
@@ -54,7 +55,7 @@ class TotalLeastSquares(Estimator):
     column_error: float = option(
         above=0.0,
         below=1.0,
-        remedy="give it as a fraction of the column, above 0 and below 1, such as 0.01",
+        remedy="give a fraction of the column, above 0 and below 1, such as 0.01",
     )
 
     def estimate_from(self, regression: BaseRegression) -> Estimate:
@@ -66,13 +67,15 @@ class TotalLeastSquares(Estimator):
         """
         weighted = WeightedLeastSquares().estimate_from(regression)
         rows, errors = self._rows(regression, weighted.weights)
-        sizes = np.linalg.svd(rows[:, :-1] / errors, compute_uv=False)
-        _, both, directions = np.linalg.svd(rows / np.append(errors, 1.0), full_matrices=False)
-        if not both[-1] < (1.0 - 1e-9) * sizes[-1]:
+        smallest = np.linalg.svd(rows[:, :-1] / errors, compute_uv=False)[-1]
+        scaled = rows / np.append(errors, 1.0)
+        _, singular_values, directions = np.linalg.svd(scaled, full_matrices=False)
+        if not singular_values[-1] < (1.0 - 1e-9) * smallest:
             raise IdentificationError.of(
                 "TotalLeastSquares.column_error",
                 f"column errors of {100 * self.column_error:g} % hide a direction of the parameters: its "
-                f"singular value {sizes[-1]:.3g} is not above that of the errors, {both[-1]:.3g}",
+                f"singular value {smallest:.3g} is not above that of the errors, "
+                f"{singular_values[-1]:.3g}",
                 "use smaller column errors, or record a motion that excites more",
             )
         values = -directions[-1, :-1] / directions[-1, -1] / errors
@@ -90,8 +93,8 @@ class TotalLeastSquares(Estimator):
         weights = estimate.weights
         _, errors = self._rows(regression, weights)
         residual = regression.residual(estimate.values) * weights
-        pull = errors**2 * estimate.values / (1.0 + np.sum((errors * estimate.values) ** 2))
-        corrected = regression.regressor * weights[:, None] + residual[:, :, None] * pull
+        direction = errors**2 * estimate.values / (1.0 + np.sum((errors * estimate.values) ** 2))
+        corrected = regression.regressor * weights[:, None] + residual[:, :, None] * direction
         return np.asarray(corrected * weights[:, None])
 
     def _rows(
@@ -157,7 +160,8 @@ class InstrumentalVariables(Estimator):
         raise IdentificationError.of(
             "InstrumentalVariables",
             f"the parameters do not converge in {counted(self.repetitions, 'simulation')}",
-            "start from better parameters, allow more repetitions, or use the commanded motion",
+            "start from better parameters, allow more simulations (`repetitions`), or use the "
+            "commanded motion",
         )
 
     def instruments(self, regression: BaseRegression, estimate: Estimate) -> np.ndarray:
@@ -192,19 +196,23 @@ class InstrumentalVariables(Estimator):
 
     def _solve(self, regression: BaseRegression, start: Estimate) -> Estimate:
         """Return the instrumental-variable estimate with instruments from the values of `start`."""
-        columns, regressor = self._columns(regression, start.values), regression.regressor
-        forces, rank = regression.forces, regressor.shape[-1]
+        columns = self._columns(regression, start.values)
+        regressor = regression.regressor
+        forces = regression.forces
+        rank = regressor.shape[-1]
         rounding = ROUNDING_SHARE * np.sqrt(np.mean(forces**2, axis=0))
         min_noise = np.maximum(rounding, np.finfo(float).tiny)
         freedom = np.maximum(regression.samples - rank / forces.shape[1], 1.0)
-        noise, values, weights = start.noise, start.values, start.weights
+        noise = start.noise
+        values = start.values
+        weights = start.weights
         for _ in range(self.reweightings):
             weights = 1.0 / np.maximum(noise, min_noise)
             weighted = (columns * weights[:, None] ** 2).reshape(-1, rank)
             q, triangle = np.linalg.qr(weighted)
-            square = q.T @ regressor.reshape(-1, rank)
-            _require_strong(square, triangle)
-            values = np.linalg.solve(square, q.T @ forces.ravel())
+            product = q.T @ regressor.reshape(-1, rank)
+            _require_strong(product, triangle)
+            values = np.linalg.solve(product, q.T @ forces.ravel())
             noise = np.sqrt(np.sum((forces - regressor @ values) ** 2, axis=0) / freedom)
         estimate = replace(start, values=values, noise=noise, weights=weights)
         equations = EstimatingEquations.of(columns * weights[:, None] ** 2, regression, values)
@@ -232,20 +240,22 @@ class InstrumentalVariables(Estimator):
         return base_columns(data, rows, regression.base)
 
 
-def _require_strong(square: np.ndarray, triangle: np.ndarray) -> None:
+def _require_strong(product: np.ndarray, triangle: np.ndarray) -> None:
     """Raise an error if the instruments hardly correlate with the regressor.
 
-    Their product with the regressor is then nearly singular.
+    The product of instruments and regressor is then nearly singular.
 
     Args:
-        square: product (r, r) of orthonormal instruments and the weighted regressor.
-        triangle: (r, r) QR factor of the weighted regressor.
+        product: product (r, r) of orthonormal instruments and the regressor.
+        triangle: (r, r) QR factor of the weighted instruments.
     """
-    sizes = np.linalg.svd(square / np.linalg.norm(square, axis=0), compute_uv=False)
-    if np.abs(np.diag(triangle)).min() == 0.0 or sizes[-1] < 1e-8 * sizes[0]:
+    scaled = product / np.linalg.norm(product, axis=0)
+    singular_values = np.linalg.svd(scaled, compute_uv=False)
+    is_singular = singular_values[-1] < 1e-8 * singular_values[0]
+    if np.abs(np.diag(triangle)).min() == 0.0 or is_singular:
         raise IdentificationError.of(
             "InstrumentalVariables.instruments_of",
             f"the instruments do not determine some parameter: the smallest singular value of their product "
-            f"with the regressor is {sizes[-1] / sizes[0]:.3g} of the largest",
+            f"with the regressor is {singular_values[-1] / singular_values[0]:.3g} of the largest",
             "give the regressor of the same motion, sample by sample, without noise",
         )

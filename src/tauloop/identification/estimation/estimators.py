@@ -1,4 +1,4 @@
-"""Least-squares estimators: objects that hold options and estimate values and standard deviations.
+"""Least-squares estimators of the base parameters' values and standard deviations.
 
 Source: Swevers, Ganseman, Tükel, De Schutter and Van Brussel 1997, Optimal robot excitation and
 identification.
@@ -34,7 +34,7 @@ class Estimate(ReprMixin):
     Attributes:
         values: (r,), SI.
         covariance: (r, r) for independent errors with the standard deviation `noise`, unless
-            another error model was passed to `fit`.
+            `fit_regression` uses another error model.
         noise: (n_out,) standard deviation of the residual of each output, SI.
         weights: (n_out,) factor by which the equations of each output were multiplied.
     """
@@ -52,9 +52,10 @@ class Estimate(ReprMixin):
 
 
 class Estimator(ReprMixin, ABC):
-    """A method to estimate p from forces f = Y p + e.
+    """A method to estimate the base parameters p from forces f = Y p + e.
 
-    It solves the r equations Z^T (f - Y p) = 0 with instruments Z that depend on the method.
+    An estimator solves the r equations Z^T (f - Y p) = 0 with instruments Z that depend on the
+    method.
     """
 
     __slots__ = ()
@@ -68,8 +69,8 @@ class Estimator(ReprMixin, ABC):
         """Return the estimate of the base parameters.
 
         Args:
-            regression: its `regressor` is Y (N, n_out, r), its `forces` are f (N, n_out), both of
-                the measured outputs and in SI units, without weights.
+            regression: regressor Y (N, n_out, r) and forces f (N, n_out) of the measured outputs,
+                in SI units and without weights.
 
         Raises:
             IdentificationError: the data do not determine the estimate.
@@ -196,7 +197,7 @@ def require_equations(n_outputs: int, samples: int | np.ndarray, rank: int) -> N
     """Raise an error if there are not more equations than base parameters.
 
     Raises:
-        IdentificationError: the numbers of equations and base parameters.
+        IdentificationError: there are too few equations.
     """
     equations = int(np.broadcast_to(samples, n_outputs).sum())
     samples = int(np.max(samples))
@@ -214,11 +215,12 @@ def weighted_solution(
 ) -> Estimate:
     """Return the least-squares solution with given weights w_k of the outputs, and its covariance.
 
-    With the weighted equations W Y p = W f, R the triangle of W Y and X = R^-1, an output's noise
-    variance is s_k^2 = |f_k - Y_k p|^2 / (N - t_k). Here t_k = |w_k Y_k X|^2 is the number of
-    parameters that output k determines (the t_k add up to r). The covariance is X (sum of w_k^2
-    s_k^2 (w_k Y_k X)^T (w_k Y_k X)) X^T. It equals s^2 (Y^T Y)^-1 when all outputs are equally
-    noisy, (Y^T W^2 Y)^-1 when w_k = 1 / s_k, and is valid for other weights too.
+    Let W Y p = W f be the weighted equations, R the triangular QR factor of W Y, and X = R^-1. The
+    noise variance of output k is s_k^2 = |f_k - Y_k p|^2 / (N - t_k). Here t_k = |w_k Y_k X|^2 is
+    the number of parameters that output k determines (the t_k add up to r). The covariance is X
+    (sum of w_k^2 s_k^2 (w_k Y_k X)^T (w_k Y_k X)) X^T. It equals s^2 (Y^T Y)^-1 if all outputs are
+    equally noisy and have equal weights, equals (Y^T W^2 Y)^-1 if w_k = 1 / s_k, and is valid for
+    other weights too.
 
     Args:
         triangles, samples: as for `CondensedEstimator.estimate`.
@@ -246,5 +248,6 @@ def weighted_solution(
         )
     noise = np.sqrt(squares / freedom)
     scaled = (weights * noise)[:, None, None] * directions
-    half = scaled.reshape(-1, rank) @ inverse.T
-    return Estimate(values=values, covariance=half.T @ half, noise=noise, weights=weights)
+    square_root = scaled.reshape(-1, rank) @ inverse.T
+    covariance = square_root.T @ square_root
+    return Estimate(values=values, covariance=covariance, noise=noise, weights=weights)

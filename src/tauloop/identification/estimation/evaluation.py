@@ -19,7 +19,8 @@ class OutputFit:
     The residual is the measured minus the predicted force.
 
     Attributes:
-        output, unit: name and unit of the output.
+        output: name of the output.
+        unit: unit of the output.
         samples: number of samples.
         rmse: root mean square of the residual, SI.
         bias: mean residual, SI.
@@ -30,7 +31,7 @@ class OutputFit:
         relative_error_percent: |residual| / |measured| in percent, with Euclidean norms over the
             samples.
         residual_correlation: correlation of the residual with itself one sample later, near zero
-            for white noise. None where the residual is zero.
+            for white noise; None if the residual is zero.
     """
 
     output: str
@@ -59,8 +60,8 @@ def evaluate(
     Args:
         measured, predicted: (N, n_out), SI.
         outputs, units: name and unit of each column.
-        scale: (n_out,) forces that percentages refer to; the largest absolute measured forces when
-            not given.
+        scale: (n_out,) forces that percentages refer to; by default the largest absolute measured
+            forces.
         where: name of the samples in error messages.
 
     Raises:
@@ -73,22 +74,24 @@ def evaluate(
     ):
         raise IdentificationError.of(
             where,
-            f"shapes do not agree: measured {measured.shape}, predicted {predicted.shape}, {len(outputs)} outputs",
+            f"the shapes do not match: measured {measured.shape}, predicted {predicted.shape}, "
+            f"{len(outputs)} outputs",
             "give (samples, outputs) for both, with at least one sample",
         )
     residual = measured - predicted
     rmse = np.sqrt(np.mean(residual**2, axis=0))
     largest = np.abs(measured).max(axis=0)
-    silent = [
+    zero_outputs = [
         f"{name} [{unit}]"
-        for name, unit, size in zip(outputs, units, largest, strict=True)
-        if size == 0.0
+        for name, unit, force in zip(outputs, units, largest, strict=True)
+        if force == 0.0
     ]
-    if silent:
+    if zero_outputs:
         raise IdentificationError.of(
             where,
-            f"the measured force is zero in all {counted(len(measured), 'sample')}: {', '.join(silent)}",
-            "check the column from which it is read, or mark the output as not measured",
+            f"the measured force is zero in all {counted(len(measured), 'sample')}: "
+            f"{', '.join(zero_outputs)}",
+            "check the column of the force, or mark the output as not measured",
         )
     scale = largest if scale is None else scale
     relative = np.linalg.norm(residual, axis=0) / np.linalg.norm(measured, axis=0)
@@ -147,7 +150,7 @@ def judge_both(
 ) -> tuple[tuple[OutputFit, ...], tuple[OutputFit, ...]]:
     """Return the agreement with training and with held-out data; see `judge`.
 
-    Percentages refer to the largest force of both.
+    Percentages refer to the largest force of training and held-out data together.
     """
     available = [training] if held_out is None else [training, held_out]
     scale = np.max([np.abs(data.forces).max(axis=0) for data in available], axis=0)

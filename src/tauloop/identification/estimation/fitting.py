@@ -38,11 +38,11 @@ from tauloop.identification.regression.base_parameters import (
 )
 from tauloop.identification.regression.data import RegressionData
 
-#: The largest force must be between this value and its inverse, N or N m, because squares of forces
-#: would otherwise underflow or overflow.
+#: The largest force must be between this value and its inverse, N or N m. Otherwise squares of
+#: forces underflow or overflow.
 MIN_FORCE = 1e-100
 #: At most this fraction of the held-out samples may be exact copies of training samples. A larger
-#: share means that both contain the same record.
+#: fraction means that both contain the same record.
 LARGEST_COPIED_SHARE = 0.05
 #: A column is constant if its values differ by less than this fraction of the largest.
 CONSTANT_COLUMN_TOLERANCE = 1e-10
@@ -80,19 +80,19 @@ def fit_regression(
             validation.
         estimator: such as `WeightedLeastSquares(reweightings=3)`.
         rank: options of the rank decision.
-        base: known base parameters (from another motion, or from random states). When not given,
-            they are found from the training data.
+        base: known base parameters (from another motion, or from random states). By default, the
+            training data determine them.
         errors: error model of the standard deviations: `AutocorrelatedErrors()`, or
-            `FilteredErrors` where white noise passed a known filter. When not given, errors are
+            `FilteredErrors` for white noise that passed a known filter. By default, errors are
             independent.
-        bending: effect of compliant transmissions, where the motion of the training data is known.
+        bending: effect of compliant transmissions, if the motion of the training data is known.
 
     Raises:
         IdentificationError: the data do not determine the parameters; lists all problems.
     """
     _require_sound(training, held_out, base)
     triangles = training.triangles
-    size = len(training.unknowns)
+    unknown_count = len(training.unknowns)
     is_known = base is not None
     if base is None:
         base = base_parameters(
@@ -104,7 +104,7 @@ def fit_regression(
     else:
         condition, condition_si = base.condition, base.condition_si
     regression = BaseRegression(
-        data=training, base=base, triangles=triangles[:, :, [*base.independent, size]]
+        data=training, base=base, triangles=triangles[:, :, [*base.independent, unknown_count]]
     )
     estimate = estimator.estimate_from(regression)
     equations = estimator.equations(regression, estimate)
@@ -148,7 +148,7 @@ def fit_regression(
                 "outputs": training.outputs,
                 "measured_outputs": [fit.output for fit in training_fit],
                 "regressor_columns": len(training.parameters),
-                "unknowns": size,
+                "unknowns": unknown_count,
             },
         ),
     )
@@ -198,9 +198,9 @@ def _require_sound(
     if base is not None and base.parameters != training.unknowns:
         problems.add(
             "base",
-            f"its {counted(len(base.parameters), 'parameter')} differ from the "
+            f"the {counted(len(base.parameters), 'parameter')} differ from the "
             f"{counted(len(training.unknowns), 'unknown')} of the training data",
-            "find the base parameters with the names and ties of the training data",
+            "compute the base parameters with the names and ties of the training data",
         )
     IdentificationError.raise_if_any(problems)
 
@@ -272,41 +272,45 @@ def _conditions(base: BaseParameters, triangles: np.ndarray) -> tuple[float, flo
         np.linalg.qr(triangles[:, :, base.independent].reshape(-1, base.rank), mode="r")
     )
     norms = np.linalg.norm(triangle, axis=0)
-    _, sizes, directions = np.linalg.svd(triangle / np.where(norms > 0.0, norms, 1.0))
-    if sizes[-1] <= base.options.tolerance * sizes[0]:
+    _, singular_values, directions = np.linalg.svd(triangle / np.where(norms > 0.0, norms, 1.0))
+    if singular_values[-1] <= base.options.tolerance * singular_values[0]:
         weakest = np.abs(directions[-1])
         names = [base.base[i].short_name() for i in np.argsort(-weakest)[:4] if weakest[i] > 0.1]
         raise IdentificationError.of(
             "training",
             f"the data do not determine all {base.rank} base parameters that were given: the smallest "
-            f"singular value with unit-norm columns is {sizes[-1] / sizes[0]:.3g} of the largest, in "
+            f"singular value with unit-norm columns is "
+            f"{singular_values[-1] / singular_values[0]:.3g} of the largest, in "
             f"{'; '.join(names)}",
-            "record a motion that excites these, or find the base parameters from the training data",
+            "record a motion that excites them, or compute the base parameters from the training data",
         )
-    return float(sizes[0] / sizes[-1]), float(np.linalg.cond(triangle))
+    condition = float(singular_values[0] / singular_values[-1])
+    return condition, float(np.linalg.cond(triangle))
 
 
 def _refuse_undetermined(base: BaseParameters, estimate: Estimate, condition: float) -> None:
-    """Raise an error if every standard deviation exceeds the size of its parameter."""
-    deviations, sizes = estimate.standard_deviations, np.abs(estimate.values)
-    if np.any(deviations <= sizes):
+    """Raise an error if every standard deviation exceeds the magnitude of its parameter."""
+    deviations = estimate.standard_deviations
+    magnitudes = np.abs(estimate.values)
+    if np.any(deviations <= magnitudes):
         return
-    shares = 100.0 * deviations / np.maximum(sizes, np.finfo(float).eps * deviations)
-    best = int(np.argmin(shares))
+    percentages = 100.0 * deviations / np.maximum(magnitudes, np.finfo(float).eps * deviations)
+    best = int(np.argmin(percentages))
     raise IdentificationError.of(
         "training",
         f"no base parameter is determined: the best, {base.base[best].short_name()}, has a standard deviation "
-        f"of {shares[best]:.3g} % of its value (condition number {condition:.3g} with unit-norm columns)",
+        f"of {percentages[best]:.3g} % of its value (condition number {condition:.3g} with unit-norm columns)",
         "record a motion that excites more, and check the units, signs and order of the force columns",
     )
 
 
 def _optimality(equations: EstimatingEquations, forces: np.ndarray, weights: np.ndarray) -> float:
-    """Return the largest |z_j^T e| / (|z_j / w| |w f|) over the parameters.
+    """Return the largest |z_j^T e| / (|z_j / w| |w f|) over the parameters j.
 
-    It is zero at a solution of the estimating equations. For least squares, z = w^2 y and it is the
-    cosine between the weighted residual and a base column. The residual is computed from the
-    samples, not from their condensed form.
+    Here z_j is an instrument, e the residual, f the forces and w the weights of the outputs. The
+    result is zero at a solution of the estimating equations. For least squares, z = w^2 y, and the
+    ratio is the cosine between the weighted residual and a base column, times |w e| / |w f|. The
+    residual is computed from the samples, not from their condensed form.
     """
     products = np.abs(equations.scores.sum(axis=0))
     norms = np.sqrt(np.einsum("nkr,k->r", equations.instruments**2, weights**-2.0))

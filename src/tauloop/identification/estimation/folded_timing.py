@@ -1,7 +1,8 @@
 """Delays and compliant transmissions of logs that are folded one by one.
 
-Each log is fitted separately, which gives its terms. The drives of a machine are the same in all
-logs, so the means of the terms over the logs are close to the terms of a fit to all logs together.
+Each log is fitted separately, and the fit gives the log's terms (`TimingTerm`). The drives of a
+machine are the same in all logs, so the means of the terms over the logs are close to the terms of
+a fit to all logs together.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ def mean_timing_terms(
 ) -> tuple[TimingTerm, ...]:
     """Return the means of the terms of all logs.
 
-    Sizes are weighted by their inverse variances. Shifts of the parameters per unit of a size are
-    weighted by the normal matrices of the logs, as in a fit to all logs.
+    Values of terms are weighted by their inverse variances. Shifts of the parameters per unit of a
+    value are weighted by the normal matrices of the logs, as in a fit to all logs.
 
     Args:
         logs: arrays of `timing_arrays` of each log. Logs with other base parameters are left out.
         normals: (r, r) normal matrix of each log.
         names: names of the base parameters of all logs.
-        estimate: their estimate, without the terms.
+        estimate: estimate of the base parameters, without the terms.
     """
     entries: dict[str, list[_Entry]] = {}
     for arrays, normal in zip(logs, normals, strict=True):

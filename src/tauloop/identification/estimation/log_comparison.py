@@ -21,11 +21,10 @@ from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.mechanism.suggestions import listing
 
-#: A parameter differs between logs if its scatter occurs by chance with less than this probability,
-#: ...
+#: A parameter differs between logs if its scatter occurs by chance with less than this probability.
 MAX_CHANCE = 1e-5
-#: ... and if the logs differ by more than this fraction of the value. Standard deviations from long
-#: logs are small, and no model is exact.
+#: The logs must also differ by more than this fraction of the value, because standard deviations
+#: from long logs are small, and no model is exact.
 MIN_RELATIVE_DIFFERENCE = 0.02
 #: Number of parameters that a message names, those with the largest difference first.
 MAX_NAMED_PARAMETERS = 5
@@ -41,8 +40,8 @@ class LogComparison(PlainData, ReprMixin):
         base: the base parameters, the same for all logs.
         values, standard_deviations: (L, r), SI.
         means: (r,) means over the logs, weighted by their standard deviations and the scatter.
-        scatter: (r,) standard deviation tau between logs that their own standard deviations do not
-            explain (Paule and Mandel 1982, Consensus values and weighting factors).
+        scatter: (r,) standard deviation tau between logs in addition to the standard deviations
+            sigma of each log (Paule and Mandel 1982, Consensus values and weighting factors).
         mean_deviations: (r,) standard deviations of the means, from tau and the logs' standard
             deviations. They are scaled so that 1.96 of them cover 95 % with few logs, and never
             reduced (Hartung and Knapp 2001, A refined method for the meta-analysis of controlled
@@ -68,7 +67,7 @@ class LogComparison(PlainData, ReprMixin):
     def shares(self) -> np.ndarray:
         """Fraction (r,) of model error in the variance of a log: tau^2 / (tau^2 + sigma^2).
 
-        Here sigma^2 is the mean over the logs of their own variances.
+        Here sigma^2 is the mean of the logs' variances.
         """
         squares = np.mean(self.standard_deviations**2, axis=0)
         total = np.maximum(self.scatter**2 + squares, np.finfo(float).tiny)
@@ -78,7 +77,7 @@ class LogComparison(PlainData, ReprMixin):
     def moved(self) -> np.ndarray:
         """True (r,) for parameters that differ by more than their uncertainty.
 
-        They must also differ by a share `MIN_RELATIVE_DIFFERENCE` of their value.
+        They must also differ by the fraction `MIN_RELATIVE_DIFFERENCE` of their value.
         """
         is_relevant = np.ptp(self.values, axis=0) > MIN_RELATIVE_DIFFERENCE * np.abs(self.means)
         return np.asarray((self.probabilities < MAX_CHANCE) & is_relevant)
@@ -164,8 +163,8 @@ def compare_logs(
             "give logs that excite the same parameters",
         )
         raise IdentificationError([too_few, *problems])
-    values = np.array([each.values for each in fitted])
-    deviations = np.array([each.standard_deviations for each in fitted])
+    values = np.array([fit.values for fit in fitted])
+    deviations = np.array([fit.standard_deviations for fit in fitted])
     floor = np.finfo(float).eps * np.maximum(np.abs(values).max(axis=0), np.finfo(float).tiny)
     deviations = np.maximum(deviations, floor)
     count = len(fitted)
@@ -195,8 +194,8 @@ def compare_logs(
 def _paule_mandel(values: np.ndarray, deviations: np.ndarray) -> np.ndarray:
     """Return the scatter tau (r,) between logs.
 
-    At tau, the weighted sum of squares about the weighted mean has its expected value L - 1. Tau is
-    zero where the sum is below that value without scatter.
+    With tau, the weighted sum of squares about the weighted mean has its expected value L - 1. Tau
+    is zero if the sum is below that value even without scatter.
     """
     from scipy.optimize import brentq  # takes longer to import than most fits
 
@@ -214,11 +213,12 @@ def _paule_mandel(values: np.ndarray, deviations: np.ndarray) -> np.ndarray:
 
 
 def _largest_differences(values: np.ndarray, deviations: np.ndarray) -> np.ndarray:
-    """Return the largest difference (r,) of a log from the weighted mean of the others.
+    """Return the largest difference (r,) of a log from the weighted mean of the other logs.
 
-    It is in standard deviations of the difference.
+    The difference is divided by its standard deviation.
     """
     weights = deviations**-2.0
-    rest = weights.sum(axis=0) - weights
-    others = (np.sum(weights * values, axis=0) - weights * values) / rest
-    return np.asarray(np.max(np.abs(values - others) / np.sqrt(deviations**2 + 1.0 / rest), axis=0))
+    other_weights = weights.sum(axis=0) - weights
+    other_means = (np.sum(weights * values, axis=0) - weights * values) / other_weights
+    difference_deviations = np.sqrt(deviations**2 + 1.0 / other_weights)
+    return np.asarray(np.max(np.abs(values - other_means) / difference_deviations, axis=0))

@@ -27,13 +27,13 @@ class Identification(Result):
     """Base parameters estimated from training data, with their errors on held-out data.
 
     Attributes:
-        base: the base parameters and how the rank was found.
+        base: the base parameters, and the decision on their number (the rank).
         condition, condition_si: condition numbers of the base regressor on the training data, with
             unit-norm columns and in SI units.
         estimate: values, covariance, noise and weights.
         estimator: the estimator with its options.
         training: fit of every measured output on the training data.
-        held_out: the same on data that the estimator has not seen; empty without held-out data.
+        held_out: fit of every measured output on held-out data; empty without held-out data.
         parameters: (n_p,) values for all columns of the regressor that give the predicted forces.
             Each representative of a base parameter has the value of its combination, known
             parameters have their known values, and all other parameters are zero.
@@ -131,7 +131,7 @@ class Identification(Result):
     @property
     @in_json()
     def rank(self) -> dict[str, Any]:
-        """The rank and the values on which its decision is based."""
+        """The rank and the values on which the decision on the rank is based."""
         base = self.base
         return {
             "base_parameters": base.rank,

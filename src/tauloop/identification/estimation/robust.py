@@ -40,7 +40,7 @@ class IterativelyReweightedLeastSquares(Estimator):
     Ronchetti 2009, Robust Statistics, section 7.8).
 
     Attributes:
-        threshold: threshold in standard deviations; 1.345 loses 5 % of efficiency for normal
+        threshold: threshold in standard deviations. With 1.345, the efficiency is 95 % for normal
             errors.
         tolerance: the iteration ends when the predicted forces change by less than this fraction of
             their noise.
@@ -65,7 +65,7 @@ class IterativelyReweightedLeastSquares(Estimator):
         rank = regressor.shape[-1]
         rounding = ROUNDING_SHARE * np.sqrt(np.mean(forces**2, axis=0))
         min_noise = np.maximum(rounding, np.finfo(float).tiny)
-        # Orthonormal columns, so that the normal equations lose no digits.
+        # With orthonormal columns, the normal equations lose no digits.
         triangles = weighted.weights[:, None, None] * regression.triangles[:, :, :-1]
         inverse = np.linalg.inv(np.linalg.qr(triangles.reshape(-1, rank), mode="r"))
         directions = regressor @ inverse
@@ -91,7 +91,7 @@ class IterativelyReweightedLeastSquares(Estimator):
             values=values, covariance=np.eye(rank), noise=noise, weights=1.0 / noise
         )
         equations = self.equations(regression, estimate)
-        # Beyond the threshold, a sample's contribution to Huber's equations does not depend on p.
+        # Beyond the threshold, a sample's term of Huber's equations does not depend on p.
         inside = np.abs(equations.residual) <= self.threshold * noise
         return white(replace(equations, regressor=regressor * inside[:, :, None]), estimate)
 

@@ -5,12 +5,13 @@ For a compliant transmission, it is the change of the forces due to the motion o
 (`bending`), or the second derivative of the force if the motion is not known. The second derivative
 also appears if the accelerations are too small by a constant factor.
 
-If such a column is left out, the parameters are shifted by the amount that the fit with the column
-would change them. Where the residuals do not show the column, the shift is unknown but not
-necessarily zero, so its expected square is added to the covariance. Where they show it, a finding
+If such a column is left out, the estimated parameters are shifted. The fit with the column shows
+the shift. If the residuals do not show the column, the shift is unknown but not necessarily zero,
+so its expected square is added to the covariance. If the residuals show the column, a finding
 reports it.
 
-Source for the fit with one more column: Frisch and Waugh 1933, Partial time regressions as compared
+Source for the fit with an additional column: Frisch and Waugh 1933, Partial time regressions as
+    compared
 with individual trends.
 """
 
@@ -46,17 +47,19 @@ MIN_SIGNIFICANCE = 4.0
 MIN_SHIFT = 1.0
 #: A reported term is more than this fraction of the force of its output.
 MIN_FORCE_SHARE = 3e-4
-#: A term of one output is added to the parameters' covariance if it exceeds the first number of its
-#: standard deviations; a smaller term is noise. The drives of a machine are similar, so a common
-#: term of all outputs needs to exceed only the second number.
-MIN_COUNTED_RATIO, MIN_COMMON_RATIO = 1.5, 1.0
-#: Number of samples that a filter affects on each side, as a multiple of the number of samples over
-#: which it correlates errors.
+#: A term of one output is added to the parameters' covariance if it exceeds this number of its
+#: standard deviations; a smaller term is noise.
+MIN_COUNTED_RATIO = 1.5
+#: The same for a common term of all outputs, which is likelier because the drives of a machine are
+#: similar.
+MIN_COMMON_RATIO = 1.0
+#: Number of samples that a filter mixes on each side, as a multiple of the number of samples over
+#: which the filter correlates errors.
 REACH_PER_LOBE = 4
 #: Number of parameters whose values a finding contains.
 MAX_NAMED_PARAMETERS = 3
-#: Minimum number of rows on each side of missing rows that are not used, because derivatives are
-#: undefined there.
+#: Minimum number of rows on each side of missing rows that are not used, because derivatives need
+#: neighboring rows.
 MIN_ABSENT_MARGIN = 2
 #: A column is not identifiable if less than this fraction of it is independent of the regressor.
 MIN_REMAINDER = 1e-3
@@ -64,22 +67,22 @@ MIN_REMAINDER = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TimingTerm:
-    """A delay or a compliant transmission of one output, or a common one of all outputs.
+    """A delay or a compliant transmission, of one output or of all outputs in common.
 
     Attributes:
         outputs: names of the outputs with this term.
         kind: "delay" or "bending".
         value: for a delay, the time in s by which the force lags the motion. For bending, the
             inverse square in s^2 of the angular frequency at which the load would vibrate with the
-            motor held; negative where accelerations are too small.
+            motor locked; negative if accelerations are too small.
         deviation: standard deviation of the value.
         shift: (r,) change of the parameters in the fit with the term, SI.
         explained: (n_kept,) RMS force of each measured output that the term explains in addition to
             the parameters, SI.
         inertias: inertias of the load at the motors with compliant transmissions, kg m^2 or kg;
-            empty where the motion is unknown.
+            empty if the motion is unknown.
         unit: unit of the outputs.
-        is_of_all: whether it is a common term of several outputs.
+        is_of_all: whether the term is common to several outputs.
         is_shown: whether the residuals show the term.
     """
 
@@ -110,7 +113,7 @@ class TimingTerm:
     def stiffnesses(self) -> tuple[float, ...]:
         """Stiffnesses of the transmissions, N m/rad or N/m.
 
-        Empty for a delay, for rigid transmissions and where the motion is unknown.
+        Empty for a delay, for rigid transmissions, and if the motion is unknown.
         """
         if self.kind != "bending" or self.value <= 0.0:
             return ()
@@ -125,9 +128,8 @@ class TimingTerm:
         """
         if self.kind == "delay":
             lag = f"{1e3 * abs(self.value):.3g} +- {1e3 * self.deviation:.2g} ms"
-            message = (
-                f"lags the motion by {lag}" if self.value > 0.0 else f"leads the motion by {lag}"
-            )
+            verb = "lags" if self.value > 0.0 else "leads"
+            message = f"{verb} the motion by {lag}"
             remedy = "align force and motion in time"
         elif self.value > 0.0:
             message = f"shows a compliant transmission: {self._compliance_text}"
@@ -138,11 +140,11 @@ class TimingTerm:
             size = f"{-self.value:.3g} +- {self.deviation:.2g} s^2"
             message = (
                 f"contains {size} times its second derivative: accelerations are wrong at high frequencies, "
-                "because of noise in the positions or a cut-off that removes part of the motion"
+                "because of noise in the positions or a cutoff that removes part of the motion"
             )
             remedy = (
-                "do not give a cut-off (it is then chosen from the noise of the positions), "
-                "or record with a finer encoder resolution"
+                "omit the cutoff (it is then chosen from the noise of the positions), or record with "
+                "a finer encoder resolution"
             )
         where = ", ".join(f"force.{output}" for output in self.outputs)
         shifts = self._shift_text(base, values, deviations)
@@ -163,14 +165,19 @@ class TimingTerm:
     @property
     def _compliance_text(self) -> str:
         """Text with the stiffness and the natural frequency."""
-        share = self.deviation / self.value
+        relative_deviation = self.deviation / self.value
         frequency = 1.0 / (2.0 * np.pi * np.sqrt(self.value))
-        vibration = f"its load vibrates at {frequency:.3g} +- {0.5 * frequency * share:.2g} Hz with the motor held"
+        frequency_deviation = 0.5 * frequency * relative_deviation
+        vibration = (
+            f"its load vibrates at {frequency:.3g} +- {frequency_deviation:.2g} Hz with the motor "
+            "locked"
+        )
         if not self.stiffnesses:
             return vibration
         unit = {"N m": "N m/rad", "N": "N/m"}.get(self.unit, self.unit)
         stiffness = float(np.mean(self.stiffnesses))
-        return f"its stiffness is {stiffness:.3g} +- {stiffness * share:.2g} {unit}, {vibration}"
+        deviation = stiffness * relative_deviation
+        return f"its stiffness is {stiffness:.3g} +- {deviation:.2g} {unit}, {vibration}"
 
 
 def timing_terms(
@@ -198,7 +205,7 @@ def timing_terms(
     shown = [term.shift for term in terms if term.is_shown]
     if not shown:
         return terms
-    # The columns depend on the parameters; those of the fit with the terms are more accurate.
+    # The columns depend on the parameters. The parameters of the fit with the terms are better.
     values = estimate.values + np.sum(shown, axis=0)
     return _select_terms(
         regression, estimate, equations, _MissingColumns(regression, values, bending)
@@ -213,8 +220,8 @@ def _select_terms(
 ) -> tuple[TimingTerm, ...]:
     """Return the terms of columns by forward selection.
 
-    Terms that the residuals show come first, by decreasing significance. Each is fitted together
-    with the terms before it.
+    Terms that the residuals show come first, by decreasing significance. Each term is fitted
+    together with the terms before it.
     """
     candidates = _candidates(regression, estimate, equations, columns)
     residual = equations.residual * estimate.weights * columns.is_used
@@ -261,7 +268,8 @@ def _candidates(
     values = np.stack([(column.values * weights).ravel() for column in missing], axis=1)
     coefficients = np.linalg.solve(gram, rows.T @ values / norms[:, None]) / norms[:, None]
     remainders = np.ascontiguousarray((values - rows @ coefficients).T)
-    powers, remaining = np.sum(values**2, axis=0), np.sum(remainders**2, axis=1)
+    powers = np.sum(values**2, axis=0)
+    remaining = np.sum(remainders**2, axis=1)
     forces = weights * regression.forces
     candidates = []
     for k, column in enumerate(missing):
@@ -324,11 +332,11 @@ class _Candidate:
 
     def without(self, other: _Candidate) -> _Candidate:
         """Return the column minus its projection on another column."""
-        share = np.sum(self.remainder * other.remainder) / np.sum(other.remainder**2)
+        factor = np.sum(self.remainder * other.remainder) / np.sum(other.remainder**2)
         return replace(
             self,
-            coefficients=self.coefficients - share * other.coefficients,
-            remainder=self.remainder - share * other.remainder,
+            coefficients=self.coefficients - factor * other.coefficients,
+            remainder=self.remainder - factor * other.remainder,
         )
 
 
@@ -383,10 +391,10 @@ def _with_instrument(
 ) -> TimingTerm:
     """Return a delay whose deviation contains its difference from an instrumental estimate.
 
-    Noise of the positions is in the column of a delay, which makes the estimate too small. The
-    derivative of the measured forces does not contain this noise, and is uncorrelated with that of
-    the forces, so that it is an instrument of the column (Fuller 1987, Measurement error models,
-    section 1.4). Other terms are returned unchanged.
+    The column of a delay contains noise of the positions, which makes the estimate too small. The
+    derivative of the measured forces does not contain this noise, and is uncorrelated with the
+    noise of the forces. It is therefore an instrument of the column (Fuller 1987, Measurement error
+    models, section 1.4). Other terms are returned unchanged.
 
     Args:
         term: the term.
@@ -418,12 +426,12 @@ def _near_absent(data: RegressionData) -> np.ndarray:
     if data.present is None:
         return np.zeros((len(data), len(data.kept)), dtype=bool)
     absent = ~data.present[:, data.kept]
-    near = _widened(absent, max(data.reach, MIN_ABSENT_MARGIN))
-    return near if near.mean() < 0.5 else _widened(absent, MIN_ABSENT_MARGIN)
+    affected = _widened(absent, max(data.reach, MIN_ABSENT_MARGIN))
+    return affected if affected.mean() < 0.5 else _widened(absent, MIN_ABSENT_MARGIN)
 
 
 def _widened(mask: np.ndarray, margin: int) -> np.ndarray:
-    """Return a mask (N, n) extended by `margin` rows on both sides of its rows."""
+    """Return a mask (N, n) extended by `margin` rows on both sides of the masked rows."""
     wide = mask.copy()
     for shift in range(1, min(margin, len(mask) - 1) + 1):
         wide[shift:] |= mask[:-shift]
@@ -464,7 +472,7 @@ class _MissingColumns:
             self._bending_columns = bending.columns(named, np.diff(edges).tolist(), data.period)
 
     def columns(self) -> Iterator[_MissingColumn]:
-        """Yield the columns of every measured output, then those of all outputs together."""
+        """Yield the columns of every measured output, then the columns of all outputs together."""
         first_derivative, second_derivative = self._derivatives()
         count = first_derivative.shape[1]
         choices = list(np.eye(count, dtype=bool))
@@ -496,7 +504,7 @@ class _MissingColumns:
         return _MissingColumn(kind="bending", outputs=outputs, values=values, inertias=inertias)
 
     def force_rates(self) -> np.ndarray:
-        """Return the negative derivatives (N, n_out) of the measured forces, in their band."""
+        """Return the negative time derivatives (N, n_out) of the low-passed measured forces."""
         data = self._data
         assert data.period is not None
         rates = np.zeros((len(data), len(data.kept)))
@@ -519,8 +527,9 @@ class _MissingColumns:
         smooth_parameters = np.where(is_discontinuous, 0.0, self._parameters)
         both = np.stack([self._parameters, smooth_parameters], axis=1)
         predicted = (data.regressor @ both)[:, data.kept]
-        first, second = np.zeros(predicted.shape[:2]), np.zeros(predicted.shape[:2])
-        # Friction is discontinuous and contains all frequencies, so it has the highest cut-off.
+        first = np.zeros(predicted.shape[:2])
+        second = np.zeros(predicted.shape[:2])
+        # Friction is discontinuous and contains all frequencies, so it has the highest cutoff.
         cutoff = HIGHEST_CUTOFF / data.period
         for segment in self._segments:
             for k in range(predicted.shape[1]):

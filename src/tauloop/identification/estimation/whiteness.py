@@ -19,11 +19,11 @@ class Whiteness:
 
     Attributes:
         lags: number of autocorrelations in the test.
-        statistic: Q = N (N + 2) sum of r_l^2 / (N - l) over l = 1 to lags; None where the residual
-            is zero.
+        statistic: Q = N (N + 2) sum of r_l^2 / (N - l) over l = 1 to lags, with the
+            autocorrelations r_l of N samples; None if the residual is zero.
         probability: probability that white noise has a larger Q; below 0.01 the residual is not
             white.
-        correlations: r_1 to r_lags; None where the residual is zero.
+        correlations: r_1 to r_lags; None if the residual is zero.
     """
 
     lags: int
@@ -51,7 +51,7 @@ def whiteness(residual: np.ndarray, lags: int = 20) -> Whiteness:
     if count < 8 or lags < 1:
         raise InputError.of(
             "residual",
-            f"{counted(count, 'sample')} and {counted(lags, 'lag')} do not suffice for a test of whiteness",
+            f"has {counted(count, 'sample')} for {counted(lags, 'lag')}, too few for a whiteness test",
             "give at least 8 samples and 1 lag",
         )
     lags = min(lags, count // 4)

@@ -33,17 +33,18 @@ class ExcitationCriterion(ABC):
 class ConditionNumber(ExcitationCriterion):
     """The logarithm of the condition number of Y, in a smooth form.
 
-    It is (lse(p log l) + lse(-p log l)) / (2 p), with the eigenvalues l of M, where lse is the
-    logarithm of the sum of exponentials. The value exceeds log(cond Y) by at most log(r) / p. The
-    gradient exists even where eigenvalues coincide.
+    The criterion is (lse(p log l) + lse(-p log l)) / (2 p), with the eigenvalues l of M, where lse
+    is the logarithm of the sum of exponentials. The value exceeds log(cond Y) by at most
+    log(r) / p. The gradient exists even if eigenvalues coincide.
 
     Attributes:
         unit_norm: whether the columns of Y are scaled to unit norm first; otherwise they are in SI
             units.
         sharpness: p.
         information: weight of `LogDeterminant`, which is added. The condition number does not
-            depend on a common factor of the columns, and with unit-norm columns it does not depend
-            on the size of any column. Without the log-determinant it can favor very small motions.
+            depend on a common factor of the columns. With unit-norm columns, it does not depend on
+            the norm of any column either, so it can favor very small motions without the
+            log-determinant.
 
     Source: the criterion is eq. 14 of Kroneis, Müller and Liu; the smoothing is Tauloop's own.
     """
@@ -65,7 +66,8 @@ class ConditionNumber(ExcitationCriterion):
     def gradient(self, normal: np.ndarray) -> np.ndarray:
         """Return the gradient, by the chain rule through the scaling of the columns.
 
-        For the scaled matrix it is V diag((softmax(p log l) - softmax(-p log l)) / (2 l)) V^T.
+        With respect to the scaled matrix, with eigenvectors V, the gradient is
+        V diag((softmax(p log l) - softmax(-p log l)) / (2 l)) V^T.
         """
         scaled, norms = self._scaled(normal)
         values, vectors = _eigen_decomposition(scaled)
@@ -90,8 +92,9 @@ class ConditionNumber(ExcitationCriterion):
 class LogDeterminant(ExcitationCriterion):
     """The D-optimal criterion -log det(M) / (2 r).
 
-    It measures the volume of the parameters' confidence ellipsoid, per parameter. A change of the
-    parameters' units adds a constant and does not change the optimum.
+    The criterion is the logarithm of the volume of the parameters' confidence ellipsoid, divided by
+    the number of parameters, plus a constant. Other units of the parameters add a constant and do
+    not change the optimum.
     """
 
     def value(self, normal: np.ndarray) -> float:
@@ -123,13 +126,14 @@ EXCITATION_CRITERIA: dict[str, ExcitationCriterion] = {
 class CriterionFunction(ca.Callback):
     """A criterion as a CasADi function of vec(M), with its exact gradient.
 
-    The caller must hold a reference to it as long as other functions call it.
+    The caller must hold a reference to this object as long as other functions call it.
     """
 
     def __init__(self, criterion: ExcitationCriterion, size: int) -> None:
         """Create the function for normal matrices (size, size)."""
         ca.Callback.__init__(self)
-        self.criterion, self.size = criterion, size
+        self.criterion = criterion
+        self.size = size
         self._gradient = _Gradient(criterion, size)
         self.construct("criterion", {})
 
@@ -155,7 +159,8 @@ class _Gradient(ca.Callback):
 
     def __init__(self, criterion: ExcitationCriterion, size: int) -> None:
         ca.Callback.__init__(self)
-        self.criterion, self.size = criterion, size
+        self.criterion = criterion
+        self.size = size
         self.construct("jac_criterion", {})
 
     def get_n_in(self) -> int:

@@ -48,11 +48,11 @@ def plan_excitation(
 ) -> Excitation:
     """Plan the motion that excites the base parameters best.
 
-    The search starts with random series within the limits. The best of them are starts of an
-    interior point method with exact gradients, in which loops without a closed form are
+    The search starts with random series within the limits. The best random series are starts of an
+    interior-point method with exact gradients, in which loops without a closed form are
     constraints. An interrupt (Ctrl-C) during the search returns the best series so far, within two
-    seconds. The result is evaluated on a finer grid by the same functions as in all applications.
-    It is reduced if a limit is violated between the samples of the optimization.
+    seconds. The result is evaluated on a finer grid by the model's compiled functions. Its
+    amplitude is reduced if a limit is violated between the samples of the optimization.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -62,7 +62,7 @@ def plan_excitation(
             and the completed and total number of steps.
 
     Returns:
-        The excitation: the best series, its condition numbers, and its use of every limit.
+        The excitation: the best series, its condition numbers, and its use of each limit.
 
     Raises:
         InputError, LogError: the task does not match the machine, or a previous data set cannot be
@@ -183,8 +183,10 @@ def _limit_use(problem: ExcitationProblem, evaluation: MotionEvaluation) -> tupl
 def _diagnostics(
     result: Excitation, evaluation: MotionEvaluation, outcomes: Sequence[StartOutcome]
 ) -> Iterator[Diagnostic]:
-    """Yield diagnostics of the limits, of the condition and of the search."""
-    criterion, conditions, random = result.options.criterion, result.conditions, result.random
+    """Yield diagnostics of the limits, of the condition number and of the search."""
+    criterion = result.options.criterion
+    conditions = result.conditions
+    random = result.random
     yield diagnostic(
         "largest fraction of a limit, on the finer grid",
         evaluation.largest_share,

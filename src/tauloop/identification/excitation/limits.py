@@ -1,4 +1,4 @@
-"""Limits of an excitation: of the series' channels, and of all quantities of the machine."""
+"""Limits of an excitation, for the channels of the series and for quantities of the machine."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ from tauloop.mechanism.description.units import (
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 
-#: Limits by channel: one number for all, or numbers by name; channels without a name have no limit.
+#: Limits by channel: one number for all channels, or numbers by name; other channels have no limit.
 PerChannel = float | Mapping[str, float]
 #: Kinds of singularities that a motion avoids.
 SINGULARITIES = ("parallel", "serial")
-
-
+#: Dimension of an angular acceleration.
 ANGULAR_ACCELERATION = ANGULAR_SPEED * ANGULAR_SPEED / ANGLE
 
 
@@ -56,7 +55,7 @@ def per_channel(
 def in_full(channels: tuple[str, ...], values: Mapping[str, float]) -> dict[str, float]:
     """Return values by full channel names.
 
-    A key may be the last component of a channel's name if only one channel has it.
+    A key may be the last component of a channel's name if no other channel has this component.
     """
     endings = [channel.rpartition(".")[2] for channel in channels]
     full = {
@@ -109,7 +108,8 @@ class ExcitationLimits(Options):
         Raises:
             InputError: a name is not a channel, or a limit is not positive; lists all problems.
         """
-        problems, rows = Problems(), []
+        problems = Problems()
+        rows = []
         for name, limit in (
             ("stroke", self.stroke),
             ("max_velocity", self.max_velocity),
@@ -138,7 +138,8 @@ class Bound:
         kind: "position", "speed", "motor speed", "force", "tension", "singularity" or "clearance".
         of: name of the coordinate, velocity, actuator or cable; kind of singularity; "rods".
         unit: unit of the quantity.
-        lower, upper: the limits.
+        lower: lower limit; minus infinity without a limit.
+        upper: upper limit; infinity without a limit.
     """
 
     kind: str
@@ -154,7 +155,7 @@ class Bound:
 
     @property
     def is_floor(self) -> bool:
-        """Whether this is a lower limit of a distance."""
+        """Whether this is the lower limit of a distance."""
         return self.upper == np.inf and self.kind in ("singularity", "clearance")
 
     @property
@@ -166,7 +167,7 @@ class Bound:
 
     @property
     def half(self) -> float:
-        """Half of the range; if one side has no limit, the absolute value of the other (or 1)."""
+        """Half of the range; with a single limit, its absolute value, or 1 if it is zero."""
         if np.isfinite(self.lower) and np.isfinite(self.upper):
             return 0.5 * (self.upper - self.lower)
         return abs(self.lower if np.isfinite(self.lower) else self.upper) or 1.0
@@ -236,7 +237,7 @@ def quantities(
     force: Any,
     tension: Any,
 ) -> dict[tuple[str, str], Any]:
-    """Return positions, speeds, forces and tensions by kind and name of a `Bound`.
+    """Return positions, speeds, forces and tensions by `Bound.kind` and `Bound.of`.
 
     The arguments can be arrays or symbols.
 
@@ -263,14 +264,14 @@ def use(bounded: tuple[Bound, ...], values: np.ndarray) -> np.ndarray:
 
     For a distance, the fraction is the limit divided by the value.
     """
-    shares = []
+    fractions = []
     for bound, value in zip(bounded, np.moveaxis(values, -1, 0), strict=True):
         if bound.is_floor:
-            shares.append(bound.lower / np.maximum(value, 1e-300))
+            fractions.append(bound.lower / np.maximum(value, 1e-300))
             continue
         lower, upper = bound.scaled
         scaled = (value - bound.middle) / bound.half
         above = scaled - upper + 1.0 if np.isfinite(upper) else np.full_like(scaled, -np.inf)
         below = lower - scaled + 1.0 if np.isfinite(lower) else np.full_like(scaled, -np.inf)
-        shares.append(np.maximum(np.maximum(above, below), 0.0))
-    return np.stack(shares, axis=-1) if shares else np.zeros(values.shape)
+        fractions.append(np.maximum(np.maximum(above, below), 0.0))
+    return np.stack(fractions, axis=-1) if fractions else np.zeros(values.shape)

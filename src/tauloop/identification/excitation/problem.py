@@ -47,17 +47,18 @@ from tauloop.model import Model, Motion
 from tauloop.motion.excitation.fourier import FourierSeries, fourier_basis, resting_series
 from tauloop.motion.sampled import SampledMotion
 
-#: Number of samples per period of the highest harmonic: in the grid of the optimization, ...
+#: Number of samples per period of the highest harmonic in the grid of the optimization.
 SAMPLES_PER_SHORTEST_PERIOD = 24
-#: ... in the grid on which the best results are optimized further, ...
+#: The same number in the grid on which the best results are optimized further.
 POLISH_SAMPLES_PER_SHORTEST_PERIOD = 48
-#: ... and in the grid on which results are evaluated.
+#: The same number in the grid on which results are evaluated.
 FINE_SAMPLES_PER_SHORTEST_PERIOD = 96
 #: Usual number of batches of a random search, all of the same size.
 BATCHES = 80
 #: Value that replaces the violation of limits for poses whose loops do not close.
 UNREACHABLE_EXCESS = 1e6
-#: `RankOptions.preference` of base parameters whose order is given by `ExcitationTask.preferred_parameters`.
+#: `RankOptions.preference` of base parameters in the order of
+#: `ExcitationTask.preferred_parameters`.
 GIVEN_ORDER_PREFERENCE = 1e-2
 
 
@@ -71,8 +72,7 @@ class ExcitationTask(Options):
     """An excitation by finite Fourier series.
 
     Attributes:
-        channels: entry ("platform" or "actuators") whose coordinates are the channels of the
-            series.
+        channels: "platform" or "actuators": the coordinates for which the series are planned.
         output: forces that are measured: of the actuators, or of the joints (after the
             transmission). For redundant actuators, these are the resultants that identification
             uses (`Model.measurable_output`).
@@ -86,10 +86,10 @@ class ExcitationTask(Options):
         rests: whether a period starts and ends with zero velocity and acceleration, or is part of a
             continuous motion.
         preferred_parameters: parameters that represent base parameters before all others.
-        weights: inverse of the noise's standard deviation of each output (row of the regressor); 1
-            where not given.
-        unknowns: independent parameters of the machine file that are unknown (`parameter_ties`), all
-            others being known. By default the expressions of the file are the unknowns
+        weights: inverse of the noise's standard deviation, by output (row of the regressor); 1 for
+            other outputs.
+        unknowns: independent parameters of the machine file that are unknown (`parameter_ties`),
+            all others being known. By default the expressions of the file are the unknowns
             (`expression_ties`).
     """
 
@@ -145,7 +145,7 @@ def expression_ties(model: Model, first: Sequence[str] = ()) -> Ties:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MotionEvaluation:
-    """The evaluation of a motion: its regressor and its use of the limits.
+    """The regressor of a motion, and the fractions of the limits that the motion uses.
 
     Attributes:
         regressor: (N n_out, n_unknowns) weighted rows of all unknowns.
@@ -178,7 +178,7 @@ class ExcitationProblem:
             mechanism: the machine.
             task: the excitation task.
             before: regressor rows (m, n_unknowns) of previous data sets (see
-                `MotionEvaluation.regressor`), each scaled to one period.
+                `MotionEvaluation.regressor`), each data set scaled to one period.
 
         Raises:
             InputError: names, numbers or limits do not match the machine; lists all problems.
@@ -188,7 +188,8 @@ class ExcitationProblem:
         self.model = Model(mechanism, evaluator=evaluator)
         names = self.model.functions(task.channels).ports.position.columns
         task = replace(task, hold=in_full(names, task.hold), center=in_full(names, task.center))
-        self.mechanism, self.task = mechanism, task
+        self.mechanism = mechanism
+        self.task = task
         _check_task(self.model, task)
         if task.unknowns:
             self.ties = parameter_ties(self.model, task.unknowns)
@@ -214,7 +215,7 @@ class ExcitationProblem:
 
     @property
     def functions(self) -> Motion:
-        """Functions of the entry (platform or actuators) whose coordinates are the channels."""
+        """Functions of the platform or the actuators, whose coordinates are the channels."""
         return self.model.functions(self.task.channels)
 
     @property
@@ -256,19 +257,19 @@ class ExcitationProblem:
     def reach(self) -> np.ndarray:
         """Largest distance (n,) of each channel from its center within its limits, m or rad.
 
-        It is the scale of the coefficients.
+        The distances scale the coefficients.
 
         Raises:
             InputError: a channel has no limit.
         """
-        rate = 2 * np.pi / self.task.period
-        ratios = np.array([self.limits[0], self.limits[1] / rate, self.limits[2] / rate**2])
+        omega = 2 * np.pi / self.task.period
+        distances = np.array([self.limits[0], self.limits[1] / omega, self.limits[2] / omega**2])
         for i, name in enumerate(self.channels):
             for bound in self.bounds:
                 if bound.kind == "position" and self._driven_coordinate(name) == bound.of:
                     distance = max(bound.upper - self.center[i], self.center[i] - bound.lower)
-                    ratios[0, i] = min(ratios[0, i], distance)
-        reach = ratios.min(axis=0)
+                    distances[0, i] = min(distances[0, i], distance)
+        reach = distances.min(axis=0)
         unlimited = [i for i in self.free if not np.isfinite(reach[i])]
         if unlimited:
             remedy = "limit its stroke, speed or acceleration"
@@ -276,7 +277,7 @@ class ExcitationProblem:
         return np.where(np.isfinite(reach), reach, 0.0)
 
     def _driven_coordinate(self, channel: str) -> str:
-        """Return the coordinate of a channel: the channel itself, or what its actuator drives."""
+        """Return the coordinate that a channel's actuator drives, or else the channel itself."""
         for actuator in self.mechanism.actuators:
             if actuator.name == channel and len(actuator.drives) == 1:
                 return actuator.drives[0][0]
@@ -290,11 +291,11 @@ class ExcitationProblem:
         return FourierSeries.of(full, self.task.period)
 
     def channel_shares(self, coefficients: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """Return the used shares (..., 3, n_free) of stroke, speed and acceleration.
+        """Return the used fractions (..., 3, n_free) of the limits of stroke, speed, acceleration.
 
         Args:
             coefficients: (..., n_free, 2 K + 1).
-            time: times (N,) at which they are evaluated.
+            time: times (N,) at which the series are evaluated.
         """
         bases = fourier_basis(time, self.task.harmonics, self.task.period)
         centered = coefficients.copy()
@@ -303,12 +304,12 @@ class ExcitationProblem:
         return np.asarray(np.stack(peaks, axis=-2) / self.limits[:, self.free])
 
     def evaluate(self, motion: SampledMotion) -> MotionEvaluation:
-        """Evaluate consecutive samples of one motion with the model's compiled functions.
+        """Evaluate consecutive samples of a motion with the model's compiled functions.
 
         Optimizations use the differentiable function `sample` instead.
 
         Returns:
-            Regressor, bounded values and use of the limits.
+            Regressor, bounded quantities and used fractions of the limits.
 
         Raises:
             PoseError: a pose is out of reach.
@@ -335,7 +336,8 @@ class ExcitationProblem:
         self, q: np.ndarray, v: np.ndarray, force: np.ndarray, tension: np.ndarray
     ) -> np.ndarray:
         """Return the bounded quantities (N, n) of a motion."""
-        model, cuts = self.model, self.cuts
+        model = self.model
+        cuts = self.cuts
         motors = v @ model.assembly.loops.transmission.T
         positions, speeds = cuts.positions_and_speeds(q, v)
         cut = dict(zip(cuts.names, zip(positions.T, speeds.T, strict=True), strict=True))
@@ -367,9 +369,9 @@ class ExcitationProblem:
     def _tensions(
         self, motion: SampledMotion, start: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the forces (N, n_u) and tensions (N, k) that stay farthest inside their bounds.
+        """Return forces (N, n_u) and tensions (N, k), as far inside their bounds as possible.
 
-        If they violate a bound, then so does every other distribution of the forces.
+        If this distribution of the forces violates a bound, every other distribution does too.
         """
         terms, _, _ = self.functions.tension_terms(*motion.states, start=start)
         return terms.shared(self.task.limits.force_share).centered()
@@ -378,7 +380,7 @@ class ExcitationProblem:
     def force_unit(self) -> float:
         """Unit of the forces among the free inputs of `sample`, N or N m.
 
-        It is the largest force at rest in the center.
+        The unit is the largest force at rest at the center.
         """
         return float(np.abs(self._tensions(self._at_rest, None)[0]).max()) or 1.0
 
@@ -391,7 +393,7 @@ class ExcitationProblem:
         )
 
     def rows(self, regressor: np.ndarray) -> np.ndarray:
-        """Return weighted rows (N n_out, n_unknowns) of the unknowns, scaled to one period."""
+        """Return weighted regressor rows (N n_out, n_unknowns), scaled to one period."""
         scaled = regressor * (self.weights / np.sqrt(len(regressor)))[:, None]
         return np.asarray((scaled @ self.ties.matrix).reshape(-1, len(self.ties.parameters)))
 
@@ -406,8 +408,8 @@ class ExcitationProblem:
     def opened(self, motion: SampledMotion) -> tuple[np.ndarray, np.ndarray]:
         """Return the free inputs of `sample` at independent samples.
 
-        They are the coordinates of opened loops, and for cables the forces of the winches divided
-        by `force_unit`.
+        The free inputs are the coordinates of opened loops and, for cables, the forces of the
+        winches divided by `force_unit`.
 
         Returns:
             Values (N, n_open); True (N,) for samples in reach.
@@ -475,10 +477,12 @@ class ExcitationProblem:
     def _require_center(self) -> None:
         """Raise an error if the machine violates limits at rest at the center."""
         evaluation = self.evaluate(self._at_rest)
-        shares = use(self.bounds, evaluation.values)[0]
+        fractions = use(self.bounds, evaluation.values)[0]
         problems = Problems()
-        for bound, value, share in zip(self.bounds, evaluation.values[0], shares, strict=True):
-            if share >= 1.0:
+        for bound, value, fraction in zip(
+            self.bounds, evaluation.values[0], fractions, strict=True
+        ):
+            if fraction >= 1.0:
                 limits = [f"at least {bound.lower:.5g}"] if np.isfinite(bound.lower) else []
                 limits += [f"at most {bound.upper:.5g}"] if np.isfinite(bound.upper) else []
                 size = f"{value:.5g} {bound.unit}".strip()

@@ -31,7 +31,7 @@ MAX_REDUCTIONS = 40
 #: Number of random series that are evaluated on the fine grid: of the best in SI units, and of the
 #: best with unit-norm columns.
 FINE_RANDOM_SERIES = 5
-#: Fraction of the time that the evaluation of interim results may take.
+#: Fraction of the computing time that the evaluation of interim results may take.
 MAX_TIME_SHARE = 0.1
 
 
@@ -49,7 +49,7 @@ class _RandomSeries:
     """All random series so far.
 
     Attributes:
-        search: the series.
+        search: the random series.
         base: their base parameters.
         values: criterion of each series.
         si, unit: condition number of each series, in SI units and with unit-norm columns.
@@ -73,14 +73,18 @@ class Search:
         report: Report,
     ) -> None:
         """Store the problem and the options."""
-        self._problem, self._options, self._rng, self._report = problem, options, rng, report
+        self._problem = problem
+        self._options = options
+        self._rng = rng
+        self._report = report
         self._random: _RandomSeries | None = None
         self._summary: RandomSummary | None = None
         self._best: _EvaluatedSeries | None = None
         self._interim: _EvaluatedSeries | None = None
         self._outcomes: dict[int, StartOutcome] = {}
         self._polished: dict[int, StartOutcome] = {}
-        self._phase, self._next = "random", 0.0
+        self._phase = "random"
+        self._next_evaluation = 0.0
 
     def run(self, is_stopped: Callable[[], bool]) -> None:
         """Search until the end, or until `is_stopped` returns True.
@@ -159,7 +163,7 @@ class Search:
         try:
             series = self._describe(search, self._random)
         except IdentificationError:
-            # The rank is ambiguous yet, because there are too few series.
+            # The rank is still ambiguous, because there are too few series.
             return
         self._random = series
         self._offer(search.coefficients[int(series.values.argmin())])
@@ -169,10 +173,12 @@ class Search:
 
         Values of previous series are reused if the base parameters do not change.
         """
-        problem, triangles = self._problem, search.triangles
+        problem = self._problem
+        triangles = search.triangles
         known = 0
         if previous is not None and len(previous.search.triangles) >= BASE_SERIES:
-            base, known = previous.base, len(previous.values)
+            base = previous.base
+            known = len(previous.values)
         else:
             base = problem.base(triangles[:BASE_SERIES].reshape(-1, triangles.shape[-1]))
         new = triangles[known:]
@@ -180,7 +186,8 @@ class Search:
         before = np.broadcast_to(problem.before, (len(new), *problem.before.shape))
         R = np.concatenate([new, before], axis=1)[:, :, base.independent]
         norms = np.maximum(np.linalg.norm(R, axis=1, keepdims=True), np.finfo(float).tiny)
-        si, unit = np.linalg.cond(R), np.linalg.cond(R / norms)
+        si = np.linalg.cond(R)
+        unit = np.linalg.cond(R / norms)
         if known and previous is not None:
             values = np.concatenate([previous.values, values])
             si = np.concatenate([previous.si, si])
@@ -197,20 +204,21 @@ class Search:
 
         Args:
             coefficients: coefficients (n_free, 2 K + 1) of the series.
-            at_once: whether it is evaluated in any case.
+            at_once: whether it is evaluated even if the last evaluation is recent.
         """
         start = monotonic()
-        if not at_once and start < self._next:
+        if not at_once and start < self._next_evaluation:
             return
         self._interim = _best_of([self._interim, self._evaluated(coefficients)])
-        self._next = monotonic() + (monotonic() - start) / MAX_TIME_SHARE
+        self._next_evaluation = monotonic() + (monotonic() - start) / MAX_TIME_SHARE
 
     def _evaluated(self, coefficients: np.ndarray) -> _EvaluatedSeries | None:
         """Return a series reduced until it meets all limits on the fine grid.
 
         The result is None if it does not meet them after `MAX_REDUCTIONS` reductions.
         """
-        problem, series = self._problem, self._random
+        problem = self._problem
+        series = self._random
         for _ in range(MAX_REDUCTIONS):
             evaluation = problem.evaluate(problem.series(coefficients).sample(problem.fine_grid))
             if evaluation.largest_share <= 1.0 and series is not None:
@@ -218,8 +226,8 @@ class Search:
                 return _EvaluatedSeries(
                     value=value, coefficients=coefficients, evaluation=evaluation
                 )
-            size = min(0.9995, 1.0 / evaluation.largest_share)
-            coefficients = shrunk(problem, coefficients, size)
+            factor = min(0.9995, 1.0 / evaluation.largest_share)
+            coefficients = shrunk(problem, coefficients, factor)
         return None
 
     def _evaluated_summary(self, series: _RandomSeries) -> RandomSummary:
@@ -227,7 +235,8 @@ class Search:
         best: set[int] = set()
         for conditions in (series.si, series.unit):
             best.update(np.argsort(conditions, kind="stable")[:FINE_RANDOM_SERIES].tolist())
-        si, unit_norm = [], []
+        si = []
+        unit_norm = []
         for k in sorted(best):
             evaluated = self._evaluated(series.search.coefficients[k])
             if evaluated is not None:
@@ -250,10 +259,8 @@ class Search:
             KeyboardInterrupt: the search was interrupted before any series was found.
             IdentificationError: no series meets all limits between the samples.
         """
-        random, best = (
-            self._random,
-            _best_of([self._best, self._interim if is_interrupted else None]),
-        )
+        random = self._random
+        best = _best_of([self._best, self._interim if is_interrupted else None])
         if best is not None and random is not None:
             summary = self._summary or _summary(random, [], [])
             return best.value, best.coefficients, best.evaluation, random.base, summary
@@ -264,7 +271,7 @@ class Search:
             "limits",
             f"none of {tried} motions meets the limits between the samples, even after {MAX_REDUCTIONS} "
             "reductions",
-            "choose a center farther from the limits",
+            "choose a trajectory center farther from the limits",
         )
 
     def outcomes(
@@ -272,7 +279,8 @@ class Search:
     ) -> tuple[list[StartOutcome], list[StartOutcome]]:
         """Return the outcomes of the starts, and of the further optimizations.
 
-        The outcome of a start that did not end is the best series.
+        If the search was interrupted during the optimization, the outcomes include one for the
+        start that did not end: the best series.
 
         Args:
             is_interrupted: whether the search was interrupted.

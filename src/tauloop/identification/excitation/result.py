@@ -50,7 +50,7 @@ def slow_sampling(frequency: float, harmonics: int, period: float) -> Problem | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """Condition numbers of a regressor; they depend on units, output, limits and base parameters.
+    """Condition numbers of a regressor; they depend on units, rows, limits and base parameters.
 
     Attributes:
         si: condition number in SI units.
@@ -85,7 +85,8 @@ class RandomSummary:
     """Summary of random series under the same limits.
 
     Attributes:
-        tried, kept: number of series, and number of those that meet all limits after a reduction.
+        tried: number of series.
+        kept: number of series that meet all limits, after a reduction if necessary.
         best_si, median_si: condition numbers in SI units.
         best_unit_norm, median_unit_norm: the same with unit-norm columns.
     """
@@ -103,9 +104,10 @@ class LimitUse:
     """A limit and the extreme values of its quantity along the motion.
 
     Attributes:
-        name, unit: name and unit of the quantity.
-        least, greatest: its smallest and largest value along the motion.
-        lower, upper: its limits; None if there is no limit on this side.
+        name: name of the quantity.
+        unit: unit of the quantity.
+        least, greatest: smallest and largest value of the quantity along the motion.
+        lower, upper: limits of the quantity; None if there is no limit on this side.
     """
 
     name: str
@@ -121,7 +123,8 @@ class Start:
     """Summary of one run of the optimizer.
 
     Attributes:
-        started, reached: criterion before and after the optimization; None if not known.
+        started: criterion before the optimization; None if not known.
+        reached: criterion after the optimization; None if not known.
         status: status of the solver.
         converged: whether the solver converged.
         iterations: number of iterations.
@@ -196,7 +199,7 @@ class Excitation(Result):
 
     @property
     def task(self) -> ExcitationTask:
-        """Series, space and limits of the options."""
+        """Task of the options: series, channels and limits."""
         return self.options.task
 
     @property
@@ -237,7 +240,7 @@ class Excitation(Result):
     @property
     @in_json()
     def output(self) -> dict[str, Any]:
-        """Rows of the regressor, with names and units."""
+        """Kind of the regressor's rows, with their names and units."""
         names, units = self.outputs
         return {"rows": self.task.output, "names": names, "units": units}
 

@@ -52,23 +52,23 @@ def sample_function(
     clearance: RodClearance | None,
     unit: float = 1.0,
 ) -> SampleFunction:
-    """Return the differentiable sample of a machine and entry.
+    """Return the sample of a machine's motion as a differentiable function.
 
     Args:
         model: the machine.
-        functions: functions of the entry whose motion is given.
+        functions: functions for motions of the actuators or the platform (see `Model`).
         output: rows of the regressor: "actuators" or "joints".
         bounded: limits of the excitation (see `limits.bounds`).
         clearance: distances between rods; None if they are not limited.
-        unit: unit of the open forces of winches, N or N m.
+        unit: force that scales the winch forces among the arguments, N or N m.
     """
     entry = functions.ports
-    sizes = {
+    lengths = {
         "position": entry.position.size,
         "velocity": entry.velocity.size,
         "acceleration": entry.velocity.size,
     }
-    motion = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+    motion = {name: ca.SX.sym(name, size) for name, size in lengths.items()}
     loops = _OpenLoops()
     arguments = motion | {
         "start": ca.SX(ca.DM(model.assembly.q)),
@@ -87,7 +87,8 @@ def sample_function(
         terms = loops.outputs(functions.program(TENSIONS), arguments)
         forces = _open_forces(terms, len(model.mechanism.actuators), unit)
         force = unit * forces.unknowns
-    q, v = expressions["kinematics_2.q"], expressions["kinematics_2.v"]
+    q = expressions["kinematics_2.q"]
+    v = expressions["kinematics_2.v"]
     G = ca.reshape(expressions["embedding.G"], model.topology.n_v, -1)
     cuts = cut_motions(model.mechanism, model.topology, q, v)
     motors = ca.DM(model.assembly.loops.transmission) @ v
@@ -133,10 +134,11 @@ def _open_forces(terms: Mapping[str, ca.SX], actuators: int, unit: float) -> _Op
     Args:
         terms: expressions of the tension program by name.
         actuators: number of actuators.
-        unit: unit of u, N or N m.
+        unit: force that scales u, N or N m.
     """
     u = ca.SX.sym("u", actuators)
-    R, C = ca.reshape(terms["map"], actuators, -1), ca.reshape(terms["pulls"], -1, actuators)
+    R = ca.reshape(terms["map"], actuators, -1)
+    C = ca.reshape(terms["pulls"], -1, actuators)
     return _OpenForces(u, R.T @ u - terms["needed"] / unit, terms["unforced"] - unit * (C @ u))
 
 
@@ -144,7 +146,9 @@ def _scaled_limits(bound: Bound) -> tuple[float, float]:
     """Return the limits of the scaled value of a bound in `sample_function`."""
     if bound.kind == "singularity":
         return 0.0, np.inf
-    return (1.0, np.inf) if bound.kind == "clearance" else bound.scaled
+    if bound.kind == "clearance":
+        return 1.0, np.inf
+    return bound.scaled
 
 
 class _OpenLoops:
@@ -197,7 +201,8 @@ def _clearance(bound: Bound, clearance: RodClearance | None, q: ca.SX) -> ca.SX:
     points = [ends[3 * k : 3 * k + 3] for k in range(ends.numel() // 3)]
     ratios = []
     for i, j in clearance.pairs.tolist():
-        first, second = points[2 * i : 2 * i + 2], points[2 * j : 2 * j + 2]
+        first = points[2 * i : 2 * i + 2]
+        second = points[2 * j : 2 * j + 2]
         ratios.append(squared_distance(*first, *second) / bound.lower**2)
     return ca.vertcat(*ratios)
 
@@ -229,7 +234,8 @@ def stretched(model: Model, kind: str) -> np.ndarray:
 
 def _pivots(matrix: ca.SX) -> ca.SX:
     """Return the pivots (n,) of L D L^T without row exchanges."""
-    remainder, pivots = matrix, []
+    remainder = matrix
+    pivots = []
     for _ in range(matrix.size1()):
         pivots.append(remainder[0, 0])
         update = remainder[1:, 0] @ remainder[0, 1:] / remainder[0, 0]

@@ -12,8 +12,8 @@ from tauloop.identification.excitation.problem import ExcitationProblem
 from tauloop.motion.excitation.fourier import fourier_basis
 from tauloop.motion.sampled import SampledMotion
 
-#: Sizes that are tried for a random series, as fractions of the largest size that its channels'
-#: limits allow. The first size that meets all other limits is used.
+#: Amplitudes that are tried for a random series, as fractions of the largest amplitude that the
+#: channels' limits allow. The first amplitude that meets all other limits is used.
 SERIES_SIZES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1, 0.02)
 #: Largest random shift of a center, as a fraction of the reach.
 MAX_CENTER_SHIFT = 0.5
@@ -52,9 +52,9 @@ def random_search(
 ) -> RandomSearch:
     """Return random series, each as large as the limits allow.
 
-    Coefficients mu and nu are uniform, with the same distribution for all harmonics. Centers are
-    uniform within half of the reach. Every series is scaled to the channels' limits, and then
-    reduced in steps until it meets all other limits.
+    The velocity coefficients mu and nu are uniformly distributed, with the same distribution for
+    all harmonics. Centers are uniformly distributed within half of the reach. Every series is
+    scaled to the channels' limits, and then reduced in steps until it meets all other limits.
 
     Args:
         problem: the task.
@@ -66,14 +66,17 @@ def random_search(
     Raises:
         IdentificationError: no series meets the limits.
     """
-    series, triangles, tried, result = [], [], 0, None
+    series = []
+    triangles = []
+    tried = 0
+    result = None
     chunk = max(SAMPLES_PER_CHUNK // len(problem.grid), 1)
-    size = min(FIRST_CHUNK_SERIES, chunk)
+    chunk_length = min(FIRST_CHUNK_SERIES, chunk)
     while tried < count and not is_stopped():
-        drawn = _draw(problem, min(size, count - tried), rng)
+        drawn = _draw(problem, min(chunk_length, count - tried), rng)
         coefficients, regressor = _reduced_to_limits(problem, drawn)
         tried += len(drawn)
-        size = chunk
+        chunk_length = chunk
         if len(coefficients):
             series.append(coefficients)
             triangles.append(np.linalg.qr(regressor, mode="r"))
@@ -87,17 +90,19 @@ def random_search(
     if result is None:
         raise IdentificationError.of(
             "limits",
-            f"none of {tried} random series meets the limits, even at {SERIES_SIZES[-1]:.0%} of the size that "
+            f"none of {tried} random series meets the limits, even at {SERIES_SIZES[-1]:.0%} of the amplitude that "
             "the channels' limits allow",
-            "choose a center farther from the limits, or wider limits",
+            "choose a trajectory center farther from the limits, or wider limits",
         )
     return result
 
 
 def _draw(problem: ExcitationProblem, count: int, rng: np.random.Generator) -> np.ndarray:
     """Return random coefficients (S, n_free, 2 K + 1) as large as the channels' limits allow."""
-    K, B = problem.task.harmonics, problem.admitted
-    reach, center = problem.reach[problem.free], problem.center[problem.free]
+    K = problem.task.harmonics
+    B = problem.admitted
+    reach = problem.reach[problem.free]
+    center = problem.center[problem.free]
     order = np.arange(1, K + 1)
     scale = np.r_[1.0, order, order]
     centered = rng.uniform(-1.0, 1.0, size=(count, len(reach), 2 * K + 1)) / scale
@@ -108,14 +113,14 @@ def _draw(problem: ExcitationProblem, count: int, rng: np.random.Generator) -> n
     centered *= reach[:, None]
     drawn = centered.copy()
     drawn[..., 0] += center
-    share = problem.channel_shares(drawn, problem.grid).max(axis=(1, 2))
+    fractions = problem.channel_shares(drawn, problem.grid).max(axis=(1, 2))
     # Channels without limits in the task are limited by their range in the machine file.
     unlimited = np.isinf(problem.limits[:, problem.free]).all(axis=0)
     if unlimited.any():
         position, *_ = fourier_basis(problem.grid, K, problem.task.period)
         peaks = np.abs(centered[:, unlimited] @ position.T).max(axis=-1) / reach[unlimited]
-        share = np.maximum(share, peaks.max(axis=1))
-    centered /= np.maximum(share, np.finfo(float).tiny)[:, None, None]
+        fractions = np.maximum(fractions, peaks.max(axis=1))
+    centered /= np.maximum(fractions, np.finfo(float).tiny)[:, None, None]
     centered[..., 0] += center
     return centered
 
@@ -131,13 +136,13 @@ def _reduced_to_limits(
     series: list[np.ndarray] = []
     regressors: list[np.ndarray] = []
     remaining = drawn
-    for size in SERIES_SIZES:
+    for factor in SERIES_SIZES:
         if not len(remaining):
             break
         coarse_grid = problem.grid[::SCREENING_STRIDE]
-        _, is_candidate = screened(problem, shrunk(problem, remaining, size), coarse_grid)
+        _, is_candidate = screened(problem, shrunk(problem, remaining, factor), coarse_grid)
         candidates = np.flatnonzero(is_candidate)
-        coefficients = shrunk(problem, remaining[candidates], size)
+        coefficients = shrunk(problem, remaining[candidates], factor)
         regressor, meets_limits = screened(problem, coefficients)
         series.append(coefficients[meets_limits])
         regressors.append(regressor[meets_limits])
@@ -145,10 +150,10 @@ def _reduced_to_limits(
     return np.concatenate(series), np.concatenate(regressors)
 
 
-def shrunk(problem: ExcitationProblem, coefficients: np.ndarray, size: float) -> np.ndarray:
+def shrunk(problem: ExcitationProblem, coefficients: np.ndarray, factor: float) -> np.ndarray:
     """Return series (..., n_free, 2 K + 1) scaled about the center by a factor."""
-    result = size * coefficients
-    result[..., 0] += (1.0 - size) * problem.center[problem.free]
+    result = factor * coefficients
+    result[..., 0] += (1.0 - factor) * problem.center[problem.free]
     return np.asarray(result)
 
 
@@ -160,20 +165,21 @@ def screened(
     Args:
         problem: the task.
         coefficients: (S, n_free, 2 K + 1).
-        grid: times (N,); the problem's grid when not given.
+        grid: times (N,); by default the problem's grid.
 
     Returns:
         Regressors (S, N n_out, n_unknowns); True (S,) for series within all bounds.
     """
     grid = problem.grid if grid is None else grid
-    count, N = len(coefficients), len(grid)
+    count = len(coefficients)
+    N = len(grid)
     n = len(problem.channels)
-    rates = np.zeros((3, count, N, n))
-    rates[0] = problem.center
+    motion_values = np.zeros((3, count, N, n))
+    motion_values[0] = problem.center
     bases = fourier_basis(grid, problem.task.harmonics, problem.task.period)
-    for level, basis in enumerate(bases):
-        rates[level][..., problem.free] = np.moveaxis(coefficients @ basis.T, 1, 2)
-    position, velocity, acceleration = rates.reshape(3, count * N, n)
+    for order, basis in enumerate(bases):
+        motion_values[order][..., problem.free] = np.moveaxis(coefficients @ basis.T, 1, 2)
+    position, velocity, acceleration = motion_values.reshape(3, count * N, n)
     motion = SampledMotion(
         time=np.tile(grid, count), position=position, velocity=velocity, acceleration=acceleration
     )

@@ -22,14 +22,14 @@ from tauloop.identification.excitation.search import shrunk
 from tauloop.mechanism.description import units
 from tauloop.motion.excitation.fourier import fourier_basis
 
-#: An iterate is feasible if it violates no scaled limit and no loop by more than this. The final
-#: result is evaluated again on the finer grid, with its loops closed, and reduced until it meets
-#: all limits.
+#: An iterate is feasible if it violates no scaled limit and no loop equation by more than this
+#: value. The final result is evaluated again on the finer grid, with closed loops, and reduced
+#: until it meets all limits.
 FEASIBILITY_TOLERANCE = 1e-3
 #: Starts are scaled about the center by this factor, so that they are inside their limits.
 START_SIZE = 0.97
-#: Sharpness of a condition number in the first of three stages. It increases up to that of the
-#: criterion.
+#: Sharpness of a condition number in the first of three stages. The sharpness increases up to that
+#: of the criterion.
 INITIAL_SHARPNESS = 4.0
 #: Smallest sharpness in a further optimization; the smoothing adds at most log(r) / 400.
 MIN_POLISH_SHARPNESS = 400.0
@@ -42,8 +42,9 @@ WARM_START_OPTIONS = {
     "slack_bound_push": 1e-4,
     "slack_bound_frac": 1e-4,
 }
-#: Function that is called in every iteration. Its argument is the series of the iterate if it is
-#: better than all before, otherwise None. If it returns True, the solver stops.
+#: Function that is called in every iteration. Its argument is the series of the iterate if this
+#: series is better than all previous series, otherwise None. If the function returns True, the
+#: solver stops.
 Watch = Callable[[np.ndarray | None], bool]
 #: Status of a start that was stopped by the caller.
 STOPPED = "interrupted"
@@ -109,9 +110,11 @@ class ExcitationProgram:
             problem: the task.
             independent: indices of the unknowns that represent the base parameters.
             criterion: criterion to minimize.
-            grid: times (N,) at which limits apply; the problem's `grid` when not given.
+            grid: times (N,) at which limits apply; by default the problem's `grid`.
         """
-        self.problem, self.independent, self.criterion = problem, independent, criterion
+        self.problem = problem
+        self.independent = independent
+        self.criterion = criterion
         self.grid = problem.grid if grid is None else grid
         n_free, N = len(problem.free), len(self.grid)
         x = ca.MX.sym("x", problem.admitted.shape[1], n_free)
@@ -137,7 +140,8 @@ class ExcitationProgram:
         self.residual = ca.vec(residual)
         self.variables = ca.vertcat(ca.vec(x), ca.vec(z))
         self._g = ca.vertcat(*constraints)
-        self.lower, self.upper = np.concatenate(lower), np.concatenate(upper)
+        self.lower = np.concatenate(lower)
+        self.upper = np.concatenate(upper)
         self._size = x.numel()
 
     def _normal_matrix(self, rows: ca.MX, N: int) -> ca.MX:
@@ -201,9 +205,9 @@ class ExcitationProgram:
     ) -> StartOutcome:
         """Optimize further from the optimum of a coarser grid.
 
-        The optimum can violate limits slightly between the samples of its grid. There is one stage,
-        without strong smoothing and with a small barrier from the beginning. The outcome and its
-        start can be compared only after both are reduced to meet all limits.
+        The optimum can violate limits slightly between the samples of its grid. A single stage is
+        used, without strong smoothing and with a small barrier from the beginning. The outcome and
+        its start can be compared only after both are reduced to meet all limits.
 
         Args:
             coefficients: the optimum (n_free, 2 K + 1).
@@ -227,7 +231,7 @@ class ExcitationProgram:
         watch: Watch | None,
         more: Mapping[str, Any] | None = None,
     ) -> StartOutcome:
-        """Solve stages, each from the best feasible iterate of the stage before.
+        """Solve stages, each from the best feasible iterate of the previous stage.
 
         If no iterate is feasible, the outcome is the start, with an infinite value.
 
@@ -238,8 +242,12 @@ class ExcitationProgram:
             watch: see `Watch`.
             more: additional options of IPOPT.
         """
-        best, iterations, status, converged = self.start(coefficients), 0, "", False
-        started, value = self._value(best), np.inf
+        best = self.start(coefficients)
+        iterations = 0
+        status = ""
+        converged = False
+        started = self._value(best)
+        value = np.inf
         settings = {
             "print_level": 0,
             "sb": "yes",
@@ -315,10 +323,13 @@ class _IterateMonitor(ca.Callback):
 
     def __init__(self, program: ExcitationProgram, watch: Watch | None) -> None:
         ca.Callback.__init__(self)
-        self._program, self._watch = program, watch
+        self._program = program
+        self._watch = watch
         self._variables, self._constraints = program.sizes
         self.best: np.ndarray | None = None
-        self.value, self.count, self.stopped = np.inf, 0, False
+        self.value = np.inf
+        self.count = 0
+        self.stopped = False
         self.construct("monitor", {})
 
     def get_n_in(self) -> int:

@@ -1,4 +1,4 @@
-"""All starts of an optimization, in sequence or in parallel processes."""
+"""Optimization from several starts, in sequence or in parallel processes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Work:
         mechanism, task, before: arguments of the `ExcitationProblem`.
         independent: indices of the unknowns that represent the base parameters.
         criterion: criterion to minimize.
-        starts: series (n_free, 2 K + 1) that meet all limits, each with its number.
+        starts: coefficients (n_free, 2 K + 1) of series that meet all limits, each with its number.
         options: options of the solver.
         polishes: whether the starts are optima to be optimized further on the finer grid.
     """
@@ -78,7 +78,9 @@ def solve_all(
         is_stopped: function that returns True to end early.
         offer: called during the optimization with each series that is better than all before.
     """
-    phase, done, total = "polishing" if work.polishes else "optimizing", 0, len(work.starts)
+    phase = "polishing" if work.polishes else "optimizing"
+    done = 0
+    total = len(work.starts)
 
     def poll() -> bool:
         report(phase, done, total)
@@ -87,10 +89,10 @@ def solve_all(
     if processes == 1 or total == 1:
         outcomes = _solve_in_sequence(problem, work, poll, offer)
     else:
-        shares = [
+        parts = [
             replace(work, starts=work.starts[k::processes]) for k in range(min(processes, total))
         ]
-        outcomes = _solve_in_parallel(shares, total, poll, offer)
+        outcomes = _solve_in_parallel(parts, total, poll, offer)
     for number, outcome in outcomes:
         done += 1
         report(phase, done, total)
@@ -126,21 +128,23 @@ def _solve_in_sequence(
 
 
 def _solve_in_parallel(
-    shares: list[Work], total: int, poll: Callable[[], bool], offer: Callable[[np.ndarray], None]
+    parts: list[Work], total: int, poll: Callable[[], bool], offer: Callable[[np.ndarray], None]
 ) -> Iterator[tuple[int, StartOutcome]]:
-    """Yield the number and outcome of each start, in parallel processes.
+    """Yield the number and outcome of each start, in parallel processes, one for each part.
 
     The processes are new interpreters, because threads may run in this one.
     """
     context = mp.get_context("spawn")
-    stop, answers = context.Event(), context.Queue()
+    stop = context.Event()
+    answers = context.Queue()
     workers = [
-        context.Process(target=_run_worker, args=(share, stop, answers), daemon=True)
-        for share in shares
+        context.Process(target=_run_worker, args=(part, stop, answers), daemon=True)
+        for part in parts
     ]
     for worker in workers:
         worker.start()
-    remaining, deadline = total, float("inf")
+    remaining = total
+    deadline = float("inf")
     try:
         while remaining and monotonic() < deadline:
             is_last = not any(worker.is_alive() for worker in workers)

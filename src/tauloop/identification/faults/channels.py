@@ -1,13 +1,13 @@
 """Detection of wrong channels of a log: wrong sign, swapped, delayed, or with a wrong scale.
 
-Each fault is tested by correcting it: the model is fitted again, and the channel is reported if the
+Each possible fault is corrected, and the model is fitted again. The channel is reported if the
 misfit decreases by a minimum factor. If a wrong sign of a drive does not increase the misfit, it is
 detected by negative friction (`faults.wrong_signs`).
 
-Friction that reverses over some distance after a reversal of the motion (presliding) resembles a
-delay. A delay affects all terms, including inertia and gravity, whereas hysteresis affects only
-friction. Both are fitted. The one that explains more is reported; if neither explains clearly more
-than the other, neither is reported.
+Friction that builds up over some distance after a reversal of the motion (presliding, a hysteresis)
+resembles a delay. A delay affects all terms, including inertia and gravity, whereas hysteresis
+affects only friction. Both are fitted. A delay or hysteresis is only reported if it explains
+clearly more than the other.
 """
 
 from __future__ import annotations
@@ -39,32 +39,35 @@ from tauloop.model import Model
 #: of all outputs by this factor.
 MIN_MISFIT_FALL = 2.0
 #: A wrong sign or swapped channels are also reported if the correction reduces the misfit of all
-#: outputs by the first factor and that of one output by the second. On a measured arm whose model
+#: outputs by this factor and that of one output by `MIN_SINGLE_FALL`. On a measured arm whose model
 #: leaves 17 % of the forces unexplained, the factors are 1.2 and 2.1 for a drive with a wrong sign,
 #: and at most 1.03 for correct channels.
-MIN_OVERALL_FALL, MIN_SINGLE_FALL = 1.1, 1.4
+MIN_OVERALL_FALL = 1.1
+#: The factor for the misfit of one output.
+MIN_SINGLE_FALL = 1.4
 #: Corrections whose misfits differ by less than this factor explain the log equally well. For equal
 #: legs, for example, swapped forces are equivalent to swapped positions.
 EQUAL_MISFIT_FACTOR = 1.2
-#: A delay is reported if its correction reduces the misfit of all outputs by the first factor and
-#: that of one output by the second.
-MIN_DELAY_OVERALL_FALL, MIN_DELAY_SINGLE_FALL = 1.02, 1.25
+#: A delay is reported if its correction reduces the misfit of all outputs by this factor and that
+#: of one output by `MIN_DELAY_SINGLE_FALL`.
+MIN_DELAY_OVERALL_FALL = 1.02
+#: The factor for the misfit of one output.
+MIN_DELAY_SINGLE_FALL = 1.25
 #: A position is first shifted by this number of steps in both directions.
 FIRST_SHIFT_STEPS = 2
 #: Further shifts are tried if the first ones reduce the misfit by this factor, or if a force seems
 #: to be faulty.
 MIN_FIRST_SHIFT_FALL = 1.05
-#: Either hysteresis or delay is reported if it reduces the misfit by this factor more than the
-#: other.
+#: Hysteresis or delay is reported if the other leaves a misfit that is larger by this factor.
 MIN_PREFERENCE = 1.2
 #: Hysteresis is needed in addition to a delay, or the reverse, if it reduces the misfit by this
 #: factor.
 MIN_ADDITIONAL_FALL = 1.3
-#: Other units are tried if the misfit is larger than this.
+#: Other units are only tried if the relative misfit exceeds this value.
 MIN_MISFIT_FOR_UNITS = 0.025
-#: Sampling rates that are tried, as multiples of that of the log.
+#: Sampling rates that are tried, as multiples of the log's sampling rate.
 POSSIBLE_RATE_FACTORS = (0.1, 0.2, 0.25, 0.4, 0.5, 2.0, 2.5, 4.0, 5.0, 10.0)
-#: A scale is tried if it differs from one by more than this factor.
+#: A scale of a force is only tried if it differs from 1 by more than this factor.
 MIN_SCALE_FACTOR = 1.5
 
 
@@ -78,8 +81,8 @@ class ChannelFault:
         problem: the problem to report.
         alternatives: descriptions of faults of other channels that explain the log equally well, by
             channel.
-        is_hysteresis: whether the fault is friction that reverses over some length.
-        is_late: whether the fault is such a hysteresis, or a delay.
+        is_hysteresis: whether the fault is presliding friction.
+        is_late: whether the fault is presliding friction or a delay.
     """
 
     misfit: float
@@ -106,19 +109,19 @@ def channel_faults(
 ) -> tuple[ChannelFault, ...]:
     """Return channels with a wrong sign or scale, swapped channels, and delayed channels.
 
-    The misfit of an output is the norm of its residual divided by the norm of its force; the misfit
-    of all outputs is the root mean square of these. Every change of a single force or position
-    channel is tried, and every swap of two channels with the same unit. The change with the
-    smallest misfit is applied and reported if it reduces the misfit enough (`MIN_MISFIT_FALL`, or
-    `MIN_OVERALL_FALL` and `MIN_SINGLE_FALL`; for delays `MIN_DELAY_OVERALL_FALL` and
+    The misfit of an output is the norm of its residual divided by the norm of its force. The misfit
+    of all outputs is the root mean square of the outputs' misfits. Every change of a single force
+    or position channel is tried, and every swap of two channels with the same unit. The change with
+    the smallest misfit is applied and reported if it reduces the misfit enough (`MIN_MISFIT_FALL`,
+    or `MIN_OVERALL_FALL` and `MIN_SINGLE_FALL`; for delays `MIN_DELAY_OVERALL_FALL` and
     `MIN_DELAY_SINGLE_FALL`). Then all changes are tried again.
 
     Args:
         model: the machine.
         log: motion and forces of the log.
-        output: output of `regressor_rows`.
+        output: "actuators", or "joints" for forces on the driven coordinates.
         ties: relations between the parameters.
-        step: shifts are multiples of this number of samples, up to 16 multiples; shorter delays are
+        step: shifts are multiples of this number of samples, up to 16 multiples. Shorter delays are
             not detected.
         presliding: whether presliding friction is fitted already, so that it is not reported.
 
@@ -128,7 +131,7 @@ def channel_faults(
         redundant.
     """
     if model.assembly.is_redundant:
-        # The rows are resultants of all forces. How each force contributes depends on the position.
+        # The outputs are combinations of all forces, and the combination depends on the position.
         return ()
     fit = Misfits(model, log, output, ties, step)
     faults: list[ChannelFault] = []
@@ -161,7 +164,7 @@ _ProblemTexts = tuple[str, str, str]
 
 
 def _best_fault(fit: Misfits) -> ChannelFault | None:
-    """Return the fault whose correction reduces the misfit most, if it reduces it enough."""
+    """Return the fault whose correction leaves the smallest misfit; None if no fault is certain."""
     if fit.misfit < MISFIT_ROUNDING:
         return None
     faults = _force_faults(fit)
@@ -229,10 +232,10 @@ def _force_faults(fit: Misfits) -> list[ChannelFault]:
 
 
 def _unit_faults(fit: Misfits) -> list[ChannelFault]:
-    """Return positions that seem to have another unit than the declared one.
+    """Return positions that seem to have another unit than the declared unit.
 
-    A motion that is scaled down is nearly linear, so that any model fits it. Such a change must
-    therefore reduce the misfit by `MIN_MISFIT_FALL`.
+    Any model fits a motion that is scaled down, because it is nearly linear. A unit that scales the
+    motion down must therefore reduce the misfit by `MIN_MISFIT_FALL`.
     """
     if fit.misfit <= MIN_MISFIT_FOR_UNITS:
         return []
@@ -271,8 +274,9 @@ def _unit_changes(fit: Misfits) -> Iterator[tuple[ChannelChange, _ProblemTexts, 
 def _time_faults(fit: Misfits) -> list[ChannelFault]:
     """Return a wrong sampling rate, if another rate explains the log much better.
 
-    With a factor c of the rate, velocities are c and accelerations c^2 times those of the log. Only
-    parameters that act in several of these terms show it, such as masses with weight and inertia.
+    With c times the sampling rate, velocities are c and accelerations c^2 times those of the log.
+    Only parameters that act in several of these terms, such as masses with weight and inertia, show
+    the difference.
     """
     if fit.misfit <= MIN_MISFIT_FOR_UNITS:
         return []
@@ -334,7 +338,7 @@ def _try_further_shifts(fit: Misfits, column: int, misfits_of_shifts: dict[int, 
     sign = 1 if best > 0 else -1
     add([sign * n * fit.step for n in SHIFT_STEPS])
     best = min(misfits_of_shifts, key=misfits_of_shifts.__getitem__)
-    add(sorted({round(best * share) for share in (0.625, 0.75, 0.875, 1.125, 1.25, 1.5)}))
+    add(sorted({round(best * factor) for factor in (0.625, 0.75, 0.875, 1.125, 1.25, 1.5)}))
 
 
 def _delay_fault(
@@ -351,7 +355,7 @@ def _delay_fault(
         return []
 
     def shifted(unshifted: Misfits, shift: int) -> Misfits:
-        """Return the misfits after a correction of a delay."""
+        """Return the misfits after a correction of the channel's delay."""
         return unshifted.with_log(unshifted.log.changed(quantity, shift_channel(column, shift)))
 
     corrected = shifted(fit, shift)
@@ -393,23 +397,23 @@ def _delay_or_presliding(
 
     Delay and presliding friction are compared in fits with additional Coulomb and viscous friction
     of the drive. For this comparison the delay must be accurate to one sample. The result is None
-    if neither explains the force clearly better.
+    if neither explains the force clearly better than the other.
     """
-    near = {shift: shifted(fit, shift)}
+    fits = {shift: shifted(fit, shift)}
 
     def misfit_of(delay: int) -> float:
-        return overall(near[delay].misfits_with_friction(drive, None))
+        return overall(fits[delay].misfits_with_friction(drive, None))
 
     reach = fit.step
     while reach:
-        best = min(near, key=misfit_of)
+        best = min(fits, key=misfit_of)
         for neighbor in (best - reach, best + reach):
-            if neighbor not in near:
-                near[neighbor] = shifted(fit, neighbor)
+            if neighbor not in fits:
+                fits[neighbor] = shifted(fit, neighbor)
         reach //= 2
-    best = min(near, key=misfit_of)
+    best = min(fits, key=misfit_of)
     delay_alone = misfit_of(best)
-    misfit_with_both = overall(near[best].best_presliding(drive)[1])
+    misfit_with_both = overall(fits[best].best_presliding(drive)[1])
     length, misfits = fit.best_presliding(drive)
     presliding_alone = overall(misfits)
     needs_delay = presliding_alone > MIN_ADDITIONAL_FALL * misfit_with_both
@@ -426,9 +430,9 @@ def _presliding_fault(
     if not fit.are_reduced(misfits, MIN_DELAY_OVERALL_FALL, MIN_DELAY_SINGLE_FALL):
         return []
     what = (
-        f"has friction that reverses over {length:.2g} {fit.units[drive]} after a reversal, not "
-        f"immediately: with this friction {fit.describe_fall(misfits)}; a delay "
-        f"({1e3 * abs(shift) * fit.log.step:.3g} ms) does not explain it"
+        f"has friction that builds up over {length:.2g} {fit.units[drive]} after a velocity "
+        f"reversal, not immediately (presliding): with this friction {fit.describe_fall(misfits)}; "
+        f"a delay ({1e3 * abs(shift) * fit.log.step:.3g} ms) does not explain it"
     )
     problem = Problem(f"force.{drive}", what, f"fit it as well: --presliding {drive}")
     fault = ChannelFault(
@@ -462,17 +466,17 @@ def _fault_if_reduced(
 
 
 def _best_shift(misfits_of_shifts: Mapping[int, float]) -> int | None:
-    """Return the shift of the smallest misfit, from a parabola through it and its neighbors.
+    """Return the shift at the minimum of a parabola through the smallest misfit and its neighbors.
 
-    The result is None if the smallest misfit is at the edge of the window.
+    The result is None if the smallest misfit is at the first or the last shift.
     """
     x = np.array(sorted(misfits_of_shifts))
     y = np.array([misfits_of_shifts[shift] for shift in x.tolist()]) ** 2
     best = int(np.argmin(y))
     if not 0 < best < len(x) - 1:
         return None
-    near = slice(best - 1, best + 2)
-    curvature, slope, _ = np.polyfit(x[near] - x[best], y[near], 2)
+    rows = slice(best - 1, best + 2)
+    curvature, slope, _ = np.polyfit(x[rows] - x[best], y[rows], 2)
     if curvature <= 0.0:
         return int(x[best])
     return int(x[best] + round(-0.5 * slope / curvature))

@@ -1,4 +1,4 @@
-"""Faults of measured forces that least squares does not show: wrong signs, unexplained forces."""
+"""Wrong signs of measured forces, and forces that the model does not explain."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from tauloop.identification.regression.data import RegressionData
 
 #: A sign is wrong if changing it reduces the misfit of all outputs by this factor.
 MIN_SIGN_MISFIT_FALL = 2.0
-#: A friction coefficient that is this number of standard deviations below zero is not explained by
-#: noise.
+#: A friction coefficient counts as negative if it is this number of standard deviations below zero.
 MIN_NEGATIVE_DEVIATIONS = 10.0
-#: A force is unexplained if its residual is larger than this, % of the force.
+#: A force is unexplained if its residual exceeds this percentage of the force.
 MIN_UNEXPLAINED_PERCENT = 90.0
 #: Forces below this fraction of the largest force of the same unit are not checked.
 MIN_CHECKED_SHARE = 0.05
 #: Outputs are comparable if their largest forces differ by less than this factor.
 MAX_SIZE_RATIO = 3.0
-#: An output is explained far worse if its relative error exceeds that of comparable outputs by the
-#: first factor, and exceeds the second number, in % of the force.
-MIN_WORSE_RATIO, MIN_WORSE_PERCENT = 10.0, 2.0
+#: An output is explained far worse if its relative error exceeds that of comparable outputs by this
+#: factor, and exceeds `MIN_WORSE_PERCENT`.
+MIN_WORSE_RATIO = 10.0
+#: Smallest error of an output that is explained far worse, % of the force.
+MIN_WORSE_PERCENT = 2.0
 
 
 def wrong_signs(
@@ -43,8 +44,8 @@ def wrong_signs(
         data: the samples.
         dissipative: names of unknowns that cannot be negative, such as viscous and Coulomb
             friction.
-        drives: names of the drives that act on the joint of such an unknown; the problem is
-            reported once for each of them instead.
+        drives: names of the drives that act on the joint of such an unknown. The problem is then
+            reported for the forces of these drives.
     """
     triangles = data.triangles
     names = [data.outputs[k] for k in data.kept]
@@ -108,11 +109,11 @@ def unexplained(
     """Return a problem for each output that the model hardly explains.
 
     The residual of such an output is nearly as large as its force, in training and held-out data.
-    Forces that are far smaller than those of other outputs of the same unit are not checked,
+    Forces that are far smaller than those of other outputs with the same unit are not checked,
     because they may consist of noise only.
 
     Args:
-        training, held_out: fits of `Identification`.
+        training, held_out: `Identification.training` and `Identification.held_out`.
     """
     largest: dict[str, float] = {}
     for fit in training:
@@ -131,8 +132,8 @@ def unexplained(
         if fit.output in held_out_errors:
             what += f" and {held_out_errors[fit.output]:.3g} % in the held-out data"
         remedy = (
-            "check the column from which it is read, its unit and time stamps, the order of the columns, "
-            "and the machine file"
+            "check the column of the force, its unit and time stamps, the order of the columns, and the "
+            "machine file"
         )
         problems.add(f"force.{fit.output}", what, remedy)
     return tuple(problems)
@@ -146,8 +147,8 @@ def worse_than_comparable(
     Outputs are comparable if they have the same unit and forces of similar size.
 
     Args:
-        training, held_out: fits of `Identification`; the smaller error of both is used for each
-            output.
+        training, held_out: `Identification.training` and `Identification.held_out`. For each
+            output, the smaller error is used.
     """
     held_out_errors = {fit.output: fit.relative_error_percent for fit in held_out}
     errors = {

@@ -1,15 +1,16 @@
 """Causes of forces that lag their motion: delay, held values, compliance, presliding friction.
 
-All four causes leave similar residuals, so they are compared. Each is fitted to the first part of
-the log with its best size, and evaluated by its error on the last part. A cause is reported if it
-reduces this error by more than its noise, and by more than the error that the preparation causes.
-Filters and differentiation change a motion even without noise; their error is estimated with the
-fitted model along the motion after a second preparation. Of causes that predict equally well, the
-one with the fewest parameters is preferred.
+All four causes leave similar residuals, so they are compared. Each cause has a size, such as the
+length of a delay. Model and size are fitted to the first part of the log, and evaluated by the
+error on the last part. A cause is reported if it reduces this error by more than the noise of the
+error, and by more than the error that the preparation of the log causes. Filters and
+differentiation change a motion even without noise; the resulting error is estimated with the fitted
+model along the motion after a second preparation. Among causes that predict equally well, the cause
+with the fewest parameters is preferred.
 
-Every output is fitted with all parameters of the machine free. One output determines some
-directions of the parameters poorly, and their error would dominate the last part. The other
-outputs, with unchanged motion and a small weight, determine these directions.
+All parameters of the machine are fitted to each output separately. One output determines some
+directions of the parameters poorly, and errors in these directions would dominate the last part.
+Therefore the other outputs, with unchanged motion, are added to the fit with a small weight.
 """
 
 from __future__ import annotations
@@ -35,25 +36,25 @@ from tauloop.model import Model
 
 #: Maximum number of samples of a log that are used, from its beginning.
 MAX_LATE_SAMPLES = 20_000
-#: Fraction of the samples that is fitted; the rest is held out.
+#: Fraction of the samples that is fitted. The remaining samples are held out.
 FITTED_SHARE = 0.7
-#: Number of blocks of the held-out part, which give the noise of a difference of errors.
+#: Number of blocks of the held-out part. Their scatter is the noise of a difference of errors.
 EVALUATION_BLOCKS = 15
-#: A cause must reduce the error (RMS) of the held-out part by this fraction, ...
+#: Minimum relative reduction of the RMS error of the held-out part by a cause.
 MIN_HELD_OUT_REDUCTION = 0.05
-#: ... its squared error by this number of standard deviations, ...
+#: Minimum reduction of the squared error by a cause, in standard deviations of the reduction.
 MIN_GAIN_DEVIATIONS = 2.5
-#: ... and the squared error of this number of blocks.
+#: Minimum number of held-out blocks in which a cause reduces the squared error.
 MIN_BETTER_BLOCKS = 11
 #: Two causes are distinguished if their squared errors differ by this number of standard
 #: deviations.
 MIN_DISTINCT_DEVIATIONS = 2.0
-#: Late forces are searched if a derivative of the force explains this fraction of the residual's
-#: power, ...
+#: Causes of a late force are searched if a derivative of the force explains more than this fraction
+#: of the residual's power.
 MIN_DERIVATIVE_SHARE = 0.02
-#: ... or if its autocorrelation exceeds this value ...
+#: They are also searched if the autocorrelation of the residual exceeds this value.
 MIN_AUTOCORRELATION = 0.3
-#: ... at a lag of up to this number of samples.
+#: Largest lag of this autocorrelation, in samples.
 MAX_LAG = 20
 #: Minimum number of samples for each parameter of an output.
 MIN_SAMPLES_PER_PARAMETER = 10
@@ -61,41 +62,43 @@ MIN_SAMPLES_PER_PARAMETER = 10
 FIRST_DELAYS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0, 23.0, 32.0, 45.0, 64.0)
 #: Number of times that the steps near the best delay are halved.
 DELAY_HALVINGS = 6
-#: Half of the difference of the shifts that give the derivative of a force with respect to a shift,
-#: in samples. Over a whole sample, every jump of Coulomb friction is in exactly one row.
+#: Step of the central difference that gives the derivative of a force with respect to a shift, in
+#: samples. With two steps of half a sample, every jump of Coulomb friction is in exactly one row.
 SHIFT_DIFFERENCE = 0.5
 #: A hold is tried if the delay is at least this number of samples.
 MIN_HOLD_DELAY = 0.3
-#: Shortest and longest holds that are tried, as fractions of the hold with the same mean delay, ...
-MIN_HOLD_SHARE, MAX_HOLD_SHARE = 0.7, 1.35
-#: ... extended by this number of samples.
+#: Shortest hold that is tried, as a fraction of the hold with the same mean delay.
+MIN_HOLD_SHARE = 0.7
+#: Longest hold that is tried, as a fraction of the hold with the same mean delay.
+MAX_HOLD_SHARE = 1.35
+#: Both limits are extended by this number of samples.
 HOLD_MARGIN = 1
 #: Number of phases of a hold that are tried first.
 FIRST_HOLD_PHASES = 6
-#: Sizes are searched on samples spread over the fitted part. The number of samples is limited so
-#: that one trial computes at most this number of products of column entries, ...
+#: Sizes are searched on samples spread over the fitted part. Their number is limited so that a
+#: trial computes at most this number of products of column entries.
 MAX_TRIAL_PRODUCTS = 3e6
-#: ... but at least this number of samples is used.
+#: Minimum number of samples of the search, in spite of `MAX_TRIAL_PRODUCTS`.
 MIN_SEARCH_SAMPLES = 2500
-#: Presliding lengths that are tried first, as fractions of a stroke, ...
+#: Presliding lengths that are tried first, as fractions of a stroke.
 FIRST_PRESLIDING_SHARES = tuple(np.geomspace(1e-4, 0.4, 13).tolist())
-#: ... and in two further rounds, as multiples of the best.
+#: Presliding lengths of two further rounds, as multiples of the best length.
 PRESLIDING_REFINEMENT_FACTORS = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15))
 #: Shortest presliding length, as a fraction of the drive's travel between two samples (RMS).
 MIN_PRESLIDING_TRAVEL_SHARE = 0.1
-#: Number of frequencies of a compliant transmission that are tried between twice the frequency of
-#: the motion ...
+#: Number of frequencies of a compliant transmission that are tried first. The lowest is twice the
+#: highest frequency of the motion.
 FIRST_FREQUENCIES = 14
-#: ... and this fraction of the sampling rate.
+#: Highest frequency that is tried first, as a fraction of the sampling rate.
 MAX_FREQUENCY_SHARE = 0.3
-#: Frequencies near the best one are tried if it reduces the squared error by this share.
+#: Frequencies near the best frequency are tried if it reduces the squared error by this fraction.
 MIN_FREQUENCY_REDUCTION = 0.03
 #: Frequencies of further rounds, as multiples of the best.
 FREQUENCY_REFINEMENT_FACTORS = ((0.85, 0.92, 1.08, 1.16), (0.96, 1.04), (0.98, 1.02))
 #: Damping ratios of a compliant transmission.
 DAMPING_RATIOS = (0.03, 0.1, 0.4)
-#: Delays below this fraction of the sampling period are ignored, because friction at samples next
-#: to reversals causes them.
+#: Delays below this fraction of the sampling period are ignored, because friction at samples near
+#: velocity reversals has the same effect.
 NEGLIGIBLE_DELAY_SHARE = 0.05
 #: Errors below this fraction of the force are rounding errors.
 ERROR_ROUNDING = 1e-6
@@ -104,9 +107,10 @@ MIN_PREPARATION_ERRORS = 6.0
 #: Weight of the other outputs in the fit of one output, relative to their noise. It is small,
 #: because their forces may be late as well.
 OTHER_OUTPUTS_WEIGHT = 0.05
-#: Delays of outputs are the same if they differ by at most this fraction.
+#: Delays of outputs count as equal if they differ by at most this fraction.
 MAX_DELAY_SPREAD = 0.2
-#: Kind of a cause: Coulomb friction that reverses before its motion, which no real machine has.
+#: Kind of a cause: Coulomb friction that reverses before the motion does, which no real machine
+#: has.
 EARLY_FRICTION = "early friction"
 #: Directions of unit-norm columns with a squared singular value below this fraction of the largest
 #: are ignored.
@@ -122,13 +126,13 @@ class Explanation:
 
     Attributes:
         kind: "delay", "hold", "bending", "presliding" or `EARLY_FRICTION`.
-        size: delay, or lead of Coulomb friction alone, s; number of samples of a hold; length over
-            which friction reverses, m or rad; frequency at which the load oscillates with the motor
-            held, Hz.
-        parameters: number of parameters that it adds.
+        size: delay, or lead of Coulomb friction alone, s; number of samples of a hold; presliding
+            length, m or rad; frequency at which the load oscillates with the motor locked, Hz.
+        parameters: number of parameters that the cause adds to the model.
         errors: squared error of every block of the held-out part (EVALUATION_BLOCKS,).
         error: RMS error of the held-out part, SI.
-        interval: interval of the frequencies that are not distinguished from the best one, Hz.
+        interval: interval of the frequencies that are not distinguished from the best frequency,
+            Hz; NaN for other causes than bending.
         deviation: standard deviation of a delay or of a lead of Coulomb friction, s; NaN for other
             causes.
     """
@@ -147,12 +151,13 @@ class LateForce:
     """The significant causes of the late force of one output, the best first.
 
     Attributes:
-        output, unit: name and unit of the output.
-        length_unit: unit of its motion.
+        output: name of the output.
+        unit: unit of the output.
+        length_unit: unit of the output's motion.
         step: sampling period, s.
         plain: RMS error of the held-out part without any cause, SI.
-        ranked: the causes. Of those that predict equally well, the one with the fewest parameters
-            is first.
+        ranked: the causes. Among causes that predict equally well, the cause with the fewest
+            parameters is first.
         alike: number of causes that predict equally well, including the first.
     """
 
@@ -171,16 +176,16 @@ class LateForce:
 
     @property
     def delay(self) -> float:
-        """Delay of the force by the best cause, or half of its hold, s; zero for other causes."""
+        """Delay of the force, s, if the best cause is a delay or a hold (mean delay); or zero."""
         best = self.ranked[0]
         delays = {"delay": best.size, "hold": 0.5 * (best.size - 1.0) * self.step}
         return delays.get(best.kind, 0.0)
 
     def problem(self, element: str) -> Problem:
-        """Return the problem of the best cause, which mentions the second best.
+        """Return the problem of the best cause; the text mentions the second best cause.
 
         Args:
-            element: name of the friction that acts on the output, for `--presliding`.
+            element: name of the element whose friction acts on the output, for `--presliding`.
         """
         best, *others = self.ranked
         direction = "earlier" if best.size > 0.0 else "later"
@@ -222,7 +227,7 @@ class LateForce:
                 interval = f"{low:.3g} to {high:.3g} Hz"
             return (
                 f"passes a compliant transmission: its load oscillates at {size:.3g} Hz "
-                f"({interval}) with the motor held"
+                f"({interval}) with the motor locked"
             )
         if explanation.kind == EARLY_FRICTION:
             return (
@@ -230,8 +235,8 @@ class LateForce:
                 "before its motion, which only simulators with soft constraints produce"
             )
         return (
-            f"has friction that reverses over {size:.2g} {self.length_unit} after a reversal, "
-            "not immediately"
+            f"has friction that builds up over {size:.2g} {self.length_unit} after a velocity "
+            "reversal, not immediately (presliding)"
         )
 
 
@@ -247,10 +252,10 @@ def late_forces(
 
     Args:
         model: the machine.
-        log: its motion, and unfiltered forces.
-        prepared_again: its motion after the same preparation once more; None for a motion that no
-            filter has changed.
-        output: output of `regressor_rows`.
+        log: motion and unfiltered forces of the log.
+        prepared_again: motion of the log after the same preparation once more; None for a motion
+            that no filter has changed.
+        output: "actuators", or "joints" for forces on the driven coordinates.
         only: names of the outputs to check; None for all.
     """
     if model.assembly.is_redundant or log.periodic:
@@ -310,7 +315,8 @@ def _equations_of_others(
         columns: (N, n_out, n_pi) columns of the parameters.
 
     Returns:
-        For each output a matrix (n_pi, n_pi) and a vector (n_pi,), relative to the noise.
+        For each output, the matrix (n_pi, n_pi) and the right-hand side (n_pi,) of the equations,
+        divided by the variances of the other outputs' noise.
     """
     matrices = np.zeros((len(outputs), columns.shape[2], columns.shape[2]))
     products = np.zeros((len(outputs), columns.shape[2]))
@@ -330,19 +336,21 @@ def _equations_of_others(
 def _with_common_delay(
     compared: Sequence[tuple[_Output, LateForce | None, int]], step: float
 ) -> list[tuple[LateForce, int]]:
-    """Return the late forces; outputs that the median delay explains as well get this delay.
+    """Return the late forces and their rows, after trying the median delay in each output.
 
     A single output with many parameters determines its own delay poorly. All forces of one bus have
-    the same delay, so the median of the outputs' delays is also tried in each output.
+    the same delay, so an output gets the median delay of all outputs if this delay explains the
+    output as well as its own cause.
 
     Args:
-        compared: for each output, its late force (None without a significant cause) and its row.
+        compared: for each output, the output, its late force (None without a significant cause) and
+            its row.
         step: sampling period, s.
     """
     delays = [late.delay for _, late, _ in compared if late is not None and late.kind == "delay"]
     common = float(np.median(delays)) if delays else 0.0
-    near = [delay for delay in delays if abs(delay - common) <= MAX_DELAY_SPREAD * abs(common)]
-    is_common = len(near) > 1 and 2 * len(near) > len(compared)
+    similar = [delay for delay in delays if abs(delay - common) <= MAX_DELAY_SPREAD * abs(common)]
+    is_common = len(similar) > 1 and 2 * len(similar) > len(compared)
     explained = []
     for single, late, row in compared:
         if is_common and (late is None or late.kind != "delay"):
@@ -363,7 +371,7 @@ def _explained_by_delay(
         delay: the delay, s.
         step: sampling period, s.
     """
-    plain_errors, plain = single.evaluate(single.rigid)
+    plain_errors, plain_error = single.evaluate(single.rigid)
     errors, error = single.evaluate(single.delayed(delay / step))
     best_errors = plain_errors if late is None else late.ranked[0].errors
     if late is None and _deviations(best_errors, errors) < MIN_DISTINCT_DEVIATIONS:
@@ -381,14 +389,14 @@ def _explained_by_delay(
         unit="",
         length_unit="",
         step=step,
-        plain=plain,
+        plain=plain_error,
         ranked=(cause, *others),
         alike=1 + sum(is_alike),
     )
 
 
 def _milliseconds(size: float, deviation: float) -> str:
-    """Return a text with a time, s, and its standard deviation."""
+    """Return a text with a time and its standard deviation, both in s, in milliseconds."""
     return f"{1e3 * abs(size):.3g} +- {1e3 * deviation:.2g} ms"
 
 
@@ -402,8 +410,8 @@ def _columns_along(model: Model, motion: LogMotion, output: str) -> np.ndarray:
 def possibly_late_outputs(data: RegressionData) -> tuple[str, ...]:
     """Return the outputs whose residual follows a derivative of the force, or is autocorrelated.
 
-    This requires a single fit of each output. It selects the outputs for which `late_forces`, which
-    takes much longer, may find a cause.
+    Only for these outputs, `late_forces` may find a cause. The selection requires a single fit of
+    each output; `late_forces` takes much longer.
 
     Args:
         data: regression data of one log, evenly sampled, with their times.
@@ -420,22 +428,22 @@ def possibly_late_outputs(data: RegressionData) -> tuple[str, ...]:
         columns = regressor[:, norms > 0.0] / norms[norms > 0.0]
         if not columns.shape[1]:
             continue
-        left, sizes, _ = np.linalg.svd(columns, full_matrices=False)
-        basis = left[:, sizes**2 > DELAY_RANK_TOLERANCE * sizes[0] ** 2]
+        left_vectors, singular_values, _ = np.linalg.svd(columns, full_matrices=False)
+        basis = left_vectors[:, singular_values**2 > DELAY_RANK_TOLERANCE * singular_values[0] ** 2]
         predicted = basis @ (basis.T @ forces)
         residual = forces - predicted
         rate = np.gradient(predicted, step)
         tiny = np.finfo(float).tiny
         power = float(residual @ residual)
-        shares = [0.0]
+        fractions = [0.0]
         for column in (rate, np.gradient(rate, step)):
             remaining = column - basis @ (basis.T @ column)
             product = float(remaining @ residual)
-            shares.append(product**2 / max(float(remaining @ remaining) * power, tiny))
+            fractions.append(product**2 / max(float(remaining @ remaining) * power, tiny))
         lags = range(1, min(MAX_LAG, len(residual) - 1) + 1)
         products = [abs(float(residual[lag:] @ residual[:-lag])) for lag in lags]
         autocorrelation = max(products) / max(power, tiny)
-        if max(shares) > MIN_DERIVATIVE_SHARE or autocorrelation > MIN_AUTOCORRELATION:
+        if max(fractions) > MIN_DERIVATIVE_SHARE or autocorrelation > MIN_AUTOCORRELATION:
             names.append(data.outputs[k])
     return tuple(names)
 
@@ -455,11 +463,11 @@ def _beginning(log: LogMotion) -> LogMotion:
 
 
 class _Output:
-    """One output of a log, and fits of it with changed or additional columns.
+    """One output of a log, and its fits with changed or additional columns.
 
-    Columns of Coulomb friction jump between two samples where the speed changes its sign. They are
-    stored separately: as absolute values, and with the columns of viscous friction of the same
-    elements, which have the same signs.
+    Columns of Coulomb friction jump between two samples where the speed changes sign. They are
+    stored separately, together with the columns of viscous friction of the same elements, which
+    have the same signs.
     """
 
     def __init__(
@@ -477,8 +485,8 @@ class _Output:
             columns: (N, n_pi) columns of the parameters.
             parameters: names of the parameters.
             forces: (N,) measured forces.
-            usable: (N,) whether a sample is valid; None if all are.
-            highest: highest frequency of the motion, per sample.
+            usable: (N,) whether a sample is valid; None if all are valid.
+            highest: highest frequency of the motion, as a fraction of the sampling rate.
             settling: number of samples at each end that are distorted by the transient of a filter.
         """
         is_excited = np.linalg.norm(columns, axis=0) > 0.0
@@ -533,7 +541,7 @@ class _Output:
     def add_equations(self, matrix: np.ndarray, products: np.ndarray) -> None:
         """Add normal equations of other outputs to all fits, with `OTHER_OUTPUTS_WEIGHT`.
 
-        Parameters without effect on this output are eliminated from them.
+        Parameters without effect on this output are eliminated from these equations.
 
         Args:
             matrix: (n_pi, n_pi) normal matrix, relative to the noise of the other outputs.
@@ -590,17 +598,18 @@ class _Output:
         Args:
             columns: columns at the samples.
             rows: indices of the samples.
-            target: signal to fit, to which other outputs contribute nothing; None for the forces.
+            target: signal to fit, for which the other outputs have zero forces; None for the
+                measured forces.
         """
         gram = columns.T @ columns
         products = columns.T @ (self.forces[rows] if target is None else target)
         if self._equations is not None:
-            share = len(rows) / len(self.fitted)
+            fraction = len(rows) / len(self.fitted)
             matrix, others = self._equations
             count = len(others)
-            gram[:count, :count] += share * matrix
+            gram[:count, :count] += fraction * matrix
             if target is None:
-                products[:count] += share * others
+                products[:count] += fraction * others
         norms = np.sqrt(np.maximum(np.diag(gram), 0.0))  # rounding may leave -1e-20
         norms[norms == 0.0] = 1.0
         scaled = gram / np.outer(norms, norms)
@@ -608,17 +617,17 @@ class _Output:
         return np.asarray(values / norms)
 
     def shift_deviation(self, shifted: Callable[[float], _Columns], size: float) -> float:
-        """Return the standard deviation of a shift, in samples, that was fitted with the parameters.
+        """Return the standard deviation of a shift in samples, fitted together with the parameters.
 
-        It is the sandwich estimate over blocks of the fitted part, for the derivative of the
-        predicted force with respect to the shift (Frisch and Waugh 1933). Between two shifts that
-        move a jump of Coulomb friction to the next sample, jumps contain no information. The
-        deviation is then at least that of the force without jumps, or the RMS distance from the
-        shifts between these two if that is smaller.
+        The result is the sandwich estimate over blocks of the fitted part, for the derivative of
+        the predicted force with respect to the shift (Frisch and Waugh 1933). In an interval of
+        shifts that move no jump of Coulomb friction to another sample, jumps contain no
+        information. The standard deviation is therefore at least the smaller of two values: that of
+        a force without jumps, and the RMS distance to the shifts in this interval.
 
         Args:
             shifted: function that returns the columns for a shift.
-            size: the shift.
+            size: the fitted shift, in samples.
         """
         rows = self.fitted
         columns = shifted(size)(rows)
@@ -634,10 +643,10 @@ class _Output:
     def _slope_deviation(
         self, columns: np.ndarray, derivative: np.ndarray, residual: np.ndarray
     ) -> float:
-        """Return the standard deviation of the coefficient of one more column.
+        """Return the standard deviation of the coefficient of an additional column.
 
-        It contains the coefficient itself, which is the distance to the best shift: the search uses
-        only some sizes and samples.
+        The coefficient itself, which is the distance to the best shift, is added in quadrature,
+        because the search uses only some shifts and samples.
 
         Args:
             columns: columns of the fit, at the fitted samples.
@@ -655,21 +664,21 @@ class _Output:
         return float(np.hypot(np.sqrt(variance) / power, coefficient))
 
     def _distance_without_jumps(self, size: float) -> float:
-        """Return the RMS distance from a shift of all shifts around it that move no jump.
+        """Return the RMS distance from a shift to all shifts around it that move no jump.
 
-        All these shifts have the jumps of Coulomb friction at the same samples. The distance is
-        infinite if there are no jumps.
+        With all these shifts, the jumps of Coulomb friction are at the same samples. The distance
+        is infinite if there are no jumps.
         """
         fractions: list[np.ndarray] = []
         for speed in self.viscous[self.fitted[0] : self.fitted[-1] + 1].T:
-            at = np.flatnonzero(speed[1:] * speed[:-1] < 0.0)
-            jumps = at + speed[at] / (speed[at] - speed[at + 1]) + size
+            before = np.flatnonzero(speed[1:] * speed[:-1] < 0.0)
+            jumps = before + speed[before] / (speed[before] - speed[before + 1]) + size
             fractions.append(jumps % 1.0)
-        after_sample = np.concatenate(fractions) if fractions else np.empty(0)
-        if not len(after_sample):
+        all_fractions = np.concatenate(fractions) if fractions else np.empty(0)
+        if not len(all_fractions):
             return float(np.inf)
-        below = float(after_sample.min())
-        above = 1.0 - float(after_sample.max())
+        below = float(all_fractions.min())
+        above = 1.0 - float(all_fractions.max())
         return float(np.sqrt((below**2 - below * above + above**2) / 3.0))
 
     def rigid(self, rows: np.ndarray) -> np.ndarray:
@@ -726,8 +735,8 @@ class _Output:
         def columns(rows: np.ndarray) -> np.ndarray:
             if rows is searched and is_even:
                 first = int(searched[0])
-                passed = self._transmitted(frequency, damping, first, stride)
-                return passed[: len(searched)]
+                transmitted = self._transmitted(frequency, damping, first, stride)
+                return transmitted[: len(searched)]
             if not all_rows:
                 all_rows.append(self._transmitted(frequency, damping, 0, 1))
             return np.asarray(all_rows[0][rows])
@@ -735,7 +744,7 @@ class _Output:
         return columns
 
     def _transmitted(self, frequency: float, damping: float, first: int, stride: int) -> np.ndarray:
-        """Return transmitted columns (see `through_spring`) at every `stride`-th sample.
+        """Return the columns of `through_spring` at every `stride`-th sample from `first` on.
 
         Frequencies that are aliases of each other at these samples are added before the inverse
         transform, which is then shorter.
@@ -746,8 +755,8 @@ class _Output:
         added = np.zeros((spectrum.shape[0], spectrum.shape[2]), dtype=complex)
         for alias in range(stride):
             added += spectrum[:, alias] * gain[alias]
-        passed = scipy.fft.irfft(added, n=2 * (added.shape[1] - 1), axis=1) / stride
-        return np.asarray(passed.T + self.columns[0])
+        filtered = scipy.fft.irfft(added, n=2 * (added.shape[1] - 1), axis=1) / stride
+        return np.asarray(filtered.T + self.columns[0])
 
     def _spectrum_from(self, first: int, stride: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the spectrum (n, stride, m) of the columns, and its frequencies (stride, m).
@@ -799,7 +808,7 @@ def _delayed(columns: np.ndarray, rows: np.ndarray, delay: float) -> np.ndarray:
 
 
 def _stride(rows: np.ndarray) -> int:
-    """Return the step between indices (M,); zero if they are not evenly spaced and rising."""
+    """Return the step between indices (M,); zero if they are not increasing by equal steps."""
     steps = np.diff(rows)
     if not len(steps) or steps[0] <= 0 or np.any(steps != steps[0]):
         return 0
@@ -815,8 +824,8 @@ def _explain(
         single: the output.
         speed: (N,) speed of the output's own motion.
         step: sampling period, s.
-        exact: the same output with exact forces, so that its errors are only those of the
-            preparation; None if there is no such log.
+        exact: the same output with the model's forces, so that its errors are only those of the
+            preparation; None if there is no second preparation.
     """
     plain_errors, plain = single.evaluate(single.rigid)
     least_explained = ERROR_ROUNDING * float(np.sqrt(np.mean(single.forces**2)))
@@ -871,14 +880,14 @@ def _explain(
 
 
 def _deviations(before: np.ndarray, after: np.ndarray) -> float:
-    """Return the mean decrease of the blocks' squared errors, in its standard deviations."""
+    """Return the mean decrease of the blocks' squared errors, divided by its standard deviation."""
     gain = before - after
     noise = float(gain.std(ddof=1)) / np.sqrt(len(gain))
     return float(gain.mean()) / max(noise, np.finfo(float).tiny)
 
 
 def _explain_by_delay(single: _Output, step: float) -> Explanation:
-    """Return a delay or a lead of the whole force."""
+    """Return the best delay (or lead, if negative) of the whole force."""
     tried = {0.0: single.misfit(single.rigid)}
     for delay in FIRST_DELAYS:
         if delay <= single.reach - 2:
@@ -897,7 +906,7 @@ def _explain_by_delay(single: _Output, step: float) -> Explanation:
 
 
 def _explain_by_early_friction(single: _Output, step: float) -> list[Explanation]:
-    """Return a lead of Coulomb friction alone, which occurs in simulators with soft constraints."""
+    """Return the best lead of Coulomb friction alone, as in simulators with soft constraints."""
     if not single.dry.shape[1]:
         return []
     tried = {0.0: single.misfit(single.rigid)}
@@ -922,7 +931,7 @@ def _refined_by_halving(tried: dict[float, float], misfit_of: Callable[[float], 
     """Return the size of the smallest misfit, after halving the steps next to the best size.
 
     Args:
-        tried: misfits by size; further sizes are added to it.
+        tried: misfits by size; further sizes are added.
         misfit_of: function that returns the misfit of a size.
     """
     for _ in range(DELAY_HALVINGS):
@@ -936,7 +945,7 @@ def _refined_by_halving(tried: dict[float, float], misfit_of: Callable[[float], 
 
 
 def _explain_by_hold(single: _Output, delay: float) -> list[Explanation]:
-    """Return a hold whose mean delay is close to that of the force, in samples."""
+    """Return the best hold whose mean delay is close to the delay of the force, in samples."""
     if delay < MIN_HOLD_DELAY:
         return []
     mean_length = 2.0 * delay + 1.0
@@ -955,7 +964,7 @@ def _explain_by_hold(single: _Output, delay: float) -> list[Explanation]:
 
 
 def _explain_by_bending(single: _Output, step: float) -> list[Explanation]:
-    """Return a compliant transmission whose load oscillates faster than the motion."""
+    """Return the best compliant transmission whose load oscillates faster than the motion."""
     lowest = 2.0 * single.highest
     if lowest >= MAX_FREQUENCY_SHARE:
         return []
@@ -980,7 +989,7 @@ def _explain_by_bending(single: _Output, step: float) -> list[Explanation]:
     errors, error = single.evaluate(single.through_spring(best, best_damping))
 
     def first_distinct(frequencies: Iterable[float], otherwise: float) -> float:
-        """Return the first frequency, starting near the best, that is distinguished from it."""
+        """Return the first frequency that is distinguished from the best frequency."""
         for frequency in frequencies:
             others, _ = single.evaluate(single.through_spring(frequency, best_damping))
             if _deviations(others, errors) >= MIN_DISTINCT_DEVIATIONS:
@@ -1002,7 +1011,7 @@ def _explain_by_bending(single: _Output, step: float) -> list[Explanation]:
 
 
 def _explain_by_presliding(single: _Output, speed: np.ndarray, step: float) -> list[Explanation]:
-    """Return presliding friction of the output's own motion."""
+    """Return the best presliding friction of the output's own motion."""
     stroke = float(np.ptp(np.cumsum(speed) * step))
     if stroke <= 0.0:
         return []

@@ -1,4 +1,4 @@
-"""Motion and forces of one log at even steps, and the corrections of faulty channels."""
+"""Motion and forces of a uniformly sampled log, and the corrections of faulty channels."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tauloop.logs.log import Log
 from tauloop.logs.signals import butterworth
 from tauloop.model import Model
 
-#: The slow motion of a log is low-passed at this multiple of the motion's highest frequency ...
+#: The slow motion of a log is low-passed at this multiple of the motion's highest frequency.
 SLOW_CUTOFF_FACTOR = 8.0
-#: ... below which the velocities have this fraction of their power.
+#: Fraction of the velocities' power below the motion's highest frequency.
 MOTION_POWER_SHARE = 0.98
 #: Distance in time from the end of a log beyond which the low-pass is not affected by the end, as a
-#: multiple of the inverse angular cut-off frequency.
+#: multiple of the inverse angular cutoff frequency.
 SETTLING_TIME = 10.0
-#: Cut-off of forces that are decimated, as a fraction of the new sampling rate.
+#: Cutoff of forces that are decimated, as a fraction of the new sampling rate.
 DECIMATED_PASSBAND = 0.4
 
 
@@ -36,7 +36,7 @@ ChannelChange: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LogMotion:
-    """Motion and forces of one log, at even steps.
+    """Motion and forces of a uniformly sampled log.
 
     Attributes:
         step: sampling period, s.
@@ -46,7 +46,7 @@ class LogMotion:
         forces: (N, n_f), SI.
         periodic: whether the samples are whole periods, which may be shifted cyclically.
         usable: (N,) whether all forces of a sample are valid; None if all samples are usable.
-        cutoff: cut-off, Hz, of the second-order low-pass of the forces; None for no filter.
+        cutoff: cutoff, Hz, of the second-order low-pass of the forces; None for no filter.
     """
 
     step: float
@@ -78,11 +78,11 @@ class LogMotion:
         )
 
     def slow(self) -> LogMotion:
-        """Return the log, low-passed a little above the frequencies of the motion."""
+        """Return the log, low-passed above the frequencies of the motion (`SLOW_CUTOFF_FACTOR`)."""
         return self.slow_motion().changed("force", self._low_pass())
 
     def slow_motion(self) -> LogMotion:
-        """Return the log with only its motion low-passed, a little above the motion's frequencies.
+        """Return the log with its motion low-passed as in `slow`, and its forces unchanged.
 
         Velocities that are zero remain zero.
         """
@@ -91,25 +91,25 @@ class LogMotion:
 
     @property
     def highest(self) -> float:
-        """Frequency, Hz, below which velocities have the fraction `MOTION_POWER_SHARE` of power."""
+        """Highest frequency of the motion, Hz: `MOTION_POWER_SHARE` of the power is below it."""
         duration = len(self.velocity) * self.step
-        size = np.maximum(np.sum(self.velocity**2), np.finfo(float).tiny)
-        power = np.sum(np.abs(scipy.fft.rfft(self.velocity, axis=0)) ** 2 / size, axis=1)
+        total = np.maximum(np.sum(self.velocity**2), np.finfo(float).tiny)
+        power = np.sum(np.abs(scipy.fft.rfft(self.velocity, axis=0)) ** 2 / total, axis=1)
         highest = np.searchsorted(np.cumsum(power), MOTION_POWER_SHARE * power.sum()) / duration
         return float(max(highest, 1.0 / duration))
 
     @property
     def slow_settling(self) -> int:
-        """Number of samples at each end that lack samples for the low-pass of `slow`."""
+        """Number of samples at each end that the transient of the low-pass of `slow` affects."""
         return math.ceil(SETTLING_TIME / (2.0 * math.pi * self._slow_cutoff * self.step))
 
     @property
     def _slow_cutoff(self) -> float:
-        """Cut-off of the low-pass of `slow`, Hz."""
+        """Cutoff of the low-pass of `slow`, Hz."""
         return min(SLOW_CUTOFF_FACTOR * self.highest, 0.4 / self.step)
 
     def _low_pass(self) -> ChannelChange:
-        """Return a low-pass a little above the frequencies of the motion."""
+        """Return the low-pass of `slow` as a change of channels."""
         cutoff = self._slow_cutoff
         rate = 1.0 / self.step
 
@@ -124,7 +124,8 @@ def measured_motion(
 ) -> LogMotion:
     """Return the motion and the measured forces of a log.
 
-    Forces that are left out are interpolated, so that filters do not spread their errors.
+    Force samples that are marked as left out are interpolated, so that filters do not spread their
+    errors.
 
     Args:
         model: the machine.

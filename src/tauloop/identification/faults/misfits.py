@@ -1,4 +1,4 @@
-"""Misfits of one log with measured and with changed channels, at samples spread over it."""
+"""Misfits of one log with measured and with changed channels, at samples spread over the log."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ from tauloop.model import Model
 MAX_TESTED_SAMPLES = 200
 #: Minimum number of equations per parameter for which changes of the misfit are conclusive.
 MIN_EQUATIONS_PER_PARAMETER = 3
-#: Shifts of positions that are tried first, in steps. The minimum between them is found with a
-#: parabola.
+#: Shifts of positions that are tried first, in steps. A parabola gives the minimum between them.
 SHIFT_STEPS = (1, 2, 4, 8, 16)
 #: Presliding lengths that are tried first, as fractions of a channel's stroke.
 PRESLIDING_LENGTH_SHARES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
-#: Presliding lengths that are tried next, as multiples of the best of these.
+#: Presliding lengths that are tried next, as multiples of the best length.
 PRESLIDING_REFINEMENT_FACTORS = (0.62, 0.74, 0.86, 1.16, 1.34, 1.6)
-#: Relative misfits below this are rounding errors.
+#: Relative misfits below this value are rounding errors.
 MISFIT_ROUNDING = 1e-9
 
 
@@ -47,11 +46,11 @@ class Misfits:
         log: motion and forces.
         step: shifts are multiples of this number of samples.
         reach: largest shift, in samples.
-        presliding_lengths: length, m or rad, over which friction reverses, by drive, for drives
-            with known presliding friction; the regressor has additional columns for it.
+        presliding_lengths: presliding length, m or rad, by drive, for drives with known presliding
+            friction. The regressor has additional columns for this friction.
         rows: indices of the tested samples (M,).
         is_conclusive: whether there are enough samples within the workspace.
-        regressor: (M, n_out, r); like the misfits only present if conclusive.
+        regressor: (M, n_out, r). This and the following attributes only exist if `is_conclusive`.
         misfits: (n_out,) misfits of the outputs.
         misfit: root mean square of the outputs' misfits.
     """
@@ -113,10 +112,10 @@ class Misfits:
 
     @cached_property
     def _weighted_basis(self) -> tuple[np.ndarray, np.ndarray]:
-        """Norms of the outputs' forces (n_out,), and a basis of the regressor weighted by them."""
-        sizes = np.maximum(np.linalg.norm(self.forces(), axis=0), np.finfo(float).tiny)
-        columns = (self.regressor / sizes[:, None]).reshape(-1, self.regressor.shape[-1])
-        return sizes, np.linalg.qr(columns)[0]
+        """Norms of the outputs' forces (n_out,), and a basis of the regressor divided by them."""
+        norms = np.maximum(np.linalg.norm(self.forces(), axis=0), np.finfo(float).tiny)
+        columns = (self.regressor / norms[:, None]).reshape(-1, self.regressor.shape[-1])
+        return norms, np.linalg.qr(columns)[0]
 
     def forces(self, change: ChannelChange = unchanged) -> np.ndarray:
         """Return the forces of the outputs (M, n_out) at the tested samples, after a change."""
@@ -154,9 +153,9 @@ class Misfits:
         rows = rows[:, self._output_rows]
         if self._ties is not None:
             rows = rows @ self._ties.matrix
-        of_motions = iter(np.split(rows[:, :, self._base], len(motions)))
+        motion_rows = iter(np.split(rows[:, :, self._base], len(motions)))
         return [
-            self._with_presliding(next(of_motions), change) if possible else None
+            self._with_presliding(next(motion_rows), change) if possible else None
             for possible, change in zip(is_possible, changes, strict=True)
         ]
 
@@ -212,7 +211,7 @@ class Misfits:
         return self.misfits_of(np.concatenate([self.regressor, columns], axis=2), self.forces())
 
     def best_presliding(self, drive: str) -> tuple[float, np.ndarray]:
-        """Return the best presliding length of a drive, and the misfits with it."""
+        """Return the presliding length of a drive with the smallest misfit, and these misfits."""
         stroke = float(np.ptp(self.log.position[:, self.log.names.index(drive)]))
         tried: list[tuple[float, np.ndarray]] = []
 
@@ -224,7 +223,7 @@ class Misfits:
         return best_of([length * factor for factor in PRESLIDING_REFINEMENT_FACTORS])
 
     def misfits_of_shifts(self, column: int, shifts: Sequence[int]) -> dict[int, float]:
-        """Return the misfit of all outputs for each shift of a position that is possible."""
+        """Return the misfit of all outputs by shift of a position, without impossible shifts."""
         regressors = self.regressors([shift_channel(column, shift) for shift in shifts])
         misfits = {}
         for shift, regressor in zip(shifts, regressors, strict=True):
@@ -257,29 +256,29 @@ class Misfits:
 
         All outputs are fitted together, weighted by the norms of their forces.
         """
-        sizes = np.maximum(np.linalg.norm(forces, axis=0), np.finfo(float).tiny)
-        columns = (regressor / sizes[:, None]).reshape(-1, regressor.shape[-1])
-        weighted = (forces / sizes).ravel()
+        norms = np.maximum(np.linalg.norm(forces, axis=0), np.finfo(float).tiny)
+        columns = (regressor / norms[:, None]).reshape(-1, regressor.shape[-1])
+        weighted = (forces / norms).ravel()
         basis = np.linalg.qr(columns)[0]
         residual = weighted - basis @ (basis.T @ weighted)
         return np.linalg.norm(residual.reshape(forces.shape), axis=0)
 
     def misfit_of_late_force(self, column: int, shift: int) -> float:
         """Return the misfit of all outputs for a shift of one force, with unchanged weights."""
-        sizes, basis = self._weighted_basis
-        forces = (self.forces(shift_channel(column, shift)) / sizes).ravel()
+        norms, basis = self._weighted_basis
+        forces = (self.forces(shift_channel(column, shift)) / norms).ravel()
         power = forces @ forces - np.sum((basis.T @ forces) ** 2)
-        return float(np.sqrt(max(power, 0.0) / len(sizes)))
+        return float(np.sqrt(max(power, 0.0) / len(norms)))
 
     def best_scale(self, drive: int) -> float | None:
         """Return the factor of one drive's force that fits the other forces best, by least squares.
 
         The result is None if the factor is not positive.
         """
-        sizes, basis = self._weighted_basis
+        norms, basis = self._weighted_basis
         others = self.forces(scale_channel(drive, 0.0))
-        drive_alone = ((self.forces() - others) / sizes).ravel()
-        others_alone = (others / sizes).ravel()
+        drive_alone = ((self.forces() - others) / norms).ravel()
+        others_alone = (others / norms).ravel()
         drive_residual = drive_alone - basis @ (basis.T @ drive_alone)
         others_residual = others_alone - basis @ (basis.T @ others_alone)
         power = float(drive_residual @ drive_residual)

@@ -2,8 +2,9 @@
 
 A missing law has the same effect in all logs. It therefore does not increase the scatter between
 logs, although parameters are wrong by many standard deviations. Every law is fitted in addition to
-the model. A law is reported as missing if the model with it predicts held-out blocks of the logs
-better, and if parameters change by several standard deviations.
+the model. A law is reported as missing if the model with this law predicts held-out blocks of the
+logs better, and either a parameter changes by several standard deviations or the error falls by a
+large fraction.
 """
 
 from __future__ import annotations
@@ -22,30 +23,33 @@ from tauloop.identification.regression.columns import asymmetric_friction, strib
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge_data
 
-#: A law is missing if it reduces the error of an output on held-out blocks by this fraction, ...
+#: Minimum relative reduction of an output's error on held-out blocks by a missing law.
 MIN_ERROR_GAIN = 0.03
-#: ... in this number of blocks, ...
+#: Minimum number of held-out blocks in which a missing law reduces the error of this output.
 MIN_BETTER_BLOCKS = 5
-#: ... and changes a base parameter by this number of standard deviations, ...
+#: A missing law changes a base parameter by at least this number of standard deviations, unless the
+#: error falls by `MIN_LARGE_ERROR_GAIN`.
 MIN_SHIFT_DEVIATIONS = 3.0
-#: ... or reduces the error by this share.
+#: Relative reduction of the error that suffices without a change of parameters.
 MIN_LARGE_ERROR_GAIN = 0.2
 #: Residuals below this fraction of the output's force are rounding errors.
 RESIDUAL_ROUNDING = 1e-6
-#: Stribeck velocities that are tried, as fractions of an element's largest speed.
+#: Candidate Stribeck velocities, as fractions of an element's largest speed.
 STRIBECK_VELOCITY_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35)
-#: Presliding lengths that are tried, as fractions of an element's stroke.
+#: Candidate presliding lengths, as fractions of an element's stroke.
 TRIED_PRESLIDING_SHARES = (3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1)
-#: Number of harmonics of half the stroke that represent a force that depends on the position.
+#: Number of cosines, with a half period of the stroke and its fractions, that represent a force
+#: that depends on the position.
 POSITION_HARMONICS = 6
-#: Columns that explain a smaller fraction of an output's residual power on the whole log are not
-#: tried further.
+#: Laws that explain a smaller fraction of an output's residual power on the whole log are not
+#: cross-validated.
 MIN_EXPLAINED_SHARE = 0.03
-#: Maximum number of kinds of laws that are tried for an element.
+#: Maximum number of kinds of laws that are cross-validated for an element.
 MAX_TRIED_KINDS = 3
 
 
-#: Errors (BLOCKS_PER_LOG, n_kept) on held-out blocks, and parameters of a fit.
+#: Errors on held-out blocks (number of blocks, number of measured outputs), and parameters of a
+#: fit.
 _FitResult = tuple[np.ndarray, np.ndarray]
 
 
@@ -54,10 +58,10 @@ class _Law:
     """A force law that a model may lack.
 
     Attributes:
-        element: the element with this friction or force.
+        element: name of the joint, rod or actuator with this friction or force.
         kind: "friction", "stribeck", "asymmetric", "presliding", "position" or "load".
-        size: Stribeck velocity (rad/s or m/s) or presliding length (rad or m); NaN for others.
-        unit: unit of the size.
+        size: Stribeck velocity (rad/s or m/s) or presliding length (rad or m); NaN for other laws.
+        unit: unit of the Stribeck velocity or presliding length.
         columns: columns (N, n_out, n) for every log.
     """
 
@@ -76,25 +80,27 @@ class _Law:
         """
         size = f"{self.size:.2g} {self.unit}"
         comparison = "larger" if coefficient > 0.0 else "smaller"
+        effect = " (Stribeck effect)" if coefficient > 0.0 else ""
         trend = "grows" if coefficient > 0.0 else "falls"
         what, remedy = {
             "friction": (
                 "has friction, but the model has none for it",
-                "state friction in the machine file, which may be zero (viscous, coulomb), so that "
-                "it is estimated",
+                "declare viscous and coulomb friction in the machine file (zero is allowed), because "
+                "only declared parameters are estimated",
             ),
             "stribeck": (
                 f"has friction that is {comparison} below about {size} than Coulomb and viscous "
-                "friction (Stribeck effect)",
+                f"friction{effect}",
                 f'fit it as well: --stribeck "{self.element}={size}"',
             ),
             "asymmetric": (
-                "has different friction in the two directions; a wrong zero of the force has the "
-                "same effect",
+                "has different friction in the two directions; an offset of the force has the same "
+                "effect",
                 f"fit it as well: --asymmetric {self.element}",
             ),
             "presliding": (
-                f"has friction that reverses over {size} after a reversal, not immediately",
+                f"has friction that builds up over {size} after a velocity reversal, not "
+                "immediately (presliding)",
                 f"fit it as well: --presliding {self.element}",
             ),
             "position": (
@@ -117,12 +123,12 @@ class MissingLaw:
     """A law that the model lacks.
 
     Attributes:
-        element: the element with this friction or force.
+        element: name of the joint, rod or actuator with this friction or force.
         kind: "friction", "stribeck", "asymmetric", "presliding", "position" or "load".
         problem: the problem to report.
-        size: Stribeck velocity (rad/s or m/s) or presliding length (rad or m); NaN for others.
-        output: the output whose error it reduces most.
-        force: RMS force of this output that it explains on held-out blocks, SI.
+        size: Stribeck velocity (rad/s or m/s) or presliding length (rad or m); NaN for other laws.
+        output: the output whose error the law reduces most.
+        force: RMS force of this output that the law explains on held-out blocks, SI.
     """
 
     element: str
@@ -142,15 +148,15 @@ def missing_laws(
 ) -> tuple[MissingLaw, ...]:
     """Return the laws that the model lacks.
 
-    The law that explains most is added first, then the law that explains most of the remaining
-    errors. Samples at which an output's own motion is at rest are ignored, because the friction
-    force at rest is undetermined.
+    Laws are ranked once, by the error that remains with each law alone. They are added to the fit
+    in this order, and a law is reported only if it still improves the fit. Samples at which an
+    output's own motion is at rest are ignored, because the friction force at rest is undetermined.
 
     Args:
         parts: regression data of the logs.
-        motions: motions at the same samples, with the filter of forces and regressor. The filter is
-            also applied to the columns of laws.
-        elements: elements whose laws are searched.
+        motions: motions at the same samples, and the filter of forces and regressor, which is also
+            applied to the columns of laws.
+        elements: names of the elements whose laws are searched.
         result: the identification of the logs.
     """
     if len(parts) > 1:
@@ -200,7 +206,7 @@ def missing_laws(
 def _improvement(
     law: _Law, before: _FitResult, after: _FitResult, fits: BlockFits, result: Identification
 ) -> tuple[float, Problem] | None:
-    """Return how much a law improves the fit, if it is missing.
+    """Return the remaining fraction of the error with a law, and the problem to report.
 
     Args:
         law: the law.
@@ -209,8 +215,8 @@ def _improvement(
         result: the identification of the logs.
 
     Returns:
-        The fraction of the error that remains with the law, and the problem to report; None if the
-        law is not missing.
+        The fraction, of the output that improves most, and the problem; None if the law does not
+        improve the fit enough to count as missing.
     """
     errors, values = before
     errors_after, values_after = after
@@ -238,7 +244,7 @@ def _improvement(
 def _laws(
     fits: BlockFits, motions: Sequence[ElementMotion], element: str, has_friction: bool
 ) -> Iterator[_Law]:
-    """Yield all laws that are tried for an element; none for an element at rest."""
+    """Yield all candidate laws of an element; none for an element at rest."""
     speeds, rows = zip(*(motion.of((element,)) for motion in motions), strict=True)
     largest = max(float(np.abs(speed).max()) for speed in speeds)
     stroke = max(motion.stroke(element) for motion in motions)
@@ -278,7 +284,7 @@ def _laws(
     columns = []
     all_loads = fits.carried([row for _, _, row in by_log])
     for load, (_, speed, row) in zip(all_loads, by_log, strict=True):
-        count = len(load)
+        count = len(load)  # only the first samples of a long log are used
         friction = np.sign(speed[:count, 0]) * np.abs(load)
         columns.append(row[:count] * friction[:, None, None])
     yield law("load", columns)
@@ -292,17 +298,19 @@ def _filtered(
 
 
 def _most_promising(fits: BlockFits, laws: Sequence[_Law]) -> Iterator[_Law]:
-    """Yield the laws of an element that explain most, each kind with its best size."""
+    """Yield the laws of an element that explain most, at most one law of each kind."""
     if not laws:
         return
     columns_by_log = zip(*(law.columns for law in laws), strict=True)
     all_columns = [np.concatenate(columns, axis=2) for columns in columns_by_log]
     edges = np.cumsum([law.columns[0].shape[-1] for law in laws])[:-1]
     best: dict[str, tuple[float, _Law]] = {}
-    for shares, law in zip(np.split(fits.explained(all_columns), edges), laws, strict=True):
-        share = shares.sum()
-        if share >= MIN_EXPLAINED_SHARE and share > best.get(law.kind, (0.0, law))[0]:
-            best[law.kind] = (float(share), law)
+    for power_fractions, law in zip(
+        np.split(fits.explained(all_columns), edges), laws, strict=True
+    ):
+        total = power_fractions.sum()
+        if total >= MIN_EXPLAINED_SHARE and total > best.get(law.kind, (0.0, law))[0]:
+            best[law.kind] = (float(total), law)
     ranked = sorted(best.values(), key=lambda pair: -pair[0])
     for _, law in ranked[:MAX_TRIED_KINDS]:
         yield law

@@ -2,8 +2,9 @@
 
 A low-pass filter removes part of the accelerations, samples are missing at the ends of a log, and
 friction reverses between two samples. To estimate these errors, the prepared motion is treated as
-exact and prepared a second time. Fitting the model's forces along the first motion with the
-regressor of the second gives errors of the same size.
+exact and prepared a second time. The model's forces along the motion after one preparation are
+fitted with the regressor after two preparations. The residuals of this fit are of the same size as
+the errors of the preparation.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def preparation_errors(
         preparation: filters and rates of both preparations.
         part: regression data of the log after one preparation.
         result: the fit whose parameters give the forces.
-        output: "actuators" or "platform", the forces that were fitted.
+        output: output of the fit: "actuators", or "joints" for forces on the driven coordinates.
     """
     names = [part.outputs[k] for k in part.kept]
     try:
@@ -61,7 +62,7 @@ def preparation_errors(
     count = min(len(again), len(part))
     inside = slice(part.reach, count - part.reach)
     prepared_once = part.regressor[inside]
-    # Additional columns, such as friction of another shape, remain unchanged.
+    # Additional columns, such as those of Stribeck friction, remain unchanged.
     prepared_twice = prepared_once.copy()
     prepared_twice[:, :, [part.parameters.index(name) for name in again.parameters]] = (
         again.regressor[inside]
@@ -80,14 +81,14 @@ def length_errors(
 ) -> dict[str, float]:
     """Return the RMS force errors, SI, if presliding lengths are wrong by one search step.
 
-    The lengths are known up to the resolution of their search. Friction that reverses over a wrong
+    The lengths are known up to the resolution of their search. Presliding friction with a wrong
     length resembles friction that is late.
 
     Args:
         motion: motion of the log.
         part: regression data of the log.
         result: the fit with the presliding friction.
-        presliding: the presliding lengths; lengths given by the user are taken as exact.
+        presliding: the presliding lengths. Lengths that the user gives count as exact.
     """
     total: dict[str, float] = {}
     for name, length in presliding.lengths.items():
@@ -109,7 +110,7 @@ def length_errors(
 def _unfitted(
     part: RegressionData, regressor: np.ndarray, result: Identification, differences: np.ndarray
 ) -> dict[str, float]:
-    """Return the RMS, by output, of force differences (N, n_kept) minus their fit.
+    """Return the RMS by output, SI, of force differences (N, n_kept) minus their fit.
 
     The fit is subtracted because parameters that are fitted to a log absorb part of its errors.
     """

@@ -3,8 +3,8 @@
 Each trend is a column that the model lacks. Each output is treated separately. The regressor, a
 constant and the derivative of the force (a delay) are projected out of both the forces and the
 column (Frisch and Waugh 1933). The remaining column is then fitted to the remaining forces. The
-standard deviation of the coefficient is the sandwich estimate over blocks of the log,
-so that intermittent model errors are not mistaken for a trend.
+standard deviation of the coefficient is the sandwich estimate over blocks of the log, so that
+intermittent model errors are not mistaken for a trend.
 """
 
 from __future__ import annotations
@@ -21,25 +21,27 @@ from tauloop.logs.rates import MIN_SPECTRUM_SAMPLES, in_band
 
 #: Number of blocks of a log.
 BLOCKS = 12
-#: Minimum number of blocks in which a trend must have the same sign.
+#: Minimum number of blocks in which a significant trend has the same sign.
 MIN_EQUAL_SIGNS = 11
-#: A trend has at least this number of standard deviations, ...
+#: Minimum size of a significant trend, in standard deviations. A measured arm with large model
+#: errors reaches 10.
 MIN_DEVIATIONS = 6.0
-#: ... explains this fraction of the residual's power, ...
+#: Minimum fraction of the residual's power that a significant trend explains. The same arm reaches
+#: 9 %.
 MIN_EXPLAINED = 0.3
-#: ... and has this fraction of the force's standard deviation. A measured arm with large model
-#: errors reaches 10 standard deviations and 9 %.
+#: Minimum RMS force of a significant trend, as a fraction of the force's standard deviation.
 MIN_TREND_SIZE = 0.005
-#: Drifts are only detected for repeating motions: the force crosses its mean this number of times,
-#: ...
+#: Drifts are only detected for repeating motions, in which the predicted force crosses its mean at
+#: least this number of times.
 MIN_CROSSINGS = 16
-#: ... each time by this fraction of its standard deviation, ...
+#: Minimum deviation from the mean on both sides of a crossing, as a fraction of the force's
+#: standard deviation.
 MIN_CROSSING_SIZE = 0.5
-#: ... and its rate of change differs by less than this factor between the slowest and the fastest
-#: block.
+#: In a repeating motion, the time derivative of the force (RMS) differs by less than this factor
+#: between the slowest and the fastest block.
 MAX_RATE_RATIO = 3.0
 #: A delay, or the inverse angular frequency of a compliance, is at most this fraction of the log's
-#: duration. Model errors of a slow motion resemble longer ones.
+#: duration. Model errors of a slow motion resemble longer delays.
 MAX_DELAY_SHARE = 0.02
 #: A delay must explain this fraction of the residual's power. On a measured arm with large model
 #: errors, 35 % of the residual of one joint resemble a delay.
@@ -54,13 +56,14 @@ THERMAL_TIME_SHARE = 1.0 / 3.0
 #: The filter of the accelerations causes an apparent compliance. A compliance is only reported if
 #: it exceeds the apparent one by this factor.
 MIN_COMPLIANCE_RATIO = 3.0
-#: A change is sudden, at one of this number of times or between them, if the residual that it leaves
-#: has a power that is smaller by this factor than with any drift.
-STEP_TIMES, MIN_STEP_GAIN = 48, 1.5
+#: Number of times at which a sudden change is tried first.
+STEP_TIMES = 48
+#: A change counts as sudden if the residual power with any drift is larger by this factor.
+MIN_STEP_GAIN = 1.5
 #: Directions of the columns with a smaller fraction of the largest singular value are ignored.
 TREND_RANK_TOLERANCE = 1e-8
 #: A column is indistinguishable from the regressor if the projection leaves a smaller fraction of
-#: it.
+#: its norm.
 MIN_REMAINING_SHARE = 1e-3
 
 
@@ -69,18 +72,19 @@ class ResidualTrend:
     """A trend in the residual of an output.
 
     Attributes:
-        output, unit: name and unit of the output.
+        output: name of the output.
+        unit: unit of the output.
         kind: "offset", "friction" or "scale" for drifts with time or heat; "delay", "clock" or
             "compliance".
         cause: "time" or "warmth" for a drift, "step" for a sudden change; empty otherwise.
         value: for a drift, the change of the offset, SI, or the relative change of friction or
             force, from the beginning to the end of the log, or from the smallest to the largest
-            heat. For a delay, the time by which the force lags the motion, s. For a clock, its
-            drift, s/s: the increase of this time per second. For compliance, the inverse square,
-            s^2, of the angular frequency at which the load would oscillate with the motor held.
+            heat. For a delay, the time by which the force lags the motion, s. For a clock, the
+            increase of the delay per second, s/s. For compliance, the inverse square, s^2, of the
+            angular frequency at which the load would oscillate with the motor locked.
         deviations: value divided by its standard deviation.
         explained: explained fraction of the residual's power.
-        force: RMS force that it explains, SI.
+        force: RMS force that the trend explains, SI.
         time: time of a sudden change, s; NaN otherwise.
     """
 
@@ -107,7 +111,7 @@ class ResidualTrend:
             frequency = 1.0 / (2.0 * np.pi * np.sqrt(self.value))
             return (
                 "has a residual that follows the second derivative of the force: the transmission "
-                f"is compliant, its load oscillates at {frequency:.3g} Hz with the motor held"
+                f"is compliant, its load oscillates at {frequency:.3g} Hz with the motor locked"
             )
         names = {"offset": "offset", "friction": "friction", "scale": "force for the same motion"}
         change = f"{100.0 * self.value:+.3g} %"
@@ -126,7 +130,7 @@ class ResidualTrend:
 class _Column:
     """The column (N,) of a possible trend, and the trend's value for a coefficient of one.
 
-    The column of a drift is the product of a function of time and a factor (N,).
+    The column of a drift is the product of a function of time and `factor` (N,).
     """
 
     kind: str
@@ -146,15 +150,15 @@ def residual_trends(
 ) -> tuple[ResidualTrend, ...]:
     """Return the trends of the residuals of one log, for each output.
 
-    The trend of an output that explains most comes first, followed by trends of the remaining
+    For each output, the trend that explains most is first. The next trends explain the remaining
     residual.
 
     Args:
         data: regression data of one log, evenly sampled, with their times.
         friction: unknowns that are friction coefficients.
-        passed: function that applies the filter of the positions to a signal (N,) at the times of
-            the data. The filter reduces accelerations, which has the effect of an apparent
-            compliance. None for no filter.
+        passed: function that returns a signal (N,), at the times of the data, after the filter of
+            the positions. The filter reduces accelerations, which looks like a compliance. None for
+            no filter.
         speeds: velocities (N, n) of the motion at these times. They are required to detect a
             delay, because friction of any shape depends on velocities and can resemble a delay.
     """
@@ -217,8 +221,8 @@ def _output_trends(
     edge = max(2, data.reach)
     count = min(MAX_TREND_SAMPLES, len(time) - 2 * edge)
     rows = np.unique(np.linspace(edge, len(time) - 1 - edge, count).round().astype(int))
-    left, sizes, _ = np.linalg.svd(columns[rows], full_matrices=False)
-    basis = left[:, sizes > TREND_RANK_TOLERANCE * sizes[0]]
+    left_vectors, singular_values, _ = np.linalg.svd(columns[rows], full_matrices=False)
+    basis = left_vectors[:, singular_values > TREND_RANK_TOLERANCE * singular_values[0]]
     basis = _append_column(basis, np.ones(len(rows)))
     deviation = float(np.std(forces[rows]))
     delay = _Column(kind="delay", cause="", values=-smooth_rate, scale=1.0)
@@ -266,10 +270,10 @@ def _output_trends(
 def _sudden_change(
     drift: _Column, time: np.ndarray, rows: np.ndarray, basis: np.ndarray, residual: np.ndarray
 ) -> tuple[_Column, float]:
-    """Return the column of a step in time that explains most, and the time of the step.
+    """Return the column of the step in time that explains most, and the time of this step.
 
     Args:
-        drift: the column of a drift with time.
+        drift: the column of a drift with time. The step has the same kind and factor.
         time: (N,) times.
         rows, basis, residual: as for `_significant_trend`.
     """
@@ -332,7 +336,7 @@ def _columns(
 def _derivatives(smooth: np.ndarray, step: float, reach: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the first two derivatives (N,) of a force.
 
-    They are zero at the ends, where a filter lacked samples (`RegressionData.reach`).
+    They are zero at the ends, which the filter of the regressor affects (`RegressionData.reach`).
     """
     first, second = np.zeros(len(smooth)), np.zeros(len(smooth))
     inside = slice(reach, len(smooth) - reach)
@@ -341,7 +345,7 @@ def _derivatives(smooth: np.ndarray, step: float, reach: int) -> tuple[np.ndarra
 
 
 def _is_repeating(predicted: np.ndarray, rate: np.ndarray) -> bool:
-    """Return whether a motion repeats, so that it does not cause changes of the residual."""
+    """Return whether a motion repeats, so that its model errors do not look like a drift."""
     deviation = predicted - predicted.mean()
     is_far = np.abs(deviation) > MIN_CROSSING_SIZE * deviation.std()
     crossings = int(np.sum(np.diff(np.sign(deviation[is_far])) != 0.0))
@@ -350,7 +354,7 @@ def _is_repeating(predicted: np.ndarray, rate: np.ndarray) -> bool:
 
 
 def _thermal_lag(heat: np.ndarray, step: float) -> np.ndarray:
-    """Return the first-order lag w of the heat, w' = heat - w, starting cold.
+    """Return the temperature rise w (N,) due to heat: a first-order lag w' = heat - w, w(0) = 0.
 
     Args:
         heat: (N,) heat flow.
@@ -429,12 +433,12 @@ def _apparent_compliance(
 
 
 def _append_column(basis: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Return the orthonormal basis (N, r) with one more column, unless it is in its span."""
+    """Return an orthonormal basis (N, r) extended by a column that is not in its span."""
     remaining = _project_out(basis, _project_out(basis, column))
-    size = float(np.linalg.norm(remaining))
-    if size <= TREND_RANK_TOLERANCE * np.linalg.norm(column):
+    norm = float(np.linalg.norm(remaining))
+    if norm <= TREND_RANK_TOLERANCE * np.linalg.norm(column):
         return basis
-    return np.hstack([basis, (remaining / size)[:, None]])
+    return np.hstack([basis, (remaining / norm)[:, None]])
 
 
 def _project_out(basis: np.ndarray, column: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Search for faults of logs: first in each log separately, then with the fit to all logs."""
+"""Search for faults of logs, first in each log separately, then with the fit to all logs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ from tauloop.logs import (
     sample_period,
     samples,
 )
-from tauloop.logs.rates import wider
+from tauloop.logs.rates import cutoff_for_accelerations
 from tauloop.model import Model
 
 #: Last components of the names of friction coefficients, which cannot be negative.
@@ -77,7 +77,7 @@ FRICTION_KINDS = ("presliding", EARLY_FRICTION)
 LATE_TRENDS = ("delay", "compliance")
 #: Laws of friction that options can add to the fit; the remedies of their problems state how.
 FITTED_LAWS = ("stribeck", "asymmetric", PRESLIDING)
-#: Filters with a cut-off above this fraction of the decimated rate do not affect decimated samples.
+#: Filters with a cutoff above this fraction of the decimated rate do not affect decimated samples.
 MAX_EFFECTIVE_CUTOFF = 0.45
 
 
@@ -92,14 +92,14 @@ class SearchMotion:
             these times.
         period: sampling period of the log, s.
         factor: factor of the decimation.
-        cutoff, order: cut-off, Hz, and order of the filter of the positions; the cut-off is
-            infinite if there is no filter.
+        cutoff: cutoff of the filter of the positions, Hz; infinite without a filter.
+        order: order of the filter of the positions.
         beginning: motion and forces of the first samples, at the log's sampling rate.
         preparation: preparation of the log.
         prepared_again: the first samples after a second preparation; None for averaged periods.
-        common_cutoff: cut-off of the filter of forces and regressor, as a fraction of the rate of
+        common_cutoff: cutoff of the filter of forces and regressor, as a fraction of the rate of
             the regression data; None for no filter.
-        late: late forces that were searched already, by the checked outputs (None for all).
+        late: cached results of `late_forces`, by the checked outputs (None for all).
     """
 
     name: str
@@ -142,7 +142,9 @@ class SearchMotion:
         if data.time is None or len(data) < 2:
             return None
         step = float(data.time[-1] - data.time[0]) / (len(data) - 1)
-        cutoff = wider(self.cutoff, 1.0 / self.period) if np.isfinite(self.cutoff) else np.inf
+        cutoff = np.inf
+        if np.isfinite(self.cutoff):
+            cutoff = cutoff_for_accelerations(self.cutoff, 1.0 / self.period)
 
         def filtered(x: np.ndarray) -> np.ndarray:
             if cutoff * step < MAX_EFFECTIVE_CUTOFF:
@@ -189,8 +191,8 @@ def faults_of_log(
     """Return the faults of the channels of one log.
 
     If gains of the forces are estimated, single channels are not tested with the model, because the
-    scale of the forces is unknown. If a channel is clipped, dead or a copy, or the motion does not
-    repeat, no other fault is searched, because this fault may cause the misfit.
+    scale of the forces is unknown. If a channel is clipped, dead or a copy, or a periodic motion
+    does not repeat, no other fault is searched, because this fault may cause the misfit.
 
     Args:
         model: the machine.
@@ -249,10 +251,10 @@ def faults_of_log(
 def _explain_late_channels(
     model: Model, faults: Sequence[ChannelFault], late: Sequence[LateForce]
 ) -> tuple[tuple[Problem, ...], tuple[LateForce, ...]]:
-    """Replace the problems of late channels by the causes of late forces.
+    """Return the problems of late channels, replaced by the causes of late forces where possible.
 
-    Causes of late forces are compared by validation, and their sizes are more accurate. A problem
-    of a position that leads is replaced too if a delay of the force explains the log equally well.
+    Causes of late forces are compared by validation, and their sizes are more accurate. The problem
+    of a position that leads is also replaced if a delay of the force explains the log equally well.
     The problem of the force then mentions the position.
 
     Args:
@@ -278,7 +280,7 @@ def _explain_late_channels(
         are_forces = are_forces and (fault.problem.where.startswith("force.") or bool(forces))
         for name in forces:
             positions[name] = [
-                text for place, text in texts.items() if place.startswith("position.")
+                text for channel, text in texts.items() if channel.startswith("position.")
             ]
     if not other_causes or not (are_forces or _have_common_delay(model, other_causes)):
         return tuple(fault.problem for fault in faults), ()
@@ -296,7 +298,7 @@ def _explain_late_channels(
 def _have_common_delay(model: Model, late: Sequence[LateForce]) -> bool:
     """Return whether the forces of all actuators have nearly the same delay.
 
-    A motion that leads all forces is equivalent, but it is tested in whole samples and channel by
+    A lead of the whole motion is equivalent, but leads are tested in whole samples and channel by
     channel, which is less accurate. The result is False for a single actuator.
     """
     delays = [force.delay for force in late]
@@ -339,7 +341,7 @@ class LogFaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitFaults:
-    """The faults that a fit shows.
+    """The faults that the residuals of a fit show.
 
     Attributes:
         problems: the problems to report.
@@ -368,10 +370,10 @@ def faults_of_fit(
 ) -> FitFaults:
     """Return the faults that the fit shows: wrong signs, zeros, scales, trends, late forces, laws.
 
-    The channels must have no other fault. If the model lacks the shape of some friction, its
-    coefficient can be negative, so missing laws take precedence over wrong signs of their drives.
-    Late forces resemble friction of another shape, so laws are only reported after `late_forces`
-    has been applied. Without motions, as for averaged periods, only the signs are checked.
+    The channels must have no other fault. If the model lacks a friction law, the coefficient of
+    another law can be negative, so missing laws take precedence over wrong signs of their drives.
+    Late forces resemble missing friction laws, so laws are only reported after `late_forces` has
+    been applied. Without motions, as for averaged periods, only the signs are checked.
 
     Args:
         model: the machine.
@@ -505,7 +507,7 @@ class _PreparationErrors:
         self._presliding = presliding
 
     def is_less(self, explained: Mapping[str, float]) -> bool:
-        """Return whether the preparation's error is less than a fault explains, in some output.
+        """Return whether a fault explains clearly more than the preparation's error in an output.
 
         Args:
             explained: RMS forces that the fault explains, SI, by output.
@@ -516,7 +518,7 @@ class _PreparationErrors:
         )
 
     def is_less_than_lengths(self, explained: Mapping[str, float]) -> bool:
-        """Return whether wrong presliding lengths cause less than a fault explains, in some output.
+        """Return whether a fault explains more than wrong presliding lengths do in an output.
 
         Args:
             explained: RMS forces that the fault explains, SI, by output.
@@ -667,13 +669,13 @@ def presliding_problems(
     motions: Sequence[SearchMotion],
     model: Model,
 ) -> tuple[Problem, ...]:
-    """Return a problem for each presliding column that describes another effect than presliding.
+    """Return a problem for each presliding column that describes an effect other than presliding.
 
     Such a column has a negative coefficient, or a length below the travel between two samples.
 
     Args:
         result: the fit with the columns.
-        lengths: length over which friction reverses, m or rad, by element.
+        lengths: presliding length, m or rad, by element.
         certain: elements whose presliding friction `late_forces` distinguishes from a delay.
         motions: motions of the logs.
         model: the machine.
@@ -715,7 +717,7 @@ def presliding_problems(
 def _largest_travel(model: Model, motion: SearchMotion, drives: Sequence[str]) -> tuple[float, str]:
     """Return the largest travel (RMS) of drives between two samples of a log, and the drive.
 
-    It is zero if none of the drives is in the log.
+    The travel is zero if none of the drives is in the log.
     """
     names = list(model.actuators.ports.position.columns)
     travel = [(0.0, "")]
@@ -727,9 +729,10 @@ def _largest_travel(model: Model, motion: SearchMotion, drives: Sequence[str]) -
 
 
 def friction_element(model: Model, output: str) -> str:
-    """Return the element with Coulomb friction that only the drive of an output acts on.
+    """Return the element with Coulomb friction on which only the drive of an output acts.
 
-    The option `--presliding` refers to the friction by this name.
+    The option `--presliding` refers to this friction by the name of the element. Without such an
+    element, the result is the output itself.
     """
     with_friction = {
         parameter.name.rpartition(".")[0]

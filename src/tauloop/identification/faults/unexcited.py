@@ -13,17 +13,19 @@ from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import leading_transmission
 from tauloop.model import Model
 
-#: Number of random states that represent all motions of the machine, and their seed.
-RANDOM_STATES, STATE_SEED = 200, 0
-#: Regressors of random motions with this seed, by output, for all models. They take longer than a
-#: fit.
+#: Number of random states that represent all motions of the machine.
+RANDOM_STATES = 200
+#: Seed of the random states.
+STATE_SEED = 0
+#: Regressors of random motions with this seed, by model and output. Their computation takes longer
+#: than a fit.
 _RANDOM_REGRESSORS: WeakKeyDictionary[Model, dict[str, np.ndarray]] = WeakKeyDictionary()
 #: A direction is unexcited if its singular value is below this fraction of the largest one, for
 #: columns of unit norm.
 MIN_EXCITED_SHARE = 1e-8
-#: Maximum number of parameters that are reported for each direction, ...
+#: Maximum number of parameters that are reported for each direction.
 MAX_REPORTED_PARAMETERS = 3
-#: ... and their smallest fraction of the largest component.
+#: Smallest reported component of a direction, as a fraction of the largest component.
 MIN_REPORTED_SHARE = 0.3
 
 
@@ -36,9 +38,9 @@ def unexcited_directions(
 ) -> tuple[Problem, ...]:
     """Return a problem for each direction of the base parameters that the data do not excite.
 
-    Random states determine the base parameters of the machine for the measured outputs. Their
-    columns in the data are scaled by the norms that they have in random states. Directions are
-    singular vectors of the scaled columns whose singular values are nearly zero.
+    Random states determine the base parameters of the machine for the measured outputs. The columns
+    of these parameters in the data are divided by the norms of the same columns in random states.
+    The directions are singular vectors of the scaled columns whose singular values are nearly zero.
 
     Args:
         model: the machine.
@@ -51,7 +53,7 @@ def unexcited_directions(
         One problem for each direction, with its parameters and its relative effect on the forces.
     """
     regressor = _random_regressor(model, rng, output)
-    everything = replace(
+    random_data = replace(
         data,
         regressor=regressor,
         forces=np.zeros(regressor.shape[:2]),
@@ -59,24 +61,26 @@ def unexcited_directions(
         present=None,
         logs=None,
     )
-    of_machine = everything.triangles[:, :, :-1].reshape(-1, len(data.unknowns))
-    of_data = data.triangles[:, :, :-1].reshape(-1, len(data.unknowns))
-    base = base_parameters(of_machine, data.unknowns, data.unknown_units)
-    norms = np.linalg.norm(of_machine[:, base.independent], axis=0)
-    _, sizes, directions = np.linalg.svd(of_data[:, base.independent] / norms, full_matrices=False)
+    machine_rows = random_data.triangles[:, :, :-1].reshape(-1, len(data.unknowns))
+    data_rows = data.triangles[:, :, :-1].reshape(-1, len(data.unknowns))
+    base = base_parameters(machine_rows, data.unknowns, data.unknown_units)
+    norms = np.linalg.norm(machine_rows[:, base.independent], axis=0)
+    _, singular_values, directions = np.linalg.svd(
+        data_rows[:, base.independent] / norms, full_matrices=False
+    )
     problems = Problems()
-    for size, direction in zip(sizes, directions, strict=True):
-        if size > MIN_EXCITED_SHARE * sizes[0]:
+    for singular_value, direction in zip(singular_values, directions, strict=True):
+        if singular_value > MIN_EXCITED_SHARE * singular_values[0]:
             continue
-        shares = np.abs(direction)
+        components = np.abs(direction)
         reported = [
             base.base[i].short_name()
-            for i in np.argsort(-shares)[:MAX_REPORTED_PARAMETERS]
-            if shares[i] >= MIN_REPORTED_SHARE * shares.max()
+            for i in np.argsort(-components)[:MAX_REPORTED_PARAMETERS]
+            if components[i] >= MIN_REPORTED_SHARE * components.max()
         ]
         what = (
-            f"its motion does not excite {' with '.join(reported)}: the effect on the forces is "
-            f"{size / sizes[0]:.1g} times that of the best direction "
+            f"the motion does not excite {' with '.join(reported)}: the effect on the forces is "
+            f"{singular_value / singular_values[0]:.1g} times that of the best direction "
             f"(limit: {MIN_EXCITED_SHARE:g})"
         )
         remedy = (

@@ -3,9 +3,9 @@
 Each cause adds a column to the regression: the derivative of the predicted forces with respect to
 the zero, the ratio, or the factor of one force. A cause is reported if the coefficient of its
 column is significant, and if the column explains a large fraction of the residual above the noise
-of the forces. Nothing is therefore reported if the model lacks large effects. The size of the cause
-is refined by Gauss-Newton steps. Other causes that explain nearly as much are reported together
-with it, because the forces do not distinguish between them.
+of the forces. Therefore nothing is reported if the model lacks large effects. The coefficient (the
+size of the cause) is refined by Gauss-Newton steps. Other causes that explain nearly as much are
+reported together with the first cause, because the forces do not distinguish between them.
 """
 
 from __future__ import annotations
@@ -26,33 +26,35 @@ from tauloop.model import Model
 
 #: Maximum number of samples that are used, spread evenly over the log.
 MAX_COMPARED_SAMPLES = 1500
-#: Minimum number of samples of a log that is checked.
+#: Logs with fewer samples are not checked.
 MIN_COMPARED_SAMPLES = 120
-#: Number of blocks for the standard deviation of a size.
+#: Number of blocks of the log for the standard deviation of a size.
 DEVIATION_BLOCKS = 12
-#: The reported standard deviation is multiplied by this factor, so that two of them contain 95 %
-#: (Student's distribution with 11 degrees of freedom).
+#: The reported standard deviation is multiplied by this factor, so that an interval of plus or
+#: minus two standard deviations contains 95 % (Student's distribution with 11 degrees of freedom).
 STUDENT_FACTOR = 1.12
-#: A size is significant beyond this number of standard deviations, ...
+#: Minimum size of a significant cause, in standard deviations.
 MIN_DEVIATIONS = {"zero": 6.0, "ratio": 4.5, "gear": 4.5, "force": 6.0}
-#: ... if its column explains this fraction of the residual's power, ...
+#: Minimum fraction of the residual's power that a significant cause explains.
 MIN_EXPLAINED = 0.015
-#: ... and this fraction of the power above the noise.
+#: Minimum fraction of the residual's power above the noise that a significant cause explains.
 MIN_EXPLAINED_EXCESS = 0.4
-#: Smallest sizes that are reported: a zero as a fraction of the channel's range, and a relative
-#: change of a ratio or of a force. A smaller cause still competes with the others: a ratio that is
-#: off by little resembles a zero that is off by much.
+#: Smallest sizes that are reported: a zero error as a fraction of the channel's range, and a
+#: relative change of a ratio or of a force. Smaller causes still compete with the other causes,
+#: because a small error of a ratio resembles a large error of a zero.
 MIN_SIZE = {"zero": 0.02, "ratio": 0.01, "gear": 0.01, "force": 0.08}
-#: Forces do not determine a zero or a factor with a larger standard deviation than this share.
+#: Forces do not determine a size with a larger standard deviation than this value, in the units of
+#: `MIN_SIZE`.
 MAX_DEVIATION_SHARE = {"zero": 0.03, "ratio": 0.005, "gear": 0.005, "force": 0.1}
-#: Causes that explain more than this fraction of the residual that the best cause explains are not
-#: distinguished from it.
+#: A cause is not distinguished from the best cause if it explains at least this fraction of what
+#: the best cause explains.
 MIN_EQUIVALENT_SHARE = 0.8
-#: Step of difference quotients, as a fraction of the range or of one.
+#: Step of difference quotients, as a fraction of the range of a position, or of the factor 1.
 FAULT_DIFFERENCE_STEP = 1e-4
 #: Number of Gauss-Newton steps.
 GAUSS_NEWTON_STEPS = 4
-#: Largest value of 1 - 1 / g, where g is the factor by which a position is too large.
+#: Largest value of the size 1 - 1 / g of a ratio, where g is the factor by which a position is too
+#: large.
 MAX_RATIO_SIZE = 0.95
 #: Directions of unit-norm columns with a singular value below this fraction of the largest are
 #: ignored.
@@ -69,14 +71,14 @@ NORMAL_MEDIAN = 0.6745
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongScale:
-    """A zero, a ratio or a factor that the forces contradict.
+    """An encoder zero, a gear ratio or a torque factor that the forces contradict.
 
     Attributes:
         kind: "zero", "ratio" (of a position alone), "gear" (a position is too large by the factor
             by which the force of the same drive is too small) or "force".
         channel: channel of the position or the force.
-        size: offset of positions, m or rad, or the factor by which a position or a force is too
-            large.
+        size: for a zero, the offset of the positions, m or rad; otherwise the factor by which a
+            position or a force is too large.
         deviation: standard deviation of the size.
         explained: explained fraction of the residual's power.
         unit: unit of a zero.
@@ -112,12 +114,12 @@ class WrongScale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleSearch:
-    """The wrong zeros, ratios and factors that forces show.
+    """The wrong zeros, ratios and factors of a log.
 
     Attributes:
         causes: the cause that explains most, followed by causes that explain nearly as much.
-        not_shown: descriptions of zeros and factors that the forces do not determine. Errors of
-            these would distort the parameters without being noticed.
+        not_shown: descriptions of zeros and factors that the forces do not determine. Their errors
+            would distort the parameters without being noticed.
     """
 
     causes: tuple[WrongScale, ...] = ()
@@ -137,10 +139,10 @@ def zeros_and_scales(
 
     Args:
         model: the machine.
-        log: the beginning of the machine's motion, with forces as measured.
+        log: the beginning of the log: its motion, and forces as measured.
         data: the regression data of the log.
         factor: factor of the decimation.
-        cutoff: cut-off of the filter of forces and regressor, as a fraction of the log's sampling
+        cutoff: cutoff of the filter of forces and regressor, as a fraction of the log's sampling
             rate; None for no filter.
         output: output of the data.
     """
@@ -183,7 +185,7 @@ def zeros_and_scales(
 
 
 def _is_large(column: _Derivative, estimate: _SizeEstimate) -> bool:
-    """Return whether the size of a cause is at least the smallest that is reported."""
+    """Return whether the size of a cause is at least the smallest reported size."""
     return abs(estimate.size) >= MIN_SIZE[column.kind] * column.range
 
 
@@ -239,8 +241,8 @@ class _Derivative:
     Attributes:
         kind, channel, unit: as in `WrongScale`.
         index: index of the position, or of the force among the measured outputs.
-        range: range of the position for a zero; 1 for factors.
-        values: (M, n_out) derivative.
+        range: range of the position for a zero; 1 for a ratio or a factor.
+        values: derivative (M, n_out) at the M compared samples.
     """
 
     kind: str
@@ -315,8 +317,8 @@ class _Comparison:
         self._weights = np.ones(len(data.kept))
         for _ in range(2):
             self._fit(self._measured, self._forces)
-            sizes = np.sqrt(np.mean(self._residual**2, axis=0)) * self._weights
-            self._weights = np.maximum(sizes, np.finfo(float).tiny)
+            rms_residuals = np.sqrt(np.mean(self._residual**2, axis=0)) * self._weights
+            self._weights = np.maximum(rms_residuals, np.finfo(float).tiny)
         # Derivatives are computed for the motion without the filter of the data. They are compared
         # with columns without this filter.
         self._fit(self._rigid, self._forces)
@@ -346,13 +348,15 @@ class _Comparison:
         columns = (regressor * weights[:, :, None]).reshape(-1, regressor.shape[2])
         norms = np.linalg.norm(columns, axis=0)
         used = norms > 0.0
-        left, sizes, right = np.linalg.svd(columns[:, used] / norms[used], full_matrices=False)
-        is_shown = sizes > OFFSET_RANK_TOLERANCE * sizes[0]
+        left, singular_values, right = np.linalg.svd(
+            columns[:, used] / norms[used], full_matrices=False
+        )
+        is_shown = singular_values > OFFSET_RANK_TOLERANCE * singular_values[0]
         self._basis = left[:, is_shown]
         weighted = (forces * weights).ravel()
         components = self._basis.T @ weighted
         values = np.zeros(regressor.shape[2])
-        values[used] = (right[is_shown].T @ (components / sizes[is_shown])) / norms[used]
+        values[used] = (right[is_shown].T @ (components / singular_values[is_shown])) / norms[used]
         self._values = self._ties.expand(values)
         self._residual = (weighted - self._basis @ components).reshape(forces.shape)
 
@@ -384,7 +388,15 @@ class _Comparison:
     def _position_derivative(
         self, kind: str, name: str, k: int, size: float, unit: str
     ) -> _Derivative:
-        """Return the derivative of the forces with respect to a zero or a ratio of a position."""
+        """Return the derivative of the forces with respect to a zero or a ratio of a position.
+
+        Args:
+            kind: "zero" or "ratio".
+            name: channel of the position.
+            k: index of the position.
+            size: range of the position for a zero; 1 for a ratio.
+            unit: unit of the position.
+        """
         step = FAULT_DIFFERENCE_STEP * size
         changed = self._regressor(*_changed_motion(self._measured_motion, kind, k, -step))
         # Forces of the true motion minus those of the measured motion, per unit of the size.
@@ -438,23 +450,25 @@ class _Comparison:
         """
         column = (values * self._present / self._weights).ravel()
         remaining = column - self._basis @ (self._basis.T @ column)
-        size = float(np.linalg.norm(remaining))
-        if size == 0.0:
+        norm = float(np.linalg.norm(remaining))
+        if norm == 0.0:
             return float(np.inf)
-        direction = remaining / size
+        direction = remaining / norm
         basis = np.column_stack([self._basis, direction])
         residual = self._residual.ravel()
-        rest = residual - direction * float(direction @ residual)
+        remaining_residual = residual - direction * float(direction @ residual)
         outputs = len(self._weights)
         changes = []
         for rows in np.array_split(np.arange(len(self._residual)), DEVIATION_BLOCKS):
             block = slice(rows[0] * outputs, (rows[-1] + 1) * outputs)
             normal = np.eye(len(basis.T)) - basis[block].T @ basis[block]
-            solution = np.linalg.lstsq(normal, basis[block].T @ rest[block], rcond=None)[0]
-            changes.append(float(solution[-1]) / size)
+            solution = np.linalg.lstsq(
+                normal, basis[block].T @ remaining_residual[block], rcond=None
+            )[0]
+            changes.append(float(solution[-1]) / norm)
         spread = np.linalg.norm(np.array(changes) - np.mean(changes))
-        share = (DEVIATION_BLOCKS - 1.0) / DEVIATION_BLOCKS
-        return STUDENT_FACTOR * float(np.sqrt(share) * spread)
+        factor = (DEVIATION_BLOCKS - 1.0) / DEVIATION_BLOCKS
+        return STUDENT_FACTOR * float(np.sqrt(factor) * spread)
 
     def refined(self, column: _Derivative, first: _SizeEstimate) -> WrongScale:
         """Return the cause of a column, with its size refined by Gauss-Newton steps."""
@@ -505,9 +519,9 @@ class _Comparison:
     ) -> np.ndarray:
         """Return the columns of the data with a zero or a ratio corrected by a size.
 
-        They are computed for the slow motion, because the noise of a measured motion makes all
-        sizes too small. The filter of the slow motion cannot leave samples out. If samples are left
-        out, the change of the slow motion's columns is added to the columns of the data.
+        The columns are computed for the slow motion, because the noise of a measured motion makes
+        all sizes too small. The filter of the slow motion cannot leave samples out. If samples are
+        left out, the change of the slow motion's columns is added to the columns of the data.
 
         Args:
             column: column of the cause.
@@ -518,8 +532,8 @@ class _Comparison:
             return np.asarray(self._measured + corrected - self._slow_rigid)
         slow = self._slow
         motion = slow.position, slow.velocity, slow.acceleration
-        every = self._regressor(*_changed_motion(motion, column.kind, column.index, -size))
-        columns = decimate(every, self._factor, self._cutoff)[self._rows]
+        all_rows = self._regressor(*_changed_motion(motion, column.kind, column.index, -size))
+        columns = decimate(all_rows, self._factor, self._cutoff)[self._rows]
         names = {parameter.name for parameter in self._model.parameters}
         additional = [k for k, name in enumerate(self._parameters) if name not in names]
         columns[:, :, additional] = self._measured[:, :, additional]
@@ -582,8 +596,8 @@ def _output_noise(
 ) -> np.ndarray:
     """Return the standard deviation (n_kept,) of the noise in the forces of the data.
 
-    It is estimated from the measured forces. Filtered forces do not show it, because their noise is
-    smooth as well. The filter passes the fraction of white noise below its cut-off.
+    The noise is estimated from the measured forces, because the noise of filtered forces is as
+    smooth as the forces. The filter passes the fraction of white noise below its cutoff.
 
     Args:
         model, log, data, cutoff, output: as for `zeros_and_scales`.
@@ -592,12 +606,12 @@ def _output_noise(
     variances = _white_noise(log.forces) ** 2 @ mixing**2
     if isinstance(rows, slice):
         variances = variances[data.kept]
-    passed = 1.0 if cutoff is None else min(2.0 * cutoff, 1.0)
-    return np.asarray(np.sqrt(passed * variances))
+    passed_fraction = 1.0 if cutoff is None else min(2.0 * cutoff, 1.0)
+    return np.asarray(np.sqrt(passed_fraction * variances))
 
 
 def _white_noise(forces: np.ndarray) -> np.ndarray:
-    """Return the standard deviation (n,) of white noise on smooth signals (N, n)."""
+    """Return the standard deviation (n,) of the white noise of smooth signals (N, n)."""
     cubic = (4.0 * (forces[1:-3] + forces[3:-1]) - forces[:-4] - forces[4:]) / 6.0
     median = np.median(np.abs(forces[2:-2] - cubic), axis=0)
     return np.asarray(median / (NORMAL_MEDIAN * CUBIC_DIFFERENCE_DEVIATION))

@@ -2,16 +2,16 @@
 
 A law is chosen here if neither the machine file nor the user specifies it. The standstill threshold
 removes friction at low speed. A threshold or a velocity source that was chosen without the laws may
-therefore compensate for missing presliding friction. Both are validated again with the laws. The
-threshold may also mask velocity reversals, which reveal a delay of friction. It is therefore also
-compared on delay-compensated forces.
+therefore compensate for missing presliding friction, so both are validated again with the laws. The
+threshold may also mask velocity reversals, which reveal a delay of friction, so it is also compared
+on delay-compensated forces.
 
 Findings do not report presliding friction if its length is close to an encoder step, or if a poor
-fit of other drives hides it; its residuals then resemble a delay. If one drive has presliding
-friction, or forces seem to be delayed, presliding friction is therefore tried for all drives. It is
-compared with forces from which the delay was removed. The preparation that was chosen without these
-laws may mask them. They are therefore also tried with the preparation before that choice, and the
-cut-off is chosen again.
+fit of other drives hides it. The residuals then resemble a delay. If a drive has presliding
+friction, or forces seem to be delayed, presliding friction is therefore tried for all drives, and
+compared with a fit of delay-compensated forces without it. The preparation that was chosen without
+these laws may mask them, so they are also tried with the preparation before that choice, and the
+cutoff is chosen again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tauloop.logs.velocities import SOURCES
 MAX_LAW_ROUNDS = 2
 #: A choice is accepted if it reduces the validation error by at least this fraction.
 MIN_ERROR_REDUCTION = 0.01
-#: Cut-offs that are tried with presliding friction, as multiples of the lowest of all channels.
+#: Candidate cutoffs with presliding friction, as multiples of the lowest cutoff of all channels.
 CUTOFF_FACTORS = (0.71, 1.0, 1.41, 2.0)
 
 #: A function that identifies the machine from logs with terms; None if the logs do not support it.
@@ -48,8 +48,8 @@ class TermsFit:
     """A fit with terms, without a search for faults.
 
     Attributes:
-        error: validation error of the forces, %, in the band that all cut-offs pass, so that
-            cut-offs can be compared.
+        error: validation error of the forces, %, in the band that all cutoffs pass, so that
+            cutoffs can be compared.
         lengths: presliding lengths that validation chose, by element.
     """
 
@@ -113,7 +113,7 @@ def choose_friction(
     elements: Sequence[str] = (),
     velocities: Sequence[str] = (),
 ) -> FrictionChoice:
-    """Return the friction laws that reduce the validation error, if there are any.
+    """Return the terms with all friction laws that reduce the validation error.
 
     Each round adds the laws that the findings of the previous fit report as missing. If presliding
     friction or a delay is among them, presliding friction of all other elements is tried as well.
@@ -271,10 +271,10 @@ def _add_presliding(
     fit_with: FitWithTerms,
     velocities: Sequence[str],
 ) -> _FurtherPresliding | None:
-    """Return the laws with presliding friction of further elements; None if it is not better.
+    """Return the laws with presliding friction of further elements; None if these are not better.
 
-    It is not better if forces are explained equally well once the delays that the fit shows are
-    removed, or if a force is late for a reason other than friction.
+    They are not better if the forces without the delays that the fit shows are explained equally
+    well, or if a force is late for a reason other than friction.
 
     Args:
         prepared: the part of the logs that is used for the choice.
@@ -358,7 +358,7 @@ class _OptionSearch:
         self.notes: list[str] = []
 
     def try_values(self, values: Iterable[Mapping[str, Any]]) -> None:
-        """Choose the best of some changes if it reduces the error enough."""
+        """Choose the best of several changes if it reduces the error enough."""
         before = self.error
         changes = self.changes
         for value in values:
@@ -406,7 +406,7 @@ def _delays(result: MachineIdentification | None) -> dict[str, float]:
 def _best_source(
     prepared: PreparedLogs, best: _Round, fit_with: FitWithTerms, velocities: Sequence[str]
 ) -> tuple[str, str] | None:
-    """Return a source of all velocities that is better with the laws, and a note, or None."""
+    """Return a source of all velocities that is better with the laws, and a note; or None."""
     terms = replace(best.terms, presliding=dict(best.lengths))
     errors = {}
     for source in SOURCES:

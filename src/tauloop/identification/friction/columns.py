@@ -69,18 +69,18 @@ def columns_along(
     motion: ElementMotion, asymmetric: Sequence[str], stribeck: Mapping[str, float]
 ) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...]]:
     """Return the columns of `friction_columns` for a known motion and at least one element."""
-    parts: list[np.ndarray] = []
+    blocks: list[np.ndarray] = []
     names: list[str] = []
     units: list[str] = []
     if asymmetric:
-        parts.append(asymmetric_friction(*motion.of(asymmetric)))
+        blocks.append(asymmetric_friction(*motion.of(asymmetric)))
         names += [f"{name}.coulomb_asymmetry" for name in asymmetric]
         names += [f"{name}.viscous_asymmetry" for name in asymmetric]
         units += map(motion.force_unit, asymmetric)
         units += map(motion.damping_unit, asymmetric)
     if stribeck:
         speed, rows = motion.of(tuple(stribeck))
-        parts.append(stribeck_friction(speed, np.array(list(stribeck.values())), rows))
+        blocks.append(stribeck_friction(speed, np.array(list(stribeck.values())), rows))
         names += [f"{name}.stribeck" for name in stribeck]
         units += map(motion.force_unit, stribeck)
-    return motion.decimated(np.concatenate(parts, axis=2)), tuple(names), tuple(units)
+    return motion.decimated(np.concatenate(blocks, axis=2)), tuple(names), tuple(units)

@@ -41,11 +41,11 @@ class ElementMotion(ReprMixin):
         turns: whether each element is rotational, by name.
         jacobian: J (N, n_elements, n).
         velocity: w (N, n).
-        mixing: mapping (n, n_out) from the forces on the leading actuators to the outputs; None if
-            the outputs are these forces.
+        mixing: linear map (n, n_out) from the forces on the leading actuators to the outputs; None
+            if the outputs are these forces.
         period: sampling period, s.
-        factor: factor of the decimation.
-        cutoff: cut-off of the filter of forces and regressor, as a fraction of the sampling rate;
+        factor: decimation factor.
+        cutoff: cutoff of the filter of forces and regressor, as a fraction of the sampling rate;
             None for no filter.
         present: (N, n_out) whether a row is valid; None if all are.
     """
@@ -89,11 +89,12 @@ class ElementMotion(ReprMixin):
     def decimated(self, columns: np.ndarray, acting: np.ndarray | None = None) -> np.ndarray:
         """Return columns (N, n_out, n_new), decimated as the regressor, with zeros in invalid rows.
 
-        Outputs without an effect of the columns are set to zero without filtering.
+        Outputs that the columns do not affect are set to zero without filtering.
 
         Args:
-            columns: columns at the log's sampling rate, of all outputs or of the acting ones.
-            acting: indices of the outputs to which the columns belong; None for all.
+            columns: columns at the log's sampling rate, of all outputs, or only of those in
+                `acting`.
+            acting: indices of the outputs to which the columns belong; by default, all.
         """
         if acting is None:
             acting = np.flatnonzero(columns.any(axis=(0, 2)))
@@ -102,11 +103,13 @@ class ElementMotion(ReprMixin):
             columns = columns * self.present[:, acting, None]
         outputs = self.jacobian.shape[2] if self.mixing is None else self.mixing.shape[1]
         filtered = decimate(columns, self.factor, self.cutoff)
-        thinned = np.zeros((len(filtered), outputs, columns.shape[2]))
-        thinned[:, acting] = filtered
+        decimated_columns = np.zeros((len(filtered), outputs, columns.shape[2]))
+        decimated_columns[:, acting] = filtered
         if self.present is None:
-            return thinned
-        return np.asarray(thinned * self.present[:: self.factor][: len(thinned), :, None])
+            return decimated_columns
+        return np.asarray(
+            decimated_columns * self.present[:: self.factor][: len(decimated_columns), :, None]
+        )
 
 
 def element_motion(
@@ -186,10 +189,10 @@ def elements(model: Model) -> dict[str, bool]:
     Elements are the freedoms of joints, telescopic rods, and motors. Rotational elements have units
     of rad/s and N m, the others m/s and N.
     """
-    turns = dict(zip(model.topology.velocity_names, model.topology.angular, strict=True))
+    is_rotational = dict(zip(model.topology.velocity_names, model.topology.angular, strict=True))
     for actuator in model.mechanism.actuators:
-        turns[actuator.name] = model.topology.motor_turns(actuator)
-    return turns
+        is_rotational[actuator.name] = model.topology.motor_turns(actuator)
+    return is_rotational
 
 
 def require_elements(model: Model, names: Sequence[str]) -> None:

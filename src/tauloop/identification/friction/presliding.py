@@ -13,7 +13,7 @@ from tauloop.identification.friction.element_motion import ElementMotion
 
 #: Last component of the name of a presliding column.
 PRESLIDING = "presliding"
-#: An element below this fraction of its largest speed is at rest.
+#: An element is at rest if its speed is below this fraction of its largest speed.
 REST = 1e-3
 
 
@@ -23,16 +23,16 @@ def dahl_state(
     """Return the state z (N, n) of Dahl's model, dz/dx = (1 - z sign(v)) / length, from -1 to 1.
 
     The friction force is F z, which becomes F sign(v) in sliding. The motion between two samples
-    is taken as monotonic. Then z changes to s + (z - s) exp(-|dx| / length), with s = sign(dx),
-    which is the exact solution (Dahl 1968, A solid friction model, with the exponent one). The
-    motion before the first sample is unknown; its effect vanishes after a few lengths.
+    is assumed to be monotonic. Then z changes to s + (z - s) exp(-|dx| / length), with s =
+    sign(dx), which is the exact solution (Dahl 1968, A solid friction model, with the exponent
+    one). The motion before the first sample is unknown; its effect vanishes after a few lengths.
 
     Args:
         velocity: (N, n), m/s or rad/s; zero at rest.
         period: sampling period, s.
         lengths: (n,), m or rad, positive: distance after a reversal over which friction reverses
             except for a fraction of 1 / e.
-        start: (n,) z at the first sample; zero if it is not given.
+        start: (n,) z at the first sample; zero by default.
     """
     z = np.empty(velocity.shape)
     for k, length in enumerate(lengths):
@@ -54,7 +54,8 @@ class DahlPath:
         travel[1:] = 0.5 * period * (velocity[1:] + velocity[:-1])
         sign = np.sign(travel)
         edges = np.concatenate([[0], np.flatnonzero(np.diff(sign)) + 1, [len(sign)]])
-        # Each run of one sign starts from the sample before it; the first sample does not move.
+        # Each run of samples with one sign starts from the sample before the run; the first run
+        # starts at the first sample.
         before = np.maximum(edges[:-1] - 1, 0)
         distance = np.cumsum(np.abs(travel))
         self._sign = sign
@@ -76,12 +77,18 @@ class DahlPath:
         for run, (sign, decay) in enumerate(zip(self._signs.tolist(), decays, strict=True)):
             at_reversals[run] = z
             z = sign + (z - sign) * decay
-        off = np.repeat(at_reversals - self._signs, self._counts)
-        return np.asarray(self._sign + off * np.exp(-self._distance / length))
+        deviation = np.repeat(at_reversals - self._signs, self._counts)
+        return np.asarray(self._sign + deviation * np.exp(-self._distance / length))
 
 
 def fading_start(velocity: np.ndarray, period: float, lengths: np.ndarray) -> np.ndarray:
-    """Return the part (N, n) of `dahl_state` that a start of one contributes."""
+    """Return the derivatives (N, n) of `dahl_state` with respect to its state at the first sample.
+
+    They decay exponentially with the distance from the start.
+
+    Args:
+        velocity, period, lengths: as for `dahl_state`.
+    """
     travel = np.zeros(velocity.shape)
     travel[1:] = 0.5 * period * np.abs(velocity[1:] + velocity[:-1])
     return np.asarray(np.exp(-np.cumsum(travel, axis=0) / lengths))
@@ -95,17 +102,20 @@ def presliding_state(
     start: np.ndarray | None = None,
     stays: bool = False,
 ) -> np.ndarray:
-    """Return the state (N, n) of `dahl_state`, with zeros at rest unless it stays.
+    """Return the state (N, n) of `dahl_state`, set to zero at rest unless `stays`.
 
     At rest, the friction force can have any value below Coulomb friction, which positions do not
-    determine. Motion is at rest if its speed is below the share `REST` of the largest.
+    determine. An element is at rest if its speed is below the fraction `REST` of its largest
+    speed.
 
     Args:
         velocity, period, lengths, start: as for `dahl_state`.
         stays: whether the state is also used at rest.
     """
     state = dahl_state(velocity, period, lengths, start)
-    return state if stays else state * (np.abs(velocity) > REST * np.abs(velocity).max(axis=0))
+    if stays:
+        return state
+    return state * (np.abs(velocity) > REST * np.abs(velocity).max(axis=0))
 
 
 def presliding_columns(
@@ -124,8 +134,8 @@ def presliding_columns(
         motion: motion of the log of the regression data.
         lengths: presliding lengths, m or rad, by name of the element.
         staying: elements whose friction is also used at rest.
-        starts: states at the first sample, by element; zero if they are not given.
-        substeps: number of steps between two samples, with speeds on a line.
+        starts: states at the first sample, by element; zero for the others.
+        substeps: number of steps between two samples, with linearly interpolated speeds.
     """
     names = tuple(lengths)
     starts = starts or {}
@@ -151,18 +161,17 @@ class PreslidingElement:
         Args:
             motion: motion of the log.
             name: the element.
-            substeps: number of steps between two samples, with speeds on a line.
+            substeps: number of steps between two samples, with linearly interpolated speeds.
         """
         speeds, rows = motion.of((name,))
         speed = speeds[:, 0]
-        finer = speed if substeps == 1 else _between(speed, substeps)
-        acting = rows.any(axis=(0, 2))
+        fine_speed = speed if substeps == 1 else _interpolated(speed, substeps)
         self._motion = motion
         self._substeps = substeps
-        self._path = DahlPath(finer, motion.period / substeps)
+        self._path = DahlPath(fine_speed, motion.period / substeps)
         self._moves = np.abs(speed) > REST * np.abs(speed).max()
-        self._acting = np.flatnonzero(acting)
-        self._rows = np.ascontiguousarray(rows[:, self._acting])
+        self._loaded_outputs = np.flatnonzero(rows.any(axis=(0, 2)))
+        self._rows = np.ascontiguousarray(rows[:, self._loaded_outputs])
 
     def column(self, length: float, *, stays: bool, start: float) -> np.ndarray:
         """Return the decimated column (N', n_out, 1).
@@ -175,11 +184,11 @@ class PreslidingElement:
         state = self._path.state(length, start)[:: self._substeps]
         if not stays:
             state = state * self._moves
-        return self._motion.decimated(self._rows * state[:, None, None], self._acting)
+        return self._motion.decimated(self._rows * state[:, None, None], self._loaded_outputs)
 
 
-def _between(speed: np.ndarray, substeps: int) -> np.ndarray:
-    """Return speeds (N,) with values on lines between them, (N - 1) substeps + 1 in all."""
-    shares = np.arange(substeps) / substeps
-    lines = speed[:-1, None] + shares * np.diff(speed)[:, None]
-    return np.concatenate([lines.ravel(), speed[-1:]])
+def _interpolated(speed: np.ndarray, substeps: int) -> np.ndarray:
+    """Return speeds (N,) linearly interpolated: (N - 1) substeps + 1 values."""
+    fractions = np.arange(substeps) / substeps
+    interpolated = speed[:-1, None] + fractions * np.diff(speed)[:, None]
+    return np.concatenate([interpolated.ravel(), speed[-1:]])

@@ -29,24 +29,26 @@ FIRST_LENGTH_SHARES = tuple(np.geomspace(1e-4, 0.2, 7).tolist())
 LENGTH_REFINEMENT_FACTORS = ((0.53, 1.9), (0.73, 1.37), (0.85, 1.17), (0.94, 1.06))
 #: Rounds of refinement next to a length that is nearly the best.
 NEAR_ROUNDS = 2
-#: Ratio of a length to the next one that was tried.
+#: Ratio of neighboring lengths after the last refinement.
 LENGTH_RESOLUTION = LENGTH_REFINEMENT_FACTORS[-1][-1]
-#: Two lengths whose ratio is at most this are the same.
+#: Two lengths count as equal if their ratio is at most this value.
 LENGTH_TOLERANCE = 1.01
 #: A length is chosen if it reduces the error of an output over all blocks by this fraction, and in
 #: every block.
 MIN_PRESLIDING_GAIN = 0.02
-#: Errors below this, % of the largest force, are those of filters on a log without noise.
+#: Errors below this value, % of the largest force, are due to filters on a log without noise.
 NEGLIGIBLE_ERROR = 1e-4
-#: A deviation from 6 blocks is widened by this factor, so that twice of it contains 95 % (Student's
-#: distribution with 5 degrees of freedom).
+#: A standard deviation from 6 blocks is multiplied by this factor, so that an interval of plus or
+#: minus two standard deviations contains 95 % (Student's distribution with 5 degrees of freedom).
 JACKKNIFE_FACTOR = 1.31
-#: The motion between two samples is taken as monotonic, which changes lengths by the square of the
-#: sampling period. The length with this number of steps between samples shows this change, ...
+#: The motion between two samples is assumed to be monotonic, which changes lengths by an amount
+#: proportional to the square of the sampling period. The search is repeated with this number of
+#: steps between samples to measure the change.
 SUBSTEPS = 2
-#: ... except for the part that is left with them.
+#: Factor from the measured change to the whole change (Richardson extrapolation).
 SAMPLING_FACTOR = 1.0 / (1.0 - 1.0 / SUBSTEPS**2)
-#: Number of steps to the length whose simulated measurements give the length that fits best.
+#: Number of fixed-point steps to the length whose simulated measurements give the length that fits
+#: the log best.
 CORRECTION_STEPS = 2
 #: Maximum number of sweeps over all elements.
 MAX_LENGTH_SWEEPS = 3
@@ -57,16 +59,17 @@ class PreslidingChoice(ReprMixin):
     """Presliding lengths that were chosen by validation, with the validation errors.
 
     Attributes:
-        lengths: lengths over which friction reverses, m or rad, by element. Elements for which no
-            length reduces the error are not included.
-        deviations: standard deviations of the searched lengths, m or rad, by element: a jackknife
-            over the blocks of the logs, the correction for errors of the motion, and the sampling.
-        staying: elements in `lengths` whose friction is also used at rest; friction of the others
-            is zero at rest.
+        lengths: presliding lengths, over which friction reverses, m or rad, by element. Elements
+            for which no length reduces the error are not included.
+        deviations: standard deviations of the searched lengths, m or rad, by element. They contain
+            a jackknife over the blocks of the logs, the correction for errors of the motion, and
+            the effect of the sampling period.
+        staying: elements in `lengths` whose friction is also used at rest. The friction of other
+            elements is zero at rest.
         starts: states at the first sample of each log, by element, from a fit to all blocks.
         without: elements for which no length reduces the error.
-        errors: validation errors, % (root mean square over outputs), without any presliding
-            friction, and with the chosen lengths.
+        errors: validation errors without any presliding friction, and with the chosen lengths, %
+            (root mean square over outputs).
         stated: elements with a given length.
     """
 
@@ -105,12 +108,13 @@ def choose_presliding(
     """Return the presliding lengths that reduce the validation error in every part of the logs.
 
     Lengths are tried for one element after another. Each block of the logs (`BlockFits`) is
-    predicted by a fit to all others. A length is chosen if the error of the output that gains most
-    falls by `MIN_PRESLIDING_GAIN` over all blocks and in each of them, and if the errors of other
-    outputs do not grow too much (`Gain.is_fair`). The longest length is never chosen, because such
-    a slow change is not friction after a reversal. Friction is only used at rest if this reduces
-    the error by `MIN_PRESLIDING_GAIN` again. The states at the first samples are estimated after
-    each sweep over the elements; a wrong start makes the lengths of slow motions too short.
+    predicted by a fit to all other blocks. A length is chosen if the error of the output that
+    improves most falls by `MIN_PRESLIDING_GAIN` over all blocks, falls in each block, and if the
+    errors of other outputs do not grow too much (`Gain.is_fair`). The longest length is never
+    chosen, because such a slow change is not friction after a reversal. Friction is only used at
+    rest if this reduces the error by `MIN_PRESLIDING_GAIN` again. The states at the first samples
+    are estimated after each sweep over the elements; a wrong start makes the lengths of slow
+    motions too short.
 
     Args:
         parts: regression data of each log; their held-out parts are not used.
@@ -158,12 +162,12 @@ def _correct(
     share: float,
     names: Sequence[str],
 ) -> None:
-    """Correct searched lengths for the errors of the motion, and add these to the deviations.
+    """Correct searched lengths for the errors of the motion, and add corrections to the deviations.
 
-    Errors of the motion at reversals change the length that fits best. The change is found by the
-    same search in simulated measurements whose lengths are known (Gourieroux, Monfort and Renault
-    1993, Indirect inference). As the simulated errors are only similar to those of the log, the
-    deviation contains the whole correction. It also contains the change of the length by the
+    Errors of the motion at reversals change the length that fits best. The same search in simulated
+    measurements with known lengths determines this change (Gourieroux, Monfort and Renault 1993,
+    Indirect inference). The simulated errors are only similar to those of the log, so the standard
+    deviation contains the whole correction. It also contains the change of the length due to the
     discretization of reversals between samples.
     """
     exact_logs = [entry.exact[0] for entry in again]
@@ -211,7 +215,7 @@ class _LengthSearch:
     def errors(self, lengths: Mapping[str, float], staying: Collection[str]) -> np.ndarray:
         """Return the held-out errors (BLOCKS_PER_LOG, n_kept), % of each output's largest force.
 
-        They contain `NEGLIGIBLE_ERROR`, so that changes of smaller errors do not matter.
+        `NEGLIGIBLE_ERROR` is added in quadrature, so that changes of smaller errors do not matter.
         """
         columns = None
         if lengths:
@@ -220,13 +224,13 @@ class _LengthSearch:
         return self._percent(self._fits.errors(columns))
 
     def _percent(self, errors: np.ndarray) -> np.ndarray:
-        """Return errors in SI as `errors` does, % of each output's largest force."""
+        """Return errors (BLOCKS_PER_LOG, n_kept), SI, in the form of `errors`, %."""
         return np.hypot(100.0 * errors / self._scales, NEGLIGIBLE_ERROR)
 
     def _fits_with_others(self, name: str) -> BlockFits:
-        """Return the fits with the columns of all elements except one.
+        """Return the fits with the columns of all elements except `name`.
 
-        Trials of that element then only add its own column.
+        Trials of this element then only add its own column.
         """
         others = {other: length for other, length in self.lengths.items() if other != name}
         if not others:
@@ -241,7 +245,7 @@ class _LengthSearch:
         return self._last_others[1]
 
     def _errors_of(self, fits: BlockFits, name: str, length: float, stays: bool) -> np.ndarray:
-        """Return the errors of fits with the column of one more element."""
+        """Return the errors of fits with the column of an additional element."""
         logs = range(len(self._motions))
         columns = [self._column(number, name, length, stays) for number in logs]
         return self._percent(fits.errors(columns))
@@ -256,7 +260,7 @@ class _LengthSearch:
         return np.concatenate(columns, axis=2)
 
     def _column(self, number: int, name: str, length: float, stays: bool) -> np.ndarray:
-        """Return the column (N, n_out, 1) of an element in a log, calculated if it has changed."""
+        """Return the column (N, n_out, 1) of an element in a log, from the cache if possible."""
         start = self.starts[number].get(name, 0.0)
         arguments = (length, stays, start)
         last = self._last.get((number, name))
@@ -273,7 +277,8 @@ class _LengthSearch:
     def estimate_starts(self) -> None:
         """Estimate the states at the first samples of all logs, by one fit to all blocks.
 
-        The state is linear in its start, so that its fading is one more column for each log.
+        The state is linear in its start value, so the decay of the start value is an additional
+        column for each log.
         """
         names = tuple(self.lengths)
         if not names:
@@ -285,9 +290,9 @@ class _LengthSearch:
             states = presliding_columns(motion, self.lengths, self.staying)[0]
             speed, rows = motion.of(names)
             fading = fading_start(speed, motion.period, lengths)
-            of_log = motion.decimated(rows * fading[:, None, :])
+            log_fadings = motion.decimated(rows * fading[:, None, :])
             fadings = np.zeros((*states.shape[:2], count * len(self._motions)))
-            fadings[:, :, count * number : count * (number + 1)] = of_log
+            fadings[:, :, count * number : count * (number + 1)] = log_fadings
             columns.append(np.concatenate([states, fadings], axis=2))
         _, values = self._fits.both(columns)
         levels, *starts = np.split(values[-count * (1 + len(columns)) :], 1 + len(columns))
@@ -310,7 +315,8 @@ class _LengthSearch:
         errors_without = self._percent(self._fits_with_others(name).errors())
         if before is None:
             first = [share * stroke for share in FIRST_LENGTH_SHARES]
-            moving, staying = (self._start(name, stays, first) for stays in (False, True))
+            moving = self._start(name, False, first)
+            staying = self._start(name, True, first)
             stays = staying.error < (1.0 - MIN_PRESLIDING_GAIN) * moving.error
             tried = staying if stays else moving
             tried.refine(*LENGTH_REFINEMENT_FACTORS)
@@ -333,11 +339,11 @@ class _LengthSearch:
     def simulated(
         self, exact: BlockFits, measured: BlockFits, again: Sequence[RepeatedMeasurement]
     ) -> _LengthSearch:
-        """Return a search in simulated measurements, whose friction has the lengths of this one.
+        """Return a search in simulated measurements, with friction of this search's lengths.
 
         Args:
-            exact: products along the known motion, with any forces.
-            measured: the same along the measured motion.
+            exact: fits along the known motions; their forces are not used.
+            measured: fits along the measured motions; their forces are replaced.
             again: the measurements.
         """
         repeats = len(again) // len(self._motions)
@@ -362,7 +368,7 @@ class _LengthSearch:
         ]
 
     def with_substeps(self, substeps: int) -> _LengthSearch:
-        """Return a search with a number of steps between two samples, from the same lengths."""
+        """Return a search from the same lengths with several steps between two samples."""
         other = _LengthSearch(self._fits, self._motions, dict(self.lengths))
         other.staying = set(self.staying)
         other.starts = [dict(of_log) for of_log in self.starts]
@@ -377,15 +383,16 @@ class _LengthSearch:
         return tried.best
 
     def _start(self, name: str, stays: bool, first: Sequence[float]) -> _Tried:
-        """Return first lengths of an element, with their errors."""
+        """Return the trials of an element, with the errors of the first lengths."""
         fits = self._fits_with_others(name)
         weights = self._weights(name, self._percent(fits.errors()))
         return _Tried(lambda length: self._errors_of(fits, name, length, stays), weights, first)
 
     def _weights(self, name: str, errors: np.ndarray) -> np.ndarray:
-        """Return the weights (n_kept,) of squared errors of the outputs for an element.
+        """Return the weights (n_kept,) of the outputs' squared errors for the trials of an element.
 
-        They are the effect of a force on the element relative to errors without its friction.
+        The weight is the squared effect of a force on the element, divided by the fourth power of
+        the error without its friction.
         """
         if name not in self._effects:
             rows = [motion.of((name,))[1][:, self._fits.kept, 0] for motion in self._motions]
@@ -440,16 +447,17 @@ class _Tried:
             self._add([self.best * factor for factor in factors])
 
     def refine_near(self) -> None:
-        """Try lengths next to the first one, and further ones if the best is not between them."""
+        """Try lengths next to the first length, and further lengths if the best is at an end."""
         self.refine(*LENGTH_REFINEMENT_FACTORS[-NEAR_ROUNDS:])
         if self.best in (min(self._errors), max(self._errors)):
             self.refine(*LENGTH_REFINEMENT_FACTORS)
 
     def interpolate(self) -> float:
-        """Try the length with the smallest error between those tried; return its deviation.
+        """Try the length at the interpolated minimum of the error; return its standard deviation.
 
-        The squared error is a parabola over the logarithm of the length, through the best length
-        and its neighbors. The deviation is a jackknife over the blocks, infinite without a minimum.
+        The squared error is interpolated by a parabola over the logarithm of the length, through
+        the best length and its neighbors. The deviation is a jackknife over the blocks; it is
+        infinite without a minimum.
         """
         lengths = sorted(self._errors)
         number = lengths.index(self.best)
@@ -481,12 +489,12 @@ class _Tried:
 
 
 def _vertex(x: np.ndarray, y: np.ndarray) -> float:
-    """Return the place of the minimum of the parabola through three points; infinite without."""
+    """Return x at the minimum of the parabola through three points; infinite without a minimum."""
     curvature, slope, _ = np.polyfit(x, y, 2)
     return float(-0.5 * slope / curvature) if curvature > 0.0 else np.inf
 
 
 def _is_better(errors: np.ndarray, before: np.ndarray) -> bool:
-    """Return whether an output gains enough in every block, and no other gets worse."""
+    """Return whether an output improves enough and in every block, and no other gets much worse."""
     gain = gained(errors, before)
     return gain.share > MIN_PRESLIDING_GAIN and gain.is_fair and gain.alike == BLOCKS_PER_LOG

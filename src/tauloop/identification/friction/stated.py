@@ -31,7 +31,8 @@ class StatedFriction:
     Attributes:
         asymmetric: elements whose friction is different in the two directions.
         speeds: Stribeck velocity, rad/s or m/s, by element.
-        lengths: distance after a reversal over which friction reverses, rad or m, by element.
+        lengths: presliding length, rad or m, by element: the distance after a velocity reversal
+            over which friction reverses.
         searched: elements whose presliding length is chosen by validation.
     """
 
@@ -120,13 +121,13 @@ def stated_friction(model: Model, terms: TermOptions) -> StatedFriction:
     for names in ((*terms.asymmetric, *terms.stribeck), tuple(terms.presliding)):
         if names:
             require_elements(model, names)
-    turns = elements(model)
+    is_rotational = elements(model)
     speeds = {
-        name: si_value(f"stribeck {name}", value, "rad/s" if turns[name] else "m/s")
+        name: si_value(f"stribeck {name}", value, "rad/s" if is_rotational[name] else "m/s")
         for name, value in terms.stribeck.items()
     }
     lengths = {
-        name: si_value(f"presliding {name}", value, "rad" if turns[name] else "m")
+        name: si_value(f"presliding {name}", value, "rad" if is_rotational[name] else "m")
         for name, value in terms.presliding.items()
         if value != ""
     }
@@ -147,14 +148,14 @@ def stated_friction(model: Model, terms: TermOptions) -> StatedFriction:
 
 def presliding_notes(choice: PreslidingChoice, model: Model) -> tuple[str, ...]:
     """Return notes on the chosen presliding lengths."""
-    turns = elements(model)
+    is_rotational = elements(model)
     notes = []
     for name, length in choice.lengths.items():
-        unit = "rad" if turns[name] else "m"
-        size = f"{length:.3g}"
+        unit = "rad" if is_rotational[name] else "m"
+        shown_length = f"{length:.3g}"
         if np.isfinite(choice.deviations.get(name, np.inf)):
-            size += f" +- {choice.deviations[name]:.2g}"
-        note = f"friction of {name} reverses over {size} {unit} after a reversal"
+            shown_length += f" +- {choice.deviations[name]:.2g}"
+        note = f"friction of {name} reverses over {shown_length} {unit} after a reversal"
         if name in choice.stated:
             note += ", as given"
         if name in choice.staying:

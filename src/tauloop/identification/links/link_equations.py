@@ -33,7 +33,7 @@ class LinkEquations:
 
     Attributes:
         unknown: the unknown independent parameters x, followed by other parameters that occur in
-            the estimates, such as those of a payload; the latter have NaN as their value.
+            the estimates, such as those of a payload, whose value is NaN.
         parameters: the parameters pi, all inertial parameters of the machine.
         rows: names of the rows: base parameters by number, then measured values.
         estimated: number of rows that are base parameters.
@@ -127,9 +127,9 @@ class LinkEquations:
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """Sizes of the unknowns: absolute values in the machine file.
+        """Scales of the unknowns: absolute values in the machine file.
 
-        Where the value is zero, the size is the median of the unknowns with the same unit.
+        The scale of a zero value is the median scale of the unknowns with the same unit.
         """
         sizes = np.abs(self.start)
         units = np.array([parameter.unit for parameter in self.unknown])
@@ -154,8 +154,8 @@ def _expression(
     """Return the expression of a name, which is a parameter or an expression in parameters.
 
     Returns:
-        The expression; None if it contains other names than the machine's parameters, such as the
-        mass of a payload.
+        The expression; None if it contains names that are not parameters of the machine, such as
+        the mass of a payload.
     """
     if name in mechanism.parameters.names:
         return Leaf(name)
@@ -211,7 +211,8 @@ def _value_and_deviation(
         value = si_value(f"known {name}", first.strip(), unit)
         deviation = si_value(f"known {name}", second.strip() or "0", unit)
     else:
-        value, deviation = float(stated), 0.0
+        value = float(stated)
+        deviation = 0.0
     if not (np.isfinite(value) and 0.0 <= deviation < np.inf):
         raise InputError.of(
             f"known {name}",

@@ -2,14 +2,16 @@
 
 Every body has a pseudo-inertia that is positive semidefinite (Wensing, Kim and Slotine 2018, Linear
 matrix inequalities for physically consistent inertial parameter identification). The smallest and
-largest values therefore follow from convex programs:
+largest values therefore follow from convex programs, with mass m, first moment h and moment of
+inertia J of a link:
 
 - Sums of inertial parameters: a semidefinite program for each end.
-- Mass centers h/m: also semidefinite programs, after the transformation of Charnes and Cooper 1962,
-  Programming with linear fractional functionals, in which the mass is 1.
-- Moments of inertia about the mass center, J - h.h/m, are concave. The largest value follows from a
-  Schur complement. The smallest follows from the method of Frank and Wolfe 1956, An algorithm for
-  quadratic programming, started at both ends of the center's interval.
+- Centers of mass h/m: also semidefinite programs, after the transformation of Charnes and Cooper
+  1962, Programming with linear fractional functionals, in which the mass is 1.
+- Moments of inertia about the center of mass, J - h.h/m, are concave. The largest value follows
+  from a semidefinite program with a Schur complement. The smallest value follows from the method of
+  Frank and Wolfe 1956, An algorithm for quadratic programming, started at both ends of the center's
+  interval. It may be a local minimum if the center moves in a plane.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from tauloop.identification.parameters.lmi import convex_solver, solve_and_statu
 
 #: Maximum number of steps of the search for the smallest central inertia.
 MAX_FRANK_WOLFE_STEPS = 20
-#: The search ends when the value decreases by less than this share.
+#: The search ends when the value decreases by less than this fraction.
 FRANK_WOLFE_TOLERANCE = 1e-9
 #: A row is exact if its standard deviation is below this fraction of its size.
 EXACT_ROW_TOLERANCE = 1e-12
@@ -46,13 +48,13 @@ class LinkSet:
         linear = [k for k, row in enumerate(quantities.rows) if row is not None]
         difference = np.array([quantities.rows[k] for k in linear])
         difference[:, -1] -= equations.right[linear]
-        sizes = np.abs(difference).max(axis=1) + np.abs(equations.right[linear])
-        covariance = equations.covariance[np.ix_(linear, linear)] / np.outer(sizes, sizes)
+        scales = np.abs(difference).max(axis=1) + np.abs(equations.right[linear])
+        covariance = equations.covariance[np.ix_(linear, linear)] / np.outer(scales, scales)
         root = _covariance_root(covariance)
         self._errors = errors = cvxpy.Variable(max(root.shape[1], 1))
         self._distance = cvxpy.Parameter(nonneg=True)
         row_errors = root @ errors if root.shape[1] else 0.0
-        self._constraints = [(difference / sizes[:, None]) @ y == row_errors, y[-1] >= 0.0]
+        self._constraints = [(difference / scales[:, None]) @ y == row_errors, y[-1] >= 0.0]
         for matrix in quantities.matrices:
             flat = matrix.reshape(-1, matrix.shape[-1]) @ y
             square = cvxpy.reshape(flat, matrix.shape[:2], order="C")
@@ -72,11 +74,13 @@ class LinkSet:
         self._constant = np.eye(quantities.size)[-1]
 
     def _center_bounds(self, quantities: LinkQuantities) -> list[Any]:
-        """Return the bounds |h - c m| <= deviation m of measured mass centers.
+        """Return the bounds |h - c m| <= deviation m of measured centers of mass c.
 
-        A mass center is not linear in the coordinates, so it has no row in the linear constraints.
+        A center of mass is not linear in the coordinates, so it has no row in the linear
+        constraints.
         """
-        equations, bounds = quantities.equations, []
+        equations = quantities.equations
+        bounds = []
         names = [parameter.name for parameter in equations.unknown]
         for k, row in enumerate(quantities.rows):
             if row is not None or equations.rows[k] not in names:
@@ -162,22 +166,26 @@ class LinkSet:
     def _least_inertia(self, quantity: LinkQuantity) -> float | None:
         """Return the smallest J - h.h/m.
 
-        The inertia about a point c is J - 2 c.h + c.c m. It is smallest at the mass center c = h/m,
-        so each step minimizes it for the center of the step before.
+        The inertia about a point c is J - 2 c.h + c.c m. Over c, it is smallest at the center of
+        mass c = h/m. Each step minimizes this inertia over the links, about the center of mass of
+        the previous step.
         """
-        moments, mass = quantity.moments, quantity.mass
+        moments = quantity.moments
+        mass = quantity.mass
         ends = []
         for h in moments[1:]:
             ends.append([end for end in self._extremes(h, mass) if end is not None])
         values = []
         for corner in itertools.product(*ends):
-            center, best = np.array(corner), np.inf
+            center = np.array(corner)
+            best = np.inf
             for _ in range(MAX_FRANK_WOLFE_STEPS):
                 inertia = moments[0] - 2.0 * center @ moments[1:] + center @ center * mass
                 value = self._least(inertia, self._constant)
                 if value is None or value > best - FRANK_WOLFE_TOLERANCE * abs(best):
                     break
-                best, center = value, (moments[1:] @ self._y.value) / (mass @ self._y.value)
+                best = value
+                center = (moments[1:] @ self._y.value) / (mass @ self._y.value)
             values.append(best)
         return min((value for value in values if np.isfinite(value)), default=None)
 
@@ -189,6 +197,6 @@ class LinkSet:
 
 def _covariance_root(C: np.ndarray) -> np.ndarray:
     """Return L (m, k) with L L^T = C, without columns for exact rows."""
-    sizes, directions = np.linalg.eigh(0.5 * (C + C.T))
-    is_uncertain = sizes > EXACT_ROW_TOLERANCE**2
-    return np.asarray(directions[:, is_uncertain] * np.sqrt(sizes[is_uncertain]))
+    variances, directions = np.linalg.eigh(0.5 * (C + C.T))
+    is_uncertain = variances > EXACT_ROW_TOLERANCE**2
+    return np.asarray(directions[:, is_uncertain] * np.sqrt(variances[is_uncertain]))

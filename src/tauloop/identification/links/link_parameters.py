@@ -1,9 +1,9 @@
-"""Masses, mass centers and inertias of links from base parameters.
+"""Masses, centers of mass and inertias of links from base parameters.
 
 Forces determine base parameters, which are fewer than the parameters of the links. Known values,
-from a drawing or a scale, determine further parameters. The rest form families: if enough members
-of a family are known, the others follow. The members of a family have bounds, because links must be
-physically possible.
+from a drawing or a scale, determine further parameters. The remaining parameters form families: if
+enough members of a family are known, the other members follow. The members of a family have bounds,
+because links must be physically realizable.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from tauloop.identification.machine_result import MachineIdentification
 from tauloop.identification.parameters.base_estimates import BaseEstimates
 from tauloop.model.model import MachineSource
 
-#: Directions of the scaled equations with a singular value below this fraction of the largest
-#: change no row.
+#: Directions of the scaled unknowns with a singular value below this fraction of the largest are
+#: null directions: they change no row.
 NULL_DIRECTION_TOLERANCE = 1e-8
-#: A parameter is determined if these directions change it by less than this fraction of its size.
+#: A parameter is determined if null directions change it by less than this fraction of its size.
 DETERMINED_TOLERANCE = 1e-6
 #: Smallest standard deviation as a fraction of a row, so that weights of exact values are finite.
 MIN_RELATIVE_DEVIATION = 1e-9
-#: Number of other points of the families at which the equations are evaluated, ...
+#: Number of other solutions, along the families, at which the equations are evaluated.
 OTHER_MEMBERS = 2
-#: ... and the standard deviation of their distance from the fitted point, as a fraction of the
-#: parameters' sizes.
+#: Standard deviation of their distance from the fitted solution, as a fraction of the parameters'
+#: sizes.
 MEMBER_DISTANCE = 0.2
 #: Preference, by unit (otherwise 1), with which parameters are suggested to be measured. Masses and
-#: mass centers are easier to measure than inertias.
+#: centers of mass are easier to measure than inertias.
 PREFERENCES = {"kg": 4.0, "m": 2.0}
 #: The end of an interval counts as zero if it is below this fraction of the parameter's size, which
 #: is the accuracy of the solver.
@@ -92,14 +92,16 @@ class LinkParameter:
     """An unknown parameter of the machine file.
 
     Attributes:
-        name, unit: name in the machine file, and SI unit.
-        links: bodies and rods whose inertia depends on it.
-        file: value in the machine file; None if the file has none.
-        value, deviation: value and standard deviation if it is determined; None otherwise.
-        kind: "sum", "center" or "central inertia" if it has an interval; "" otherwise.
+        name: name in the machine file.
+        unit: SI unit.
+        links: bodies and rods whose inertia depends on the parameter.
+        file: value in the machine file; None if the file has no value.
+        value: value if the parameter is determined; None otherwise.
+        deviation: standard deviation of the value; None if the parameter is not determined.
+        kind: "sum", "center" or "central inertia" if the parameter has an interval; "" otherwise.
         lower, upper: interval over all physically possible links; None for an unbounded end, and
             for determined parameters.
-        family: index of its family, from 0; None for determined parameters.
+        family: index of the parameter's family, from 0; None for determined parameters.
     """
 
     name: str
@@ -116,12 +118,12 @@ class LinkParameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkFamily(ReprMixin):
-    """Parameters that can change together without a change of any force.
+    """Undetermined parameters that can change together without changing any force.
 
     Attributes:
         members: names of the parameters.
         freedoms: number of members that must be known to determine the others.
-        stated: a possible choice of members to be measured, `freedoms` in number.
+        stated: a choice of `freedoms` members that determine the others if they are measured.
         changes: changes of all members for a change of 1 (SI) of the member in `stated`, evaluated
             at the values nearest to the machine file; None for a family with several freedoms.
     """
@@ -169,15 +171,15 @@ def link_parameters(
     *,
     progress: Progress | None = None,
 ) -> LinkParameters:
-    """Return masses, mass centers and inertias of a machine's links from its base parameters.
+    """Return masses, centers of mass and inertias of a machine's links from its base parameters.
 
     The base parameters b = B p(x) depend on the unknown parameters x of the machine file. The
     unknowns x are fitted to b and to known values, weighted by their standard deviations. The
     directions N of dx that change neither b nor the known values form families. Parameters that no
-    direction changes are determined, with the covariance of the fit. For the others an interval is
-    computed. It contains all values that agree with b (within the standard deviations, by the
-    profile likelihood) and with physically possible links, which have non-negative masses and
-    positive semidefinite pseudo-inertias.
+    direction changes are determined, with the covariance of the fit. For some of the other
+    parameters an interval is computed (`LinkParameter.kind`). It contains all values that agree
+    with b (within the standard deviations, by the profile likelihood) and with physically possible
+    links, which have non-negative masses and positive semidefinite pseudo-inertias.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine. A parameter that
@@ -228,7 +230,8 @@ def link_parameters(
     fitted = _base_estimates(estimates)
     equations = LinkEquations(mechanism, fitted, options.known)
     _require_unknown(equations)
-    rng, stages = np.random.default_rng(options.seed), Stages(progress, 1 + len(equations.unknown))
+    rng = np.random.default_rng(options.seed)
+    stages = Stages(progress, 1 + len(equations.unknown))
     solution = _solution(equations, rng)
     families = tuple(_families(equations, solution.directions, solution.is_free & solution.is_seen))
     quantities = LinkQuantities(equations, rng)
@@ -267,7 +270,7 @@ def _require_unknown(equations: LinkEquations) -> None:
         raise IdentificationError.of(
             "known",
             f"all parameters are known ({counted(len(equations.known), 'value')})",
-            "do not list the parameters that are to be computed as known",
+            "remove the parameters to be computed from the known values",
         )
 
 
@@ -294,7 +297,8 @@ class _Solution:
         x: fitted unknowns (n,), SI.
         covariance: covariance (n, n) of the fit.
         misfit: largest misfit of a row, in standard deviations.
-        directions: N (n, d) at the fitted unknowns, then at other points of the families.
+        directions: null directions N (n, d) at the fitted unknowns, then at other points of the
+            families.
         is_seen: (n,) True for unknowns on which some estimate depends.
         is_free: (n,) True for unknowns that are not determined.
     """
@@ -308,7 +312,7 @@ class _Solution:
 
     @property
     def covariance_of_determined(self) -> np.ndarray:
-        """Covariance of the unknowns in `is_seen`; zero for those that are not determined."""
+        """Covariance of the unknowns in `is_seen`; zero for undetermined unknowns."""
         determined = np.where(self.is_free | self.is_free[:, None], 0.0, self.covariance)
         return determined[np.ix_(self.is_seen, self.is_seen)]
 
@@ -316,8 +320,8 @@ class _Solution:
 def _solution(equations: LinkEquations, rng: np.random.Generator) -> _Solution:
     """Return the fitted unknowns, with the directions in which they are not determined.
 
-    A parameter can be stationary at one point of a family, such as at the middle of a link, but not
-    at others. The directions are therefore computed at several points.
+    The estimates can be stationary in a parameter at one point of a family, such as the middle of a
+    link, but not at other points. The directions are therefore computed at several points.
     """
     x, misfit = _fitted(equations, equations.start)
     N, covariance = _null_directions(equations, x)
@@ -357,7 +361,8 @@ def _link_parameter(
         links: the physically possible links.
         families: families of the unknowns that are not determined.
     """
-    parameter, is_free = equations.unknown[k], solution.is_free[k]
+    parameter = equations.unknown[k]
+    is_free = solution.is_free[k]
     lower, upper = links.interval(quantity) if quantity is not None else (None, None)
     family = next((i for i, item in enumerate(families) if parameter.name in item.members), None)
     return LinkParameter(
@@ -486,19 +491,20 @@ def _fitted(equations: LinkEquations, start: np.ndarray) -> tuple[np.ndarray, fl
 
 
 def _null_directions(equations: LinkEquations, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the directions of the unknowns that change no row, and the covariance of the others.
+    """Return the directions of the unknowns that change no row, and the covariance of the unknowns.
 
     Returns:
-        N (n, d) in units of the unknowns' sizes; covariance (n, n).
+        N (n, d) in units of the unknowns' sizes; covariance (n, n) without the directions N.
     """
-    sizes, J = equations.sizes, equations.jacobian(x) * equations.sizes
+    sizes = equations.sizes
+    J = equations.jacobian(x) * sizes
     norms = np.linalg.norm(J, axis=1, keepdims=True)
     _, s, Vt = np.linalg.svd(J / np.where(norms > 0.0, norms, 1.0))
     rank = int(np.sum(s > NULL_DIRECTION_TOLERANCE * s[0]))
     R = Vt[:rank].T
-    seen = _whitening(equations) @ J @ R
-    half = sizes[:, None] * (R @ np.linalg.pinv(seen))
-    return Vt[rank:].T, half @ half.T
+    whitened = _whitening(equations) @ J @ R
+    square_root = sizes[:, None] * (R @ np.linalg.pinv(whitened))
+    return Vt[rank:].T, square_root @ square_root.T
 
 
 def _families(
@@ -508,10 +514,12 @@ def _families(
 
     Args:
         equations: the equations.
-        directions: N (n, d) at the fitted unknowns, then at other points of the families.
+        directions: null directions N (n, d) at the fitted unknowns, then at other points of the
+            families.
         is_free: (n,) True for unknowns that are not determined.
     """
-    names, N = [parameter.name for parameter in equations.unknown], directions[0]
+    names = [parameter.name for parameter in equations.unknown]
+    N = directions[0]
     preferences = np.array([PREFERENCES.get(item.unit, 1.0) for item in equations.unknown])
     coupling = np.max([np.abs(M @ M.T) for M in directions], axis=0)
     _, groups = connected_components(coupling > DETERMINED_TOLERANCE)
@@ -524,8 +532,8 @@ def _families(
         changes = None
         if freedoms == 1:
             # columns of N may mix directions of several families
-            along = np.linalg.svd(N[members], full_matrices=False)[0][:, 0]
-            direction = np.where(np.abs(along) > DETERMINED_TOLERANCE, along, 0.0)
+            direction = np.linalg.svd(N[members], full_matrices=False)[0][:, 0]
+            direction = np.where(np.abs(direction) > DETERMINED_TOLERANCE, direction, 0.0)
             change = direction * equations.sizes[members]
             change /= change[np.searchsorted(members, pivots[0])]
             changes = {names[k]: float(size) for k, size in zip(members, change, strict=True)}

@@ -1,8 +1,10 @@
-"""A machine file's parameters as functions of link inertias: sums, mass centers, central inertias.
+"""Parameters of a machine file as functions of the inertias of its links.
+
+They are sums, centers of mass and central inertias.
 
 The inertial parameters pi depend on a smaller number of coordinates y, pi = T y + o, because equal
-legs share their inertias and known values are constant. T and o are found from random draws of the
-file's unknown parameters. The draws also determine which kind of function of y each parameter is.
+legs share their inertias and known values are constant. T and o follow from random draws of the
+file's unknown parameters. The draws also show which kind of function of y each parameter is.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ class LinkQuantity(ReprMixin):
     """A parameter as offset + factor f(y), where f is one of three functions of the coordinates.
 
     Attributes:
-        kind: "sum": f = a.(y, 1); "center": f = h/m; "central inertia": f = J - h.h/m.
+        kind: "sum": f = a.(y, 1); "center": f = h/m; "central inertia": f = J - h.h/m, with mass m,
+            first moment h and moment of inertia J.
         offset, factor: offset and factor of the value.
         moments: (k, n + 1) linear functionals of (y, 1): a for a sum; h for a center; J followed by
             the components of h for a central inertia.
@@ -67,7 +70,7 @@ class LinkQuantities:
     Attributes:
         equations: equations of the machine.
         parameters: functionals (n_pi, n + 1) of (y, 1) for every inertial parameter.
-        unknown: `LinkQuantity` of every unknown; None for an unknown that is none of its kinds.
+        unknown: `LinkQuantity` of every unknown; None for an unknown of another kind.
         rows: functional (n + 1,) of every row of the equations; None for a row that is not linear
             in y.
         matrices: functionals (k, k, n + 1) that are positive semidefinite for physically possible
@@ -80,14 +83,14 @@ class LinkQuantities:
         count = 2 * (len(equations.unknown) + len(equations.parameters)) + 4
         spread = rng.uniform(*DRAW_RANGE, size=(count, len(equations.unknown)))
         start = equations.start
-        shares = np.where(start == 0.0, spread - 1.0, spread * np.sign(start))
-        self._draws = shares * equations.sizes
+        scaled_draws = np.where(start == 0.0, spread - 1.0, spread * np.sign(start))
+        self._draws = scaled_draws * equations.sizes
         self._pi = np.array([equations.inertial(x) for x in self._draws])
         rows = np.array([equations(x) for x in self._draws])
         samples = np.column_stack([self._pi, rows[:, : equations.estimated]])
-        sizes = np.abs(samples).max(axis=0)
+        scales = np.abs(samples).max(axis=0)
         centered = samples - samples.mean(axis=0)
-        U, s, _ = np.linalg.svd(centered / np.where(sizes > 0.0, sizes, 1.0), full_matrices=False)
+        U, s, _ = np.linalg.svd(centered / np.where(scales > 0.0, scales, 1.0), full_matrices=False)
         coordinates = np.sqrt(count) * U[:, s > COORDINATE_TOLERANCE * s[0]]
         self._y = np.column_stack([coordinates, np.ones(count)])
         self.parameters = np.linalg.lstsq(self._y, self._pi)[0].T
@@ -110,10 +113,10 @@ class LinkQuantities:
 
     @cached_property
     def matrices(self) -> list[np.ndarray]:
-        """Functionals of the links' pseudo-inertias, and of masses, that must not be negative.
+        """Functionals of matrices that must be positive semidefinite: pseudo-inertias and masses.
 
         If the file omits moments, as for a lamina or a rod, the pseudo-inertia in the file is not
-        physical. Then only the known moments about the axes are bounded.
+        physical. Then only the moments of inertia about the axes are bounded (`arrow`).
         """
         result = []
         for cone in self._cones:
@@ -177,7 +180,8 @@ def arrow(moments: np.ndarray, mass: np.ndarray) -> np.ndarray:
         mass: (n + 1,) functional of m.
     """
     result = np.zeros((len(moments), len(moments), len(mass)))
-    result[0], result[:, 0] = moments, moments
+    result[0] = moments
+    result[:, 0] = moments
     for k in range(1, len(moments)):
         result[k, k] = mass
     return result

@@ -1,8 +1,9 @@
 """Alarm thresholds from residuals of motions without contact, and false alarms.
 
 A log is divided into blocks of time, and the largest residual of each block is used. The highest
-5 % of these exceed a level by exponentially distributed amounts. The threshold is the value that
-this tail exceeds a given number of times per hour.
+5 % of these residuals are the tail: they exceed a level by amounts that are assumed to be
+exponentially distributed. The threshold is the value that this tail exceeds a given number of times
+per hour.
 
 Source: Coles 2001, An introduction to statistical modeling of extreme values, chapters 3 and 4
 (shape parameter 0).
@@ -31,7 +32,7 @@ MIN_TAIL_BLOCKS = 10
 #: Quantiles of the blocks' largest residuals that determine the level of contacts. Contacts may
 #: occur in the fraction of the blocks above the larger quantile.
 GUMBEL_QUANTILES = (0.5, 0.75)
-#: Probability that a contact is found in a log without contact.
+#: Probability of a false detection of contact in a log without contact.
 FALSE_CONTACT_PROBABILITY = 0.05
 #: Every threshold is at least this fraction of the largest, so that rounding errors raise no alarm.
 MIN_THRESHOLD_SHARE = 1e-3
@@ -81,9 +82,8 @@ class FalseAlarms(ReprMixin):
         tail = 0.5 * (1.0 - INTERVAL_CONFIDENCE)
         lower = 0.5 * chi2.ppf(tail, 2 * self.alarms) if self.alarms else 0.0
         upper = 0.5 * chi2.isf(tail, 2 * self.alarms + 2)
-        return SECONDS_PER_HOUR * float(lower) / self.duration, SECONDS_PER_HOUR * float(
-            upper
-        ) / self.duration
+        per_hour = SECONDS_PER_HOUR / self.duration
+        return per_hour * float(lower), per_hour * float(upper)
 
     @property
     def probability(self) -> float:
@@ -132,26 +132,27 @@ def _gumbel_quantile(probability: float) -> float:
 
 
 def threshold(largest: np.ndarray, block: float, alarms: float) -> np.ndarray:
-    """Return the threshold (n,) that residuals without contact exceed a given number of times.
+    """Return the thresholds (n,) that residuals without contact exceed at a given rate.
 
     Args:
         largest: (blocks, n) largest residuals of the blocks without contact.
         block: duration of a block, s.
         alarms: allowed false alarms per hour, of all n estimates together.
     """
-    chance = min(alarms * block / SECONDS_PER_HOUR, 0.5) / largest.shape[1]
-    limits = np.array([_tail_quantile(column, chance) for column in largest.T])
+    probability = min(alarms * block / SECONDS_PER_HOUR, 0.5) / largest.shape[1]
+    limits = np.array([_tail_quantile(column, probability) for column in largest.T])
     return np.maximum(limits, MIN_THRESHOLD_SHARE * limits.max())
 
 
-def _tail_quantile(largest: np.ndarray, chance: float) -> float:
+def _tail_quantile(largest: np.ndarray, probability: float) -> float:
     """Return the value that the exponential tail of residuals exceeds with a given probability."""
     ordered = np.sort(largest)
     count = min(max(MIN_TAIL_BLOCKS, round(TAIL_SHARE * len(ordered))), len(ordered) - 1)
     if count < 1:
         return float(ordered[-1])
-    level, excess = ordered[-count - 1], ordered[-count:] - ordered[-count - 1]
-    log_ratio = np.log(max(count / len(ordered) / chance, 1.0))
+    level = ordered[-count - 1]
+    excess = ordered[-count:] - level
+    log_ratio = np.log(max(count / len(ordered) / probability, 1.0))
     return float(level + excess.mean() * log_ratio)
 
 

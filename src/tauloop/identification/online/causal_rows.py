@@ -1,9 +1,10 @@
 """Regression rows from consecutive samples, with causal filters of motion, regressor and forces.
 
-The motion passes three equal first-order lags, c = exp(-w T) each, and is differentiated by central
-differences, which delay it by one sample. The forces pass the same filters. Regressor and forces
-then pass two equal lags of a lower bandwidth, so that the distortion by the first filter hardly
-matters. The rows are delayed by about 3/w + 2/w_rows + T.
+The motion passes three equal first-order lags of bandwidth w, y[k] = c y[k-1] + (1 - c) x[k] with
+c = exp(-w T) and the sampling period T. It is then differentiated by central differences, which
+delay it by one sample. The forces pass the same filters. Regressor and forces then pass two equal
+lags of a lower bandwidth w_rows, so that the distortion by the first filter hardly matters. The
+rows are delayed by about 3/w + 2/w_rows + T.
 
 Source: Atkeson, An and Hollerbach 1986, Estimation of inertial parameters of manipulator loads and
 links (filtered regressors); Gautier, Vandanjon and Presse 1994, Identification of inertial and
@@ -90,7 +91,10 @@ class CausalRows:
             columns: C (n_pi, n): the regressor's columns are Y = Y_pi C.
             offset: values (n_pi,) of known parameters, whose forces are subtracted.
         """
-        self._model, self._filters, self._columns, self._offset = model, filters, columns, offset
+        self._model = model
+        self._filters = filters
+        self._columns = columns
+        self._offset = offset
         self._position = Lags(filters.motion, filters.period, MOTION_LAGS)
         self._force = Lags(filters.motion, filters.period, MOTION_LAGS)
         self._rows = Lags(filters.rows, filters.period, ROW_LAGS)
@@ -109,7 +113,8 @@ class CausalRows:
         Raises:
             PoseError, AssemblyError: the motion leaves the workspace of the machine.
         """
-        smooth, force = self._position(position), self._force(force)
+        smooth = self._position(position)
+        force = self._force(force)
         if self._last_samples is None:
             self._last_samples = np.repeat(smooth[:1], 2, axis=0), force[:1]
         last_positions, last_force = self._last_samples
@@ -124,7 +129,7 @@ class CausalRows:
         columns = rows.shape[2]
         filtered = self._rows(np.concatenate([rows, force[:, :, None]], axis=2))
         is_moving = (np.abs(velocity) > self._filters.standstill).astype(float)
-        moving_share = self._moving(is_moving)
+        moving_fraction = self._moving(is_moving)
         indices = self._count + np.arange(len(force))
         self._count += len(force)
         is_update = (indices + 1) % self._filters.interval == 0
@@ -132,7 +137,7 @@ class CausalRows:
             samples=indices[is_update],
             regressor=filtered[is_update, :, :columns],
             force=filtered[is_update, :, columns],
-            counts=moving_share[is_update] > MIN_MOVING_SHARE,
+            counts=moving_fraction[is_update] > MIN_MOVING_SHARE,
         )
 
     def _regression(
@@ -157,7 +162,7 @@ class UpdateRows(ReprMixin):
         samples: (K,) sample indices of the updates, from the start of the log.
         regressor: Y (K, n_u, n).
         force: f (K, n_u).
-        counts: (K, n_u) True for forces that are used, those of moving motors.
+        counts: (K, n_u) True for the forces of moving motors, which are used.
     """
 
     samples: np.ndarray

@@ -58,13 +58,15 @@ if TYPE_CHECKING:
     import xarray as xr
 
 #: Components of a wrench, in the order of the rows of a tool's Jacobian.
-COMPONENTS, COMPONENT_UNITS = TOOL_PORT.columns, TOOL_PORT.units
-#: A component is distinguished from the others if its independent direction is at least this
-#: fraction of the largest direction.
+COMPONENTS = TOOL_PORT.columns
+#: Units of these components.
+COMPONENT_UNITS = TOOL_PORT.units
+#: A component is distinguished from the components before it if the independent part of its row of
+#: the scaled Jacobian is at least this fraction of the largest row.
 MIN_DIRECTION_SHARE = 1e-3
-#: Ratio of the default cut-off of positions and forces to the observer's bandwidth.
+#: Ratio of the default cutoff of positions and forces to the observer's bandwidth.
 CUTOFF_RATIO = 5.0
-#: Number of samples removed at both ends of a log, where velocities lack neighboring samples.
+#: Minimum number of samples removed at both ends of a log, where the filter distorts velocities.
 MIN_TRIM = 5
 #: Alarms belong to the same contact if the time between them is at most this number of the
 #: observer's time constants.
@@ -76,8 +78,8 @@ MIN_FREE_BLOCKS = 20
 MAX_CONTACT_SHARE = 0.25
 #: Largest fraction of the actuators' forces without contact that a model may leave unexplained.
 MAX_UNEXPLAINED_SHARE = 0.3
-#: The threshold is doubtful if at least the observed number of false alarms in a contact-free log
-#: has a smaller probability than this.
+#: The threshold is doubtful if the probability of at least the observed number of false alarms in a
+#: contact-free log is smaller than this value.
 MIN_ALARM_PROBABILITY = 0.01
 #: Options that replace the options of the same name in the preparation of each log.
 _PREPARATION_OPTIONS = ("cutoff", "order", "trim")
@@ -112,7 +114,7 @@ class ExternalWrenchOptions(Options):
         bandwidth: bandwidth of the observer, such as 100 (rad/s) or '20 Hz': the estimate follows a
             force with the delay 1/K.
         alarms: false alarms in an hour that the threshold allows.
-        cutoff: cut-off frequency of a zero-phase low-pass of positions and forces, such as 40Hz; by
+        cutoff: cutoff frequency of a zero-phase low-pass of positions and forces, such as 40Hz; by
             default five times the observer's bandwidth.
         order: order of the Butterworth low-pass.
         trim: number of samples removed at each end.
@@ -162,7 +164,7 @@ class ExternalWrenchOptions(Options):
 
     @property
     def stated(self) -> dict[str, Any]:
-        """Options of a `Preparation` that replace those of each log."""
+        """Stated options that replace those of each log's `Preparation`."""
         values = {name: getattr(self, name) for name in _PREPARATION_OPTIONS}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -172,7 +174,8 @@ class ContactInterval(ReprMixin):
     """An interval in which an estimate exceeds its threshold.
 
     Attributes:
-        start, end: times of the first and last sample above a threshold, s.
+        start: time of the first sample above a threshold, s.
+        end: time of the last sample above a threshold, s.
         time: time at which an estimate is the largest multiple of its threshold, s.
         force: (n,) estimated force conjugate to the platform's velocities at that time, N or N m.
         wrench: (6,) the same force as a wrench at the tool, N and N m in the base frame; zero for
@@ -266,7 +269,7 @@ def estimate_external_wrench(
 
     The external force is (dx/dw)^T r = G^T (p' + h) - (A G)^T u, with momenta p, actuator forces u,
     the machine's other forces h, and the force r conjugate to the platform's velocities. The
-    estimate follows it as a first-order lag of the bandwidth K (`MomentumObserver`). The wrench w
+    estimate follows r with a first-order lag of the bandwidth K (`MomentumObserver`). The wrench w
     at the tool follows from J^T w = r, where J contains the rows of the tool's Jacobian for the
     components that can act.
 
@@ -308,13 +311,13 @@ def estimate_external_wrench(
     names = ["log"] if options.contact_free_log is None else ["log", "contact_free_log"]
     stages = Stages(progress, 1 + len(names))
     sources = [log] if options.contact_free_log is None else [log, options.contact_free_log]
-    logs, misfits = _read(model, sources, names, options)
+    logs, encoder_diagnostics = _read(model, sources, names, options)
     stages.done()
     stops = _stop_diagnostics(model, logs)
     if options.within_limits:
         require_within_limits(stops)
     estimates = [_estimate(model, entry, options) for entry in stages.over(logs)]
-    return _evaluate(model, logs, (*stops, *misfits), estimates, options)
+    return _evaluate(model, logs, (*stops, *encoder_diagnostics), estimates, options)
 
 
 def _read(
@@ -365,8 +368,8 @@ class _Estimate:
         time: (N,) times of the samples, s.
         period: sampling period, s.
         force: (N, n) external force on the platform's velocities.
-        needed: (N, n) force that the motion requires according to the model, conjugate to the same
-            velocities and with the same lag.
+        needed: (N, n) force that the motion requires according to the model, conjugate to the
+            platform's velocities and with the same lag as `force`.
         jacobian: (N, 6, n) Jacobian of the tool.
     """
 
@@ -380,7 +383,8 @@ class _Estimate:
 def _estimate(model: Model, log: MeasuredLog, options: ExternalWrenchOptions) -> _Estimate:
     """Return the estimates of one log."""
     preparation = log.how
-    raw, prepared = log.log, log.prepared()
+    raw = log.log
+    prepared = log.prepared()
     period = sample_period(raw)
     actuators = [actuator.name for actuator in model.mechanism.actuators]
     force = samples(raw, "force", actuators)
@@ -421,7 +425,7 @@ def _step_means(force: np.ndarray) -> np.ndarray:
     return np.concatenate([0.5 * (force[:-1] + force[1:]), force[-1:]])
 
 
-def wrench_components(model: Model, asked: tuple[str, ...]) -> tuple[int, ...]:
+def wrench_components(model: Model, names: tuple[str, ...]) -> tuple[int, ...]:
     """Return the components of the tool's wrench that can act, as rows of its Jacobian.
 
     If none are chosen, components are added in order, forces first. A component is used if the
@@ -429,7 +433,7 @@ def wrench_components(model: Model, asked: tuple[str, ...]) -> tuple[int, ...]:
 
     Args:
         model: the machine.
-        asked: names of the chosen components; empty to select them automatically.
+        names: names of the chosen components; empty to select them automatically.
 
     Raises:
         InputError: the machine cannot distinguish the chosen components.
@@ -444,16 +448,16 @@ def wrench_components(model: Model, asked: tuple[str, ...]) -> tuple[int, ...]:
     largest = max(float(np.linalg.norm(rows, axis=1).max()), 1e-300)
     chosen: list[int] = []
     basis: list[np.ndarray] = []
-    for k in [COMPONENTS.index(name) for name in asked] or range(len(COMPONENTS)):
+    for k in [COMPONENTS.index(name) for name in names] or range(len(COMPONENTS)):
         projection = np.zeros(rows.shape[1])
         for direction in basis:
             projection = projection + direction * (direction @ rows[k])
         remainder = rows[k] - projection
-        size = float(np.linalg.norm(remainder))
-        if size > MIN_DIRECTION_SHARE * largest:
+        norm = float(np.linalg.norm(remainder))
+        if norm > MIN_DIRECTION_SHARE * largest:
             chosen.append(k)
-            basis.append(remainder / size)
-        elif asked:
+            basis.append(remainder / norm)
+        elif names:
             others = ", ".join(COMPONENTS[i] for i in chosen)
             addition = f" in addition to {others}" if others else ""
             raise InputError.of(
@@ -474,7 +478,7 @@ def _velocity_scale(model: Model, length: float) -> np.ndarray:
 
 
 def _wrench(estimate: _Estimate, components: tuple[int, ...]) -> np.ndarray:
-    """Return wrenches (N, 6) with J^T w = r, in the least-squares sense for too few components."""
+    """Return wrenches w (N, 6) with J^T w = r; a least-squares fit if there are few components."""
     rows = estimate.jacobian[:, list(components), :].transpose(0, 2, 1)
     wrench = np.zeros((len(estimate.force), len(COMPONENTS)))
     wrench[:, list(components)] = np.einsum("nij,nj->ni", np.linalg.pinv(rows), estimate.force)
@@ -592,9 +596,9 @@ def _free_intervals(estimate: _Estimate, is_quiet: np.ndarray) -> tuple[tuple[fl
 def _contact(
     estimate: _Estimate, wrench: np.ndarray, limits: np.ndarray, first: int, last: int
 ) -> ContactInterval:
-    """Return the contact between two samples."""
-    shares = (np.abs(estimate.force[first : last + 1]) / limits).max(axis=1)
-    worst = first + int(shares.argmax())
+    """Return the contact from one sample to another."""
+    multiples = (np.abs(estimate.force[first : last + 1]) / limits).max(axis=1)
+    worst = first + int(multiples.argmax())
     return ContactInterval(
         start=float(estimate.time[first]),
         end=float(estimate.time[last]),
@@ -607,7 +611,7 @@ def _contact(
 def _block_diagnostics(
     is_free: np.ndarray, blocks: Blocks, *, is_searched: bool
 ) -> Iterator[Diagnostic]:
-    """Yield diagnostics of the number of blocks without contact and of their share."""
+    """Yield diagnostics of the number of blocks without contact, and of the fraction in contact."""
     yield diagnostic(
         f"intervals of {blocks.duration:.3g} s without contact",
         is_free.sum(),
@@ -625,20 +629,20 @@ def _block_diagnostics(
 
 
 def _unexplained_diagnostic(model: Model, estimate: _Estimate, is_quiet: np.ndarray) -> Diagnostic:
-    """Return the fraction of the forces without contact that the model does not explain.
+    """Return the fraction of the contact-free forces that the model leaves unexplained.
 
-    It is computed separately for forces and for moments; the larger fraction is returned.
+    The fraction is computed separately for forces and for moments; the larger one is returned.
     """
     is_moment = np.array([unit == "rad/s" for unit in model.platform.ports.velocity.units])
-    shares = []
+    fractions = []
     for columns_of_unit in (is_moment, ~is_moment):
         needed = float(np.linalg.norm(estimate.needed[is_quiet][:, columns_of_unit]))
         if needed > 0.0:
             unexplained = float(np.linalg.norm(estimate.force[is_quiet][:, columns_of_unit]))
-            shares.append(unexplained / needed)
+            fractions.append(unexplained / needed)
     return diagnostic(
         "fraction of the forces without contact that the model does not explain",
-        max(shares, default=None),
+        max(fractions, default=None),
         at_most=MAX_UNEXPLAINED_SHARE,
         advice="identify masses and friction of this machine first, and check signs and units of the forces",
     )
@@ -658,7 +662,7 @@ def _false_alarm_diagnostic(alarms: FalseAlarms) -> Diagnostic:
 def bad_sample_diagnostics(problems: Sequence[Problem]) -> Iterator[Diagnostic]:
     """Yield a diagnostic for each channel with spikes, drop-outs or constant stretches.
 
-    It makes the status of the result doubtful.
+    The diagnostics make the status of the result doubtful.
     """
     for problem in problems:
         yield diagnostic(

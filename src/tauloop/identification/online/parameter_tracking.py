@@ -128,9 +128,10 @@ class TrackerStart:
     Attributes:
         names: names of the n parameters x: representatives of base parameters, and the payload.
         parameter_units: units of the parameters.
-        columns: C (n_pi, n): the regressor's columns for x are Y C.
-        offset: (n_pi,) values of other known parameters.
-        values, covariance: values and covariance of x before the first sample.
+        columns: matrix C (n_pi, n): the columns for x are Y C, with the regressor Y.
+        offset: (n_pi,) values of known parameters.
+        values: (n,) values of x before the first sample.
+        covariance: (n, n) covariance of x before the first sample.
         wander: random walks of the tracked parameters, by name.
         noise: (n_u,) standard deviation of each actuator's force.
     """
@@ -166,10 +167,12 @@ class ParameterTrack(Result):
 
     Attributes:
         model: the machine.
-        names, parameter_units: names and units of the n tracked parameters.
+        names: names of the n tracked parameters.
+        parameter_units: units of the tracked parameters.
         time: (K,) times of the updates, s. The estimates describe the machine at times that are
             earlier by `filters.delay`.
-        estimates, deviations: (K, n) values and standard deviations of the parameters, SI.
+        estimates: (K, n) values of the parameters, SI.
+        deviations: (K, n) standard deviations of the parameters, SI.
         frozen: (K, n) True for parameters that are frozen because they are not excited.
         filters: filters of the samples.
         final: values of all parameters of the fit at the end, by name.
@@ -218,7 +221,7 @@ class ParameterTrack(Result):
 def payload_column(model: Model) -> np.ndarray:
     """Return the inertial parameters (n_pi,) of a point mass of 1 kg at the tool.
 
-    They are added to those of the platform's body.
+    These parameters are added to the inertial parameters of the platform's body.
 
     Raises:
         InputError: the body has no inertial parameters.
@@ -272,8 +275,8 @@ def tracker_start(
         if not noise.get(name, 0.0) > 0.0:
             problems.add(
                 "noise",
-                f"of the force of {name} is not known",
-                "fit a log with the forces of all actuators",
+                f"the noise of the force of {name} is not known",
+                "fit a log with the forces of all actuators, or give `noise`",
             )
     InputError.raise_if_any(problems)
     selection = np.zeros((len(names), len(saved.representatives)))
@@ -282,7 +285,8 @@ def tracker_start(
     offset = np.zeros(len(names))
     for name, value in saved.known.items():
         offset[names.index(name)] = value
-    tracked, wander = list(saved.representatives), {}
+    tracked = list(saved.representatives)
+    wander = {}
     parameter_units = [model.parameters[names.index(name)].unit for name in tracked]
     values, covariance = saved.values, saved.covariance
     for name, value, variance in zip(tracked, values, np.diag(covariance), strict=True):
@@ -293,7 +297,8 @@ def tracker_start(
             wander[name] = Wander(rate=rate, range=max_deviation)
     if options.max_payload:
         selection = np.column_stack([selection, payload_column(model)])
-        tracked, parameter_units = [*tracked, PAYLOAD_PARAMETER], [*parameter_units, "kg"]
+        tracked.append(PAYLOAD_PARAMETER)
+        parameter_units.append("kg")
         values = np.append(values, 0.0)
         covariance = np.pad(covariance, (0, 1))
         covariance[-1, -1] = options.max_payload**2
@@ -303,7 +308,7 @@ def tracker_start(
     if tuple(model.actuators.ports.position.columns) != tuple(actuators):
         raise InputError.of(
             "machine",
-            "the positions of the actuators do not determine its motion",
+            "the positions of the actuators do not determine the motion",
             "track a machine with equal numbers of actuators and degrees of freedom",
         )
     return TrackerStart(
@@ -414,7 +419,7 @@ def track_parameters(
     if not history.samples:
         raise InputError.of(
             "log",
-            f"its {len(position)} samples are too few for one update",
+            f"the {len(position)} samples are too few for one update",
             "record a longer log, or shorten the interval",
         )
     return ParameterTrack(

@@ -2,9 +2,9 @@
 
 The fit stores a triangle R and a vector z with R x = z, where R^T R is the inverse of the
 covariance of x. New equations W Y x = W f are stacked below the triangle, and a QR decomposition
-makes it triangular again. Between samples each tracked parameter changes by a random step, x+ = x +
-w, whose variance is rate^2 times the elapsed time. A QR decomposition of the equations of x and x+
-eliminates x. A parameter whose standard deviation has reached its range does not change, so its
+restores the triangular form. Between samples each tracked parameter changes by a random step, x+ =
+x + w, whose variance is rate^2 times the elapsed time. A QR decomposition of the equations of x and
+x+ eliminates x. A parameter is frozen while its standard deviation has reached its range, so its
 estimate and interval stay constant without excitation.
 
 Source: Bierman 1977, Factorization methods for discrete sequential estimation, chapters V and VI
@@ -24,7 +24,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.suggestions import unknown_names
 
-#: Directions that are known exactly are given this fraction of the largest variance.
+#: Variance of directions that are known exactly, as a fraction of the largest variance.
 EXACT_VARIANCE_SHARE = 1e-10
 #: Negative variances up to this fraction of the largest are accepted, because the estimated
 #: covariance for correlated errors need not be positive definite.
@@ -36,7 +36,7 @@ class Wander(ReprMixin):
     """The random walk of a tracked parameter.
 
     Attributes:
-        rate: standard deviation of its change in one second, in the parameter's SI unit.
+        rate: standard deviation of the parameter's change in one second, in its SI unit.
         range: standard deviation at which the parameter is frozen.
     """
 

@@ -253,7 +253,7 @@ def regularized_prior(
 
 
 def _central(matrix: np.ndarray) -> np.ndarray:
-    """Return the second moments about the mass center of a pseudo-inertia.
+    """Return the second moments about the center of mass of a pseudo-inertia.
 
     The mass is the last diagonal entry.
     """
@@ -264,12 +264,16 @@ def _central(matrix: np.ndarray) -> np.ndarray:
 def divergence(matrix: np.ndarray, prior: np.ndarray) -> float:
     """Return the log-determinant divergence D(P || P_0) = -log det(P_0^-1 P) + tr(P_0^-1 P) - k.
 
-    It is also called Bregman or Stein divergence. It is zero at P = P_0, infinite where P is
-    singular, and the same in any frame and any units (Lee, Wensing and Park 2020, Geometric robot
+    It is also called Bregman or Stein divergence. It is zero at P = P_0, infinite if P is singular,
+    and the same in any frame and any units (Lee, Wensing and Park 2020, Geometric robot
     dynamic identification).
 
     Args:
         matrix, prior: P and P_0 (k, k), both strictly positive.
     """
-    sizes = eigh(matrix, prior, eigvals_only=True)
-    return float(np.sum(sizes - np.log(sizes)) - len(sizes)) if sizes[0] > 0.0 else float("inf")
+    eigenvalues = eigh(matrix, prior, eigvals_only=True)
+    return (
+        float(np.sum(eigenvalues - np.log(eigenvalues)) - len(eigenvalues))
+        if eigenvalues[0] > 0.0
+        else float("inf")
+    )

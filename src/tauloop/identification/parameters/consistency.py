@@ -44,14 +44,13 @@ from tauloop.identification.regression.data import RegressionData, split_data
 
 #: First entry of the JSON file. The number increases when the meaning of an entry changes.
 CONSISTENT_FORMAT = "tauloop-consistent-identification/1"
-#: An unknown counts as determined only by the prior if the data can determine less than this
-#: fraction of it.
+#: An unknown counts as determined by the prior alone if the data can determine less than this
+#: fraction of it (`ConsistentIdentification.reachable_share`).
 MIN_DATA_SHARE = 0.01
 #: Largest accepted ratio of the held-out error to that of the unconstrained parameters.
 MAX_ERROR_RATIO = 1.05
-
-
-#: Unknowns without prior have no effect if their column is below this fraction of the largest.
+#: Unknowns without prior have no effect if the norm of their column is below this fraction of the
+#: largest norm.
 NO_EFFECT_TOLERANCE = 1e-10
 
 
@@ -63,13 +62,13 @@ class PhysicallyConsistent(Options):
         weights: candidate weights of the prior, relative to the mean square of residuals divided by
             the noise. The weight with the smallest error on a validation part of the training data
             is chosen (see `chosen_weight`). If the best candidate is the first or the last of
-            several, `EXTRA_DECADES` decades beyond it are tried too. If the chosen weight is at the
-            end of these, a diagnostic reports it.
+            several, `EXTRA_DECADES` decades beyond it are tried too. A diagnostic reports a chosen
+            weight at the end of this range.
         validation_share: fraction at the end of the training data that is used to choose the
             weight, unless groups of samples are given. Held-out data are not used for the choice.
-        regularization: mass and inertia that singular bodies of the prior get.
-        reweightings: number of reweightings of the unconstrained fit, which gives the outputs'
-            noise.
+        regularization: mass and inertia of bodies that are singular in the prior.
+        reweightings: number of reweightings of the unconstrained fit, which determines the noise of
+            the outputs.
     """
 
     weights: tuple[float, ...] = option(
@@ -98,20 +97,22 @@ class ConsistentIdentification(Result):
     Attributes:
         parameters: (n_p,) values of the regressor's columns, SI.
         prior: (n_p,) prior values of the columns, after regularization.
-        regressor_parameters, units, outputs: names and units of the regressor's columns, names of
-            its rows.
-        unknowns, values: names and values of the unknowns; without ties these are the columns.
+        regressor_parameters: names of the regressor's columns.
+        units: units of the regressor's columns.
+        outputs: names of the regressor's rows.
+        unknowns: names of the unknowns; without ties these are the columns.
+        values: (n,) values of the unknowns.
         data_share: (n,) fraction of each unknown that the data determine at the chosen weight.
         reachable_share: (n,) limit of `data_share` as the weight goes to zero. It is the largest
             fraction that these data can determine.
-        prior_alone: unknowns that are determined only by the prior, because the data can determine
-            less than 1 % of them.
+        prior_alone: unknowns of which the data can determine less than 1 %.
         prior_directions: one unknown for each direction that is determined only by the prior. A
             change of this unknown at constant base parameters changes no force.
-        held: unknowns without effect and without prior; their values in `prior` are not changed.
+        held: unknowns without effect and without prior, which keep their values in `prior`.
         regularized: bodies of the prior that were singular.
         at_bound: coefficients that are zero because they would be negative otherwise.
-        weight, trials: weight of the prior, and the trials that led to its choice.
+        weight: chosen weight of the prior.
+        trials: weights that were tried, with their validation errors.
         cones: cones of the parameters.
         solver_status: status that the solver returned.
         training, held_out: fit of every measured output to training and held-out data.
@@ -193,9 +194,10 @@ def fit_consistent(
     """Return all standard parameters, identified inside their cones.
 
     The objective is half the mean square of the residuals divided by the noise, plus the weight
-    times the sum of D(P_b | P_b0) over bodies and rods b. Friction, drive inertia and stiffness
-    cannot become negative (Lee, Wensing and Park 2020, Geometric robot dynamic identification: a
-    convex programming approach). Only the QR factor of the data is used.
+    times the sum of D(P_b | P_b0) over bodies and rods b. P_b is the pseudo-inertia, P_b0 its
+    prior, and D the log-determinant divergence (`divergence`). Friction, drive inertia and
+    stiffness cannot become negative (Lee, Wensing and Park 2020, Geometric robot dynamic
+    identification: a convex programming approach). Only the QR factor of the data is used.
 
     Args:
         training: samples to estimate from; a part of them is used to choose the weight.
@@ -343,7 +345,11 @@ class _WeightValidation:
 def _checked_prior(
     training: RegressionData, cones: tuple[Cone, ...], prior: np.ndarray
 ) -> np.ndarray:
-    """Return the checked prior of all columns; zero for columns that were added."""
+    """Return the prior (n_p,) of all columns after checks; zero for columns without prior.
+
+    Raises:
+        IdentificationError: the prior has another shape, is not finite, or cones do not match.
+    """
     count = len(training.parameters)
     problems = Problems()
     prior = np.asarray(prior, dtype=float)
@@ -370,10 +376,9 @@ def _checked_prior(
 def _restricted(
     training: RegressionData, cones: tuple[Cone, ...], prior: np.ndarray
 ) -> tuple[tuple[Cone, ...], list[Cone]]:
-    """Return the cones restricted by known values, and the cones whose prior is regularized.
+    """Return the cones restricted by known values, and the cones whose prior may be regularized.
 
-    A point mass whose inertia is known is not regularized, because its prior needs only a positive
-    mass.
+    A point mass with known inertia is not regularized if its prior has a positive mass.
     """
     matrix, offset = training.relations.matrix, np.asarray(training.relations.offset)
     restricted, singular = [], []
@@ -398,9 +403,9 @@ def _is_of_machine(training: RegressionData, cones: tuple[Cone, ...], count: int
 
 
 def _whitened(triangles: np.ndarray, weights: np.ndarray, samples: int) -> np.ndarray:
-    """Return one QR factor (n + 1, n + 1) of all outputs.
+    """Return the triangular QR factor (n + 1, n + 1) of all outputs together.
 
-    Its squared misfit is the mean square of the residuals divided by the noise.
+    The squared misfit of this factor is the mean square of the residuals divided by the noise.
     """
     rows = (weights[:, None, None] * triangles).reshape(-1, triangles.shape[-1])
     return np.asarray(np.linalg.qr(rows, mode="r")) / np.sqrt(samples * len(triangles))
@@ -409,7 +414,7 @@ def _whitened(triangles: np.ndarray, weights: np.ndarray, samples: int) -> np.nd
 def _validation_parts(
     training: RegressionData, options: PhysicallyConsistent, groups: np.ndarray | None
 ) -> tuple[list[RegressionData], list[int]]:
-    """Return parts of the training data, and the indices of those that are left out in turn."""
+    """Return parts of the training data, and the indices of the parts that are left out in turn."""
     if groups is None:
         return list(split_data(training, 1.0 - options.validation_share)), [1]
     labels = np.unique(groups)
@@ -426,10 +431,10 @@ def _validation_parts(
 
 
 def _combined_triangle(triangles: Sequence[np.ndarray], sizes: np.ndarray) -> np.ndarray:
-    """Return one QR factor of several parts, each weighted by its number of samples."""
-    shares = np.sqrt(sizes / sizes.sum())
+    """Return the stacked QR factors of several parts, weighted by their numbers of samples."""
+    weights = np.sqrt(sizes / sizes.sum())
     return np.concatenate(
-        [share * part for share, part in zip(shares, triangles, strict=True) if share > 0.0]
+        [weight * part for weight, part in zip(weights, triangles, strict=True) if weight > 0.0]
     )
 
 
@@ -441,10 +446,11 @@ def _conic_problem(
     Returns:
         The problem, and the indices of the other unknowns, which are held constant.
     """
-    count, size = len(data.parameters), len(data.unknowns)
+    count = len(data.parameters)
+    unknown_count = len(data.unknowns)
     matrix, offset = data.relations.matrix, np.asarray(data.relations.offset)
     is_inertial = np.zeros(count, dtype=bool)
-    sizes = np.full(count, np.inf)
+    scales = np.full(count, np.inf)
     for cone in cones:
         if cone.is_inertial:
             is_inertial[cone.columns] = True
@@ -452,19 +458,19 @@ def _conic_problem(
             spans = np.abs(cone.basis @ spread @ spread) + np.einsum(
                 "jab,a,b->j", np.abs(cone.basis), spread, spread
             )
-            sizes[cone.columns] = np.where(spans > 0.0, spans, np.inf)
-    norms = np.linalg.norm(triangle[:, :size], axis=0)
+            scales[cone.columns] = np.where(spans > 0.0, spans, np.inf)
+    norms = np.linalg.norm(triangle[:, :unknown_count], axis=0)
     is_related = np.abs(matrix) > 0.0
     has_prior = is_related[is_inertial].any(axis=0)
     held = np.flatnonzero(~has_prior & (norms <= NO_EFFECT_TOLERANCE * norms.max()))
-    free = np.setdiff1d(np.arange(size), held)
+    free = np.setdiff1d(np.arange(unknown_count), held)
     known = np.linalg.lstsq(matrix, prior - offset)[0][held] if len(held) else np.zeros(0)
     with np.errstate(divide="ignore"):
-        prior_scale = np.where(is_related, sizes[:, None] / np.abs(matrix), np.inf).min(axis=0)
+        prior_scale = np.where(is_related, scales[:, None] / np.abs(matrix), np.inf).min(axis=0)
         scale = np.where(has_prior, prior_scale, 1.0 / norms)
     return ConicProblem(
         matrix=triangle[:, free],
-        right=triangle[:, size] - triangle[:, held] @ known,
+        right=triangle[:, unknown_count] - triangle[:, held] @ known,
         ties_matrix=matrix[:, free],
         ties_offset=offset + matrix[:, held] @ known,
         cones=cones,
@@ -473,10 +479,10 @@ def _conic_problem(
     ), held
 
 
-def _with_held(shares: np.ndarray, held: np.ndarray, size: int) -> np.ndarray:
+def _with_held(shares: np.ndarray, held: np.ndarray, count: int) -> np.ndarray:
     """Return the fractions (n,) of all unknowns; zero for unknowns that are held constant."""
-    result = np.zeros(size)
-    result[np.setdiff1d(np.arange(size), held)] = shares
+    result = np.zeros(count)
+    result[np.setdiff1d(np.arange(count), held)] = shares
     return result
 
 
@@ -501,25 +507,27 @@ def _diagnostics(
     relative = [
         eigh(cone.matrix(parameters), cone.matrix(prior), eigvals_only=True) for cone in inertial
     ]
-    numbers = [float(parameters[cone.columns[0]]) for cone in result.cones if not cone.is_inertial]
+    coefficients = [
+        float(parameters[cone.columns[0]]) for cone in result.cones if not cone.is_inertial
+    ]
     mass = sum(cone.mass(parameters) for cone in inertial)
     prior_mass = sum(cone.mass(prior) for cone in inertial)
     return (
         diagnostic(
             "least eigenvalue of a pseudo-inertia, as a fraction of the prior's",
-            min((sizes[0] for sizes in relative), default=None),
+            min((eigenvalues[0] for eigenvalues in relative), default=None),
             at_least=0.0,
             advice="a body is not physically possible: raise the weight of the prior",
         ),
         diagnostic(
             "largest eigenvalue of a pseudo-inertia, as a fraction of the prior's",
-            max((sizes[-1] for sizes in relative), default=None),
+            max((eigenvalues[-1] for eigenvalues in relative), default=None),
             at_most=100.0,
             advice="a body is far from the prior: raise the weight of the prior, or correct the prior",
         ),
         diagnostic(
             "least friction coefficient, drive inertia or stiffness (SI)",
-            min(numbers) if numbers else None,
+            min(coefficients) if coefficients else None,
             at_least=-1e-12,
             advice="the solution violates the physical-consistency constraints: raise the weight of the prior",
         ),

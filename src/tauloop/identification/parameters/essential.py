@@ -26,8 +26,8 @@ class Removal:
 
     Attributes:
         parameter: name of the parameter.
-        relative_deviation: its standard deviation divided by its absolute value, before the
-            elimination.
+        relative_deviation: standard deviation of the parameter divided by its absolute value,
+            before the elimination.
         held_out_error: held-out RMSE divided by the noise, after the elimination; root mean square
             over the outputs.
     """
@@ -42,8 +42,10 @@ class EssentialParameters(Result):
     """The essential base parameters with their values.
 
     Attributes:
-        names, units: names and units of the r' essential parameters.
-        values, standard_deviations: (r',) values and standard deviations, SI.
+        names: names of the r' essential parameters.
+        units: units of the essential parameters.
+        values: (r',) values, SI.
+        standard_deviations: (r',) standard deviations, SI.
         removed: the eliminated parameters, in the order of elimination.
         parameters: (n_p,) values of the regressor's columns that give the predicted forces.
         training, held_out: fit of every measured output to training and held-out data.
@@ -72,10 +74,10 @@ def essential_parameters(
 ) -> EssentialParameters:
     """Eliminate the least determined base parameters until all others are known well enough.
 
-    This is the stepwise reduction of Khalil and Dombre 2002, Modeling, Identification and Control
-    of Robots, section 12.5. After every step the remaining parameters are estimated again, with the
-    weights of the identification. Standard deviations are computed for independent errors and
-    multiplied by the factor by which the error model of the identification increased them. The
+    The method is the stepwise reduction of Khalil and Dombre 2002, Modeling, Identification and
+    Control of Robots, section 12.5. After every step the remaining parameters are estimated again,
+    with the weights of the identification. Standard deviations are computed for independent errors
+    and multiplied by the factor by which the error model of the identification increased them. The
     identification should therefore use `errors=AutocorrelatedErrors()`.
 
     Args:
@@ -140,7 +142,7 @@ def _require_suitable(
     if base.parameters != training.unknowns:
         raise IdentificationError.of(
             "training",
-            f"its {len(training.unknowns)} unknowns are not those of the identification",
+            f"the {len(training.unknowns)} unknowns are not those of the identification",
             "give the data of the identification",
         )
 
@@ -151,7 +153,7 @@ def _eliminated(
     held_out: RegressionData,
     largest_deviation: float,
 ) -> tuple[np.ndarray, np.ndarray, Estimate, list[Removal]]:
-    """Eliminate base parameters, of which the least determined one is next.
+    """Eliminate the least determined base parameters one by one.
 
     Returns:
         Factors (r,) of the standard deviations, indices of the remaining base parameters, their
@@ -162,7 +164,8 @@ def _eliminated(
     """
     base = identification.base
     columns = [*base.independent, len(training.unknowns)]
-    weights, noise = identification.estimate.weights, identification.estimate.noise
+    weights = identification.estimate.weights
+    noise = identification.estimate.noise
     triangles = training.triangles[:, :, columns]
     held_out_triangles = held_out.triangles[:, :, columns]
     estimate = weighted_solution(triangles, training.counts, weights)
@@ -172,9 +175,9 @@ def _eliminated(
     removed: list[Removal] = []
     while True:
         deviations = factors[remaining] * estimate.standard_deviations
-        shares = deviations / np.maximum(np.abs(estimate.values), np.finfo(float).tiny)
-        worst = int(np.argmax(shares))
-        if shares[worst] <= largest_deviation:
+        relative_deviations = deviations / np.maximum(np.abs(estimate.values), np.finfo(float).tiny)
+        worst = int(np.argmax(relative_deviations))
+        if relative_deviations[worst] <= largest_deviation:
             return factors, remaining, estimate, removed
         if len(remaining) == 1:
             raise IdentificationError.of(
@@ -193,7 +196,7 @@ def _eliminated(
         removed.append(
             Removal(
                 parameter=name,
-                relative_deviation=float(min(shares[worst], 1e12)),
+                relative_deviation=float(min(relative_deviations[worst], 1e12)),
                 held_out_error=float(np.sqrt(np.mean(errors**2))),
             )
         )

@@ -26,8 +26,8 @@ from tauloop.mechanism.suggestions import unknown_names
 
 #: Prefix of the names of a payload's parameters.
 PAYLOAD = "payload"
-#: Known parameters determine the scale of the forces if more than this fraction of their forces
-#: cannot be reproduced by unknown parameters.
+#: Known parameters determine the scale of the forces if the unknown parameters cannot reproduce
+#: more than this fraction of their forces.
 MIN_INDEPENDENT_SHARE = 1e-6
 
 
@@ -62,7 +62,7 @@ def known_parameters(data: RegressionData, known: Mapping[str, float]) -> Regres
             Problem(
                 "known",
                 f"all {len(known)} unknowns are given as known, so nothing remains to be identified",
-                "do not list the parameters that are to be identified",
+                "omit the parameters that are to be identified",
             )
         )
     IdentificationError.raise_if_any(problems)
@@ -154,7 +154,7 @@ def drive_gains(data: RegressionData, estimator: Estimator | None = None) -> Dri
 
     Args:
         data: samples with known parameters, such as from `known_parameters`.
-        estimator: weighted least squares when not given. `TotalLeastSquares` takes noise in the
+        estimator: by default, weighted least squares. `TotalLeastSquares` takes noise in the
             regressor into account.
 
     Raises:
@@ -208,16 +208,17 @@ def _require_scale(data: RegressionData, known: np.ndarray) -> None:
         data: the samples.
         known: (N, n_out) forces of the known parameters, SI.
     """
-    size = float(np.linalg.norm(known[:, data.kept]))
+    known_norm = float(np.linalg.norm(known[:, data.kept]))
     message = "no known parameter affects the forces, so every solution can be scaled arbitrarily"
-    if size > 0.0:
+    if known_norm > 0.0:
         rows = replace(data, forces=known).triangles.reshape(-1, len(data.unknowns) + 1)
-        columns, forces = rows[:, :-1], rows[:, -1]
+        columns = rows[:, :-1]
+        forces = rows[:, -1]
         values = np.linalg.lstsq(columns, forces, rcond=MIN_INDEPENDENT_SHARE)[0]
-        share = float(np.linalg.norm(forces - columns @ values)) / size
-        if share > MIN_INDEPENDENT_SHARE:
+        fraction = float(np.linalg.norm(forces - columns @ values)) / known_norm
+        if fraction > MIN_INDEPENDENT_SHARE:
             return
-        message = f"unknown parameters can produce all but {share:.1g} of the forces of the known parameters"
+        message = f"unknown parameters can produce all but {fraction:.1g} of the forces of the known parameters"
     raise IdentificationError.of(
         "gains",
         message,

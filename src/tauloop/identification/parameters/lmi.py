@@ -15,7 +15,7 @@ from tauloop.common.errors import IdentificationError, Problem
 from tauloop.common.records import dataclass
 from tauloop.identification.parameters.cones import Cone, divergence
 
-#: A coefficient is at its bound if it is at most this far above zero, as a fraction of its scale.
+#: A coefficient is at its bound zero if it is at most this fraction of its scale.
 LMI_BOUND_TOLERANCE = 1e-6
 #: Smallest value of coefficients, as a fraction of their scale, when Newton's method starts from
 #: the prior.
@@ -28,7 +28,7 @@ DATA_RANK_TOLERANCE = 1e-8
 MAX_POLISHING_STEPS = 12
 #: An error names the inertias whose negative margin is at least this fraction of the worst one.
 WORST_MARGIN_FRACTION = 0.5
-#: Rounding errors of these margins; the margins of the prior are 1.
+#: Rounding error of a margin; the margins of the prior are 1.
 MARGIN_ROUNDING = 1e-9
 #: Maximum number of Newton steps from the prior if the solver failed.
 MAX_STEPS_FROM_PRIOR = 200
@@ -86,7 +86,7 @@ class ConicProblem:
         ties_matrix, ties_offset: T (n_p, n) and o (n_p,) of the parameters p = T r + o.
         cones: cones of the parameters p.
         prior: prior parameters p_0 (n_p,) with strictly positive inertias.
-        scale: (n,) sizes by which the unknowns are divided, to improve the conditioning.
+        scale: (n,) positive factors: unknowns are divided by them to improve the conditioning.
     """
 
     matrix: np.ndarray
@@ -104,9 +104,9 @@ class ConicProblem:
 
     @cached_property
     def numbers(self) -> list[ConeMap]:
-        """The coefficients as functions of y, each divided by its largest factor.
+        """The scalar coefficients as functions of y, each divided by its largest derivative.
 
-        A coefficient is about 1 if its unknown is as large as its scale.
+        A scaled coefficient is about 1 if its unknown is as large as its scale.
         """
         return [self._mapped(cone) for cone in self.cones if not cone.is_inertial]
 
@@ -136,11 +136,12 @@ class ConicSolution:
         decrement: decrease of the objective by a further Newton step, as a fraction of the
             objective; zero at the minimum. It is computed without the solver.
         at_bound: elements whose coefficient is zero because it would be negative otherwise.
-        multiplier: smallest slope of the objective towards the feasible side of those bounds, as a
-            fraction of the largest slope of all unknowns at zero; not negative at the minimum.
+        multiplier: smallest Lagrange multiplier of the bounds `at_bound`: the derivative of the
+            objective towards the feasible side, as a fraction of the largest derivative of all
+            unknowns at zero; not negative at the minimum.
         data_share: (n,) fraction of each unknown that the data determine; the prior determines the
-            rest. It is the reduction of the prior's variance by the data, 1 - [(H_data +
-            H_prior)^-1]_jj / [H_prior^-1]_jj; 1 without prior.
+            remainder. It is the relative reduction of the prior's variance by the data, 1 -
+            [(H_data + H_prior)^-1]_jj / [H_prior^-1]_jj; 1 without prior.
         reachable_share: (n,) limit of `data_share` as the weight of the prior goes to zero. It is
             the largest fraction that these data can determine.
     """
@@ -214,14 +215,14 @@ def solve_and_status(cvxpy: Any, program: Any) -> str:
 
 
 def prior_unknowns(problem: ConicProblem) -> np.ndarray | None:
-    """Return the prior as scaled unknowns y (n,); None if known values move it out of the cones."""
+    """Return the prior as scaled unknowns y (n,); None if known values exclude it."""
     rows = problem.ties_matrix * problem.scale
     y = np.linalg.lstsq(rows, problem.prior - problem.ties_offset)[0]
     return y if _is_inside(problem, y) else None
 
 
 def _off_bounds(problem: ConicProblem, y: np.ndarray) -> np.ndarray:
-    """Return unknowns moved away from the bounds of coefficients, if these are inside the cones."""
+    """Return unknowns moved away from the coefficients' bounds, unless they leave the cones."""
     free = [number for number in problem.numbers if number.is_free]
     rows = np.array([number.linear[:, 0, 0] for number in free]).reshape(-1, len(y))
     values = rows @ y + [number.constant[0, 0] for number in free]
@@ -247,8 +248,10 @@ def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
     Raises:
         IdentificationError: for each impossible element, its largest possible eigenvalue.
     """
-    y, margin = cvxpy.Variable(len(problem.scale)), cvxpy.Variable()
-    constraints, impossible = [margin <= 1.0], []
+    y = cvxpy.Variable(len(problem.scale))
+    margin = cvxpy.Variable()
+    constraints = [margin <= 1.0]
+    impossible = []
     for cone_map in (*problem.inertial, *problem.numbers):
         if not cone_map.is_free:
             smallest = float(np.linalg.eigvalsh(cone_map.constant)[0])
@@ -278,7 +281,7 @@ def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
                 f"the known values exclude all physically possible parameters: the smallest eigenvalue "
                 f"(for a body, of its pseudo-inertia relative to the prior's) is at most {smallest:.3g}; "
                 "it must be above zero",
-                "correct one of its known values, or do not give it",
+                "correct or omit one of its known values",
             )
             for name, smallest in impossible
         )
@@ -287,7 +290,7 @@ def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
 def _polished(
     problem: ConicProblem, y: np.ndarray, weight: float, status: str, *, from_solver: bool = True
 ) -> ConicSolution:
-    """Return the solution of Newton's method from y; coefficients at their bound stay there.
+    """Return the solution of Newton's method from y. Coefficients at their bounds remain there.
 
     The steps stay in the interior of the inertias' cones.
     """
@@ -306,7 +309,7 @@ def _polished(
             break
         y = y + length * step
         if sum(number.is_at_bound(y) for number in problem.numbers) > len(held):
-            # Another coefficient has reached its bound, so start again with it held there.
+            # Another coefficient has reached its bound: start again with this coefficient at zero.
             return _polished(problem, y, weight, status, from_solver=from_solver)
     # Remove the rounding errors of the steps.
     y = y - np.linalg.pinv(bounds) @ (bounds @ y + constants)
@@ -360,9 +363,11 @@ def _gradient_and_hessian(
 
     The derivatives of D are tr(E_j - P^-1 E_j) and tr(P^-1 E_j P^-1 E_k).
     """
-    gradient, hessian = A.T @ (A @ y - problem.right), np.zeros((len(y), len(y)))
+    gradient = A.T @ (A @ y - problem.right)
+    hessian = np.zeros((len(y), len(y)))
     for inertia in problem.inertial:
-        inverse, linear = np.linalg.inv(inertia(y)), inertia.linear
+        inverse = np.linalg.inv(inertia(y))
+        linear = inertia.linear
         gradient += weight * np.einsum("jab,ab->j", linear, np.eye(len(inverse)) - inverse)
         relative = np.einsum("ab,jbc->jac", inverse, linear)
         hessian += weight * np.einsum("jab,kba->jk", relative, relative, optimize=True)
@@ -370,14 +375,15 @@ def _gradient_and_hessian(
 
 
 def _step_length(problem: ConicProblem, y: np.ndarray, step: np.ndarray) -> float:
-    """Return the length of a step, at most 1 and at most 90 % of the distance to every boundary."""
+    """Return the step length: at most 1, and at most 90 % of the distance to every boundary."""
     length = 1.0
     for inertia in problem.inertial:
         change = eigh(inertia.change(step), inertia(y), eigvals_only=True)[0]
         if change < 0.0:
             length = min(length, -0.9 / change)
     for number in problem.numbers:
-        value, change = number(y)[0, 0], number.change(step)[0, 0]
+        value = number(y)[0, 0]
+        change = number.change(step)[0, 0]
         if value > LMI_BOUND_TOLERANCE and change < 0.0:
             length = min(length, -0.9 * value / change)
     return float(length)

@@ -19,24 +19,23 @@ from tauloop.model import Model
 #: A shared factor indicates a wrong unit if it or its inverse is at least this large. Wrong values
 #: in a file usually have smaller factors.
 MIN_FACTOR = 3.0
-#: Ratios agree with a shared factor f if they differ from it by a factor below f to this power:
-#: 1.44 for f = 3, and 10 for f = 1000.
+#: A ratio agrees with a shared factor f if it differs from f by a factor of at most f to this
+#: power: 1.44 for f = 3, and 10 for f = 1000.
 AGREEMENT_POWER = 1.0 / 3.0
-#: A factor is shared if at least this number of ratios agree with it, ...
+#: Minimum number of ratios that agree with a shared factor.
 MIN_SHARED = 3
-#: ... and at least this fraction of all ratios.
+#: Minimum fraction of all ratios that agree with a shared factor.
 MIN_SHARED_SHARE = 0.6
 #: An estimate is close to the file's value if they differ by less than this factor.
 NEAR_FILE_FACTOR = 1.3
-#: A parameter is compared if its relative standard deviation is below this, ...
+#: A parameter is compared only if its relative standard deviation is below this value.
 MAX_RELATIVE_DEVIATION = 0.3
-#: ... and if its value in the file is at least this fraction of the sum of its terms' absolute
-#: values. Otherwise it is a small difference of large terms.
+#: A parameter is compared only if its value in the file is at least this fraction of the sum of its
+#: terms' absolute values. Otherwise the value is a small difference of large terms.
 MIN_SUM_SHARE = 0.3
-#: A negative value of a positive quantity is impossible if it exceeds this number of standard
-#: deviations, ...
+#: A positive quantity is impossible if it is below zero by this number of standard deviations.
 MIN_SIGNIFICANCE = 5.0
-#: ... and this fraction of the value in the file.
+#: It must also be below zero by this fraction of the value in the file.
 MIN_NEGATIVE_SHARE = 0.1
 #: A mass is impossible if it exceeds the sum of all masses in the file by this factor.
 MAX_MASS_RATIO = 10.0
@@ -138,26 +137,28 @@ def compare_with_prior(
     """Return the comparison of an identification with the machine file.
 
     The comparison uses the ratios of estimates to values in the file. Let f be the median of the
-    comparable ratios. It is a shared factor if at least three ratios, and 60 % of all, agree with
-    it up to the factor f^(1/3), and if f is at least 3 or at most 1/3. This is tested for all base
-    parameters, and then only for the inertial ones, because friction in a file can be a guess. Sums
-    of masses or moments of inertia cannot be negative, and a mass cannot be ten times the total
-    mass in the file.
+    comparable ratios. It is a shared factor if at least three ratios, and 60 % of all ratios, agree
+    with f up to the factor f^(1/3), and if f is at least 3 or at most 1/3. The test is made for all
+    base parameters, and then only for inertial base parameters, because friction in a file can be a
+    guess. Sums of masses or moments of inertia cannot be negative, and a mass cannot be ten times
+    the total mass in the file.
 
     Args:
         model: the machine with the values of its file.
         result: the identification.
         unknowns: unknowns of its regression data, `RegressionData.unknowns`.
     """
-    base, values, deviations = result.base, result.values, result.standard_deviations
+    base = result.base
+    values = result.values
+    deviations = result.standard_deviations
     file_values = prior_values(model, unknowns)
     is_named = _named_parameters(base)
     coefficients = np.where(is_named, base.regrouping, 0.0)
     sums = coefficients @ np.nan_to_num(file_values)
-    sizes = np.abs(coefficients) @ np.abs(np.nan_to_num(file_values))
+    magnitudes = np.abs(coefficients) @ np.abs(np.nan_to_num(file_values))
     prior = np.where((is_named & np.isnan(file_values)).any(axis=1), np.nan, sums)
     with np.errstate(invalid="ignore"):
-        is_no_difference = np.abs(prior) > MIN_SUM_SHARE * sizes
+        is_no_difference = np.abs(prior) > MIN_SUM_SHARE * magnitudes
         is_determined = deviations < MAX_RELATIVE_DEVIATION * np.abs(values)
         comparable = is_no_difference & is_determined & (prior != 0.0)
     comparison = PriorComparison(

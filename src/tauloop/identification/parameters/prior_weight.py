@@ -12,11 +12,12 @@ from tauloop.common.result import Diagnostic, diagnostic
 #: Number of decades beyond the given weights that are tried if the best weight is the first or
 #: last.
 EXTRA_DECADES = 3
-#: Validation errors count as equal if they differ by less than this fraction from the error at the
-#: lower end of the weights, ...
+#: Validation errors count as equal to the error at the lower end of the weights if they exceed it
+#: by at most this fraction.
 LOWER_END_TOLERANCE = 1e-3
-#: ... or by less than this fraction from the error at the upper end. The upper tolerance is larger,
-#: because errors decrease slowly towards the upper end if the prior is correct.
+#: Validation errors count as equal to the error at the upper end of the weights if they exceed it
+#: by at most this fraction. It is larger than the tolerance at the lower end, because errors
+#: decrease slowly towards the upper end if the prior is correct.
 UPPER_END_TOLERANCE = 1e-2
 #: A weight counts as an end of the weights if it is closer to the end than this number of decades.
 MIN_DECADES = 1e-6
@@ -57,7 +58,7 @@ def widened(
 
 
 def chosen_weight(trials: Sequence[WeightTrial]) -> float:
-    """Return the weight with the smallest validation error.
+    """Return the weight with the smallest validation error, or a weight farther from the ends.
 
     With good data the error decreases towards a limit as the weight goes to zero. With a correct
     prior it decreases towards a limit as the weight grows. If the smallest error is at an end, the
@@ -69,7 +70,8 @@ def chosen_weight(trials: Sequence[WeightTrial]) -> float:
         trials: trials by ascending weight.
     """
     errors = np.array([trial.validation_error for trial in trials])
-    best, last = int(np.argmin(errors)), len(trials) - 1
+    best = int(np.argmin(errors))
+    last = len(trials) - 1
     if best == 0:
         equal = np.flatnonzero(errors <= (1.0 + LOWER_END_TOLERANCE) * errors[best])
         best = max(0, min(equal[-1], last - 1))

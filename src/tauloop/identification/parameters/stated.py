@@ -29,7 +29,7 @@ def with_stated(
     parts: Sequence[RegressionData],
     names: Sequence[str],
     terms: TermOptions,
-    taken: Collection[str],
+    known_in_machine: Collection[str],
 ) -> list[RegressionData]:
     """Return regression data with the payload's columns and without unknowns that are known.
 
@@ -37,7 +37,8 @@ def with_stated(
         parts: regression data of the logs.
         names: names of the logs.
         terms: known parameters and payloads.
-        taken: names of known parameters that the machine already contains with these values.
+        known_in_machine: names of known parameters that the machine already contains with these
+            values.
 
     Raises:
         InputError: a name is not a parameter, or a value has the wrong dimension; lists all
@@ -47,7 +48,7 @@ def with_stated(
     for body in set(terms.payload_body.values()):
         changed = with_payload(changed, body, [name in terms.payload_body for name in names])
     units = dict(zip(changed[0].unknowns, changed[0].unknown_units, strict=True))
-    known = {name: value for name, value in terms.known.items() if name not in taken}
+    known = {name: value for name, value in terms.known.items() if name not in known_in_machine}
     rests = {}
     for name in [name for name in known if name.endswith(".rest")]:
         element = name.removesuffix(".rest")

@@ -80,8 +80,8 @@ def identified_mechanism(
 def _own_values(model: Model, values: np.ndarray, names: list[str]) -> dict[str, float] | None:
     """Return values of independent parameters that represent given dynamic parameters.
 
-    Gauss-Newton steps solve pi(theta) = values with relative errors. If the solution is not unique,
-    it is the one nearest to the present values.
+    Gauss-Newton steps minimize the relative errors of pi(theta) = values. If the solution is not
+    unique, the solution nearest to the present values is used.
 
     Args:
         model: the machine.
@@ -98,19 +98,19 @@ def _own_values(model: Model, values: np.ndarray, names: list[str]) -> dict[str,
     known: dict[str, Any] = dict(table.values)
     known |= {name: theta[k] for k, name in enumerate(names)}
     pi = ca.vertcat(*(ca.SX(evaluate(p.expression, known)) for p in model.parameters))
-    size = np.maximum(np.abs(values), np.abs(model.pi))
-    size = np.where(size > 0.0, size, 1.0)
+    scale = np.maximum(np.abs(values), np.abs(model.pi))
+    scale = np.where(scale > 0.0, scale, 1.0)
     function = ca.Function("pi", [theta], [pi, ca.densify(ca.jacobian(pi, theta))])
     current = np.array([table[name].value for name in names])
     unit = np.where(current != 0.0, np.abs(current), 1.0)
     for _ in range(_MAX_STEPS):
-        result, slope = (np.array(item) for item in function(current))
-        residual = (values - result.ravel()) / size
+        result, jacobian = (np.array(item) for item in function(current))
+        residual = (values - result.ravel()) / scale
         if not np.isfinite(residual).all():
             return None
         if np.abs(residual).max() <= _REPRESENTED:
             break
-        step, *_ = np.linalg.lstsq(slope / size[:, None] * unit, residual)
+        step, *_ = np.linalg.lstsq(jacobian / scale[:, None] * unit, residual)
         current = current + unit * step
     else:
         return None
@@ -135,8 +135,9 @@ def mechanism_with_estimates(
 ) -> Mechanism:
     """Return the mechanism with estimates of combinations of its independent parameters.
 
-    Of all values theta with R theta = estimates, where R is the regrouping, those with the smallest
-    relative changes are used. Directions that the data do not determine therefore do not change.
+    Among all values theta with R theta = estimates, where R is the regrouping, the values with the
+    smallest relative changes are used. Directions that the data do not determine therefore do not
+    change.
 
     Args:
         mechanism: the machine.
@@ -152,12 +153,12 @@ def mechanism_with_estimates(
     missing = [name for name in base.parameters if name not in table.names]
     if missing:
         what = f"{listing(missing)} are not parameters of the machine file"
-        raise InputError.of("machine", what, "describe them in the file, or do not identify them")
+        raise InputError.of("machine", what, "describe these parameters in the file, or omit them")
     theta = np.array([table[name].value for name in base.parameters])
     known = np.abs(theta[theta != 0.0])
-    size = np.where(theta != 0.0, np.abs(theta), known.min(initial=1.0))
-    scaled = base.regrouping * size
-    change = size * np.linalg.lstsq(scaled, estimates - base.regrouping @ theta)[0]
+    scale = np.where(theta != 0.0, np.abs(theta), known.min(initial=1.0))
+    scaled = base.regrouping * scale
+    change = scale * np.linalg.lstsq(scaled, estimates - base.regrouping @ theta)[0]
     # lstsq returns rounding errors instead of zeros for parameters outside the regrouping
     change = np.where(np.abs(base.regrouping).any(axis=0), change, 0.0)
     problems = Problems()
@@ -204,7 +205,7 @@ class _LeafWriter:
         return replace(new, parameters=ParameterTable((*remaining, *self._new)))
 
     def _replacement(self, element: str, role: str, old: Expression | None) -> Expression | None:
-        """Return the expression that replaces `old`; `old` itself if it is not a dynamic parameter."""
+        """Return the expression that replaces `old`: `old` if it is no dynamic parameter."""
         if (element, role) not in self._values:
             return old
         parameter, value = self._values[element, role]

@@ -1,4 +1,4 @@
-"""Preparation of each channel: source of the velocity, cut-off, and bad and saturated samples."""
+"""Preparation of each channel: source of the velocity, cutoff, and bad and saturated samples."""
 
 from __future__ import annotations
 
@@ -107,9 +107,9 @@ def chosen_channels(
     options: IdentificationOptions,
     ties: Ties | None,
 ) -> tuple[list[MeasuredLog], Channels]:
-    """Return the logs with the sources of velocity and the cut-offs that validation chose.
+    """Return the logs with the sources of velocity and the cutoffs that validation chose.
 
-    Cut-offs of single channels are only tried if the options list cut-offs.
+    Cutoffs of single channels are only tried if the options list cutoffs.
 
     Args:
         model: the machine.
@@ -176,7 +176,7 @@ def fourier_channels(logs: Sequence[MeasuredLog]) -> Channels:
 def _unused_velocities(
     names: Sequence[str], logs: Sequence[MeasuredLog], usable: dict[str, MeasuredVelocity]
 ) -> tuple[tuple[Problem, ...], list[str]]:
-    """Return a problem for each wrong velocity channel, and a note for each other unused one."""
+    """Return problems of wrong velocity channels, and notes on other unused velocity channels."""
     problems: dict[str, Problem] = {}
     notes: dict[str, str] = {}
     for log in logs:
@@ -187,12 +187,12 @@ def _unused_velocities(
             if name in wrong:
                 problems.setdefault(name, wrong[name])
             elif name not in names:
-                meant = suggestion(name, names)
+                hint = suggestion(name, names)
                 notes[name] = (
                     f"velocity.{name} is not used: {name} is not an actuator with a given motion"
                 )
-                if meant:
-                    notes[name] += f"; {meant}"
+                if hint:
+                    notes[name] += f"; {hint}"
             else:
                 notes[name] = (
                     f"velocity.{name} is not used: in a log it is missing, too short or has another unit"

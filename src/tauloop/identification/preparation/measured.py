@@ -29,7 +29,7 @@ MAX_COMMAND_DIFFERENCE = 0.5
 def measured_logs(
     sources: Sequence[LogSource], options: IdentificationOptions, repairs: Repairs
 ) -> list[MeasuredLog]:
-    """Return the logs, read and repaired.
+    """Return the logs, read and repaired, each with its preparation.
 
     A log without a given preparation is prepared like the first log.
 
@@ -73,25 +73,25 @@ def recorded(source: LogSource, name: str, folder: Path | None, repairs: Repairs
     path = Path(source)
     if path.suffix.lower() not in (".yaml", ".yml"):
         return MeasuredLog(name=path.name, log=repairs.read(path))
-    stated = load_recording(path, folder)
+    recording = load_recording(path, folder)
     return MeasuredLog(
         name=path.name,
-        log=repairs.read(*stated.files, sample_rate=stated.sample_rate),
-        preparation=stated.preparation,
-        known_forces=stated.known_forces,
+        log=repairs.read(*recording.files, sample_rate=recording.sample_rate),
+        preparation=recording.preparation,
+        known_forces=recording.known_forces,
     )
 
 
 def _require_different(logs: Sequence[MeasuredLog]) -> None:
     """Reject identical logs.
 
-    Their samples would count twice, or a fit would be evaluated on its own data.
+    Otherwise samples would count twice, or a fit would be evaluated on the fitted data.
     """
     InputError.raise_if_any(
         Problem(
             f"{second.name} (log {k + 1})",
             f"is identical to {first.name} (log {i + 1}) in all {len(first.log.time)} samples",
-            "give each log once, and use another for validation",
+            "give each log once, and use another log for validation",
         )
         for (i, first), (k, second) in combinations(enumerate(logs), 2)
         if _are_identical(first.log, second.log)
@@ -139,8 +139,8 @@ def commanded_regressor(
 def _require_same_motion(log: MeasuredLog, commanded: MeasuredLog, model: Model) -> None:
     """Reject commanded positions that do not belong to the measured motion, sample by sample.
 
-    Positions belong to another motion if they differ from the measured ones by a large fraction of
-    the standard deviation (`MAX_COMMAND_DIFFERENCE`).
+    Positions belong to another motion if they differ from the measured positions by a large
+    fraction of the standard deviation (`MAX_COMMAND_DIFFERENCE`).
     """
     names = model.actuators.ports.position.columns
     measured = samples(log.log, "position", names)
@@ -151,14 +151,15 @@ def _require_same_motion(log: MeasuredLog, commanded: MeasuredLog, model: Model)
         problems.add(commanded.name, count, "give the commanded motion sample by sample")
     else:
         differences = np.sqrt(np.mean((commands - measured) ** 2, axis=0))
-        sizes = measured.std(axis=0)
-        limits = MAX_COMMAND_DIFFERENCE * np.maximum(sizes, commands.std(axis=0))
-        for name, difference, size, limit in zip(names, differences, sizes, limits, strict=True):
+        deviations = measured.std(axis=0)
+        limits = MAX_COMMAND_DIFFERENCE * np.maximum(deviations, commands.std(axis=0))
+        rows = zip(names, differences, deviations, limits, strict=True)
+        for name, difference, deviation, limit in rows:
             if difference > limit:
                 problems.add(
                     f"{commanded.name}: position.{name}",
                     f"differs by {difference:.3g} (RMS) from the measured position in {log.name}, "
-                    f"which varies by {size:.3g} (RMS)",
+                    f"which varies by {deviation:.3g} (RMS)",
                     "give the positions that were commanded in this log, in the same order and "
                     "with the same zero",
                 )

@@ -37,10 +37,10 @@ class MeasuredLog(PlainData, ReprMixin):
     Attributes:
         name: name of the file, or any other name.
         log: the channels.
-        preparation: filters, trimming, decimation; None if it is prepared like the first log.
+        preparation: filters, trimming, decimation; None to prepare the log like the first log.
         known_forces: forces that the machine file does not describe; they are subtracted.
         average: average of the periods, if periods are averaged.
-        highest: highest frequency, Hz, of the averaged motion.
+        highest: highest frequency of the averaged motion, Hz.
         runs: result of the two-run method, if it was used.
         is_prepared: whether the recording specifies its preparation.
     """
@@ -99,6 +99,10 @@ class MeasuredLog(PlainData, ReprMixin):
 
         A log of a single period counts as an average. `tauloop log subtract` writes such logs, with
         the noise of the forces.
+
+        Args:
+            period: period of the motion, s.
+            highest: highest frequency of the motion, Hz.
         """
         trim = self.how.trim
         trimmed = self.log.dataset().isel({TIME: slice(trim, len(self.log.time) - trim)})
@@ -116,7 +120,7 @@ class MeasuredLog(PlainData, ReprMixin):
     @property
     @in_json()
     def channels(self) -> list[dict[str, Any]]:
-        """Source of the velocity and cut-off of every channel."""
+        """Source of the velocity and cutoff of every channel."""
         names = channels(self.log, "position")
         return records(
             channel=names,

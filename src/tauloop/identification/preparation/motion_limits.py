@@ -26,17 +26,17 @@ def motion_limits(model: Model, log: Log) -> tuple[Diagnostic, ...]:
 
     Args:
         model: the machine.
-        log: a log with the positions of the actuators. A log that lacks some is not checked here;
-            the functions that read the positions report it.
+        log: a log with the positions of the actuators. A log with missing positions is not checked
+            here; the functions that read the positions report it.
     """
     ports = model.actuators.ports
     columns = ports.position.columns
     if channel_problems(log, {"position": dict(zip(columns, ports.position.units, strict=True))}):
         return ()
     position = samples(log, "position", columns)
-    evenly = np.linspace(0, len(position) - 1, CHECKED_SAMPLES).astype(int)
+    uniform = np.linspace(0, len(position) - 1, CHECKED_SAMPLES).astype(int)
     extremes = np.concatenate([position.argmin(axis=0), position.argmax(axis=0)])
-    checked = np.unique(np.concatenate([evenly, extremes]))
+    checked = np.unique(np.concatenate([uniform, extremes]))
     q = ports.known_coordinates(position[checked], model.topology.n_q)
     if not model.limits.like_degrees(q):
         with suppress(TauloopError):

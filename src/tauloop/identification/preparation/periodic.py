@@ -18,15 +18,15 @@ from tauloop.logs.log import TIME, Channel, Log, as_signals, units_of
 from tauloop.logs.preparation import Motion, with_motions
 from tauloop.model import Model
 
-#: A speed below this fraction of its channel's largest counts as zero, as in `Preparation`.
+#: A speed below this fraction of the channel's largest speed counts as zero, as in `Preparation`.
 STANDSTILL = 1e-6
-#: Positions repeat if their difference (RMS) from the mean over all periods is at most this
-#: fraction of the largest stroke.
+#: Positions repeat if their RMS difference from the mean over all periods is at most this fraction
+#: of the largest RMS motion.
 MAX_PERIOD_DIFFERENCE = 0.1
 #: Power of a velocity above the highest frequency is reported if it exceeds this fraction of the
-#: total power ...
+#: total power.
 MIN_REPORTED_POWER = 1e-3
-#: ... and this number of standard deviations of the noise.
+#: It must also exceed this number of standard deviations of the noise's power.
 MIN_REPORTED_DEVIATIONS = 6.0
 
 
@@ -39,7 +39,8 @@ def periodic_signals(log: Log, *, highest: float, standstill: float = STANDSTILL
     Raises:
         InputError: the highest frequency is not below half the rate.
     """
-    raw, rate = as_signals(log), 1.0 / sample_period(log)
+    raw = as_signals(log)
+    rate = 1.0 / sample_period(log)
 
     def motion(channel: Channel) -> Motion:
         """Return position, velocity and acceleration of a channel."""
@@ -65,7 +66,7 @@ def periodic_regression(
     The period may be `PeriodAverage.log` or `TwoRuns.log`.
 
     Raises:
-        InputError: the output does not exist, or the highest frequency is not below half the rate.
+        InputError: the output is unknown, or the highest frequency is not below half the rate.
         LogError: channels are missing, or have another unit than the machine's.
         PoseError: the log leaves the workspace of the described machine.
     """
@@ -80,20 +81,20 @@ def not_repeated(average: PeriodAverage) -> tuple[Problem, ...]:
     if average.periods == 1:
         return ()
     names = [name for name in average.noise if name.startswith("position.")]
-    stroke = {name: float(average.log[name].std()) for name in names}
+    motion = {name: float(average.log[name].std()) for name in names}
     # Noise is compared with the largest motion of all channels with the same unit, because the
     # motion of a channel that is held is only noise.
     largest: dict[str | None, float] = {}
     for name in names:
         unit = units_of(average.log[name])
-        total_motion = float(np.hypot(stroke[name], average.noise[name]))
+        total_motion = float(np.hypot(motion[name], average.noise[name]))
         largest[unit] = max(largest.get(unit, 0.0), total_motion)
     problems = []
     for name in names:
         noise = average.noise[name]
         if noise > MAX_PERIOD_DIFFERENCE * largest[units_of(average.log[name])]:
             what = (
-                f"moves by {stroke[name]:.3g} (RMS) in the mean of {counted(average.periods, 'period')} and "
+                f"moves by {motion[name]:.3g} (RMS) in the mean of {counted(average.periods, 'period')} and "
                 f"differs from the mean by {noise:.3g}: it does not repeat after the given period"
             )
             remedy = "correct the period, or trim the start and the end of the log"
@@ -104,9 +105,9 @@ def not_repeated(average: PeriodAverage) -> tuple[Problem, ...]:
 def cut_off(average: PeriodAverage, highest: float) -> tuple[Problem, ...]:
     """Return a problem for each position whose motion is partly above the highest frequency.
 
-    The power of its velocity above the highest frequency exceeds the power of its noise. The
-    reported value is this power minus the mean power of white noise, as a fraction of the total
-    power.
+    The power of the velocity above the highest frequency then exceeds the power of its noise. The
+    reported value is the power above the highest frequency minus the mean power of white noise, as
+    a fraction of the total power.
     """
     signals = as_signals(average.log)
     rate = 1.0 / sample_period(signals)

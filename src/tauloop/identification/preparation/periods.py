@@ -33,8 +33,8 @@ class PeriodAverage(ReprMixin):
         log: the averaged period.
         periods: number of periods; samples after the last whole period are left out.
         noise: standard deviation of one measured sample about its average, for each variable of the
-            log, in its unit. The standard deviation of an averaged sample is smaller by the factor
-            1 / sqrt(periods).
+            log, in the unit of the variable. The standard deviation of an averaged sample is
+            smaller by the factor 1 / sqrt(periods).
         covariance: (n, n) covariance of the n variables of `noise`, in their order; its diagonal is
             the square of the noise.
     """
@@ -52,9 +52,9 @@ class PeriodAverage(ReprMixin):
 def average_periods(log: xr.Dataset, period: float) -> PeriodAverage:
     """Average a log of periodic motion over its periods.
 
-    With P periods y_p and their mean, the noise variance is sum of (y_p - mean)^2 / (N (P - 1))
-    (Swevers, Ganseman, Tukel, De Schutter and Van Brussel 1997, Optimal robot excitation and
-    identification).
+    With P periods y_p of N samples and their mean, the noise variance is the sum of
+    (y_p - mean)^2 / (N (P - 1)) over periods and samples (Swevers, Ganseman, Tukel, De Schutter and
+    Van Brussel 1997, Optimal robot excitation and identification).
 
     Args:
         log: an evenly sampled log, in periodic steady state from its first sample on.

@@ -64,11 +64,11 @@ class PreparedLogs:
         channels: the preparation of each channel.
         known_forces: notes on the known forces that were subtracted.
         beyond: diagnostics of the motion: coordinates beyond their limits, angles that look like
-            degrees, differences between the motions of two runs, and disagreement of redundant
-            encoders.
-        bad_samples: spikes and frozen stretches; these samples are left out.
+            degrees, loss of acceleration amplitude by the low-pass, differences between the motions
+            of two runs, and disagreement of redundant encoders.
+        bad_samples: problems of spikes and frozen stretches, whose samples are left out.
         periods: number of periods of every log, and the noise of its channels.
-        is_chosen: whether validation chose a cut-off; it may then choose the friction as well.
+        is_chosen: whether validation chose a cutoff; it may then choose friction laws as well.
         unchosen: options of the preparation before validation chose others, by name.
     """
 
@@ -121,7 +121,7 @@ class PreparedLogs:
         )
 
     def possible_cutoffs(self, changes: Mapping[str, Any], factors: Sequence[float]) -> list[float]:
-        """Return multiples of the lowest cut-off, Hz, that keep the motion of all logs.
+        """Return multiples of the lowest cutoff, Hz, that keep the motion of all logs.
 
         Args:
             changes: options of the preparation that replace those of the logs, by name.
@@ -161,7 +161,7 @@ class PreparedLogs:
 
 
 def _is_same_preparation(entry: MeasuredLog, other: MeasuredLog) -> bool:
-    """Return whether two preparations treat the positions of a log alike."""
+    """Return whether two preparations treat the positions of a log in the same way."""
     names = channels_of(entry.log, "position")
     shared: dict[str, Any] = {"cutoff": None, "cutoffs": {}, "velocity": None, "velocities": {}}
     is_same = all(
@@ -187,10 +187,10 @@ def prepare_logs(
         model: the machine.
         logs: the fitted logs, followed by the validation log if there is one.
         options: options of the identification.
-        ties: dependences between parameters.
+        ties: relations between the parameters.
         fitted: number of fitted logs.
-        may_choose: whether validation may choose options. It may not if logs are processed one by
-            one, because all of them must be prepared in the same way.
+        may_choose: whether validation may choose options. Use False if logs are processed one by
+            one, because all logs must be prepared in the same way.
 
     Raises:
         PoseError: a motion goes beyond limits, and the options reject this.
@@ -205,7 +205,7 @@ def prepare_logs(
     logs, bad_samples = mended_samples(logs, fitted, marks=not periodic)
     logs = logs if periodic else without_saturation(model, logs)
     logs, known_forces = less_known_forces(logs)
-    logs, misfits = with_all_encoders(model, logs)
+    logs, encoder_diagnostics = with_all_encoders(model, logs)
     beyond = _beyond_limits(model, logs)
     if options.within_limits:
         require_within_limits(beyond)
@@ -241,7 +241,7 @@ def prepare_logs(
         beyond += tuple(item for log in logs for item in _amplitude_losses(log, len(logs)))
         notes = (*map(str, choices), *channels.notes)
         channels = replace(channels, notes=notes, chosen=choices)
-    beyond += misfits
+    beyond += encoder_diagnostics
     for entry in logs:
         beyond += entry.runs.diagnostics if entry.runs is not None else ()
     return PreparedLogs(
@@ -261,7 +261,7 @@ def prepare_logs(
 
 
 def _beyond_limits(model: Model, logs: Sequence[MeasuredLog]) -> tuple[Diagnostic, ...]:
-    """Return the diagnostics of motions beyond limits; with several logs, each names its log."""
+    """Return the diagnostics of motions beyond limits, with the name of the log if several."""
     return tuple(
         replace(item, name=item.name if len(logs) == 1 else f"{log.name}: {item.name}")
         for log in logs
@@ -336,11 +336,12 @@ def usable_names(
 
 
 def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Diagnostic]:
-    """Yield a diagnostic of each log: the largest loss of acceleration amplitude by the low-pass.
+    """Yield the diagnostic of a log's largest loss of acceleration amplitude by the low-pass.
 
-    The loss of a channel is that at the highest frequency of its motion.
+    The loss of each channel is evaluated at the highest frequency of its motion.
     """
-    raw, how = as_signals(log.log), log.how
+    raw = as_signals(log.log)
+    how = log.how
     rate = 1.0 / sample_period(raw)
     losses = {}
     for channel in raw.channels:
@@ -360,15 +361,15 @@ def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Diagnostic]:
             f"of the motion ({name}, {top:.3g} Hz)",
             loss,
             at_most=MAX_AMPLITUDE_LOSS,
-            advice="estimated inertias are too large: raise the cut-off, or omit it, so that it "
-            "follows from the noise",
+            advice="estimated inertias are too large: raise the cutoff, or omit it, so that the "
+            "noise determines it",
         )
 
 
 def _unstated(options: IdentificationOptions) -> tuple[str, ...]:
     """Return the options of the preparation that the user has not given and validation may choose.
 
-    If the user specifies a cut-off, no option is chosen.
+    If the user specifies a cutoff, no option is chosen.
     """
     stated = options.preparation.stated
     if "cutoff" in stated:
@@ -379,10 +380,10 @@ def _unstated(options: IdentificationOptions) -> tuple[str, ...]:
 
 
 def _with_cutoffs(logs: Sequence[MeasuredLog]) -> list[MeasuredLog]:
-    """Return the logs with a cut-off for every channel.
+    """Return the logs with a cutoff for every channel.
 
-    For a channel without a given cut-off, it is the lowest of the cut-offs that follow from the
-    noise of the logs.
+    A channel without a given cutoff gets the lowest of the cutoffs that the noise of the logs
+    permits.
     """
     prepared = []
     for entry in logs:

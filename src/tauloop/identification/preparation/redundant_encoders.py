@@ -64,10 +64,10 @@ def _encoders(model: Model, log: Signals) -> tuple[str, ...]:
     The result is empty if the position of a leading actuator is missing.
     """
     port = model.actuators.ports.position
-    every = all_positions(model.assembly, port)
+    all_port = all_positions(model.assembly, port)
     measured = channels(log, "position")
-    names = [name for name in every.columns if name in measured]
-    units = dict(zip(every.columns, every.units, strict=True))
+    names = [name for name in all_port.columns if name in measured]
+    units = dict(zip(all_port.columns, all_port.units, strict=True))
     if not set(port.columns) <= set(names) or channel_problems(
         log, {"position": {name: units[name] for name in names}}
     ):
@@ -117,7 +117,7 @@ def _fit_positions(
         1.0 if unit == "rad" else assembly.loops.length
         for unit in np.array(model.actuator_units)[chosen]
     ]
-    share = np.sqrt(squares / len(position)) / scale
+    misfits = np.sqrt(squares / len(position)) / scale
     worst = int(explained.argmax())
     unit = model.actuator_units[chosen[worst]]
     replaced = dict(zip(columns, position.T, strict=True))
@@ -129,7 +129,7 @@ def _fit_positions(
     )
     misfit = diagnostic(
         "largest misfit of redundant encoders, rad or fraction of the machine's characteristic length",
-        share.max(),
+        misfits.max(),
         at_most=MAX_MISFIT,
         advice=f"an error of {error[worst]:.3g} {unit} of the encoder of {names[worst]} explains "
         f"{100 * explained[worst]:.0f} % of the misfit: check the zero, the scale and the column of "

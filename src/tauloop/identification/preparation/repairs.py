@@ -1,4 +1,4 @@
-"""Repairs of logs on request: positions of held axes, short gaps, resampling at even times."""
+"""Repairs of logs on request: positions of locked axes, short gaps, resampling."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Repairs:
     Attributes:
         held: position, SI, and unit of each axis that was held and is not in the log, by name.
         gaps: options of the interpolation of missing samples; None to interpolate none.
-        resample: whether samples are interpolated at even times according to their time stamps.
+        resample: whether to resample at uniform times (`tauloop.logs.resampled`).
     """
 
     held: Mapping[str, tuple[float, str]] = field(default_factory=dict)
@@ -79,26 +79,21 @@ def repairs(model: Model, options: PreparationOptions) -> Repairs:
     """
     port = model.actuators.ports.position
     units = dict(zip(port.columns, port.units, strict=True))
-    pose = dict(
-        zip(
-            port.columns,
-            model.actuator_position(model.assembly.q)[list(model.assembly.leading)],
-            strict=True,
-        )
-    )
-    channels: dict[str, tuple[float, str]] = {}
+    reference = model.actuator_position(model.assembly.q)[list(model.assembly.leading)]
+    reference_position = dict(zip(port.columns, reference, strict=True))
+    held_positions: dict[str, tuple[float, str]] = {}
     problems = Problems(
         unknown_names(options.hold, units, "{!r} is not a position of this machine", "hold")
     )
     for name, value in options.hold.items():
         with problems.collecting(InputError):
-            if name in units:
-                position = (
-                    float(pose[name])
-                    if value == ""
-                    else si_value(f"hold {name}", value, units[name])
-                )
-                channels[name] = (position, units[name])
+            if name not in units:
+                continue
+            if value == "":
+                position = float(reference_position[name])
+            else:
+                position = si_value(f"hold {name}", value, units[name])
+            held_positions[name] = (position, units[name])
     InputError.raise_if_any(problems)
     gaps = None if options.fill_gaps is None else FillGaps(longest=options.fill_gaps)
-    return Repairs(held=channels, gaps=gaps, resample=options.resample)
+    return Repairs(held=held_positions, gaps=gaps, resample=options.resample)

@@ -39,14 +39,15 @@ from tauloop.mechanism.suggestions import listing
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Additional quantities in the log of the result: the force of the connected run, and the force
-#: that the actuators need without the structure.
-CONNECTED_FORCE, OWN_FORCE = "connected_force", "own_force"
+#: Quantity of the result's log: force of the connected run.
+CONNECTED_FORCE = "connected_force"
+#: Quantity of the result's log: force that the actuators need without the structure.
+OWN_FORCE = "own_force"
 #: Quantities of the connected run that the result's log contains.
 MOTION_QUANTITIES = ("position", "velocity")
 #: Largest relative difference of the sampling periods of the two runs.
 PERIOD_TOLERANCE = 1e-6
-#: Gauss-Newton steps for the delay's fraction of a sample; they converge quadratically.
+#: Number of Gauss-Newton steps for the delay's fraction of a sample.
 DELAY_STEPS = 5
 #: Number of samples by which a record may be extrapolated, to allow for rounding of the delay.
 EDGE_TOLERANCE = 1e-6
@@ -61,7 +62,7 @@ MIN_COVERED_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TwoRuns(Result):
-    """Forces of the structure without those of its actuators.
+    """Forces of the structure without the actuators' own forces.
 
     Attributes:
         log: motion of the connected run (all channels), and for each channel that has a force in
@@ -71,10 +72,10 @@ class TwoRuns(Result):
             positions.
         motion_mismatch: RMS difference of both runs' positions after alignment, without constant
             offsets, by channel, m or rad.
-        noise: standard deviation of one sample of the structure's force, by channel: root of the
-            sum of the variances of both averages. Empty if no period was given, because then noise
-            and force cannot be separated.
-        removed: RMS of the actuator's own force divided by that of the connected force, both
+        noise: standard deviation of one sample of the structure's force, by channel: square root of
+            the sum of the variances of both averages. Empty if no period was given, because then
+            noise and force cannot be separated.
+        removed: RMS of the actuator's own force divided by the RMS of the connected force, both
             without their means, by channel.
         dropped: columns of the connected run that the result does not contain, except forces.
         unmatched: channels whose force is in only one of the runs; the result does not contain
@@ -104,9 +105,9 @@ class TwoRuns(Result):
         yield from rows("channel", self.removed, removed=list(self.removed.values()))
 
     def __str__(self) -> str:
-        shares = ", ".join(f"{name} {share:.0%}" for name, share in self.removed.items())
+        fractions = ", ".join(f"{name} {share:.0%}" for name, share in self.removed.items())
         return (
-            f"the actuators' own forces are subtracted ({shares} of the forces), from a run with "
+            f"the actuators' own forces are subtracted ({fractions} of the forces), from a run with "
             f"a delay of {self.delay:.4g} s"
         )
 
@@ -169,12 +170,12 @@ def subtract_actuator_forces(
     sample to the next, no interpolation is accurate: start both runs on the same clock, or sample
     faster.
 
-    The difference no longer contains forces that depend only on the actuators' motion: friction,
-    hysteresis, inertia of drives and carts, cogging. It contains everything that the structure
+    The difference does not contain forces that depend only on the actuators' motion: friction,
+    hysteresis, inertia of drives and carts, cogging. It contains all forces that the structure
     adds, including load-dependent friction and vibration of the frame.
 
     Args:
-        connected: log, or its file, with positions of all actuators and forces of some.
+        connected: log, or its file, with positions of all actuators and forces of some actuators.
         disconnected: log, or its file, of the same motion without the structure, with positions and
             forces of the same actuators.
         options: options of the alignment.
@@ -216,7 +217,8 @@ def subtract_actuator_forces(
     noise: dict[str, float] = {}
     periods = (1, 1)
     if options.period is not None:
-        first, second = (average_periods(log, options.period) for log in (connected, disconnected))
+        first = average_periods(connected, options.period)
+        second = average_periods(disconnected, options.period)
         noise = _noise_of_difference(first, second, names)
         connected, disconnected = first.log, second.log
         periods = (first.periods, second.periods)
@@ -227,8 +229,10 @@ def subtract_actuator_forces(
         interpolation,
         options.max_delay / step,
     )
-    covered, shift, shares = alignment.covered, alignment.shift, alignment.difference
-    _require_same_motion(names, shares, shift * step)
+    covered = alignment.covered
+    shift = alignment.shift
+    differences = alignment.difference
+    _require_same_motion(names, differences, shift * step)
     force = samples(connected, "force", names)[covered]
     disconnected_force = samples(disconnected, "force", names)
     own_force = interpolation(disconnected_force).values_at(covered, shift)
@@ -236,13 +240,13 @@ def subtract_actuator_forces(
     return TwoRuns(
         log=_log(connected, names, covered, force, own_force),
         delay=float(shift * step),
-        motion_mismatch=dict(zip(names, (shares * alignment.stroke).tolist(), strict=True)),
+        motion_mismatch=dict(zip(names, (differences * alignment.stroke).tolist(), strict=True)),
         noise=noise,
-        removed=_removed_shares(names, force, own_force),
+        removed=_own_force_fractions(names, force, own_force),
         dropped=_dropped(connected),
         unmatched=unmatched,
         periods=periods,
-        diagnostics=(_motion_difference(shares),),
+        diagnostics=(_motion_difference(differences),),
         provenance=provenance(
             packages=("numpy", "scipy", "xarray"),
             options=asdict(options),
@@ -254,12 +258,12 @@ def subtract_actuator_forces(
     )
 
 
-def _removed_shares(
+def _own_force_fractions(
     names: tuple[str, ...], force: np.ndarray, own_force: np.ndarray
 ) -> dict[str, float]:
-    """Return the spread of the own forces as a share of that of the forces, by name."""
-    spread = np.maximum(force.std(axis=0), np.finfo(float).tiny)
-    return dict(zip(names, (own_force.std(axis=0) / spread).tolist(), strict=True))
+    """Return the standard deviations of the own forces divided by those of the forces, by name."""
+    deviations = np.maximum(force.std(axis=0), np.finfo(float).tiny)
+    return dict(zip(names, (own_force.std(axis=0) / deviations).tolist(), strict=True))
 
 
 def _as_log(source: str | Path | xr.Dataset) -> xr.Dataset:
@@ -267,11 +271,11 @@ def _as_log(source: str | Path | xr.Dataset) -> xr.Dataset:
     return read_log(source) if isinstance(source, str | Path) else source
 
 
-def _motion_difference(shares: np.ndarray) -> Diagnostic:
-    """Return the diagnostic of the differences (n,) of the motions, as fractions of the strokes."""
+def _motion_difference(differences: np.ndarray) -> Diagnostic:
+    """Return the diagnostic of RMS differences (n,) of the motions, as fractions of the strokes."""
     return diagnostic(
         "difference of the two runs' motions, RMS over the stroke, largest of all actuators",
-        shares.max(),
+        differences.max(),
         at_most=DOUBTFUL_MOTION_DIFFERENCE,
         advice="the actuators' own forces belong to another motion: repeat both runs with "
         "the same references, at a lower speed",
@@ -282,7 +286,7 @@ def _common_period(connected: xr.Dataset, disconnected: xr.Dataset) -> float:
     """Return the sampling period of both runs, s.
 
     Raises:
-        InputError: the runs have different periods.
+        InputError: the runs have different sampling periods.
     """
     step = sample_period(connected)
     disconnected_step = sample_period(disconnected)
@@ -409,7 +413,7 @@ class _Record:
 
 @final
 class _Periodic:
-    """Samples (N, n) of one whole period, interpolated and extended by its Fourier series."""
+    """Samples (N, n) of one period, interpolated and continued by their Fourier series."""
 
     def __init__(self, values: np.ndarray) -> None:
         self._count = len(values)
@@ -462,7 +466,7 @@ def _delay(first: np.ndarray, second: _Record | _Periodic, largest: float) -> fl
 def _common(
     connected: xr.Dataset, disconnected: xr.Dataset
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the channels with position and force in both runs, and those with a force in one run.
+    """Return the channels with position and force in both runs, and other channels with a force.
 
     Raises:
         LogError: no channel is in both runs, or units differ.
@@ -502,16 +506,17 @@ def _complete_channels(log: xr.Dataset) -> set[str]:
     return set(channels(log, "force")) & set(channels(log, "position"))
 
 
-def _require_same_motion(names: tuple[str, ...], shares: np.ndarray, delay: float) -> None:
+def _require_same_motion(names: tuple[str, ...], differences: np.ndarray, delay: float) -> None:
     """Reject runs whose positions differ by too large a fraction of the stroke."""
     LogError.raise_if_any(
         Problem(
             f"position.{name}",
-            f"differs between the runs by {share:.1%} of its stroke (RMS, after a shift of {delay:.4g} s)",
+            f"differs between the runs by {difference:.1%} of its stroke (RMS, after a shift of "
+            f"{delay:.4g} s)",
             "run the same motion twice, or allow a larger delay if one run starts much later",
         )
-        for name, share in zip(names, shares.tolist(), strict=True)
-        if share > MAX_MOTION_DIFFERENCE
+        for name, difference in zip(names, differences.tolist(), strict=True)
+        if difference > MAX_MOTION_DIFFERENCE
     )
 
 
@@ -522,7 +527,7 @@ def _log(
     force: np.ndarray,
     own_force: np.ndarray,
 ) -> xr.Dataset:
-    """Return the log of the result; it contains only quantities of motion and force."""
+    """Return the log of the result, with the quantities of motion and force."""
     all_units = units(connected, "force")
     force_units = [all_units[name] for name in names]
     signals = [

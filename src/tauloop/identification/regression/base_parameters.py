@@ -27,14 +27,15 @@ class RankOptions:
     part that is orthogonal to the columns chosen before.
 
     Attributes:
-        tolerance: a column is independent if its remainder is larger than this.
+        tolerance: a column is independent if its remainder exceeds this norm.
         least_gap: smallest ratio of the last accepted to the first rejected remainder. With a
             smaller ratio the rank depends on the tolerance, and `base_parameters` raises an error.
         preference: among the columns whose remainder is at least this fraction of the largest, the
             first in the given order is chosen. With 1 this is ordinary column pivoting; with small
             values the given order decides.
-        largest_share: if a column depends on a chosen column with a larger coefficient than this,
-            it replaces the chosen column, so that the given order does not impair the conditioning.
+        largest_share: largest coefficient with which a column may depend on a chosen column. With a
+            larger coefficient, it replaces the chosen column, so that the given order does not
+            impair the conditioning.
         no_effect: a column has no effect if its norm (SI, not scaled) is at most this fraction of
             the largest norm.
         smallest_share: a term of a regrouping is listed if it is at least this fraction of the
@@ -62,9 +63,13 @@ class ParameterTerm:
 
     def __str__(self) -> str:
         # Round to 10 digits first, so that rounding errors do not change the fourth digit.
-        size = f"{float(f'{abs(self.coefficient):.10g}'):.4g}"
+        magnitude = f"{float(f'{abs(self.coefficient):.10g}'):.4g}"
         sign = "-" if self.coefficient < 0 else "+"
-        return f"{sign} {self.parameter}" if size == "1" else f"{sign} {size} {self.parameter}"
+        return (
+            f"{sign} {self.parameter}"
+            if magnitude == "1"
+            else f"{sign} {magnitude} {self.parameter}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +114,7 @@ class BaseParameters(ReprMixin):
         base: the r base parameters.
         no_effect: parameters whose column is zero in these data.
         singular_values: (n_effective,) singular values of the unit-norm columns, largest first.
-            They confirm the rank independently.
+            The gap between them confirms the rank independently of the pivoting.
         remainders: (n_effective,) largest remainder of the unit-norm columns before each choice.
             The rank is the number of values above the tolerance.
         condition: condition number of the base regressor with unit-norm columns.
@@ -204,10 +209,10 @@ def base_parameters(
 
     Every step chooses the first column in the given order whose remainder is at least `preference`
     times the largest, so that earlier parameters represent later ones. The other columns depend on
-    the chosen ones, Y_2 = Y_1 B, and p_1 + B p_2 are the base parameters (Gautier 1991, Numerical
-    calculation of the base inertial parameters of robots). A column with a coefficient in B above
-    `largest_share` replaces the chosen one (Gu and Eisenstat 1996, Efficient algorithms for
-    computing a strong rank-revealing QR factorization).
+    the chosen columns, Y_2 = Y_1 B, and p_1 + B p_2 are the base parameters (Gautier 1991,
+    Numerical calculation of the base inertial parameters of robots). A column with a coefficient in
+    B above `largest_share` replaces the chosen column (Gu and Eisenstat 1996, Efficient algorithms
+    for computing a strong rank-revealing QR factorization).
 
     Args:
         regressor: (m, n) or (N, n_out, n). A matrix with the same R^T R gives the same result, such
@@ -221,7 +226,8 @@ def base_parameters(
     """
     options = options or RankOptions()
     matrix = numbers(regressor, "regressor")
-    matrix = matrix.reshape(-1, matrix.shape[-1]) if matrix.ndim > 2 else matrix
+    if matrix.ndim > 2:
+        matrix = matrix.reshape(-1, matrix.shape[-1])
     IdentificationError.raise_if_any(_check(matrix, names, units))
     if len(matrix) > matrix.shape[1]:
         matrix = np.asarray(np.linalg.qr(matrix, mode="r"))
@@ -244,19 +250,19 @@ def base_parameters(
             f"{remainders[rank - 1] / remainders[rank]:.3g} (at least {options.least_gap:g} is required)",
             "record a motion that excites more, or choose a tolerance within a larger gap",
         )
-    basis, triangle, shares = _improve_conditioning(
+    basis, triangle, coefficients = _improve_conditioning(
         scaled, np.sort(chosen[:rank]), options.largest_share
     )
     independent = effective[basis]
     indices = [int(k) for k in effective]
     regrouping = np.zeros((rank, len(norms)))
-    regrouping[:, effective] = shares * norms[effective] / norms[independent][:, None]
+    regrouping[:, effective] = coefficients * norms[effective] / norms[independent][:, None]
     base = []
     for i, representative in enumerate(basis.tolist()):
         terms = tuple(
             ParameterTerm(parameter=names[k], coefficient=float(regrouping[i, k]))
             for column, k in enumerate(indices)
-            if column != representative and abs(shares[i, column]) >= options.smallest_share
+            if column != representative and abs(coefficients[i, column]) >= options.smallest_share
         )
         j = indices[representative]
         base.append(BaseParameter(representative=names[j], unit=units[j], terms=terms))
@@ -287,12 +293,13 @@ def _gap(values: np.ndarray, rank: int) -> float | None:
 def _pivot_order(columns: np.ndarray, preference: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the order in which columns (m, n) are chosen, and the largest remainder before each.
 
-    The remainders are computed by modified Gram-Schmidt. Its error is that of rounding the
-    unit-norm columns, far below the tolerance.
+    The remainders are computed by modified Gram-Schmidt. Its error is
+    a rounding error of the unit-norm columns, far below the tolerance.
     """
     remainders = columns.copy()
     count = columns.shape[1]
-    order, largest = np.empty(count, dtype=int), np.empty(count)
+    order = np.empty(count, dtype=int)
+    largest = np.empty(count)
     is_available = np.ones(count, dtype=bool)
     for step in range(count):
         norms = np.where(is_available, np.linalg.norm(remainders, axis=0), 0.0)
@@ -319,11 +326,11 @@ def _improve_conditioning(
     """
     while True:
         q, triangle = np.linalg.qr(columns[:, basis])
-        shares = solve_triangular(triangle, q.T @ columns)
-        shares[:, basis] = np.eye(len(basis))
-        i, k = np.unravel_index(np.argmax(np.abs(shares)), shares.shape)
-        if abs(shares[i, k]) <= largest_share:
-            return basis, triangle, shares
+        coefficients = solve_triangular(triangle, q.T @ columns)
+        coefficients[:, basis] = np.eye(len(basis))
+        i, k = np.unravel_index(np.argmax(np.abs(coefficients)), coefficients.shape)
+        if abs(coefficients[i, k]) <= largest_share:
+            return basis, triangle, coefficients
         basis = np.sort(np.append(np.delete(basis, i), k))
 
 

@@ -57,10 +57,10 @@ def with_columns(
 def asymmetric_friction(velocity: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
     """Return columns for the dependence of Coulomb and viscous friction on the direction of motion.
 
-    Let the friction of the machine be F = F_c sign(v) + F_v v + F_0. An additional force |v| F_a
-    changes the viscous coefficient to F_v + F_a for positive and to F_v - F_a for negative
-    velocities. An additional force |sign(v)| F_b does the same for Coulomb friction; it differs
-    from an offset F_0 only at standstill.
+    Let the friction of the machine be F = F_c sign(v) + F_v v + F_0, with the velocity v. An
+    additional force |v| F_a changes the viscous coefficient to F_v + F_a for positive and to
+    F_v - F_a for negative velocities. Likewise, an additional force |sign(v)| F_b changes the
+    Coulomb friction to F_c + F_b and F_c - F_b; it differs from an offset F_0 only at standstill.
 
     Args:
         velocity: (N, n) velocities of the coordinates with friction; without `rows`, each
@@ -80,8 +80,8 @@ def stribeck_friction(
 ) -> np.ndarray:
     """Return the columns (N, n_out, n) of sign(v) exp(-(v / v_s)^2), the Stribeck effect.
 
-    This is the friction at low speed in excess of Coulomb friction. The Stribeck speed v_s is a
-    nonlinear parameter: try several values and choose one with held-out data (Armstrong-Helouvry,
+    The column is the friction at low speed in excess of Coulomb friction. The Stribeck speed v_s is
+    a nonlinear parameter: choose it by validation among several values (Armstrong-Helouvry,
     Dupont and Canudas de Wit 1994, A survey of models, analysis tools and compensation methods for
     the control of machines with friction).
 

@@ -35,14 +35,16 @@ class RegressionData(ReprMixin):
         regressor: Y (N, n_out, n_p), SI.
         forces: measured forces or torques (N, n_out), SI; columns that are not measured are
             ignored.
-        parameters, parameter_units: name and unit of each of the n_p columns.
-        outputs, output_units: name and unit of each of the n_out rows (actuators).
+        parameters: name of each of the n_p columns.
+        parameter_units: unit of each of the n_p columns.
+        outputs: name of each of the n_out rows (actuators).
+        output_units: unit of each of the n_out rows.
         time: (N,) times of the samples, s, used only for plots; optional.
-        measured: (n_out,) True for measured outputs; all are measured when not given.
+        measured: (n_out,) True for measured outputs; by default all outputs are measured.
         present: (N, n_out) True for measured rows, if different outputs were measured in several
             logs; regressor and forces are zero in the other rows.
         ties: known relations between the parameters.
-        logs: (N,) index of the log of each sample, if there are several (`merge`).
+        logs: (N,) index of the log of each sample, if there are several logs (`merge_data`).
         period: sampling period, s, if it is constant.
         reach: number of samples at each end of a log in which a filter attenuates regressor and
             forces, because there are no samples beyond the end.
@@ -68,7 +70,8 @@ class RegressionData(ReprMixin):
         Raises:
             IdentificationError: lists all problems.
         """
-        regressor, forces = numbers(self.regressor, "regressor"), numbers(self.forces, "forces")
+        regressor = numbers(self.regressor, "regressor")
+        forces = numbers(self.forces, "forces")
         if regressor.ndim != 3 or 0 in regressor.shape:
             remedy = "give (samples, outputs, parameters), none of them zero"
             raise IdentificationError.of("regressor", f"has shape {regressor.shape}", remedy)
@@ -153,7 +156,7 @@ class RegressionData(ReprMixin):
 
     @property
     def relations(self) -> Ties:
-        """The ties; without ties, the identity, with all parameters as unknowns."""
+        """The ties; without ties, identity ties, with all parameters as unknowns."""
         matrix = np.eye(len(self.parameters))
         return self.ties or Ties(
             matrix=matrix, parameters=self.parameters, units=self.parameter_units
@@ -168,7 +171,8 @@ class RegressionData(ReprMixin):
 
         The forces of known parameters are subtracted.
         """
-        regressor, forces = self.regressor[:, k], self.forces[:, k]
+        regressor = self.regressor[:, k]
+        forces = self.forces[:, k]
         if self.ties is None:
             return regressor, forces
         return regressor @ self.ties.matrix, forces - regressor @ np.asarray(self.ties.offset)
@@ -187,17 +191,17 @@ class RegressionData(ReprMixin):
     def triangles(self) -> np.ndarray:
         """QR factors R_k of the measured outputs k, with R_k^T R_k = [Y_k f_k]^T [Y_k f_k].
 
-        Their shape is (n_measured, n + 1, n + 1) for n unknowns; the force is the last column. They
-        are sufficient for least squares with any weights of the outputs. They are computed by
-        Householder QR of chunks of samples, each stacked below the factor of the chunks before
+        The shape is (n_measured, n + 1, n + 1) for n unknowns; the force is the last column. The
+        factors are sufficient for least squares with any weights of the outputs. They are computed
+        by Householder QR of chunks of samples, each stacked below the factor of the previous chunks
         (LAPACK's tpqrt). The products are not formed, so singular values and least-squares
         solutions have the accuracy of the full regressor.
         """
-        size = len(self.unknowns) + 1
-        triangles = [np.zeros((size, size), order="F") for _ in self.kept]
+        column_count = len(self.unknowns) + 1
+        triangles = [np.zeros((column_count, column_count), order="F") for _ in self.kept]
         for start in range(0, len(self), SAMPLES_AT_ONCE):
             for k, columns in enumerate(self.unknown_rows(slice(start, start + SAMPLES_AT_ONCE))):
-                width = min(COLUMNS_AT_ONCE, size)
+                width = min(COLUMNS_AT_ONCE, column_count)
                 triangles[k], *_ = dtpqrt(
                     0, width, triangles[k], columns.T, overwrite_a=True, overwrite_b=True
                 )
@@ -210,7 +214,9 @@ class RegressionData(ReprMixin):
 
         Ties are applied: Y becomes Y T, and f becomes f - Y offset.
         """
-        regressor, forces, kept = self.regressor[samples], self.forces[samples], self.kept
+        regressor = self.regressor[samples]
+        forces = self.forces[samples]
+        kept = self.kept
         rows = np.empty((len(kept), len(self.unknowns) + 1, len(forces)))
         rows[:, -1] = forces[:, kept].T
         if self.ties is None:
@@ -219,9 +225,9 @@ class RegressionData(ReprMixin):
         # One dense product for all outputs is faster than a selection of columns, although most of
         # the matrix is zero.
         offset = self.ties.expand(np.zeros(len(self.unknowns)))
-        both = np.column_stack([self.ties.matrix, offset])
+        extended = np.column_stack([self.ties.matrix, offset])
         measured = regressor if len(kept) == regressor.shape[1] else regressor[:, kept]
-        tied = (measured.reshape(-1, len(both)) @ both).reshape(len(forces), len(kept), -1)
+        tied = (measured.reshape(-1, len(extended)) @ extended).reshape(len(forces), len(kept), -1)
         rows[:, :-1] = tied[:, :, :-1].transpose(1, 2, 0)
         rows[:, -1] -= tied[:, :, -1].T
         return rows
@@ -230,14 +236,16 @@ class RegressionData(ReprMixin):
         """Return the data with the same low-pass filter applied to regressor and forces.
 
         Args:
-            cutoff: cut-off frequency as a fraction of the sampling rate of the data (see
+            cutoff: cutoff frequency as a fraction of the sampling rate of the data (see
                 `tauloop.logs.signals.low_pass`); None for no filter.
         """
         if cutoff is None or cutoff >= HIGHEST_CUTOFF:
             return self
-        regressor, forces = low_pass(self.regressor, cutoff), low_pass(self.forces, cutoff)
+        regressor = low_pass(self.regressor, cutoff)
+        forces = low_pass(self.forces, cutoff)
         if self.present is not None:
-            regressor, forces = regressor * self.present[:, :, None], forces * self.present
+            regressor = regressor * self.present[:, :, None]
+            forces = forces * self.present
         reach = self.reach + filter_reach(1, cutoff)
         return dataclasses.replace(self, regressor=regressor, forces=forces, reach=reach)
 
@@ -254,7 +262,7 @@ class RegressionData(ReprMixin):
 
 
 def split_data(data: RegressionData, share: float = 0.7) -> tuple[RegressionData, RegressionData]:
-    """Return the first `share` of the samples for training, and the rest as held-out data.
+    """Return training data, the first fraction `share` of the samples, and held-out data.
 
     Raises:
         IdentificationError: one of the parts would be empty.
@@ -263,8 +271,9 @@ def split_data(data: RegressionData, share: float = 0.7) -> tuple[RegressionData
     if not 0 < count < len(data):
         raise IdentificationError.of(
             "share",
-            f"with a share of {share:g} of {counted(len(data), 'sample')}, one part has no samples",
-            "choose a share between 0 and 1, such as 0.7",
+            f"a training fraction of {share:g} of {counted(len(data), 'sample')} leaves one part "
+            "empty",
+            "choose a fraction between 0 and 1, such as 0.7, or use more samples",
         )
     return data.part(slice(None, count)), data.part(slice(count, None))
 
@@ -297,11 +306,11 @@ def _finite_problems(
     if not len(bad):
         return []
     sample, *indices = bad[0]
-    place = "".join(f", {names[k]}" for names, k in zip(labels, indices, strict=True))
+    location = "".join(f", {names[k]}" for names, k in zip(labels, indices, strict=True))
     return [
         Problem(
             where,
-            f"{len(bad)} of {array.size} numbers are not finite, the first at sample {sample}{place}",
+            f"{len(bad)} of {array.size} numbers are not finite, the first at sample {sample}{location}",
             "repair or remove these samples",
         )
     ]

@@ -1,10 +1,10 @@
 """Standard deviations for many logs whose errors have an unknown correlation.
 
-The scores s_n = Z_n^T e_n need the estimate, so they cannot be computed before all logs are folded,
-which means reduced to their QR factors. Each log is therefore read two more times. The second
-reading gives the sums that determine the kernel. The third gives the log's contribution to the sum
-over l of k_l (G_l + G_l^T). The result equals that of `AutocorrelatedErrors` with all samples in
-memory.
+The scores s_n = Z_n^T e_n (instruments times errors) need the estimate, so they cannot be computed
+before all logs are folded, which means reduced to their QR factors. Each log is therefore read two
+more times. The second reading gives the sums that determine the kernel. The third reading gives the
+log's contribution to the covariance S of the scores' sum. The result equals that of
+`AutocorrelatedErrors` with all samples in memory.
 
 Source: Andrews 1991, Heteroskedasticity and autocorrelation consistent covariance matrix
 estimation.
@@ -35,7 +35,9 @@ from tauloop.identification.regression.folding import FoldedIdentification
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoreDirections(ReprMixin):
-    """The data that are needed to compute parameter steps d_n = B Z_n^T e_n from samples.
+    """The data needed to compute parameter steps d_n = B Z_n^T e_n from samples.
+
+    The step d_n is the contribution of a sample's score to the error of the parameters.
 
     Attributes:
         independent: indices of the base parameters' columns.
@@ -74,7 +76,7 @@ class ScoreDirections(ReprMixin):
 
 
 def _fitted_samples(data: RegressionData, share: float) -> RegressionData:
-    """Return the first `share` of the samples."""
+    """Return the first fraction `share` of the samples."""
     return data if share == 1.0 else split_data(data, share)[0]
 
 

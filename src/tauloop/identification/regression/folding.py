@@ -5,15 +5,15 @@ f], for the fitted and for the held-out samples. The samples of different logs a
 together. Further data are stored for the standard deviations:
 
 - For errors with a known correlation c in time: Y^T C Y, where C is the Toeplitz matrix of c. For
-  two consecutive parts of a log it is the sum of both plus a term from the rows next to their
-  common boundary, so the first and the last rows are stored too.
+  two consecutive parts of a log, this product is the sum of the parts' products plus a term from
+  the rows next to their common boundary. The first and the last rows are therefore stored too.
 - For errors of unknown correlation: the QR factors of blocks or of each log (`ClusteredErrors`).
 
-Parts of one log, logs of one machine, and logs that are recorded later can be folded in any order,
-with the same result up to rounding.
+To condense a log in this form is called *folding*. Parts of one log, logs of one machine, and logs
+that are recorded later can be folded in any order, with the same result up to rounding.
 
-Machine and options, and a fingerprint of each log, are stored too. Logs of another machine or with
-other options are rejected, and a log that is folded twice is recognized.
+Machine, options and a fingerprint of each log are stored too. Logs of another machine or with other
+options are rejected, and a log that is folded twice is recognized.
 
 Source: Demmel, Grigori, Hoemmen and Langou 2012, Communication-optimal parallel and sequential QR
 and LU factorizations (trees of triangles).
@@ -58,8 +58,9 @@ class LogTriangle(ReprMixin):
         training: the fitted samples, condensed.
         held_out: the held-out samples, condensed; None if there are none.
         correlation: (L,) correlation of the errors at lags 0 to L - 1.
-        spread: (n_measured, n, n) Y_k^T C Y_k of the fitted samples.
-        head, tail: (n_measured, m, n) the first and the last m rows of Y, with m at most L - 1.
+        spread: (n_measured, n, n) Y_k^T C Y_k of the fitted samples, for each output k.
+        head: (n_measured, m, n) the first m rows of Y, with m at most L - 1.
+        tail: (n_measured, m, n) the last m rows of Y.
         logs: number of logs.
         clusters: (G, n_measured, n + 1, n + 1) QR factors of blocks of the fitted samples.
         marks: a fingerprint of each log. It is equal for logs whose columns have the same norms to
@@ -114,9 +115,9 @@ def fold_log(
     Args:
         data: samples of the log, with all measured outputs in all samples.
         share: fraction of the samples, at the start of the log, that are fitted; the others are
-            held out. With 1, all are fitted.
+            held out. With 1, all samples are fitted.
         correlation: (L,) correlation of the errors at lags 0 to L - 1, such as from
-            `decimation_correlation`; errors are white when not given.
+            `decimation_correlation`; None for white errors.
         blocks: number of blocks of the fitted samples whose QR factors are stored for
             `ClusteredErrors`. With 1, the whole log is one block.
 
@@ -127,8 +128,8 @@ def fold_log(
     if data.present is not None:
         raise IdentificationError.of(
             "log",
-            "some samples have no rows of some outputs",
-            "fold logs that measure all outputs",
+            "some samples lack rows of some outputs",
+            "fold logs that measure all outputs in all samples",
         )
     training, held_out = (data, None) if share == 1.0 else split_data(data, share)
     kernel = np.ones(1) if correlation is None else np.asarray(correlation, dtype=float)
@@ -198,12 +199,12 @@ def _spread(
 def merge_triangles(
     first: LogTriangle, second: LogTriangle, *, one_log: bool = False
 ) -> LogTriangle:
-    """Return the condensed form of the samples of both.
+    """Return the condensed form of the samples of two condensed forms.
 
     Args:
         first, second: condensed forms of logs.
-        one_log: whether the second continues the log of the first, so that errors are correlated
-            across the boundary.
+        one_log: whether `second` continues the log of `first`, so that errors are correlated across
+            the boundary.
 
     Raises:
         IdentificationError: unknowns, outputs, correlations, machines or options differ.
@@ -211,7 +212,9 @@ def merge_triangles(
     _require_same_origin(first, second)
     if not np.array_equal(first.correlation, second.correlation):
         raise IdentificationError.of(
-            "triangles", "the correlations of their errors differ", "fold all logs in the same way"
+            "triangles",
+            "the condensed logs assume different correlations of the errors",
+            "fold all logs with the same correlation",
         )
     spread = first.spread + second.spread
     if one_log:
@@ -246,7 +249,7 @@ def _require_same_origin(first: LogTriangle, second: LogTriangle) -> None:
             differences.append(f"{name} was {before} and is {after}")
     raise IdentificationError.of(
         "triangles",
-        f"they were folded in different ways: {'; '.join(differences[:_MAX_NAMED_DIFFERENCES])}",
+        f"the logs were folded in different ways: {'; '.join(differences[:_MAX_NAMED_DIFFERENCES])}",
         "fold all logs with the same machine file and the same options",
     )
 
@@ -262,8 +265,8 @@ def seam(tail: np.ndarray, head: np.ndarray, correlation: np.ndarray) -> np.ndar
     Returns:
         Sum of the products of each output (n_measured, n, n).
     """
-    before, after = tail.shape[1], head.shape[1]
-    lags = np.arange(after)[None, :] + np.arange(before, 0, -1)[:, None]
+    before_count, after_count = tail.shape[1], head.shape[1]
+    lags = np.arange(after_count)[None, :] + np.arange(before_count, 0, -1)[:, None]
     weights = np.where(
         lags < len(correlation), correlation[np.minimum(lags, len(correlation) - 1)], 0.0
     )
@@ -283,11 +286,12 @@ def fold_all(triangles: Iterable[LogTriangle]) -> LogTriangle:
     for triangle in triangles:
         height = 0
         while subtrees and subtrees[-1][0] == height:
-            triangle, height = merge_triangles(subtrees.pop()[1], triangle), height + 1
+            triangle = merge_triangles(subtrees.pop()[1], triangle)
+            height += 1
         subtrees.append((height, triangle))
     if not subtrees:
         raise IdentificationError.of(
-            "triangles", "there are no condensed logs", "give at least one"
+            "triangles", "there are no condensed logs", "give at least one condensed log"
         )
     return reduce(
         lambda later, earlier: merge_triangles(earlier, later),
@@ -314,7 +318,7 @@ def identify_folded(
     Args:
         triangle: condensed form of all logs.
         estimator, rank: estimator, and options of the rank decision.
-        errors: clustered errors, if the triangle contains clusters; when not given, errors have the
+        errors: clustered errors, if the triangle contains clusters; None for errors with the
             correlation `triangle.correlation`.
 
     Raises:
@@ -325,7 +329,8 @@ def identify_folded(
     base, estimate = estimate_condensed(fitted, estimator, rank)
     independent = list(base.independent)
     columns = [*independent, len(fitted.unknowns)]
-    triangles, clusters = fitted.triangles[:, :, columns], triangle.clusters[:, :, :, columns]
+    triangles = fitted.triangles[:, :, columns]
+    clusters = triangle.clusters[:, :, :, columns]
     weights = estimate.weights**2
     normal = sum(w * (R[:, :-1].T @ R[:, :-1]) for w, R in zip(weights, triangles, strict=True))
     sensitivity = np.linalg.inv(np.asarray(normal))

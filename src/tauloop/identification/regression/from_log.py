@@ -56,9 +56,9 @@ FILTERED_AT_ONCE = 32
 def dynamic_parameters(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the independent parameters of the machine file on which forces depend linearly.
 
-    They are parameters of inertia, friction, drives and springs. The result does not contain known
-    parameters, rest positions of springs and Stribeck speeds (see `held_leaves`), and lengths (see
-    `held_lengths`).
+    They are parameters of inertia, friction, drives and springs. Known parameters are excluded, and
+    so are rest positions of springs and Stribeck speeds (`held_leaves`) and lengths
+    (`held_lengths`), in which forces are not linear.
     """
     excluded = {*known, *held_leaves(model, known), *held_lengths(model, known)}
     return tuple(
@@ -71,7 +71,8 @@ def dynamic_parameters(model: Model, known: Iterable[str] = ()) -> tuple[str, ..
 def held_leaves(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the rest positions of springs with unknown stiffness, and the Stribeck speeds.
 
-    They are not identified, because forces are not linear in them together with other unknowns.
+    These parameters keep their values, because forces are not jointly linear in them and the other
+    unknowns.
     """
     mechanism = model.mechanism
     freedoms = model.topology.freedoms
@@ -90,11 +91,11 @@ def held_leaves(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def held_lengths(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the lengths and angles that are not identified because forces are not linear in them.
+    """Return the lengths and angles that keep their values, because forces are not linear in them.
 
-    Forces depend on their powers, or on products with other unknown parameters. An example is a
-    leg's length that also determines its mass center. If the mass is known, the distance of the
-    mass center can be an unknown.
+    Forces depend on powers of these parameters, or on their products with other unknown parameters.
+    An example is a leg's length that also determines its center of mass. If the mass is known, the
+    distance of the center of mass can be an unknown.
     """
     table = model.mechanism.parameters
     unknown = {p.name for p in table if p.group in DYNAMIC_GROUPS} - set(known)
@@ -110,12 +111,15 @@ def held_lengths(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
 def _is_linear(model: Model, entry: DynamicParameter, name: str) -> bool:
     """Return whether a dynamic parameter is linear in an independent parameter.
 
-    This is tested at three values of the independent parameter.
+    Linearity is tested at three values of the independent parameter.
     """
-    first, second, third = (
-        model.mechanism.at_values({name: value}).value(entry.expression)
-        for value in (1.0, 2.0, 3.0)
-    )
+
+    def value_at(value: float) -> float:
+        return model.mechanism.at_values({name: value}).value(entry.expression)
+
+    first = value_at(1.0)
+    second = value_at(2.0)
+    third = value_at(3.0)
     return abs(third - 2.0 * second + first) <= 1e-9 * (abs(first) + abs(second) + abs(third))
 
 
@@ -126,7 +130,7 @@ def parameter_ties(model: Model, names: Iterable[str] | None = None) -> Ties:
 
     Args:
         model: the machine.
-        names: independent parameters to identify; those of `dynamic_parameters` when not given.
+        names: independent parameters to identify; by default those of `dynamic_parameters`.
 
     Raises:
         InputError: forces are not jointly linear in these parameters.
@@ -166,10 +170,10 @@ def regression_data(
             that it drives, for the resultant of all forces (`Model.measurable_output`).
         ties: relations between the parameters, such as `parameter_ties(model)`.
         prepared: result of `prepared_signals` for the log, if it has been computed already. The
-            preparation must then have the cut-offs of `with_cutoffs`, or none if nothing was
+            preparation must then have the cutoffs of `with_cutoffs`, or none if nothing was
             filtered.
         common_filter: whether regressor and forces pass the filter of `common_cutoff`. If False,
-            they pass only the filter of the decimation, so that data with different cut-offs can be
+            they pass only the filter of the decimation, so that data with different cutoffs can be
             compared (`RegressionData.low_passed` filters them later).
 
     Raises:
@@ -262,7 +266,7 @@ def measured_forces(model: Model, log: Log, output: str) -> tuple[np.ndarray, np
     """Return the forces of a log in the order of the regressor's rows.
 
     Returns:
-        Forces (N, n_out); True (n_out,) for rows that are measured.
+        Forces (N, n_out), and a mask (n_out,) of the measured rows.
     """
     names = [actuator.name for actuator in model.mechanism.actuators]
     present = [name for name in names if name in channels(log, "force")]
@@ -342,7 +346,7 @@ def regressor_rows(
 def regressor_start(model: Model, position: np.ndarray, output: str) -> np.ndarray | None:
     """Return coordinates (N, n_q) along positions (N, n), as the start values of `regressor_rows`.
 
-    The result is None if start values do not affect the regressor. Its own diagnostics then report
+    The result is None if start values do not affect the regressor. The regressor then reports
     positions out of reach.
 
     Raises:
@@ -426,18 +430,15 @@ def _decimated_regressor(
 
 
 def _low_passed(regressor: np.ndarray, cutoff: float | None) -> np.ndarray:
-    """Return a regressor (N, n_out, n_pi) low-passed in place, some columns at a time.
-
-    A second regressor would need much memory.
-    """
+    """Return a regressor (N, n_out, n_pi), low-passed in place to save memory."""
     if cutoff is None:
         return regressor
     regressor = np.ascontiguousarray(regressor)
     columns = regressor.reshape(len(regressor), regressor.shape[1] * regressor.shape[2])
     used = np.flatnonzero(columns.any(axis=0))
     for first in range(0, len(used), FILTERED_AT_ONCE):
-        some = used[first : first + FILTERED_AT_ONCE]
-        columns[:, some] = low_pass(np.take(columns, some, axis=1), cutoff)
+        group = used[first : first + FILTERED_AT_ONCE]
+        columns[:, group] = low_pass(np.take(columns, group, axis=1), cutoff)
     return regressor
 
 
@@ -449,17 +450,21 @@ class _LoopTracker:
     """
 
     def __init__(self, model: Model, log: Signals) -> None:
-        self._track, self._log = model.actuators.track, log
+        self._track = model.actuators.track
+        self._log = log
         self._names = model.actuators.ports.position.columns
-        self._first, self._q = 0, np.empty((0, model.topology.n_q))
+        #: Coordinates of the samples from `_first` on that have been tracked.
+        self._q = np.empty((0, model.topology.n_q))
+        self._first = 0
 
     def __call__(self, part: slice) -> np.ndarray:
-        """Return the coordinates (size, n_q) of a slice that starts at or after the previous slice.
+        """Return the coordinates (M, n_q) of a slice that starts at or after the previous slice.
 
         Raises:
             PoseError, AssemblyError: see `track`.
         """
-        self._q, self._first = self._q[part.start - self._first :], part.start
+        self._q = self._q[part.start - self._first :]
+        self._first = part.start
         while (end := self._first + len(self._q)) < part.stop:
             # The last sample is tracked again, so that the step to the next sample is checked too.
             ahead = slice(max(end - 1, 0), max(part.stop, end + FOLLOWED_AT_ONCE))
@@ -537,7 +542,7 @@ def require_channels(model: Model, log: Log, output: str) -> None:
 
 
 def _suggest_hold(problem: Problem) -> Problem:
-    """Return a problem; if a position is missing, with advice for an axis that did not move."""
+    """Return a problem; for a missing position, add advice for an axis that did not move."""
     quantity, _, name = problem.where.partition(".")
     if quantity != "position" or not isinstance(problem, MissingChannel):
         return problem

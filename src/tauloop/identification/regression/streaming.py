@@ -32,7 +32,8 @@ class Condensed(ReprMixin):
         triangles: (n_measured, n + 1, n + 1) QR factors R_k with R_k^T R_k = [Y_k f_k]^T [Y_k f_k];
             the force is the last column.
         samples: number of samples.
-        unknowns, unknown_units: names and units of the n unknowns.
+        unknowns: names of the n unknowns.
+        unknown_units: units of the n unknowns.
         outputs: names of the measured outputs.
     """
 
@@ -49,7 +50,7 @@ class Condensed(ReprMixin):
         return np.asarray(np.linalg.norm(misfit, axis=1) / np.sqrt(self.samples))
 
     def joined_with(self, other: Condensed, where: str = "part") -> Condensed:
-        """Return the condensed form of the samples of both.
+        """Return the condensed form of the samples of two condensed forms.
 
         Raises:
             IdentificationError: the unknowns or the measured outputs differ.
@@ -171,7 +172,7 @@ def _require_equal(where: str, part: object, first: object, names: Sequence[str]
     IdentificationError.raise_if_any(
         Problem(
             where,
-            f"its {name} differ from those of the first log",
+            f"the {name} differ from those of the first log",
             "prepare all logs in the same way, with the same machine and the same ties",
         )
         for name in names
@@ -189,10 +190,10 @@ def _present(data: RegressionData) -> np.ndarray:
 def split_each(
     logs: Sequence[RegressionData], share: float
 ) -> tuple[list[RegressionData], list[RegressionData]]:
-    """Return the first `share` of the samples of every log, and the rest of every log.
+    """Return training data and held-out data of every log; see `split_data`.
 
     Raises:
-        IdentificationError: a part would be empty; see `split`.
+        IdentificationError: a part would be empty.
     """
     pairs = [split_data(log, share) for log in logs]
     return [training for training, _ in pairs], [held_out for _, held_out in pairs]

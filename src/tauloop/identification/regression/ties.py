@@ -25,7 +25,7 @@ class Ties(ReprMixin):
         matrix: (n_p, n_r) derivatives of the parameters with respect to the unknowns.
         parameters: names of the unknowns r.
         units: units of the unknowns.
-        offset: known part of p (n_p,), SI; zero when not given.
+        offset: known part of p (n_p,), SI; zero by default.
     """
 
     matrix: np.ndarray
@@ -96,7 +96,8 @@ def named_ties(
         IdentificationError: a name is unknown or used twice, units of a group differ, or no unknown
             remains.
     """
-    equal, known = equal or {}, known or {}
+    equal = equal or {}
+    known = known or {}
     index = {name: j for j, name in enumerate(parameters)}
     used = Counter([name for group in equal.values() for name in group] + list(known))
     problems = Problems(
@@ -123,7 +124,8 @@ def named_ties(
         dict.fromkeys(group_of.get(name, name) for name in parameters if name not in known)
     )
     column = {name: k for k, name in enumerate(unknowns)}
-    matrix, offset = np.zeros((len(parameters), len(unknowns))), np.zeros(len(parameters))
+    matrix = np.zeros((len(parameters), len(unknowns)))
+    offset = np.zeros(len(parameters))
     unit_of: dict[str, str] = {}
     for name, j in index.items():
         if name in known:
@@ -140,7 +142,7 @@ def named_ties(
 
 
 def freeze(owner: object, **values: object) -> None:
-    """Set fields of a frozen object in its constructor; arrays become read-only views."""
+    """Set fields of an immutable object in its constructor; arrays become read-only views."""
     for name, value in values.items():
         if isinstance(value, np.ndarray):
             value = value.view()
@@ -157,7 +159,7 @@ def named(where: str, names: Sequence[str], count: int) -> list[Problem]:
             Problem(
                 where,
                 f"names are not unique: {', '.join(repeated[:10])}",
-                "give each a different name",
+                "give each entry a different name",
             )
         )
     return problems

@@ -37,14 +37,15 @@ def formula_values(
 ) -> tuple[FormulaValue, ...]:
     """Return the values of formulas A p from identified base parameters b = B p.
 
-    The values are A p = T b with T from T B = A, and their covariance is T C T'. Both sets of base
-    parameters span the same space, unless the data do not excite a direction; formulas with such a
-    direction have no value. The representatives differ: those in B depend on the data, those in A
-    on the order of the columns.
+    The values are A p = T b with T from T B = A, and their covariance is T C T^T, with the
+    covariance C of b. Both sets of base parameters span the same space, unless the data do not
+    excite a direction; formulas with such a direction have no value. The representatives differ:
+    those in B depend on the data, and those in A on the order of the columns.
     """
     base = identification.base
     names = list(dict.fromkeys([*base.parameters, *(item.name for item in regrouping.parameters)]))
-    A, B = np.zeros((len(regrouping.base), len(names))), np.zeros((base.rank, len(names)))
+    A = np.zeros((len(regrouping.base), len(names)))
+    B = np.zeros((base.rank, len(names)))
     A[:, [names.index(item.name) for item in regrouping.parameters]] = regrouping.matrix()
     B[:, [names.index(name) for name in base.parameters]] = base.regrouping
     T = np.linalg.lstsq(B.T, A.T, rcond=None)[0].T

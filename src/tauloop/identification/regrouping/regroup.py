@@ -85,7 +85,8 @@ def symbolic_base_parameters(
         is_length = si_unit(parameter.unit) == "m" and parameter.value != 0.0
         if name in options.lengths or (is_length and not options.lengths):
             lengths[name] = parameter.value
-    standard, rng = StandardColumns(mechanism), np.random.default_rng(options.seed)
+    standard = StandardColumns(mechanism)
+    rng = np.random.default_rng(options.seed)
     if options.products:
         columns = ProductColumns.of(standard, options.products)
         return analytic_regrouping(

@@ -1,9 +1,9 @@
 """Analytic regrouping: base parameters whose coefficients are formulas in the machine's lengths.
 
-A numerical regrouping returns a factor such as 1.277 for a mass in a base parameter. Repeated for
-other lengths, it shows how the factor depends on them. The factor is a polynomial in the lengths
-with simple fractions as coefficients, and its degree follows from the dimensions. A few geometries
-therefore determine it, for example d1^2. Other geometries check the result.
+A numerical regrouping returns a factor such as 1.277 for a mass in a base parameter. Regrouping for
+other lengths shows how this factor depends on the lengths. The factor is a polynomial in the
+lengths with simple fractions as coefficients, and its degree follows from the dimensions. A few
+geometries therefore determine the polynomial, for example d1^2. Other geometries check the result.
 """
 
 from __future__ import annotations
@@ -36,16 +36,15 @@ Regressor = Callable[[Mapping[str, float]], np.ndarray]
 #: Range of random lengths as a fraction of their nominal values. It is wide enough to distinguish
 #: monomials.
 GEOMETRY_RANGE = (0.9, 1.1)
-#: To find the lengths in a coefficient, each length is changed by this fraction. A coefficient does
-#: not depend on the length ...
+#: Relative change of each length that shows which coefficients depend on it.
 LENGTH_STEP = 0.05
-#: ... if it changes by less than this fraction of its value.
+#: A coefficient does not depend on a length if it changes by less than this fraction of its value.
 MIN_RELATIVE_CHANGE = 1e-8
-#: Largest denominator of a factor that is a simple fraction, ...
+#: Largest denominator of a factor that is a simple fraction.
 MAX_DENOMINATOR = 12
-#: ... and the relative accuracy that the fraction must have.
+#: Relative accuracy of a simple fraction.
 FRACTION_TOLERANCE = 1e-6
-#: Largest denominator of other factors; it limits their digits to those that the fit determines.
+#: Largest denominator of other factors. It limits their digits to those that the fit determines.
 MAX_DECIMAL_DENOMINATOR = 10**10
 #: A coefficient is zero below this value, for columns of unit norm.
 ZERO_TOLERANCE = 1e-9
@@ -70,7 +69,8 @@ class Monomial:
     """A fraction times powers of lengths.
 
     Attributes:
-        numerator, denominator: numerator and denominator of the fraction.
+        numerator: numerator of the fraction.
+        denominator: denominator of the fraction.
         powers: pairs of a length and its power.
     """
 
@@ -93,9 +93,10 @@ class Monomial:
         for name, power in self.powers:
             text = name if abs(power) == 1 else f"{name}^{abs(power)}"
             (numerators if power > 0 else denominators).append(text)
-        size = abs(self.factor)
-        number = str(size) if size.denominator <= MAX_DENOMINATOR else f"{float(size):.6g}"
-        factors = numerators if size == 1 and numerators else [number, *numerators]
+        magnitude = abs(self.factor)
+        is_simple = magnitude.denominator <= MAX_DENOMINATOR
+        number = str(magnitude) if is_simple else f"{float(magnitude):.6g}"
+        factors = numerators if magnitude == 1 and numerators else [number, *numerators]
         text = " ".join(factors) + "".join(f"/{name}" for name in denominators)
         return f"-{text}" if self.factor < 0 else text
 
@@ -150,7 +151,7 @@ class AnalyticRegrouping(Result):
         no_effect: parameters whose column is zero.
         lengths: nominal lengths by name, SI.
         singular_values: singular values of the unit-norm columns at the nominal lengths, largest
-            first. They confirm the rank independently.
+            first. They are a second method to determine the rank.
         values: (n,) values of the parameters, SI; None if they are not known.
     """
 
@@ -198,7 +199,7 @@ class AnalyticRegrouping(Result):
         )
 
     def matrix(self, lengths: Mapping[str, float] | None = None) -> np.ndarray:
-        """Return B (r, n) at given lengths by name, SI; at the nominal lengths when not given."""
+        """Return B (r, n) at lengths by name, SI; by default at the nominal lengths."""
         names = [item.name for item in self.parameters]
         B = np.zeros((len(self.base), len(names)))
         for row, parameter in zip(B, self.base, strict=True):
@@ -215,15 +216,15 @@ class AnalyticRegrouping(Result):
             lengths: lengths by name, SI.
 
         Returns:
-            Misfit divided by the norm of the column; for a column without effect, by the largest
-            norm.
+            Norm of the misfit divided by the norm of the column, or by the largest norm for a
+            column without effect.
         """
         norms = np.linalg.norm(regressor, axis=0)
         independent = regressor[:, list(self.independent)]
         misfit = np.linalg.norm(regressor - independent @ self.matrix(lengths), axis=0)
-        return float(
-            (misfit / np.where(norms > ZERO_TOLERANCE * norms.max(), norms, norms.max())).max()
-        )
+        has_effect = norms > ZERO_TOLERANCE * norms.max()
+        scales = np.where(has_effect, norms, norms.max())
+        return float((misfit / scales).max())
 
     @property
     @in_json()
@@ -281,13 +282,14 @@ def analytic_regrouping(
 
     Raises:
         IdentificationError: the rank is ambiguous, or coefficients are not sums of monomials; lists
-            all of these.
+            all such coefficients.
 
     Source: Kroneis, Müller and Liu (SpiderMill), eqs. 6 to 10. The fit of the coefficients is
         Tauloop's own.
     """
     nominal = np.asarray(regressor(lengths))
-    names, units = [item.name for item in parameters], [item.unit for item in parameters]
+    names = [item.name for item in parameters]
+    units = [item.unit for item in parameters]
     numerical = base_parameters(nominal, names, units, options)
     independent = tuple(int(j) for j in numerical.independent)
     norms = np.linalg.norm(nominal, axis=0)
@@ -343,8 +345,9 @@ class _TermSearch:
         rng: np.random.Generator,
         stages: Stages,
     ) -> None:
-        """Change one length after the other, to find the lengths that each coefficient needs."""
-        self._parameters, self._independent = parameters, independent
+        """Change each length, to find the lengths on which each coefficient depends."""
+        self._parameters = parameters
+        self._independent = independent
         self._lengths = tuple(lengths)
         self._nominal = coefficients(lengths)
         self._changes = {}
@@ -355,7 +358,7 @@ class _TermSearch:
         self.problems = Problems()
 
     def parameter(self, i: int, column: int) -> AnalyticParameter:
-        """Return base parameter i, whose independent column has an index."""
+        """Return base parameter i, whose representative has the index `column`."""
         representative = self._parameters[column]
         terms = []
         for j, quantity in enumerate(self._parameters):
@@ -416,7 +419,9 @@ class _RandomGeometries:
         lengths: Mapping[str, float],
         rng: np.random.Generator,
     ) -> None:
-        self._coefficients, self._lengths, self._rng = coefficients, lengths, rng
+        self._coefficients = coefficients
+        self._lengths = lengths
+        self._rng = rng
         self.check_geometries = [self._draw() for _ in range(CHECK_GEOMETRIES)]
         self._known: list[tuple[dict[str, float], np.ndarray]] = []
 
@@ -449,7 +454,7 @@ def _fitted_coefficient(
         degree: degree of the monomials.
 
     Returns:
-        The monomials; None if the coefficient is not such a sum.
+        The monomials; None if the coefficient is not a sum of such monomials.
     """
     roundings = (
         (MAX_DENOMINATOR, FRACTION_TOLERANCE),

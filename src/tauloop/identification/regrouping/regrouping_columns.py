@@ -127,7 +127,7 @@ class ProductColumns(ReprMixin):
         standard: the machine's regressor in standard parameters.
         products: the n products; the standard parameters that have an effect are linear in them.
         placed: expressions that replace standard parameters, by name, to compare with a model that
-            describes them differently, for example with a mass at another place.
+            describes these parameters differently, for example with a mass at another point.
     """
 
     standard: StandardColumns
@@ -170,8 +170,8 @@ class ProductColumns(ReprMixin):
         """Return the values (n,) of the products, SI.
 
         Args:
-            parameters: values of all independent parameters by name, SI; the machine's values when
-                not given.
+            parameters: values of all independent parameters by name, SI; by default those of the
+                machine.
         """
         values = self.mechanism.parameters.values if parameters is None else parameters
         return np.array([evaluate(product.expression, values) for product in self.products])
@@ -180,7 +180,7 @@ class ProductColumns(ReprMixin):
         """Return the stacked columns (m, n) over random states of the machine, SI.
 
         Raises:
-            IdentificationError: a standard parameter is not linear in the products; lists all.
+            IdentificationError: standard parameters are not linear in the products; lists them.
         """
         model, Y = self.standard(lengths)
         return np.asarray(Y @ self.shares(model, Y, lengths))
@@ -188,7 +188,9 @@ class ProductColumns(ReprMixin):
     def shares(
         self, model: Model, regressor: np.ndarray, lengths: Mapping[str, float]
     ) -> np.ndarray:
-        """Return A (n_pi, n) so that standard parameters with an effect are A times the products.
+        """Return the matrix A (n_pi, n) of the standard parameters p = A times the products.
+
+        Rows of standard parameters without effect are zero.
 
         Args:
             model: the machine with these lengths.
@@ -197,7 +199,7 @@ class ProductColumns(ReprMixin):
                 vary.
 
         Raises:
-            IdentificationError: a standard parameter is not linear in the products; lists all.
+            IdentificationError: standard parameters are not linear in the products; lists them.
         """
         expressions = [
             self.placed[parameter.name].expression
@@ -218,16 +220,17 @@ class ProductColumns(ReprMixin):
                 draw[name] = nominal[name] * rng.uniform(0.5, 1.5)
             product_rows.append([evaluate(expression, draw) for expression in product_expressions])
             value_rows.append([evaluate(expressions[k], draw) for k in effective])
-        P, values = np.array(product_rows), np.array(value_rows)
-        sizes = np.linalg.norm(P, axis=0)
-        solution = np.linalg.lstsq(P / sizes, values, rcond=None)[0] / sizes[:, None]
+        P = np.array(product_rows)
+        values = np.array(value_rows)
+        norms = np.linalg.norm(P, axis=0)
+        solution = np.linalg.lstsq(P / norms, values, rcond=None)[0] / norms[:, None]
         misfit = np.abs(P @ solution - values).max(axis=0)
         largest = np.abs(values).max(axis=0)
         IdentificationError.raise_if_any(
             Problem(
                 model.parameters[k].name,
-                f"is not a sum of the products: a rest of {error:.3g} of {size:.3g} {model.parameters[k].unit} "
-                "remains",
+                f"is not a sum of the products: a remainder of {error:.3g} of {size:.3g} "
+                f"{model.parameters[k].unit} is left",
                 "add the missing products",
             )
             for k, error, size in zip(effective, misfit, largest, strict=True)
@@ -294,7 +297,7 @@ class SetColumns(ReprMixin):
     def misfit(self, lengths: Mapping[str, float]) -> float:
         """Return the fraction of the products' columns that the set cannot reproduce.
 
-        It is zero if the forces depend only on the combinations.
+        The result is zero if the forces depend only on the combinations.
         """
         W = self.products(lengths)
         remainder = W - self(lengths) @ self.coefficients(lengths)
@@ -302,5 +305,6 @@ class SetColumns(ReprMixin):
 
     def __call__(self, lengths: Mapping[str, float]) -> np.ndarray:
         """Return the columns (m, k) of the set, the least-squares solution of Y_set."""
-        E, W = self.coefficients(lengths), self.products(lengths)
+        E = self.coefficients(lengths)
+        W = self.products(lengths)
         return np.asarray(np.linalg.lstsq(E.T, W.T, rcond=None)[0].T)

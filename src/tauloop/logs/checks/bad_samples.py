@@ -1,8 +1,8 @@
 """Faulty samples: spikes, encoder drop-outs, frozen channels, wrapped angles and jumps.
 
-They are found without a model of the machine. Faulty force samples are marked, so that a fit
-ignores them. Faulty positions are interpolated; if there are more than a few, the forces at these
-times are also marked.
+The checks need no model of the machine. Faulty force samples are marked, so that a fit ignores
+them. Faulty positions are interpolated; if a position is frozen, the forces at these times are also
+marked.
 """
 
 from __future__ import annotations
@@ -26,68 +26,86 @@ from tauloop.logs.checks.saturation import (
 )
 from tauloop.logs.log import Channel, Log, Signals, as_signals, by_channel
 
-#: A spike of a position is off a cubic through its neighbors by this many times the deviation of
-#: nine tenths of the samples, and off both neighbors by half of that.
-SPIKE_FACTOR, SPIKE_QUANTILE = 6.0, 0.9
-#: A spike of a force is off by more than normal noise exceeds in this number of samples of a log.
-#: The noise has the deviation that these quantiles of all samples require; reversals of dry friction
-#: are above them.
+#: A spike of a position deviates from a cubic through its neighbors by at least this multiple of
+#: the deviation at the quantile below, and from each neighbor by at least half of that.
+SPIKE_FACTOR = 6.0
+#: Quantile of all deviations of a log that measures their usual size.
+SPIKE_QUANTILE = 0.9
+#: A spike of a force deviates more than normal noise does. The limit is the deviation that this
+#: number of samples of a whole log is expected to exceed.
 EXPECTED_FALSE_SPIKES = 1e-3
+#: Quantiles that determine the standard deviation of the noise; reversals of dry friction are above
+#: them.
 NOISE_QUANTILES = (0.9, 0.95)
-#: Small spikes of a force are off a parabola through this number of neighbors on each side. A
-#: parabola through many neighbors hardly has noise of its own.
+#: Numbers of neighbors on each side for the parabolas from which small spikes of a force deviate. A
+#: parabola through many neighbors hardly contains their noise.
 SMALL_SPIKE_REACHES = (3, 4, 6, 8, 12, 16, 24)
-#: Next to a reversal, they are off a parabola through more neighbors on the other side.
+#: Numbers of neighbors before and after a sample next to a reversal.
 SIDED_WINDOWS = ((12, 2), (2, 12))
-#: They are off the lines through the neighbors of both sides by this fraction of that, ...
+#: A small spike deviates from the lines through the neighbors on each side by at least this
+#: fraction of its deviation from the parabola.
 ONE_SIDED_SHARE = 0.5
-#: ... at least this fraction of the range, ...
+#: A small spike is at least this fraction of the range of the force.
 MIN_SMALL_SPIKE_SHARE = 0.005
-#: ... and more than normal noise has in this log, times this power of the ratio of these two
-#: quantiles to that of normal noise. Noise with many outliers therefore has no small spikes. The
-#: ratio is that of all samples, because a few hundred do not determine the outer quantile.
-TAIL_QUANTILES, TAIL_POWER = (0.9, 0.99), 5
-#: The power for distances from a cubic. They mix the noise of five samples, which makes their
+#: Inner and outer quantile whose ratio, relative to that of normal noise, measures how frequent
+#: outliers are. It is computed for all samples, because a few hundred do not determine the outer
+#: quantile.
+TAIL_QUANTILES = (0.9, 0.99)
+#: The limit of small spikes is multiplied by this power of the ratio. Noise with many outliers
+#: therefore has no small spikes.
+TAIL_POWER = 5
+#: The power for deviations from a cubic. They mix the noise of five samples, which makes their
 #: inner quantiles more normal than the noise.
 CUBIC_TAIL_POWER = 7
 #: Maximum number of samples, spread over the log, that determine the numbers of neighbors.
 MAX_COMPARED_SAMPLES = 20_000
-#: More neighbors are used until the difference grows by this factor.
+#: More neighbors are used until the usual deviation grows by this factor.
 MAX_GROWTH = 1.1
-#: An encoder is coarse for a number of samples if its position is constant in a larger fraction of them.
+#: An encoder is too coarse for a distance in samples if its position is constant over this distance
+#: in a larger fraction of the log.
 MAX_CONSTANT_SHARE = 0.2
-#: Minimum number of samples whose noise can be measured, for the same and for different numbers of
-#: neighbors on both sides.
-MIN_JUDGED_SAMPLES, MIN_SIDED_SAMPLES = 200, 60
-#: Number of passes. Spikes that an earlier pass found are not neighbors.
+#: Minimum number of samples for a measurement of their noise.
+MIN_JUDGED_SAMPLES = 200
+#: The same for the windows of `SIDED_WINDOWS`.
+MIN_SIDED_SAMPLES = 60
+#: Number of passes. Each pass ignores the spikes of the previous one as neighbors.
 SMALL_SPIKE_PASSES = 3
 #: Weights of the samples before a sample in the line that predicts it, the nearest first. Three
-#: samples predict noisy forces better, and two fast positions.
+#: samples predict noisy forces better, and two samples fast positions.
 LINE_WEIGHTS = {"position": (2.0, -1.0), "force": (4.0 / 3.0, 1.0 / 3.0, -2.0 / 3.0)}
-#: Between two reversals, friction can have a spike. A motor that moves on after this number of
-#: samples may have reversed twice, ...
+#: Between two reversals, dry friction can have a spike. A motor that stops and moves in the same
+#: direction this number of samples before and after may have reversed twice.
 STOP_REACH = 10
-#: ... and within this number of samples spikes are at least this fraction of the range.
-STOP_MARGIN, STOP_SPIKE_SHARE = 3, 0.5
-#: Force spikes are at least this fraction of the range (without its outermost hundredths); encoder
-#: steps up to this number are not spikes.
-MIN_SPIKE_SHARE, MAX_ENCODER_STEPS = 0.02, 3.0
-#: Spikes of up to this many samples; those of more than one leave and return by this fraction of
-#: the range of forces, or by this many times the step that all but a hundredth of the positions
-#: make.
-MAX_SPIKE_SAMPLES, WIDE_SPIKE_SHARE, WIDE_SPIKE_STEPS = 3, 0.5, 5.0
-#: A channel is frozen for this number of equal samples, if that is also this many times the usual
-#: number, ...
-MIN_FROZEN_SAMPLES, UNUSUAL_RUN_FACTOR = 20, 5
-#: ... and if a force changes elsewhere in equally many samples by this fraction of its range and
-#: this number of its steps, ...
-MIN_CHANGE_SHARE, MIN_CHANGE_STEPS = 0.01, 5.0
-#: Stretches count in which the motor moves for more than this fraction of the time.
+#: Number of samples around such a stop in which only large spikes count.
+STOP_MARGIN = 3
+#: Minimum size of these spikes, as a fraction of the range.
+STOP_SPIKE_SHARE = 0.5
+#: Minimum size of force spikes, as a fraction of the range (without its outermost hundredths).
+MIN_SPIKE_SHARE = 0.02
+#: Deviations of up to this number of encoder steps are not spikes.
+MAX_ENCODER_STEPS = 3.0
+#: Maximum number of samples of a spike.
+MAX_SPIKE_SAMPLES = 3
+#: Minimum step at both ends of a force spike of several samples, as a fraction of the range.
+WIDE_SPIKE_SHARE = 0.5
+#: Minimum step at both ends of a position spike of several samples, as a multiple of the 0.99
+#: quantile of all steps.
+WIDE_SPIKE_STEPS = 5.0
+#: Minimum number of equal samples of a frozen channel.
+MIN_FROZEN_SAMPLES = 20
+#: Minimum number of equal samples of a frozen channel, as a multiple of the usual number.
+UNUSUAL_RUN_FACTOR = 5
+#: A force is frozen only if it changes elsewhere, in equally many samples, by at least this
+#: fraction of its range.
+MIN_CHANGE_SHARE = 0.01
+#: The same in smallest steps of the force.
+MIN_CHANGE_STEPS = 5.0
+#: A stretch counts as moving if the motor moves for more than this fraction of the time.
 MIN_MOVING_SHARE = 0.5
-#: A stretch is compared with others of its length, or of this fraction of the log if it is longer.
+#: Longest stretches that are compared with a frozen one, as a fraction of the log.
 MAX_COMPARED_SHARE = 0.05
-#: ... or a position stops or starts with this many times the second difference of all but a
-#: hundredth of the samples.
+#: A position is frozen only if it stops or starts abruptly: with a second difference of more than
+#: this multiple of the 0.99 quantile of all second differences.
 ABRUPT_FACTOR = 20.0
 #: Maximum number of times that a message lists.
 MAX_LISTED_TIMES = 10
@@ -101,7 +119,7 @@ class BadSamples:
         quantity, channel: quantity and name of the channel.
         kind: "spikes" or "frozen".
         at: whether each sample is faulty (N,).
-        problem: problem with the finding.
+        problem: the finding, for messages.
     """
 
     quantity: str
@@ -126,25 +144,23 @@ def bad_samples(log: Log) -> tuple[BadSamples, ...]:
             if len(values) < 2 * MIN_FROZEN_SAMPLES or not np.ptp(values):
                 continue
             position = positions.get(name) if quantity == "force" else None
-            jumps = spike_samples(values, quantity, position)
-            if jumps.any():
-                problem = _spikes(quantity, name, values, jumps, time)
+            spikes = spike_samples(values, quantity, position)
+            if spikes.any():
+                problem = _spikes(quantity, name, values, spikes, time)
                 bad.append(
                     BadSamples(
-                        quantity=quantity, channel=name, kind="spikes", at=jumps, problem=problem
+                        quantity=quantity, channel=name, kind="spikes", at=spikes, problem=problem
                     )
                 )
-            turns = (
-                _moving_alone(positions[name])
-                if quantity == "force" and name in positions
-                else moves
-            )
-            stands = frozen_samples(values, turns, quantity)
-            if stands.any():
-                problem = _frozen(quantity, name, values, stands, time)
+            is_moving = moves
+            if quantity == "force" and name in positions:
+                is_moving = _moving_alone(positions[name])
+            frozen = frozen_samples(values, is_moving, quantity)
+            if frozen.any():
+                problem = _frozen(quantity, name, values, frozen, time)
                 bad.append(
                     BadSamples(
-                        quantity=quantity, channel=name, kind="frozen", at=stands, problem=problem
+                        quantity=quantity, channel=name, kind="frozen", at=frozen, problem=problem
                     )
                 )
     return tuple(bad)
@@ -172,15 +188,15 @@ def without_bad_samples(log: Log, *, marks: bool = True) -> tuple[Signals, tuple
     }
     mended: dict[str, np.ndarray] = {}
     forces = tuple(by_channel(raw, "force"))
-    for stretch in bad:
-        affected: Sequence[str] = (stretch.channel,) if stretch.quantity == "force" else ()
-        if stretch.quantity == "position":
-            values = mended.get(stretch.channel, by_channel(raw, "position")[stretch.channel])
-            mended[stretch.channel] = bridged(values, stretch.at)
-            affected = forces if stretch.kind == "frozen" else ()
+    for finding in bad:
+        affected: Sequence[str] = (finding.channel,) if finding.quantity == "force" else ()
+        if finding.quantity == "position":
+            values = mended.get(finding.channel, by_channel(raw, "position")[finding.channel])
+            mended[finding.channel] = bridged(values, finding.at)
+            affected = forces if finding.kind == "frozen" else ()
         for name in affected:
-            masks[name] = masks.get(name, np.zeros(count, dtype=bool)) | stretch.at
-    kept = [
+            masks[name] = masks.get(name, np.zeros(count, dtype=bool)) | finding.at
+    new_channels = [
         replace(channel, values=mended[channel.channel])
         if channel.quantity == "position" and channel.channel in mended
         else channel
@@ -188,7 +204,7 @@ def without_bad_samples(log: Log, *, marks: bool = True) -> tuple[Signals, tuple
         if not (marks and channel.quantity == LEFT_OUT)
     ]
     if marks:
-        kept += [
+        new_channels += [
             Channel(
                 quantity=LEFT_OUT,
                 channel=name,
@@ -198,23 +214,23 @@ def without_bad_samples(log: Log, *, marks: bool = True) -> tuple[Signals, tuple
             )
             for name, mask in masks.items()
         ]
-    whole = replace(raw, channels=tuple(kept))
-    problems = (stretch.problem for stretch in bad)
-    return whole, (*wrap_problems, *problems, *position_jumps(whole))
+    repaired = replace(raw, channels=tuple(new_channels))
+    problems = (finding.problem for finding in bad)
+    return repaired, (*wrap_problems, *problems, *position_jumps(repaired))
 
 
 def spike_samples(
     values: np.ndarray, quantity: str, position: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return the samples (N,) that leave their neighbors' course and return to it.
+    """Return whether each sample (N,) belongs to a spike.
 
-    A spike has at most `MAX_SPIKE_SAMPLES` samples.
+    A spike leaves the curve of its neighbors and returns to it within `MAX_SPIKE_SAMPLES` samples.
 
     Args:
         values: (N,) as measured.
         quantity: "position" or "force".
         position: (N,) position of the motor of a force. Where it stops for a moment, dry friction
-            can have a spike, and other spikes must be larger.
+            can have a spike, so only larger spikes count.
     """
     if len(values) < 2 * MIN_PLATEAU_SAMPLES:
         return np.zeros(len(values), dtype=bool)
@@ -229,32 +245,32 @@ def spike_samples(
     if quantity == "force":
         usual = _largest_noise(off_course)
         least = max(usual, MAX_ENCODER_STEPS * smallest, MIN_SPIKE_SHARE * float(high - low))
-        wide = WIDE_SPIKE_SHARE * float(high - low)
+        least_wide = WIDE_SPIKE_SHARE * float(high - low)
     else:
         usual = SPIKE_FACTOR * float(np.quantile(off_course, SPIKE_QUANTILE))
         least = max(usual, MAX_ENCODER_STEPS * smallest)
-        wide = WIDE_SPIKE_STEPS * float(np.quantile(sizes, 0.99))
-    at = _large_spikes(values, steps, off_course, quantity, least)
-    pulses = _pulses(values, steps, max(wide, least))
-    if position is not None and (at.any() or pulses.any()):
+        least_wide = WIDE_SPIKE_STEPS * float(np.quantile(sizes, 0.99))
+    spikes = _large_spikes(values, steps, off_course, quantity, least)
+    pulses = _pulses(values, steps, max(least_wide, least))
+    if position is not None and (spikes.any() or pulses.any()):
         # the tails of the noise only matter for samples that normal noise does not explain
         least = max(least, usual * _tail_increase_of_motion(off_course, usual, position))
-        at = _large_spikes(values, steps, off_course, quantity, least)
-        pulses = _pulses(values, steps, max(wide, least))
+        spikes = _large_spikes(values, steps, off_course, quantity, least)
+        pulses = _pulses(values, steps, max(least_wide, least))
         is_clear = off_course > STOP_SPIKE_SHARE * float(high - low)
-        at[2:-2] &= is_clear | ~_near_stops(position)[2:-2]
-    at |= pulses
+        spikes[2:-2] &= is_clear | ~_near_stops(position)[2:-2]
+    spikes |= pulses
     if quantity == "force":
         least = max(MAX_ENCODER_STEPS * smallest, MIN_SMALL_SPIKE_SHARE * float(high - low))
-        small = _small_spikes(values, at, least, position)
+        small = _small_spikes(values, spikes, least, position)
         if position is not None and small.any():
             small &= ~_near_stops(position)
-        at |= small
-    return at
+        spikes |= small
+    return spikes
 
 
 def _smallest_step(sizes: np.ndarray) -> float:
-    """Return the smallest nonzero value of sizes (N,); infinity if all are zero."""
+    """Return the smallest nonzero step of some step sizes (N,); infinity if all are zero."""
     smallest = float(sizes.min())
     return smallest if smallest > 0.0 else float(sizes[sizes > 0.0].min(initial=np.inf))
 
@@ -266,37 +282,38 @@ def _large_spikes(
     quantity: str,
     least: float,
 ) -> np.ndarray:
-    """Return the single samples (N,) that are off their neighbors' course on both sides.
+    """Return whether each sample (N,) is a spike of a single sample.
 
     Args:
         values: (N,) as measured.
         steps: (N - 1,) differences of the values.
-        off_course: (N - 4,) distances from a cubic through two neighbors on each side.
+        off_course: (N - 4,) deviations from a cubic through two neighbors on each side.
         quantity: "position" or "force".
-        least: smallest distance.
+        least: smallest deviation of a spike.
     """
-    at = np.zeros(len(values), dtype=bool)
+    spikes = np.zeros(len(values), dtype=bool)
     rows = np.flatnonzero(off_course > least) + 2
     before, after = steps[rows - 1], steps[rows]
-    off_both = np.where(before * after < 0.0, np.minimum(np.abs(before), np.abs(after)), 0.0)
-    # neighbors of a spike are off course too, and off both sides only by their own step
-    least_off = 0.5 * off_course[rows - 2]
-    rows, least_off = rows[off_both > least_off], least_off[off_both > least_off]
+    peaks = np.where(before * after < 0.0, np.minimum(np.abs(before), np.abs(after)), 0.0)
+    # neighbors of a spike deviate from the cubic too, but are not peaks of half that size
+    limits = 0.5 * off_course[rows - 2]
+    is_peak = peaks > limits
+    rows, limits = rows[is_peak], limits[is_peak]
     if quantity == "force":
-        least_off = np.maximum(least, least_off)
-    at[rows[_off_nearer_line(values, rows, LINE_WEIGHTS[quantity]) > least_off]] = True
-    return at
+        limits = np.maximum(least, limits)
+    spikes[rows[_deviations_from_nearer_line(values, rows, LINE_WEIGHTS[quantity]) > limits]] = True
+    return spikes
 
 
 def _pulses(values: np.ndarray, steps: np.ndarray, least: float) -> np.ndarray:
-    """Return the samples (N,) of spikes of two or more samples.
+    """Return whether each sample (N,) belongs to a spike of two or more samples.
 
     Args:
         values: (N,) as measured.
         steps: (N - 1,) differences of the values.
-        least: smallest step with which a spike leaves and returns.
+        least: smallest step at both ends of a spike.
     """
-    at = np.zeros(len(values), dtype=bool)
+    is_spike = np.zeros(len(values), dtype=bool)
     large = np.flatnonzero(np.abs(steps) > least)
     for width in range(2, MAX_SPIKE_SAMPLES + 1):
         starts = large[large < len(steps) - width]
@@ -305,71 +322,74 @@ def _pulses(values: np.ndarray, steps: np.ndarray, least: float) -> np.ndarray:
         pulse = np.minimum(np.abs(leaves), np.abs(returns))
         is_pulse = (leaves * returns < 0.0) & (pulse > least) & (net < 0.5 * pulse)
         for first in starts[is_pulse]:
-            at[first + 1 : first + 1 + width] = True
-    return at
+            is_spike[first + 1 : first + 1 + width] = True
+    return is_spike
 
 
 def _small_spikes(
     values: np.ndarray, known: np.ndarray, least: float, position: np.ndarray | None
 ) -> np.ndarray:
-    """Return the single samples (N,) of a force that many neighbors contradict.
+    """Return whether each sample (N,) of a force is a small spike of a single sample.
 
     Args:
         values: (N,) as measured.
         known: (N,) spikes that are known already.
-        least: smallest difference from the neighbors.
+        least: smallest deviation from the parabola through the neighbors.
         position: as for `spike_samples`.
     """
-    at = np.zeros(len(values), dtype=bool)
+    spikes = np.zeros(len(values), dtype=bool)
     windows = [
         (window, np.flatnonzero(is_judged))
         for window, is_judged in _windows(bridged(values, known), position)
     ]
     for _ in range(SMALL_SPIKE_PASSES):
-        bad = known | at
-        neighbors = bridged(values, bad)
-        sizes = [
-            np.abs(_off_parabola(values, neighbors, *window, at=judged))
+        all_spikes = known | spikes
+        neighbors = bridged(values, all_spikes)
+        all_deviations = [
+            np.abs(_deviations_from_parabola(values, neighbors, *window, at=judged))
             for window, judged in windows
         ]
-        noise = [off[~bad[judged]] for (_, judged), off in zip(windows, sizes, strict=True)]
+        noise = [
+            deviations[~all_spikes[judged]]
+            for (_, judged), deviations in zip(windows, all_deviations, strict=True)
+        ]
         increase = _tail_increase(noise)
-        before = at
-        at = np.zeros(len(values), dtype=bool)
-        for (window, judged), off, usual in zip(windows, sizes, noise, strict=True):
-            is_large = (off > max(least, increase * _largest_noise(usual))) & ~known[judged]
+        previous_spikes = spikes
+        spikes = np.zeros(len(values), dtype=bool)
+        for (window, judged), deviations, usual in zip(windows, all_deviations, noise, strict=True):
+            is_large = (deviations > max(least, increase * _largest_noise(usual))) & ~known[judged]
             large = judged[is_large]
-            off_line = _off_nearer_line_at(values, neighbors, large, window)
-            at[large] = off_line > ONE_SIDED_SHARE * off[is_large]
-        if np.array_equal(at, before):
+            line_deviations = _deviations_from_fitted_lines(values, neighbors, large, window)
+            spikes[large] = line_deviations > ONE_SIDED_SHARE * deviations[is_large]
+        if np.array_equal(spikes, previous_spikes):
             break
-    return at
+    return spikes
 
 
 def _windows(
     values: np.ndarray, position: np.ndarray | None
 ) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
-    """Yield numbers of neighbors before and after, and the samples (N,) that they judge.
+    """Yield numbers of neighbors before and after, and whether each sample (N,) uses them.
 
-    A sample is judged by as many neighbors as predict it well. Samples from whose neighbors a
-    reversal separates them are not predicted, because friction jumps there. Next to a reversal,
-    there are fewer neighbors on its side.
+    A sample is compared with as many neighbors as predict it well. A sample is not predicted across
+    a reversal, because friction jumps there. Next to a reversal, there are fewer neighbors on that
+    side.
 
     Args:
         values, position: as for `_small_spikes`.
     """
     least = np.inf
     smooth: list[tuple[int, np.ndarray]] = []
-    stands = np.zeros(len(values), dtype=bool) if position is None else _stands(position)
-    counts = _cumulative_count(stands)
+    may_stop = np.zeros(len(values), dtype=bool) if position is None else _may_stop(position)
+    counts = _cumulative_count(may_stop)
     for reach in SMALL_SPIKE_REACHES:
         is_smooth = _moves_within(counts, reach, reach)
         if is_smooth.sum() < MIN_JUDGED_SAMPLES:
             break
         compared = np.flatnonzero(is_smooth)
         compared = compared[:: -(-len(compared) // MAX_COMPARED_SAMPLES)]
-        off = np.abs(_off_parabola(values, values, reach, reach, at=compared))
-        typical = float(np.quantile(off, SPIKE_QUANTILE))
+        deviations = np.abs(_deviations_from_parabola(values, values, reach, reach, at=compared))
+        typical = float(np.quantile(deviations, SPIKE_QUANTILE))
         if typical > MAX_GROWTH * least:
             break
         least = min(typical, least)
@@ -381,90 +401,93 @@ def _windows(
             is_judged |= is_new
             yield (reach, reach), is_new
     longest = smooth[-1][0] if smooth else 0
-    for before, after in SIDED_WINDOWS if position is not None else ():
+    if position is None:
+        return
+    for before, after in SIDED_WINDOWS:
         is_new = _moves_within(counts, before, after) & ~is_judged
         if max(before, after) <= longest and is_new.sum() >= MIN_SIDED_SAMPLES:
             is_judged |= is_new
             yield (before, after), is_new
 
 
-def _cumulative_count(stands: np.ndarray) -> np.ndarray:
-    """Return the number (N + 1,) of samples before each sample that may stand."""
-    counts = np.zeros(len(stands) + 1, dtype=np.int32 if len(stands) < 2**31 else np.int64)
-    np.cumsum(stands, out=counts[1:])
+def _cumulative_count(may_stop: np.ndarray) -> np.ndarray:
+    """Return, for each sample, the number (N + 1,) of earlier samples at which the motor may stop."""
+    counts = np.zeros(len(may_stop) + 1, dtype=np.int32 if len(may_stop) < 2**31 else np.int64)
+    np.cumsum(may_stop, out=counts[1:])
     return counts
 
 
 def _moves_within(counts: np.ndarray, before: int, after: int) -> np.ndarray:
-    """Return the samples (N,) with all neighbors within the log, none of which may stand.
+    """Return whether all neighbors of each sample (N,) are in the log and move.
 
     Args:
         counts: (N + 1,) result of `_cumulative_count`.
         before, after: number of neighbors on each side.
     """
-    size = len(counts) - 1
-    moves = np.zeros(size, dtype=bool)
+    count = len(counts) - 1
+    moves = np.zeros(count, dtype=bool)
     np.equal(
         counts[before + after + 1 :],
         counts[: -before - after - 1],
-        out=moves[before : size - after],
+        out=moves[before : count - after],
     )
     return moves
 
 
-def _stands(position: np.ndarray) -> np.ndarray:
-    """Return the samples (N,) at which a position may stand or reverse.
+def _may_stop(position: np.ndarray) -> np.ndarray:
+    """Return whether a position may be at rest or reverse at each sample (N,).
 
-    The direction is that over the smallest number of samples in which a coarse encoder shows one
-    for most of the log.
+    The direction of motion is determined over a number of samples: the smallest one over which the
+    encoder position changes for most of the log.
     """
-    stands = np.ones(len(position), dtype=bool)
+    may_stop = np.ones(len(position), dtype=bool)
     for reach in SMALL_SPIKE_REACHES:
-        stands = ~_moves_on(position, reach)
-        if stands.mean() < MAX_CONSTANT_SHARE:
+        may_stop = ~_moves_on(position, reach)
+        if may_stop.mean() < MAX_CONSTANT_SHARE:
             break
-    return stands
+    return may_stop
 
 
 def _tail_increase(groups: Sequence[np.ndarray], power: int = TAIL_POWER) -> float:
-    """Return the factor by which noise with many outliers exceeds normal noise; at least 1.
+    """Return the factor by which outliers of the noise raise the limit of spikes; at least 1.
 
     Args:
-        groups: absolute values of groups of samples, each with its own deviation.
-        power: power of the ratio of the quantiles.
+        groups: absolute deviations of groups of samples. Each group has its own noise level.
+        power: power of the ratio of the quantiles `TAIL_QUANTILES`.
     """
     normal = NormalDist()
-    inner_size, outer_size = (normal.inv_cdf(0.5 * (1.0 + share)) for share in TAIL_QUANTILES)
+    inner_normal, outer_normal = (normal.inv_cdf(0.5 * (1.0 + share)) for share in TAIL_QUANTILES)
     inner_share = TAIL_QUANTILES[0]
     scaled = [
-        off / max(float(np.quantile(off, inner_share)), np.finfo(float).tiny) for off in groups
+        deviations / max(float(np.quantile(deviations, inner_share)), np.finfo(float).tiny)
+        for deviations in groups
     ]
     if not scaled:
         return 1.0
     outer = float(np.quantile(np.concatenate(scaled), TAIL_QUANTILES[1]))
-    return max(1.0, outer * inner_size / outer_size) ** power
+    return max(1.0, outer * inner_normal / outer_normal) ** power
 
 
 def _tail_increase_of_motion(off_course: np.ndarray, usual: float, position: np.ndarray) -> float:
     """Return the factor of `_tail_increase` for the samples of a force away from reversals.
 
     Args:
-        off_course: (N - 4,) distances from a cubic through two neighbors on each side.
-        usual: largest distance of normal noise. Samples next to larger distances are left out,
-            because spikes are rare and must not count as noise.
+        off_course: (N - 4,) deviations from a cubic through two neighbors on each side.
+        usual: largest deviation due to normal noise. Samples next to larger deviations are left
+            out, because spikes are rare and must not count as noise.
         position: (N,) position of the motor.
     """
-    is_sound = ~_near(off_course > usual, 2)
-    is_sound &= _moves_within(_cumulative_count(_stands(position)), 2, 2)[2:-2]
+    is_sound = ~_near_marked(off_course > usual, 2)
+    is_sound &= _moves_within(_cumulative_count(_may_stop(position)), 2, 2)[2:-2]
     if is_sound.sum() < MIN_JUDGED_SAMPLES:
         return 1.0
     return _tail_increase([off_course[is_sound]], CUBIC_TAIL_POWER)
 
 
-def _off_parabola(
+def _deviations_from_parabola(
     values: np.ndarray, neighbors: np.ndarray, before: int, after: int, at: np.ndarray
 ) -> np.ndarray:
-    """Return how far some samples (n,) are off parabolas through their neighbors.
+    """Return the signed deviations (n,) of samples from parabolas through their neighbors.
 
     Args:
         values: (N,) samples.
@@ -482,33 +505,33 @@ def _off_parabola(
 
 
 def _weights_at_zero(offsets: np.ndarray, degree: int) -> np.ndarray:
-    """Return the weights (n,) of samples at offsets (n,) in the fitted polynomial's value at zero."""
+    """Return the weights (n,) of samples at offsets (n,) in a fitted polynomial's value at zero."""
     powers = np.vander(offsets / np.abs(offsets).max(), degree + 1, increasing=True)
     return np.asarray(np.linalg.pinv(powers)[0])
 
 
 def _near_stops(position: np.ndarray) -> np.ndarray:
-    """Return the samples (N,) next to which a position stops for a moment and then moves on."""
-    return _near(~_moves_on(position, 1) & _moves_on(position, STOP_REACH), STOP_MARGIN)
+    """Return whether a position stops for a moment, and then moves on, near each sample (N,)."""
+    return _near_marked(~_moves_on(position, 1) & _moves_on(position, STOP_REACH), STOP_MARGIN)
 
 
-def _near(at: np.ndarray, margin: int) -> np.ndarray:
-    """Return the samples (N,) that are at most some samples away from others."""
+def _near_marked(at: np.ndarray, margin: int) -> np.ndarray:
+    """Return whether a marked sample is at most `margin` samples away from each sample (N,)."""
     return np.convolve(at, np.ones(2 * margin + 1), mode="same") > 0.5
 
 
 def _moves_on(position: np.ndarray, reach: int) -> np.ndarray:
-    """Return the samples (N,) before and after which a position moves in the same direction."""
+    """Return whether a position moves in the same direction before and after each sample (N,)."""
     direction = np.sign(position[reach:] - position[:-reach])
     moves_on = np.zeros(len(position), dtype=bool)
     moves_on[reach:-reach] = direction[reach:] * direction[:-reach] > 0.0
     return moves_on
 
 
-def _off_nearer_line_at(
+def _deviations_from_fitted_lines(
     values: np.ndarray, neighbors: np.ndarray, at: np.ndarray, window: tuple[int, int]
 ) -> np.ndarray:
-    """Return the distances (n,) of `_off_nearer_line` at some samples, for fitted lines.
+    """Return the distances (n,) of `_deviations_from_nearer_line` at some samples, for fitted lines.
 
     Args:
         values: (N,) as measured.
@@ -530,11 +553,13 @@ def _smaller_if_same_side(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.where(first * second > 0.0, smaller, 0.0)
 
 
-def _off_nearer_line(values: np.ndarray, at: np.ndarray, weights: Sequence[float]) -> np.ndarray:
-    """Return how far some samples (n,) are off the lines through their neighbors on both sides.
+def _deviations_from_nearer_line(
+    values: np.ndarray, at: np.ndarray, weights: Sequence[float]
+) -> np.ndarray:
+    """Return the smaller deviation (n,) of samples from the lines through both sides' neighbors.
 
-    It is the smaller distance, and zero for a sample between the lines or at the ends. A step, such
-    as that of dry friction, leaves the line on one side only.
+    It is zero for a sample between the two lines or at the ends of the log. A step, such as that of
+    dry friction, deviates from the line on one side only.
 
     Args:
         values: (N,) as measured.
@@ -546,16 +571,16 @@ def _off_nearer_line(values: np.ndarray, at: np.ndarray, weights: Sequence[float
     inner = at[is_inner]
     before = values[inner[:, None] - offsets] @ np.array(weights)
     after = values[inner[:, None] + offsets] @ np.array(weights)
-    off = np.zeros(len(at))
-    off[is_inner] = _smaller_if_same_side(values[inner] - before, values[inner] - after)
-    return off
+    deviations = np.zeros(len(at))
+    deviations[is_inner] = _smaller_if_same_side(values[inner] - before, values[inner] - after)
+    return deviations
 
 
 def _largest_noise(sizes: np.ndarray) -> float:
-    """Return the size that `EXPECTED_FALSE_SPIKES` of all samples exceed by normal noise.
+    """Return the limit that normal noise exceeds in `EXPECTED_FALSE_SPIKES` of N samples.
 
     Args:
-        sizes: (N,) absolute values.
+        sizes: (N,) absolute deviations.
     """
     normal = NormalDist()
     quantiles = np.quantile(sizes, NOISE_QUANTILES).tolist()
@@ -567,9 +592,9 @@ def _largest_noise(sizes: np.ndarray) -> float:
 
 
 def frozen_samples(values: np.ndarray, moves: np.ndarray, quantity: str) -> np.ndarray:
-    """Return the samples (N,) of one value for too long while the machine moves.
+    """Return whether each sample (N,) has an unchanged value for too long while the machine moves.
 
-    `limits_reached` handles runs at the largest and the smallest value.
+    For forces, `limits_reached` handles runs at the largest and the smallest value.
 
     Args:
         values: (N,) as measured.
@@ -585,9 +610,10 @@ def frozen_samples(values: np.ndarray, moves: np.ndarray, quantity: str) -> np.n
     )
     for run in longer:
         first, after = int(edges[run]), int(edges[run + 1])
-        at_end = quantity == "force" and values[first] in (values.max(), values.min())
-        stands = int(moves[first:after].sum())
-        if at_end or stands < max(MIN_FROZEN_SAMPLES, MIN_MOVING_SHARE * (after - first)):
+        is_at_limit = quantity == "force" and values[first] in (values.max(), values.min())
+        moving_count = int(moves[first:after].sum())
+        least = max(MIN_FROZEN_SAMPLES, MIN_MOVING_SHARE * (after - first))
+        if is_at_limit or moving_count < least:
             continue
         if quantity == "force":
             is_frozen = _changes_elsewhere(values, moves, first, after)
@@ -598,33 +624,33 @@ def frozen_samples(values: np.ndarray, moves: np.ndarray, quantity: str) -> np.n
 
 
 def bridged(values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return positions (N,) with some samples replaced by a cubic that is smooth at both ends."""
+    """Return samples (N,) with marked samples replaced by a cubic that is smooth at both ends."""
     mended = values.copy()
     good = np.flatnonzero(~at)
     for first, after in runs(at):
-        before, behind = good[good < first][-2:], good[good >= after][:2]
-        if len(before) < 2 or len(behind) < 2:
+        left, right = good[good < first][-2:], good[good >= after][:2]
+        if len(left) < 2 or len(right) < 2:
             mended[first:after] = np.interp(np.arange(first, after), good, values[good])
             continue
-        span = float(behind[0] - before[1])
-        start, end = values[before[1]], values[behind[0]]
-        rates = [
+        span = float(right[0] - left[1])
+        start, end = values[left[1]], values[right[0]]
+        slopes = [
             span * (values[pair[1]] - values[pair[0]]) / (pair[1] - pair[0])
-            for pair in (before, behind)
+            for pair in (left, right)
         ]
-        x = (np.arange(first, after) - before[1]) / span
-        # Hermite's cubic with the mean slopes on both sides
+        x = (np.arange(first, after) - left[1]) / span
+        # cubic Hermite interpolation with the mean slopes on both sides
         mended[first:after] = (
             (1.0 + 2.0 * x) * (1.0 - x) ** 2 * start
-            + x * (1.0 - x) ** 2 * rates[0]
+            + x * (1.0 - x) ** 2 * slopes[0]
             + x**2 * (3.0 - 2.0 * x) * end
-            + x**2 * (x - 1.0) * rates[1]
+            + x**2 * (x - 1.0) * slopes[1]
         )
     return mended
 
 
 def _moving_alone(position: np.ndarray) -> np.ndarray:
-    """Return the samples (N,) in which one position channel moves."""
+    """Return whether a position channel moves at each sample (N,)."""
     speed = np.abs(np.gradient(position))
     width = 2 * MIN_PLATEAU_SAMPLES + 1
     smooth = np.convolve(speed, np.full(width, 1.0 / width), mode="same")
@@ -632,27 +658,26 @@ def _moving_alone(position: np.ndarray) -> np.ndarray:
 
 
 def _changes_elsewhere(values: np.ndarray, moves: np.ndarray, first: int, after: int) -> bool:
-    """Return whether a force changes clearly in other stretches of the same length, or shorter.
+    """Return whether a force is frozen from `first` to before `after`: it changes clearly elsewhere.
 
-    It must also continue elsewhere after this stretch.
-
-    A force with coarse steps may stay at one of them while it changes little; it then leaves it by
-    one step.
+    It is compared with other stretches of the same length or shorter. The force must also jump at
+    the end of the stretch, because a force with coarse steps may stay at one value while it changes
+    little, and then leave this value by one step.
     """
     length = max(MIN_FROZEN_SAMPLES, int(MAX_COMPARED_SHARE * len(values)))
     length = min(after - first, length)
     low, high = np.quantile(values, (0.01, 0.99))
     sizes = np.abs(np.diff(values))
     smallest = float(sizes[sizes > 0.0].min())
-    ranges = [
+    other_ranges = [
         float(np.ptp(values[start : start + length]))
         for start in _starts(len(values), length, first, after)
         if moves[start : start + length].mean() > MIN_MOVING_SHARE
     ]
-    clear = max(MIN_CHANGE_SHARE * float(high - low), MIN_CHANGE_STEPS * smallest)
+    clear_change = max(MIN_CHANGE_SHARE * float(high - low), MIN_CHANGE_STEPS * smallest)
     if after < len(values) and abs(values[after] - values[first]) <= MIN_CHANGE_STEPS * smallest:
         return False
-    return len(ranges) >= 3 and float(np.quantile(ranges, 0.05)) > clear
+    return len(other_ranges) >= 3 and float(np.quantile(other_ranges, 0.05)) > clear_change
 
 
 def _starts(count: int, length: int, first: int, after: int) -> Iterator[int]:
@@ -664,11 +689,12 @@ def _starts(count: int, length: int, first: int, after: int) -> Iterator[int]:
 
 def _is_abrupt(values: np.ndarray, first: int, after: int) -> bool:
     """Return whether a position stops or starts faster than a motor can."""
-    bends = np.abs(np.diff(values, 2))
-    edges = [k for k in (first - 2, first - 1, after - 2, after - 1) if 0 <= k < len(bends)]
+    second_differences = np.abs(np.diff(values, 2))
+    count = len(second_differences)
+    edges = [k for k in (first - 2, first - 1, after - 2, after - 1) if 0 <= k < count]
     steps = np.abs(np.diff(values))
-    usual = max(float(np.quantile(bends, 0.99)), float(steps[steps > 0.0].min()))
-    return bool(edges) and bool(bends[edges].max() > ABRUPT_FACTOR * usual)
+    usual = max(float(np.quantile(second_differences, 0.99)), float(steps[steps > 0.0].min()))
+    return bool(edges) and bool(second_differences[edges].max() > ABRUPT_FACTOR * usual)
 
 
 def _spikes(
@@ -676,12 +702,12 @@ def _spikes(
 ) -> Problem:
     groups = list(runs(at))
     first, after = groups[0]
-    before, behind = values[max(first - 1, 0)], values[min(after, len(values) - 1)]
+    left, right = values[max(first - 1, 0)], values[min(after, len(values) - 1)]
     times = ", ".join(f"{time[start]:g}" for start, _ in groups[:MAX_LISTED_TIMES])
     more = f" and {len(groups) - MAX_LISTED_TIMES} more" if len(groups) > MAX_LISTED_TIMES else ""
     what = (
         f"jumps for single samples: {len(groups)} of them, the first {values[first]:.6g} at {time[first]:g} s between "
-        f"{before:.6g} and {behind:.6g}; at {times}{more} s"
+        f"{left:.6g} and {right:.6g}; at {times}{more} s"
     )
     mended = "they are interpolated" if quantity == "position" else "they are ignored"
     return Problem(f"{quantity}.{name}", what, f"{mended}; check the sensor and its wiring")

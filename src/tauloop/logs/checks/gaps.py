@@ -1,4 +1,4 @@
-"""Interpolation of short gaps in a log, on request, with counts."""
+"""Interpolation of short gaps in a log, on request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.logs.checks.findings import Findings
 
-#: Largest deviation of the time across a gap from whole periods, as a fraction of a period.
+#: Largest deviation of a gap's duration from whole periods, as a fraction of a period.
 WHOLE_PERIOD_TOLERANCE = 0.3
 
 
@@ -34,24 +34,25 @@ class FillGaps(Options):
 def with_missing_rows(
     time: np.ndarray, values: np.ndarray, gaps: FillGaps
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return stamps and samples (N, n) with rows of NaN in gaps up to the allowed length."""
+    """Return time stamps (N,) and samples (N, n) with rows of NaN in gaps up to the allowed length."""
     steps = np.diff(time)
-    rising = steps[steps > 0.0]
-    if not len(rising):
+    positive_steps = steps[steps > 0.0]
+    if not len(positive_steps):
         return time, values
-    periods = steps / np.median(rising)
+    periods = steps / np.median(positive_steps)
     missing = np.round(periods).astype(int) - 1
-    at = np.flatnonzero(
+    gap_steps = np.flatnonzero(
         (missing >= 1)
         & (missing <= gaps.longest)
         & (np.abs(periods - missing - 1) < WHOLE_PERIOD_TOLERANCE)
     )
-    stamps = [np.linspace(time[k], time[k + 1], missing[k] + 2)[1:-1] for k in at]
-    places = np.repeat(at + 1, missing[at])
-    if not len(places):
+    stamps = [np.linspace(time[k], time[k + 1], missing[k] + 2)[1:-1] for k in gap_steps]
+    indices = np.repeat(gap_steps + 1, missing[gap_steps])
+    if not len(indices):
         return time, values
-    rows = np.full((len(places), values.shape[1]), np.nan)
-    return np.insert(time, places, np.concatenate(stamps)), np.insert(values, places, rows, axis=0)
+    rows = np.full((len(indices), values.shape[1]), np.nan)
+    new_time = np.insert(time, indices, np.concatenate(stamps))
+    return new_time, np.insert(values, indices, rows, axis=0)
 
 
 def filled(
@@ -78,14 +79,15 @@ def filled(
             nodes = np.array([first - 2, first - 1, after, after + 1])
             inside = (nodes >= 0) & (nodes < len(values))
             inside[inside] = ~missing[nodes[inside]]
-            nodes = nodes if inside.all() else nodes[1:3]
-            through = np.polynomial.Polynomial.fit(nodes, values[nodes], len(nodes) - 1)
-            complete[first:after] = through(np.arange(first, after))
+            if not inside.all():
+                nodes = nodes[1:3]
+            polynomial = np.polynomial.Polynomial.fit(nodes, values[nodes], len(nodes) - 1)
+            complete[first:after] = polynomial(np.arange(first, after))
     return complete, int(missing.sum())
 
 
 def with_lines(values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return samples (N,) after replacing some of them by linear interpolation.
+    """Return samples (N,) after replacing marked samples by linear interpolation.
 
     Args:
         values: samples (N,).

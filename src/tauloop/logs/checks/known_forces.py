@@ -35,14 +35,16 @@ class ForceTable:
 
         Raises:
             InputError: there are fewer than two points, the numbers of positions and forces differ,
-                or the positions do not increase.
+                a number is not finite, or the positions do not increase.
         """
-        p = np.asarray(self.position, dtype=float)
+        position = np.asarray(self.position, dtype=float)
+        force = np.asarray(self.force, dtype=float)
         what = ""
-        if len(p) < 2 or len(p) != len(self.force):
-            what = f"has {counted(len(p), 'position')}, but {counted(len(self.force), 'force')}"
-        elif not (
-            np.isfinite(p).all() and np.isfinite(self.force).all() and (np.diff(p) > 0.0).all()
+        if len(position) < 2 or len(position) != len(force):
+            what = f"has {counted(len(position), 'position')} and {counted(len(force), 'force')}"
+        elif (
+            not (np.isfinite(position).all() and np.isfinite(force).all())
+            or not (np.diff(position) > 0.0).all()
         ):
             what = "has positions that do not increase, or numbers that are not finite"
         if what:
@@ -82,7 +84,7 @@ class Polynomial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownForce:
-    """A force on an actuator by an element that the machine's description does not contain.
+    """A force of an actuator that is due to an element missing from the machine's description.
 
     Attributes:
         channel: name of the actuator; the sign is that of its force channel.
@@ -98,9 +100,10 @@ class KnownForce:
 
 
 def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals, tuple[str, ...]]:
-    """Return the log with the forces u - f(p), and notes on the subtracted forces.
+    """Return the log with the forces u - f(p), and notes on the subtracted forces f(p).
 
-    Positions are used as measured. The resulting forces are filtered and decimated later, as usual.
+    The positions p are used as measured. The resulting forces are filtered and decimated later, as
+    usual.
 
     Raises:
         LogError: channels are missing, units differ, or positions exceed a table.
@@ -118,7 +121,7 @@ def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals
                 remedy = suggestion(name, actual) or f"choose among {listing(actual)}"
                 problems.add(where, f"{quantity}.{name} is not in the log", remedy)
             elif unit and unit != actual[name]:
-                what = f"its law is in {unit}, but {quantity}.{name} is in {actual[name]}"
+                what = f"the law is in {unit}, but {quantity}.{name} is in {actual[name]}"
                 problems.add(where, what, "correct the units of the law or of the channel")
     LogError.raise_if_any(problems)
     values = by_channel(signals, "force")

@@ -10,15 +10,15 @@ import numpy as np
 from tauloop.common.errors import Problem
 from tauloop.logs.log import Channel, Signals
 
-#: A jump is at least this multiple of the steps next to it, and of all but a hundredth of the
-#: steps, ...
+#: A jump exceeds this multiple of the neighboring steps, and of the 0.99 quantile of all steps.
 JUMP_FACTOR = 10.0
-#: ... and this number of encoder steps.
+#: A jump exceeds this number of encoder steps.
 MIN_JUMP_COUNTS = 20.0
-#: A jump of a whole revolution is at least this multiple of the steps next to it, and differs from
-#: a revolution by at most this multiple of them.
-WRAP_FACTOR, MAX_WRAP_ERROR = 3.0, 1.5
-#: Number of steps on each side that are next to a step.
+#: A jump of whole revolutions exceeds this multiple of the neighboring steps.
+WRAP_FACTOR = 3.0
+#: Largest deviation of such a jump from whole revolutions, as a multiple of the neighboring steps.
+MAX_WRAP_ERROR = 1.5
+#: Number of neighboring steps on each side of a step.
 NEIGHBORS = 2
 #: Maximum number of times that a message lists.
 MAX_LISTED_JUMPS = 10
@@ -36,9 +36,9 @@ def unwrapped_positions(log: Signals) -> tuple[Signals, tuple[Problem, ...]]:
     for channel in log.channels:
         wraps = _wraps(channel)
         if wraps.any():
-            turns = np.zeros(len(channel.values))
-            turns[1:][wraps] = -np.round(np.diff(channel.values)[wraps] / REVOLUTION)
-            values = channel.values + REVOLUTION * np.cumsum(turns)
+            revolutions = np.zeros(len(channel.values))
+            revolutions[1:][wraps] = -np.round(np.diff(channel.values)[wraps] / REVOLUTION)
+            values = channel.values + REVOLUTION * np.cumsum(revolutions)
             times = _listed(log.time[1:][wraps])
             what = f"is a wrapped angle: it jumps by a revolution at {times}"
             remedy = "the revolutions are added; record a continuous angle"
@@ -77,7 +77,7 @@ def position_jumps(log: Signals) -> tuple[Problem, ...]:
 
 
 def jump_steps(values: np.ndarray) -> np.ndarray:
-    """Return the steps (N - 1,) of a position (N,) that are far larger than all others."""
+    """Return whether each step (N - 1,) of a position (N,) is a jump, far larger than other steps."""
     sizes, nearby = _steps(values)
     if not sizes.any():
         return np.zeros(len(sizes), dtype=bool)
@@ -88,17 +88,17 @@ def jump_steps(values: np.ndarray) -> np.ndarray:
 
 
 def _wraps(channel: Channel) -> np.ndarray:
-    """Return the steps (N - 1,) of a channel that jump by whole revolutions."""
+    """Return whether each step (N - 1,) of a channel is a jump by whole revolutions."""
     if channel.quantity != "position" or channel.unit != "rad" or len(channel.values) < 2:
         return np.zeros(max(len(channel.values) - 1, 0), dtype=bool)
     sizes, nearby = _steps(channel.values)
-    turns = np.round(sizes / REVOLUTION)
-    is_whole = np.abs(sizes - REVOLUTION * turns) <= MAX_WRAP_ERROR * nearby
-    return np.asarray((turns > 0.0) & is_whole & (sizes > WRAP_FACTOR * nearby))
+    revolutions = np.round(sizes / REVOLUTION)
+    is_whole = np.abs(sizes - REVOLUTION * revolutions) <= MAX_WRAP_ERROR * nearby
+    return np.asarray((revolutions > 0.0) & is_whole & (sizes > WRAP_FACTOR * nearby))
 
 
 def _steps(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sizes of steps (N - 1,), and the largest of the steps next to each."""
+    """Return the step sizes (N - 1,), and the largest of the neighboring steps of each (N - 1,)."""
     sizes = np.abs(np.diff(values))
     padded = np.pad(sizes, NEIGHBORS)
     shifts = [k for k in range(2 * NEIGHBORS + 1) if k != NEIGHBORS]

@@ -1,4 +1,4 @@
-"""Repairs of a log on request: positions of held axes, and resampling at even times."""
+"""Repairs of a log on request: positions of locked axes, and resampling at uniform times."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tauloop.logs.log import Channel, Log, Signals, as_signals, channels
 
 
 def held(log: Log, positions: Mapping[str, tuple[float, str]]) -> Signals:
-    """Return the log with the positions of axes that were held and not logged.
+    """Return the log with the constant positions of locked axes that were not logged.
 
     Args:
-        log: log without the held positions.
+        log: log without the positions of the locked axes.
         positions: position of each axis, SI, and its unit.
 
     Raises:
@@ -48,17 +48,17 @@ def held(log: Log, positions: Mapping[str, tuple[float, str]]) -> Signals:
 
 
 def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
-    """Return the log with all channels resampled at even times, and a note on the method.
+    """Return the log with all channels resampled at uniform times, and a note on the method.
 
     Forces are resampled by monotone cubics, because a spline overshoots at the steps of dry
     friction, which then look like spikes. All other channels are resampled by cubic splines.
 
-    Stamps can be uneven for two reasons. The positions show which one applies
+    Time stamps can be uneven for two reasons. The positions show which reason applies
     (`tauloop.logs.checks.stamps.StampJitter`):
 
     - Samples were taken at the stamped times. Then the splines use these times.
-    - Samples were taken evenly and stamped late. Then the stamps only determine the period and the
-      missing samples.
+    - Samples were taken at uniform times and stamped late. Then the stamps only determine the
+      period and the missing samples.
 
     If the test is inconclusive, the stamps count as the sampling times.
 
@@ -74,7 +74,7 @@ def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
         raise LogError.of(
             "log",
             f"{counted(len(raw.time), 'sample', 'are')} too few for a spline",
-            "record longer",
+            "record a longer log",
         )
     numbers, steps = sample_numbers(raw.time), np.diff(raw.time)
     _require_short_gaps(raw.time, np.diff(numbers) - 1, gaps)
@@ -83,14 +83,14 @@ def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
     is_true = not is_repeated and (jitter is None or jitter.stamps_are_true)
     count = int(numbers[-1]) + 1
     if is_true:
-        nodes, even = raw.time, np.linspace(raw.time[0], raw.time[-1], count)
-        places = even
+        new_time = np.linspace(raw.time[0], raw.time[-1], count)
+        nodes, points = raw.time, new_time
     else:
-        slope, first = np.polyfit(numbers, raw.time - raw.time[0], 1)
-        nodes, places = numbers, np.arange(count)
-        even = raw.time[0] + first + slope * places
+        period, start = np.polyfit(numbers, raw.time - raw.time[0], 1)
+        nodes, points = numbers, np.arange(count)
+        new_time = raw.time[0] + start + period * points
     resampled_channels = tuple(
-        replace(channel, values=_interpolated(channel, nodes, places)) for channel in raw.channels
+        replace(channel, values=_interpolated(channel, nodes, points)) for channel in raw.channels
     )
     interpolated = dict(raw.interpolated)
     if count > len(raw.time):
@@ -99,20 +99,20 @@ def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
     note = _how_resampled(jitter, is_true=is_true, is_repeated=is_repeated)
     return replace(
         raw,
-        time=even,
+        time=new_time,
         channels=resampled_channels,
         interpolated=interpolated,
         notes=(*raw.notes, *filter(None, [note])),
     )
 
 
-def _interpolated(channel: Channel, nodes: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Return the values of a channel, sampled at `nodes`, interpolated at `places`."""
+def _interpolated(channel: Channel, nodes: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Return the values of a channel, sampled at `nodes`, interpolated at `points`."""
     # slow to import and rarely needed
     from scipy.interpolate import CubicSpline, PchipInterpolator
 
     method = PchipInterpolator if channel.quantity == "force" else CubicSpline
-    return np.ascontiguousarray(method(nodes, channel.values)(places))
+    return np.ascontiguousarray(method(nodes, channel.values)(points))
 
 
 def _require_short_gaps(time: np.ndarray, missing: np.ndarray, gaps: FillGaps | None) -> None:
@@ -138,7 +138,7 @@ def _require_short_gaps(time: np.ndarray, missing: np.ndarray, gaps: FillGaps | 
 
 
 def _how_resampled(jitter: StampJitter | None, *, is_true: bool, is_repeated: bool) -> str:
-    """Return a note on how resampling interpreted the stamps, and why; empty for even stamps."""
+    """Return a note on how resampling interpreted the stamps, and why; empty for uniform stamps."""
     if is_repeated:
         return "resampled as even samples with late stamps: some stamps are repeated"
     if jitter is None:

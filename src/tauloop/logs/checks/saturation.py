@@ -1,4 +1,4 @@
-"""Channels at a limit, where an amplifier or sensor outputs its largest or smallest value."""
+"""Saturated channels: an amplifier or sensor outputs its largest or smallest value."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from tauloop.common.records import dataclass
 from tauloop.logs.checks.gaps import runs
 from tauloop.logs.log import Channel, Log, Signals, as_signals, by_channel, channels, samples
 
-#: Minimum number of consecutive samples at the largest value that is a limit and not a peak.
+#: Minimum number of consecutive samples at the largest value of a limit; a peak has fewer.
 MIN_PLATEAU_SAMPLES = 5
 #: Smallest ratio of samples at the limit to samples at the next value. With coarse steps, the crest
 #: of a sine remains at its largest step about 2.4 times as long as at the next one.
 STEPPED_FORCE_FACTOR = 5
-#: With noise after the limit, values this close to the largest, as fractions of the range, count as
-#: equal, ...
+#: If noise is added after the limit, values this close to the largest value, as fractions of the
+#: range, count as equal.
 NOISE_WIDTHS = (1e-3, 3e-3, 1e-2)
-#: ... unless all channels are slower than this fraction of their largest speed, because then forces
-#: are constant anyway.
+#: A channel is at rest below this fraction of its largest speed. Forces are then constant without
+#: a limit.
 RESTING_SPEED_SHARE = 0.02
-#: Number of samples that show in most logs that values are finer than all `NOISE_WIDTHS`.
+#: Number of samples that suffice in most logs to show that values are finer than all
+#: `NOISE_WIDTHS`.
 FIRST_VALUES = 20_000
 #: Distance from the drive's limit, as a fraction of it, up to which a value counts as at the limit.
 LIMIT_TOLERANCE = 0.01
@@ -78,11 +79,8 @@ def moving(log: Log) -> np.ndarray:
     is_moving = np.zeros(len(positions), dtype=bool)
     for values in positions.T:
         speed = np.abs(np.gradient(values)) if len(values) > 1 else np.zeros(len(values))
-        smooth = np.convolve(
-            speed,
-            np.full(2 * MIN_PLATEAU_SAMPLES + 1, 1.0 / (2 * MIN_PLATEAU_SAMPLES + 1)),
-            mode="same",
-        )[: len(values)]
+        width = 2 * MIN_PLATEAU_SAMPLES + 1
+        smooth = np.convolve(speed, np.full(width, 1.0 / width), mode="same")[: len(values)]
         is_moving |= smooth > RESTING_SPEED_SHARE * smooth.max(initial=0.0)
     return is_moving
 
@@ -116,58 +114,62 @@ def without_saturated(log: Log, bounds: Mapping[str, float] | None = None) -> Si
 
 
 def left_out(log: Log) -> tuple[str, ...]:
-    """Return the force channels with marked samples and enough other samples."""
+    """Return the force channels with marked samples, of which at least half can be used."""
     names = channels(log, LEFT_OUT)
-    shares = (samples(log, LEFT_OUT, names) != 0.0).mean(axis=0) if names else ()
+    fractions = (samples(log, LEFT_OUT, names) != 0.0).mean(axis=0) if names else ()
     return tuple(
-        name for name, share in zip(names, shares, strict=True) if 0.0 < share <= MAX_LIMITED_SHARE
+        name
+        for name, fraction in zip(names, fractions, strict=True)
+        if 0.0 < fraction <= MAX_LIMITED_SHARE
     )
 
 
 def closed(at: np.ndarray) -> np.ndarray:
-    """Return marks (N,) after filling gaps of up to `MIN_PLATEAU_SAMPLES`, as noise causes them."""
-    places = np.flatnonzero(at)
+    """Return marks (N,) after filling gaps of up to `MIN_PLATEAU_SAMPLES`, which noise causes."""
+    indices = np.flatnonzero(at)
+    distances = np.diff(indices)
     mask = at.copy()
-    for gap in np.flatnonzero((np.diff(places) > 1) & (np.diff(places) <= MIN_PLATEAU_SAMPLES + 1)):
-        mask[places[gap] : places[gap + 1]] = True
+    for gap in np.flatnonzero((distances > 1) & (distances <= MIN_PLATEAU_SAMPLES + 1)):
+        mask[indices[gap] : indices[gap + 1]] = True
     return mask
 
 
 def _at_end(values: np.ndarray, moves: np.ndarray, bound: float | None) -> tuple[np.ndarray, str]:
-    """Return the samples at an upper limit, and the text on how it was recognized."""
+    """Return the samples (N,) at an upper limit, and the text on how the limit was recognized."""
     none = np.zeros(len(values), dtype=bool)
     largest, span = float(values.max()), float(np.ptp(values))
     if span == 0.0 or largest == 0.0:
         return none, ""
     at = values == largest
     second_largest = values.max(where=~at, initial=float(values.min()))
-    runs = _long_runs(at)
-    if runs.sum() > STEPPED_FORCE_FACTOR * np.sum(values == second_largest):
-        return runs, ""
+    long_runs = _long_runs(at)
+    if long_runs.sum() > STEPPED_FORCE_FACTOR * np.sum(values == second_largest):
+        return long_runs, ""
     if bound is not None and abs(largest - bound) <= LIMIT_TOLERANCE * bound:
-        runs = _long_runs((values >= (1.0 - LIMIT_TOLERANCE) * bound) & moves)
-        if runs.any():
-            return runs, f", at the limit of {bound:.6g} in the machine file"
+        long_runs = _long_runs((values >= (1.0 - LIMIT_TOLERANCE) * bound) & moves)
+        if long_runs.any():
+            return long_runs, f", at the limit of {bound:.6g} in the machine file"
     steps = _steps_if_coarse(values)
     for share in NOISE_WIDTHS:
         width = share * span
         if len(steps) and len(steps) * share < 1.0 and steps.min() > width:
             continue  # the resolution is coarser than this width
-        near = (values > largest - width) & moves
-        runs = _long_runs(near)
-        count = int(runs.sum())
+        is_near = (values > largest - width) & moves
+        long_runs = _long_runs(is_near)
+        count = int(long_runs.sum())
         if count <= 2 * STEPPED_FORCE_FACTOR * MIN_PLATEAU_SAMPLES:
             continue
-        next_ones = (values > largest - 2.0 * width) & (values <= largest - width) & moves
-        if count > 2 * STEPPED_FORCE_FACTOR * int(next_ones.sum()):
-            return runs, f", with noise of up to {width:.2g}"
+        is_next = (values > largest - 2.0 * width) & (values <= largest - width) & moves
+        if count > 2 * STEPPED_FORCE_FACTOR * int(is_next.sum()):
+            return long_runs, f", with noise of up to {width:.2g}"
     return none, ""
 
 
 def _steps_if_coarse(values: np.ndarray) -> np.ndarray:
-    """Return the differences between neighboring values that occur, if there are few values.
+    """Return the differences between successive distinct values, sorted by size of the value.
 
-    The result is empty for values (N,) that are finer than all `NOISE_WIDTHS`.
+    The result is empty if there are so many distinct values that their resolution is finer than all
+    `NOISE_WIDTHS`.
     """
     fine = 1.0 / min(NOISE_WIDTHS) + 1.0
     if len(np.unique(values[:FIRST_VALUES])) > fine:
@@ -176,7 +178,7 @@ def _steps_if_coarse(values: np.ndarray) -> np.ndarray:
 
 
 def _long_runs(at: np.ndarray) -> np.ndarray:
-    """Return the marks (N,) that are in runs of `MIN_PLATEAU_SAMPLES` or more."""
+    """Return marks (N,) without runs of fewer than `MIN_PLATEAU_SAMPLES`."""
     mask = np.zeros(len(at), dtype=bool)
     for start, stop in runs(at):
         mask[start:stop] = stop - start >= MIN_PLATEAU_SAMPLES

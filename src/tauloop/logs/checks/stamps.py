@@ -11,30 +11,31 @@ from tauloop.logs.checks.timing import missing_samples
 from tauloop.logs.log import Log, as_signals, by_channel
 from tauloop.logs.signals import butterworth
 
-#: Stamps count as even below this RMS deviation from the even grid, as a fraction of the period.
+#: Time stamps count as uniform below this RMS deviation from a uniform grid, as a fraction of the
+#: period.
 EVEN_STAMP_SHARE = 0.01
-#: Positions are compared above this fraction of the sampling rate; the motion itself is below it.
+#: Positions are compared above this fraction of the sampling rate. The motion itself is slower.
 MOTION_BAND_SHARE = 0.1
-#: Number of blocks for the standard deviation of the fraction.
+#: Number of blocks of the log for the standard deviation of `StampJitter.share`.
 DEVIATION_BLOCKS = 20
-#: The test is conclusive if the standard deviation of the fraction is at most 1 / this number.
+#: The test is conclusive if the standard deviation of `StampJitter.share` is below 1 / this number.
 DECISION_DEVIATIONS = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StampJitter:
-    """Deviation of stamps from the even grid, and the fraction of it that positions contain.
+    """Deviation of time stamps from a uniform grid, and the fraction of it that positions contain.
 
     A position sampled at t_n = n T + d_n differs from its value at n T by the velocity times d_n.
-    The part of the positions above `MOTION_BAND_SHARE` times the sampling rate is fitted with the
-    same part of v d. The fraction is 1 if the stamps are the sampling times, and 0 if samples are
-    even and only the stamps are late.
+    The high-pass filtered positions (above `MOTION_BAND_SHARE` times the sampling rate) are fitted
+    with the high-pass filtered product of velocity and d_n. The coefficient is 1 if the stamps are
+    the sampling times, and 0 if the samples are uniform and only the stamps are late.
 
     Attributes:
-        size: RMS distance of the stamps from the even grid, s.
-        period: period of the even grid, s.
+        size: RMS deviation of the stamps from the uniform grid, s.
+        period: period of the uniform grid, s.
         share: fraction of velocity times jitter that the positions contain.
-        deviation: standard deviation of this fraction.
+        deviation: standard deviation of `share`.
     """
 
     size: float
@@ -60,7 +61,11 @@ class StampJitter:
 
 
 def sample_numbers(time: np.ndarray) -> np.ndarray:
-    """Return each sample's number (N,) in an even grid with missing samples; stamps may be late."""
+    """Return each sample's number (N,) in a uniform grid with missing samples.
+
+    Args:
+        time: time stamps (N,), s; they may be late.
+    """
     _, missing = missing_samples(time, may_be_late=True)
     return np.arange(len(time)) + np.concatenate([[0], np.cumsum(missing)]).astype(int)
 
@@ -73,38 +78,40 @@ def stamp_jitter(log: Log, names: Sequence[str]) -> StampJitter | None:
         names: position channels; all are used together.
 
     Returns:
-        The comparison; None for even stamps, too few samples, or no motion.
+        The comparison; None for uniform stamps, too few samples, or no motion.
     """
     signals = as_signals(log)
     measured = by_channel(signals, "position")
-    names = [name for name in names if name in measured]
-    time, count = signals.time, len(signals.time)
-    if count < 4 * DEVIATION_BLOCKS or not names:
+    used_names = [name for name in names if name in measured]
+    time = signals.time
+    count = len(time)
+    if count < 4 * DEVIATION_BLOCKS or not used_names:
         return None
     numbers = sample_numbers(time)
-    along = numbers - numbers.mean()
-    late = time - time.mean()
-    period = float(along @ late / (along @ along))
-    late = late - period * along
-    size = float(np.sqrt(np.mean(late**2)))
+    centered_numbers = numbers - numbers.mean()
+    centered_time = time - time.mean()
+    period = float(centered_numbers @ centered_time / (centered_numbers @ centered_numbers))
+    jitter = centered_time - period * centered_numbers
+    size = float(np.sqrt(np.mean(jitter**2)))
     if size < EVEN_STAMP_SHARE * period:
         return None
-    position = np.stack([measured[name] for name in names], axis=1)
-    moved = late[:, None] * np.gradient(_slow(position), period, axis=0)
+    position = np.stack([measured[name] for name in used_names], axis=1)
+    jitter_motion = jitter[:, None] * np.gradient(_low_passed(position), period, axis=0)
     inner = slice(count // 20, count - count // 20)
-    expected, fast = (moved - _slow(moved))[inner], (position - _slow(position))[inner]
-    noise = np.maximum(fast.std(axis=0), np.finfo(float).tiny)
-    x, y = expected / noise, fast / noise
+    expected = (jitter_motion - _low_passed(jitter_motion))[inner]
+    high_passed = (position - _low_passed(position))[inner]
+    noise = np.maximum(high_passed.std(axis=0), np.finfo(float).tiny)
+    x, y = expected / noise, high_passed / noise
     power = float(np.sum(x * x))
     if power == 0.0:
         return None
     share = float(np.sum(x * y)) / power
     # successive errors are correlated, so the variance is estimated from sums over blocks
-    parts = np.array([part.sum() for part in np.array_split(x * (y - share * x), DEVIATION_BLOCKS)])
-    return StampJitter(
-        size=size, period=period, share=share, deviation=float(np.sqrt(parts @ parts)) / power
-    )
+    blocks = np.array_split(x * (y - share * x), DEVIATION_BLOCKS)
+    sums = np.array([block.sum() for block in blocks])
+    deviation = float(np.sqrt(sums @ sums)) / power
+    return StampJitter(size=size, period=period, share=share, deviation=deviation)
 
 
-def _slow(x: np.ndarray) -> np.ndarray:
+def _low_passed(x: np.ndarray) -> np.ndarray:
     return butterworth(x, rate=1.0, cutoff=MOTION_BAND_SHARE, order=4)

@@ -11,12 +11,12 @@ from tauloop.logs.checks.timing import missing_samples
 
 
 def linear(stamps: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return linear interpolations (N,) between samples at times `at` (N,)."""
+    """Return values (N,) at times `at` (N,) by linear interpolation between samples."""
     return np.interp(at, stamps, values)
 
 
 def hold(stamps: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return the last sample at or before each time `at` (N,)."""
+    """Return the last sample (N,) at or before each time `at` (N,)."""
     return values[np.clip(np.searchsorted(stamps, at, side="right") - 1, 0, None)]
 
 

@@ -21,25 +21,27 @@ MAX_FILLED_GAP = 20
 def missing_samples(time: np.ndarray, *, may_be_late: bool) -> tuple[float, np.ndarray]:
     """Return the median step of stamps (N,), and the number of missing samples per step (N - 1,).
 
-    A step of more than `GAP_PERIODS` is a gap. Times of receipt may be late. Then the next steps
-    are shorter and compensate the delay. The number of missing samples is the minimum over j of
-    (t[k+j] - t[k]) / T - j for the next `MAX_MESSAGES_AHEAD` messages. If fewer than
-    `MIN_MESSAGES_AHEAD` remain, the messages before the step are used too.
+    A step of more than `GAP_PERIODS` is a gap. If stamps may be late, as times of receipt, a long
+    step may be followed by shorter steps that compensate the delay. Then the number of missing
+    samples after t[k] is the minimum over j of (t[k+j] - t[k]) / T - j, with the median step T, for
+    the next `MAX_MESSAGES_AHEAD` messages. If fewer than `MIN_MESSAGES_AHEAD` remain, the messages
+    before the step are used too.
     """
     steps = np.diff(time)
-    rising = steps[steps > 0.0]
-    period = float(np.median(rising)) if len(rising) else 0.0
+    positive_steps = steps[steps > 0.0]
+    period = float(np.median(positive_steps)) if len(positive_steps) else 0.0
     missing = np.zeros(len(steps), dtype=int)
     for k in np.flatnonzero((steps > GAP_PERIODS * period) & (steps > 0.0)):
         if not may_be_late:
             missing[k] = max(round(float(steps[k] / period)) - 1, 1)
             continue
         ahead = (time[k + 1 : k + 1 + MAX_MESSAGES_AHEAD] - time[k]) / period
-        left = float((ahead - np.arange(1, len(ahead) + 1)).min())
+        missing_periods = float((ahead - np.arange(1, len(ahead) + 1)).min())
         if len(ahead) < MIN_MESSAGES_AHEAD:
             before = (time[k + 1] - time[max(k + 1 - MAX_MESSAGES_AHEAD, 0) : k + 1][::-1]) / period
-            left = min(left, float((before - np.arange(1, len(before) + 1)).min()))
-        missing[k] = max(round(left), 0)
+            missing_before = float((before - np.arange(1, len(before) + 1)).min())
+            missing_periods = min(missing_periods, missing_before)
+        missing[k] = max(round(missing_periods), 0)
     return period, missing
 
 
@@ -68,11 +70,13 @@ def check_time(
     """
     steps = np.diff(time)
     period, missing = missing_samples(time, may_be_late=table.may_be_late or resample)
-    gap, arrival = missing > (gaps.longest if resample and gaps is not None else 0), table.arrival
+    permitted = gaps.longest if resample and gaps is not None else 0
+    gap = missing > permitted
     gap &= not uneven
-    is_set = np.zeros_like(gap)
+    arrival = table.arrival
+    is_clock_jump = np.zeros_like(gap)
     if arrival is not None and len(arrival) == len(time):
-        is_set = gap & (np.diff(arrival) <= GAP_PERIODS * period)
+        is_clock_jump = gap & (np.diff(arrival) <= GAP_PERIODS * period)
 
     def note(kind: str, bad: np.ndarray, what: str, remedy: str) -> None:
         rows = np.flatnonzero(bad)
@@ -82,8 +86,8 @@ def check_time(
             text = what.format(
                 before=time[row], after=time[row + 1], step=steps[row], periods=periods
             )
-            place = "" if line is not None else f" in row {row + 2}"
-            findings.add(kind, f"column {column!r}", text + place, remedy, table.file, line)
+            row_text = "" if line is not None else f" in row {row + 2}"
+            findings.add(kind, f"column {column!r}", text + row_text, remedy, table.file, line)
         findings.count(kind, table.file, more=len(rows[LISTED_PER_KIND:]))
 
     note(
@@ -101,13 +105,13 @@ def check_time(
     )
     note(
         "jumps of the clock",
-        is_set,
+        is_clock_jump,
         "time jumps by {step:.6g} s after t = {before:.10g} s, but the recorder's clock by at most one period",
         "the clock was reset and nothing is missing: use the time of receipt, or only one side of the jump",
     )
     what = f"a gap of {{step:.6g}} s after t = {{before:.10g}} s: {{periods:.4g}} periods of {period:.6g} s"
     for remedy, rows in _gap_remedies(
-        time, period, gap & ~is_set, is_uneven=resample or table.may_be_late
+        time, period, gap & ~is_clock_jump, is_uneven=resample or table.may_be_late
     ).items():
         note("gaps in time", rows, what, remedy)
 
@@ -128,9 +132,9 @@ def _gap_remedies(
         return {}
     periods = np.diff(time) / period
     missing = missing_samples(time, may_be_late=True)[1]
-    is_made_up = gap & (missing == 0) & (not is_uneven)
-    is_long = gap & ~is_made_up & (missing > MAX_FILLED_GAP)
-    is_short = gap & ~is_made_up & ~is_long
+    is_compensated = gap & (missing == 0) & (not is_uneven)
+    is_long = gap & ~is_compensated & (missing > MAX_FILLED_GAP)
+    is_short = gap & ~is_compensated & ~is_long
     longest = int(missing[is_short].max(initial=1))
     is_whole = np.abs(periods - np.round(periods)) < WHOLE_PERIOD_TOLERANCE
     option = (
@@ -139,7 +143,7 @@ def _gap_remedies(
         else f"--resample --fill-gaps {longest}"
     )
     return {
-        "stamps are late, and the next steps compensate: resample at even times (--resample)": is_made_up,
+        "stamps are late, and the next steps compensate: resample at even times (--resample)": is_compensated,
         f"samples are missing: interpolate them ({option}), or use the log before or after the gap": is_short,
         "samples are missing: use the log before or after the gap": is_long,
     }
@@ -165,9 +169,9 @@ def check_same_time(
     """
     if len(time) < 2:
         return
-    apart = np.abs(time - reference_time)
-    if apart.max() > 0.5 * float(np.median(np.abs(np.diff(reference_time)))):
-        row = int(apart.argmax())
+    differences = np.abs(time - reference_time)
+    if differences.max() > 0.5 * float(np.median(np.abs(np.diff(reference_time)))):
+        row = int(differences.argmax())
         what = (
             f"the time is {time[row]:.10g} s, but {reference_time[row]:.10g} s in {reference.file}"
         )

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-#: Number of messages of a topic that are searched for fields, because several drivers may publish
+#: Number of messages of a topic that are searched for fields. Several drivers may publish different
 #: joints on the same topic.
 INSPECTED_MESSAGES = 200
 #: Maximum number of values in a message; larger messages are images, point clouds and maps.
@@ -62,7 +62,7 @@ def topics(path: str) -> Answer:
 
 
 def columns(path: str, wanted: dict[str, list[str]]) -> Answer:
-    """Yield stamps and times of receipt (ns) by topic, and values and messages by field."""
+    """Yield stamps and times of receipt (ns) by topic, and values and message numbers by field."""
     with _opened(path) as bag:
         for topic, _, messages in bag.topics(wanted):
             times: list[tuple[int, int]] = []
@@ -85,9 +85,10 @@ def columns(path: str, wanted: dict[str, list[str]]) -> Answer:
 class _Bag:
     """An open ROS 1 or ROS 2 bag, with the supported message types."""
 
-    def __init__(self, reader: Any, store: Any, is_first: bool) -> None:
-        self._reader, self.store = reader, store
-        self._parse = store.deserialize_ros1 if is_first else store.deserialize_cdr
+    def __init__(self, reader: Any, store: Any, is_ros1: bool) -> None:
+        self._reader = reader
+        self.store = store
+        self._parse = store.deserialize_ros1 if is_ros1 else store.deserialize_cdr
 
     def topics(
         self, wanted: Sequence[str] | dict[str, list[str]] | None = None
@@ -99,11 +100,8 @@ class _Bag:
         for topic, info in self._reader.topics.items():
             if wanted is None or topic in wanted:
                 kind = info.msgtype or "several types"
-                yield (
-                    topic,
-                    kind,
-                    self._messages(info, kind) if kind in self.store.types else iter(()),
-                )
+                is_known = kind in self.store.types
+                yield topic, kind, self._messages(info, kind) if is_known else iter(())
 
     def _messages(self, info: Any, kind: str) -> Iterator[tuple[int, Any]]:
         for _, received, raw in self._reader.messages(connections=info.connections):
@@ -121,15 +119,13 @@ class _Bag:
 def _opened(path: str) -> Iterator[_Bag]:
     from rosbags.typesys import Stores, get_typestore
 
-    is_first = path.endswith(".bag")
-    if is_first:
+    is_ros1 = path.endswith(".bag")
+    if is_ros1:
         from rosbags.rosbag1 import Reader
     else:
         from rosbags.rosbag2 import Reader  # type: ignore[assignment]
     with Reader(Path(path)) as reader:
-        yield _Bag(
-            reader, get_typestore(Stores.ROS1_NOETIC if is_first else Stores.LATEST), is_first
-        )
+        yield _Bag(reader, get_typestore(Stores.ROS1_NOETIC if is_ros1 else Stores.LATEST), is_ros1)
 
 
 def _stamp(message: Any) -> int:
@@ -157,7 +153,9 @@ def _values(value: Any, name: str, unit: str) -> Iterator[tuple[str, float, str]
     if isinstance(value, int | float):
         yield name, float(value), unit
     elif isinstance(value, np.ndarray | list):
-        for k, item in enumerate(value[:MAX_FIELDS] if len(value) <= MAX_FIELDS else ()):
+        if len(value) > MAX_FIELDS:
+            return
+        for k, item in enumerate(value):
             yield from _values(
                 item.item() if isinstance(item, np.generic) else item, f"{name}[{k}]", unit
             )

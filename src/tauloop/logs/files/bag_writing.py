@@ -26,15 +26,18 @@ STORAGE_OF_EXTENSION = {".mcap": "MCAP", ".db3": "SQLITE3"}
 #: Extension of a bag folder as created by `ros2 bag record`. The extension of its files may precede
 #: it.
 BAG_FOLDER_EXTENSION = ".rosbag2"
-JOINT_STATES, _ARRAY = "/joint_states", "std_msgs/msg/Float64MultiArray"
-_JOINTS, _WRENCH = "sensor_msgs/msg/JointState", "geometry_msgs/msg/WrenchStamped"
+#: Topic of joint states.
+JOINT_STATES = "/joint_states"
+_ARRAY = "std_msgs/msg/Float64MultiArray"
+_JOINTS = "sensor_msgs/msg/JointState"
+_WRENCH = "geometry_msgs/msg/WrenchStamped"
 #: Channels of a force and a moment, with their fields in ROS.
 WRENCH_FIELDS = {
     f"{letter}{axis}": f"wrench.{part}.{axis}"
     for letter, part in (("f", "force"), ("m", "torque"))
     for axis in "xyz"
 }
-#: Stamp of the first sample, ns: in ROS, zero means no stamp.
+#: Stamp of the first sample, ns; not zero, which means "no stamp" in ROS.
 _FIRST_STAMP = 1_000_000_000
 
 
@@ -68,8 +71,8 @@ def write_bag_folder(path: Path, folder: Path, log: xr.Dataset) -> Path:
     """Write a log as a bag folder as recorded by ROS: a message file and `metadata.yaml`.
 
     Args:
-        path: final path of the folder, which ends in `BAG_FOLDER_EXTENSION`. A file extension before
-            it determines the storage; the default is MCAP.
+        path: final path of the folder, which ends in `BAG_FOLDER_EXTENSION`. A file extension in
+            front of that determines the storage; the default is MCAP.
         folder: folder in which the bag folder is created.
         log: a log as from `read_log`.
 
@@ -93,14 +96,14 @@ def _fill(folder: Path, log: xr.Dataset, storage: str) -> Path:
     from rosbags.rosbag2 import StoragePlugin, Writer
     from rosbags.typesys import Stores, get_typestore
 
-    time, store = log[TIME].to_numpy(), get_typestore(Stores.LATEST)
+    time = log[TIME].to_numpy()
+    store = get_typestore(Stores.LATEST)
     stamps = [_FIRST_STAMP + round(1e9 * float(t)) for t in time - time[0]]
     parts = {topic: dict(group) for topic, group in _topics(log).items()}
     with Writer(folder, version=9, storage_plugin=StoragePlugin[storage]) as writer:
-        kinds = {CONTENTS_TOPIC: "std_msgs/msg/String"} | {
-            topic: _kind(topic, group) for topic, group in parts.items()
-        }
-        into = {
+        kinds = {CONTENTS_TOPIC: "std_msgs/msg/String"}
+        kinds |= {topic: _kind(topic, group) for topic, group in parts.items()}
+        connections = {
             topic: writer.add_connection(topic, kind, typestore=store)
             for topic, kind in kinds.items()
         }
@@ -108,14 +111,18 @@ def _fill(folder: Path, log: xr.Dataset, storage: str) -> Path:
             data=json.dumps(_contents(log, parts, float(time[0])))
         )
         writer.write(
-            into[CONTENTS_TOPIC], _FIRST_STAMP, store.serialize_cdr(contents, kinds[CONTENTS_TOPIC])
+            connections[CONTENTS_TOPIC],
+            _FIRST_STAMP,
+            store.serialize_cdr(contents, kinds[CONTENTS_TOPIC]),
         )
         streams = {
             topic: _messages(store.types, topic, parts[topic], log, stamps) for topic in parts
         }
         for stamp in stamps:
             for topic, messages in streams.items():
-                writer.write(into[topic], stamp, store.serialize_cdr(next(messages), kinds[topic]))
+                writer.write(
+                    connections[topic], stamp, store.serialize_cdr(next(messages), kinds[topic])
+                )
     return folder
 
 
@@ -129,8 +136,9 @@ def _topics(log: xr.Dataset) -> dict[str, list[tuple[str, list[str]]]]:
     topics = {JOINT_STATES: joints} if joints else {}
     for number, (name, group) in enumerate(groups.items()):
         if (name, group) not in joints:
-            clean = name if re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) else f"quantity_{number}"
-            topics[f"/tauloop/{clean}"] = [(name, group)]
+            is_valid = re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name)
+            topic_name = name if is_valid else f"quantity_{number}"
+            topics[f"/tauloop/{topic_name}"] = [(name, group)]
     return topics
 
 
@@ -142,13 +150,17 @@ def _kind(topic: str, parts: Mapping[str, list[str]]) -> str:
 
 
 def _columns(topic: str, parts: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
-    """Yield the column in the file and the name in the log of each value of a topic."""
+    """Yield the column in the file, and the name in the log, of each value of a topic."""
     fields = {quantity: field for field, quantity in JOINT_FIELDS.items()}
     kind = _kind(topic, parts)
     for quantity, channels in parts.items():
         for k, channel in enumerate(channels):
-            name = f"{fields[quantity]}[{channel}]" if kind == _JOINTS else f"data[{k}]"
-            name = WRENCH_FIELDS[channel] if kind == _WRENCH else name
+            if kind == _WRENCH:
+                name = WRENCH_FIELDS[channel]
+            elif kind == _JOINTS:
+                name = f"{fields[quantity]}[{channel}]"
+            else:
+                name = f"data[{k}]"
             yield f"{topic}.{name}", f"{quantity}.{channel}"
 
 
@@ -174,7 +186,7 @@ def _messages(
         values[quantity] = np.stack(columns, axis=1)
     header, moment = types["std_msgs/msg/Header"], types["builtin_interfaces/msg/Time"]
     layout = types["std_msgs/msg/MultiArrayLayout"](dim=[], data_offset=0)
-    none = np.zeros(0)
+    empty = np.zeros(0)
     kind = _kind(topic, parts)
     for row, stamp in enumerate(stamps):
         if kind == _ARRAY:
@@ -192,7 +204,7 @@ def _messages(
             yield types[_WRENCH](header=head, wrench=wrench)
             continue
         fields = {
-            field: values[name][row] if name in values else none
+            field: values[name][row] if name in values else empty
             for field, name in JOINT_FIELDS.items()
         }
         yield types[_JOINTS](header=head, name=parts["position"], **fields)

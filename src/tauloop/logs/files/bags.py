@@ -1,9 +1,10 @@
 """ROS bags as tables: message fields are columns, and the messages of one topic are samples.
 
-The samples are at the stamps of one topic: that of the time column or, without one, of the first
-wanted column. Stamps are those in message headers, or the times of receipt if there are none.
-Columns of other topics are interpolated at these stamps (`time_base.INTERPOLATIONS`); at equal
-stamps they are unchanged. Samples outside the common time range of all topics are omitted.
+The samples are at the time stamps of one topic: that of the time column or, without a time column,
+of the first requested column. Stamps are those in message headers, or the times of receipt if the
+headers have none. Columns of other topics are interpolated at these stamps
+(`time_base.INTERPOLATIONS`); at equal stamps they are unchanged. Samples outside the common time
+range of all topics are omitted.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _STAMP, _RECEIVED = CLOCKS
 #: Quantities of ROS joint states by field name.
 JOINT_FIELDS = {"position": "position", "velocity": "velocity", "effort": "force"}
 _JOINTS = "sensor_msgs/msg/JointState"
-#: Clocks whose difference exceeds this, s, have different zeros.
+#: Clocks whose difference exceeds this value, s, have different zeros.
 MAX_CLOCK_OFFSET = 1.0
 #: Largest second stamp of a clock that starts at zero, in periods.
 START_PERIODS = 10.0
@@ -66,18 +67,15 @@ class BagTable(LogTable):
             units |= {f"{topic}.{field}": unit for field, unit in info["fields"].items()}
             units |= dict.fromkeys((f"{topic}.{clock}" for clock in clocks), "s")
         if not units:
-            kinds = (
-                listing(sorted(f"{topic} ({info['kind']})" for topic, info in self._topics.items()))
-                or "nothing"
-            )
-            what = f"no messages with supported numbers; the bag has {kinds}"
+            topics = sorted(f"{topic} ({info['kind']})" for topic, info in self._topics.items())
+            what = f"no messages with supported numbers; the bag has {listing(topics) or 'nothing'}"
             what += "".join(f"; {note}" for note in self.notes)
             raise LogError.of("", what, "record joint states, arrays or wrenches", file=str(path))
         super().__init__(str(path), [*units], brackets_are_units=False)
-        stated = self._stated("units")
-        self.units = tuple(stated.get(name, unit) for name, unit in units.items())
+        logged_units = self._logged_texts("units")
+        self.units = tuple(logged_units.get(name, unit) for name, unit in units.items())
 
-    def _stated(self, key: str) -> dict[str, str]:
+    def _logged_texts(self, key: str) -> dict[str, str]:
         """Return the description of columns in a Tauloop log; anything else is ignored."""
         part = self._contents.get(key) if isinstance(self._contents, dict) else None
         pairs = part.items() if isinstance(part, dict) else ()
@@ -91,9 +89,11 @@ class BagTable(LogTable):
 
     def channels(self) -> list[tuple[str, str, str]]:
         """Return the channels of a log that Tauloop wrote; for other bags, all joints by name."""
-        stated = [(text.partition("."), name) for name, text in self._stated("channels").items()]
-        if stated:
-            return [(quantity, channel, name) for (quantity, _, channel), name in stated]
+        logged_channels = [
+            (text.partition("."), name) for name, text in self._logged_texts("channels").items()
+        ]
+        if logged_channels:
+            return [(quantity, channel, name) for (quantity, _, channel), name in logged_channels]
         fields = [
             (_split(name)[1].partition("["), name)
             for name in self.names
@@ -118,13 +118,13 @@ class BagTable(LogTable):
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
         """Return the chosen columns at the stamps of one topic."""
-        names, before = [self.names[column] for column in columns], findings.total
+        names = [self.names[column] for column in columns]
+        before = findings.total
         fields = [name for name in dict.fromkeys(names) if _split(name)[1] not in CLOCKS]
-        base, clock = _split(
-            next((name for name in names if name not in fields), None) or self.clock(fields) or ""
-        )
+        time_column = next((name for name in names if name not in fields), None)
+        base, clock = _split(time_column or self.clock(fields) or "")
         loaded = self._load([base], fields)
-        self._leave_zero_stamps(
+        self._replace_zero_stamps(
             loaded, dict.fromkeys((base, *(_split(name)[0] for name in fields)))
         )
         clock = clock if clock == _RECEIVED else self._clock_of(base)
@@ -135,7 +135,9 @@ class BagTable(LogTable):
         start = loaded[f"{base} {CLOCKS[clock]}"][rows[:1]].sum()
         series = {name: self._series(name, clock, start, loaded) for name in fields}
         time = (loaded[f"{base} {CLOCKS[clock]}"][rows] - start) / _SECOND
-        others = {name: own for name, own in series.items() if not np.array_equal(own.time, time)}
+        others = {
+            name: signal for name, signal in series.items() if not np.array_equal(signal.time, time)
+        }
         self._check_order(others, findings)
         shared = self._shared(time, others.values(), findings)
         if findings.total > before:
@@ -163,7 +165,7 @@ class BagTable(LogTable):
             wanted.setdefault(topic, []).append(field)
         return bag_columns(Path(self.file), wanted)
 
-    def _leave_zero_stamps(self, loaded: Mapping[str, np.ndarray], topics: Iterable[str]) -> None:
+    def _replace_zero_stamps(self, loaded: Mapping[str, np.ndarray], topics: Iterable[str]) -> None:
         """Use times of receipt, with a note, if the publisher did not set the stamps (zero)."""
         for topic in topics:
             stamps = loaded[f"{topic} stamped"]
@@ -189,11 +191,9 @@ class BagTable(LogTable):
     def _start(self) -> float:
         """Return the time of the first sample, s, if the log states it; otherwise zero."""
         start = self._contents.get("start") if isinstance(self._contents, dict) else None
-        return (
-            float(start)
-            if isinstance(start, int | float) and abs(start) < MAX_MEASURED_NUMBER
-            else 0.0
-        )
+        if isinstance(start, int | float) and abs(start) < MAX_MEASURED_NUMBER:
+            return float(start)
+        return 0.0
 
     def _check_zeros(
         self, loaded: Mapping[str, np.ndarray], topics: Iterable[str], base: str, findings: Findings
@@ -201,10 +201,14 @@ class BagTable(LogTable):
         """Report topics with only times of receipt if other topics' stamps have another zero."""
         if self.may_be_late or not len(loaded[f"{base} received"]):
             return
-        apart = float(np.median(loaded[f"{base} received"] - loaded[f"{base} stamped"])) / _SECOND
+        offsets = loaded[f"{base} received"] - loaded[f"{base} stamped"]
+        clock_offset = float(np.median(offsets)) / _SECOND
         for topic in sorted(topics):
-            if abs(apart) > MAX_CLOCK_OFFSET and self._clock_of(topic) == _RECEIVED:
-                what = f"has no stamps, and its times of receipt differ by {apart:.6g} s from the stamps of {base}"
+            if abs(clock_offset) > MAX_CLOCK_OFFSET and self._clock_of(topic) == _RECEIVED:
+                what = (
+                    f"has no stamps, and its times of receipt differ by {clock_offset:.6g} s "
+                    f"from the stamps of {base}"
+                )
                 remedy = (
                     f"use the times of receipt of both: LogFile(time={f'{base}.{_RECEIVED}'!r})"
                 )
@@ -212,10 +216,10 @@ class BagTable(LogTable):
 
     def _check_order(self, others: Mapping[str, StampedSignal], findings: Findings) -> None:
         """Report clocks that do not increase on topics that need interpolation."""
-        for name, own in others.items():
-            back = np.flatnonzero(np.diff(own.time) <= 0.0)
+        for name, signal in others.items():
+            back = np.flatnonzero(np.diff(signal.time) <= 0.0)
             for k in back[:LISTED_PER_KIND]:
-                what = f"time goes from {own.time[k]:.10g} s to {own.time[k + 1]:.10g} s at message {k + 2}"
+                what = f"time goes from {signal.time[k]:.10g} s to {signal.time[k + 1]:.10g} s at message {k + 2}"
                 remedy = "the clock was reset, or a message is repeated: cut the bag there"
                 findings.add("clocks that go back", f"column {name!r}", what, remedy, self.file)
             findings.count("clocks that go back", self.file, more=len(back[LISTED_PER_KIND:]))
@@ -224,16 +228,15 @@ class BagTable(LogTable):
         self, time: np.ndarray, others: Iterable[StampedSignal], findings: Findings
     ) -> np.ndarray:
         """Return whether each sample (N,) is within the time range of every signal."""
-        spans = [
-            (own.time[0], own.time[-1]) if len(own.time) else (np.inf, -np.inf) for own in others
-        ]
-        first, last = (
-            max((a for a, _ in spans), default=-np.inf),
-            min((b for _, b in spans), default=np.inf),
-        )
+        signals = list(others)
+        if any(len(signal.time) == 0 for signal in signals):
+            first, last = np.inf, -np.inf
+        else:
+            first = max((signal.time[0] for signal in signals), default=-np.inf)
+            last = min((signal.time[-1] for signal in signals), default=np.inf)
         shared = (time >= first) & (time <= last)
         if not shared.any():
-            what = "the time ranges of the wanted topics do not overlap"
+            what = "the time ranges of the requested topics do not overlap"
             findings.add(
                 "topics without a common time",
                 "topics",
@@ -244,14 +247,14 @@ class BagTable(LogTable):
         return shared
 
     def _dropped(
-        self, name: str, own: StampedSignal, time: np.ndarray, findings: Findings
+        self, name: str, signal: StampedSignal, time: np.ndarray, findings: Findings
     ) -> np.ndarray:
         """Return whether messages of another topic are missing at each sample (N,)."""
         is_within = np.zeros(len(time), dtype=bool)
         late = self.may_be_late or not self._topics[_split(name)[0]]["stamped"]
         gaps = [
             gap
-            for gap in own.dropped(may_be_late=late)
+            for gap in signal.dropped(may_be_late=late)
             if ((time > gap[0]) & (time < gap[1])).any()
         ]
         for before, after, count in gaps:
@@ -264,19 +267,19 @@ class BagTable(LogTable):
 
 def _cut_note(cut: Mapping[str, Any]) -> str:
     """Return a note on a truncated file: where it ends, and which messages were read."""
-    place, count = f"{cut['file']} is truncated at byte {cut['at']}", cut["messages"]
+    truncation = f"{cut['file']} is truncated at byte {cut['at']}"
+    count = cut["messages"]
     if not count:
-        return f"{place}, before its first message"
-    read = f"the last of the {count} messages before it was received at {np.datetime64(cut['last'], 'ns')} UTC"
-    return (
-        f"{place}, within its index; {read}"
-        if cut["all"]
-        else f"{place}; {read}, and later messages are lost"
-    )
+        return f"{truncation}, before its first message"
+    last_time = np.datetime64(cut["last"], "ns")
+    last = f"the last of the {count} messages before it was received at {last_time} UTC"
+    if cut["all"]:
+        return f"{truncation}, within its index; {last}"
+    return f"{truncation}; {last}, and later messages are lost"
 
 
 def _is_zero_a_time(stamps: np.ndarray) -> bool:
-    """Return whether zero is a valid first stamp, as in simulated time: the next is near."""
+    """Return whether zero is a valid first stamp, as in simulated time: the next stamp is near."""
     later = stamps[1:]
     if len(later) < 2 or stamps[0] != 0 or (later <= 0).any():
         return False

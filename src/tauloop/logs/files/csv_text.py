@@ -7,7 +7,7 @@ import re
 
 DELIMITERS = (",", ";", "\t")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d{1,40},\d{1,40}([eE][+-]?\d{1,4})?")
-#: Text that may also be a number with a thousands separator.
+#: Number with a comma that may also be a thousands separator.
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 #: Number of rows that are searched for decimal commas.
 _INSPECTED_ROWS = 1000
@@ -24,7 +24,7 @@ def as_utf8(data: bytes) -> bytes:
 
 
 def is_number(cell: str) -> bool:
-    """Return whether a cell is a number for Python, without underscores."""
+    """Return whether a cell is a number in Python's notation, without underscores."""
     try:
         float(cell)
     except ValueError:
@@ -49,8 +49,8 @@ def delimiter_of(line: str) -> str:
 def with_decimal_points(data: bytes, skipped: int, delimiter: str) -> bytes:
     """Return the text with decimal commas replaced by points, if the commas are unambiguous.
 
-    They are unambiguous if commas do not separate cells, no number has a point, and the first rows
-    contain a number whose comma cannot be a thousands separator (as in ``1,234``).
+    The commas are unambiguous if they do not separate cells, no number has a point, and the first
+    rows contain a number whose comma cannot be a thousands separator (as in ``1,234``).
 
     Args:
         data: the file.

@@ -1,9 +1,9 @@
 """Repair of truncated MCAP files, for example after a power failure: recover the complete records.
 
 An MCAP file is a sequence of records with lengths, and ends with a footer, which rosbags requires.
-Every complete record is copied. Of a truncated chunk, the records in the part that can be
-decompressed are copied. This module runs in the separate reader process (see `reading_process`), so
-it must not import Tauloop.
+Every complete record is copied. From a truncated chunk, the complete records in the part that can
+be decompressed are copied. This module runs in the separate reader process (see `reading_process`),
+so it must not import Tauloop.
 
 Source: MCAP Format Specification, version 0, Foxglove.
 """
@@ -20,16 +20,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
+#: Bytes at the start and the end of an MCAP file.
 MAGIC = b"\x89MCAP0\r\n"
-_HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _DATA_END = (
-    0x01,
-    0x02,
-    0x03,
-    0x04,
-    0x05,
-    0x06,
-    0x0F,
-)
+_HEADER = 0x01
+_FOOTER = 0x02
+_SCHEMA = 0x03
+_CHANNEL = 0x04
+_MESSAGE = 0x05
+_CHUNK = 0x06
+_DATA_END = 0x0F
 #: Head of a record: kind and length of its content.
 _HEAD = struct.Struct("<BQ")
 #: Head of a chunk: times of the first and last message, unpacked size and checksum. The name of the
@@ -43,16 +42,20 @@ _END = _HEAD.pack(_DATA_END, 4) + bytes(4) + _HEAD.pack(_FOOTER, 20) + bytes(20)
 def readable(path: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Yield the path of a readable bag, and a description of each truncated file.
 
-    The path is the bag itself, or a repaired copy if files are truncated. A description has the
-    name of the `file`, the byte `at` which the data end, whether `all` messages are preserved (only
-    the index is missing), the number of preserved `messages`, and the time of receipt of the `last`
-    one (ns since 1970; None if there is none).
+    The path is the bag itself, or a repaired copy if files are truncated. The keys of a description
+    are:
+
+    - `file`: name of the file.
+    - `at`: byte at which the data end.
+    - `all`: whether all messages are preserved, because only the index is missing.
+    - `messages`: number of preserved messages.
+    - `last`: time of receipt of the last message, ns since 1970; None without messages.
 
     Raises:
         ValueError: a file is truncated within its first record.
     """
-    place = Path(path)
-    files = sorted(place.iterdir()) if place.is_dir() else [place]
+    bag = Path(path)
+    files = sorted(bag.iterdir()) if bag.is_dir() else [bag]
     if not any(map(_is_truncated, files)):
         yield path, []
         return
@@ -64,7 +67,7 @@ def readable(path: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
                 cuts.append(_rescued(file, target))
             else:
                 target.symlink_to(file.resolve())
-        yield folder if place.is_dir() else str(Path(folder) / place.name), cuts
+        yield folder if bag.is_dir() else str(Path(folder) / bag.name), cuts
 
 
 def _is_truncated(file: Path) -> bool:
@@ -79,7 +82,7 @@ def _is_truncated(file: Path) -> bool:
 
 
 def _rescued(file: Path, target: Path) -> dict[str, Any]:
-    """Write the complete records of a file and an end; return the description (see `readable`)."""
+    """Write a file's complete records and an end; return the description (see `readable`)."""
     from rosbags.rosbag2 import Reader
 
     with file.open("rb") as data, target.open("wb") as out:
@@ -91,11 +94,13 @@ def _rescued(file: Path, target: Path) -> dict[str, Any]:
             out.write(_records_of_truncated_chunk(data.read()))
         out.write(_END)
     with Reader(target) as bag:
+        count = bag.message_count
         # the end time of rosbags is exclusive
-        count, last = bag.message_count, bag.end_time - 1 if bag.message_count else None
+        last = bag.end_time - 1 if count else None
     # the data after the last complete record may be the start of another record, or not
-    whole, next_end = file.stat().st_size, at + _HEAD.size + size
-    ends = whole if next_end > whole or kind == _DATA_END else at
+    file_size = file.stat().st_size
+    next_end = at + _HEAD.size + size
+    ends = file_size if next_end > file_size or kind == _DATA_END else at
     return {
         "file": file.name,
         "at": ends,
@@ -116,34 +121,35 @@ def _copy_whole_records(data: BinaryIO, out: BinaryIO) -> int:
             out.write(_HEAD.pack(kind, size) + content)
             continue
         out.write(_HEAD.pack(kind, size))
-        left = size
-        while left:
-            part = data.read(min(left, 1 << 20))
+        remaining = size
+        while remaining:
+            part = data.read(min(remaining, 1 << 20))
             out.write(part)
-            left -= len(part)
+            remaining -= len(part)
     return data.tell()
 
 
 def _records(data: BinaryIO) -> Iterator[tuple[int, int]]:
     """Yield kind and length of each complete record; the caller may read its content.
 
-    It ends before an incomplete record, at zeros (reserved space), and at the end of the data.
+    The iteration ends before an incomplete record, at zeros (reserved space), and at the end of the
+    data.
 
     Raises:
         ValueError: the first record is incomplete or not a header.
     """
-    whole = os.fstat(data.fileno()).st_size
+    file_size = os.fstat(data.fileno()).st_size
     kind, size = _head(data)
-    if kind != _HEADER or data.tell() + _HEAD.size + size > whole:
+    if kind != _HEADER or data.tell() + _HEAD.size + size > file_size:
         raise ValueError("it is truncated within its first record and contains no messages")
-    while kind not in (0, _DATA_END, _FOOTER) and data.tell() + _HEAD.size + size <= whole:
+    while kind not in (0, _DATA_END, _FOOTER) and data.tell() + _HEAD.size + size <= file_size:
         data.seek(_HEAD.size, os.SEEK_CUR)
         yield kind, size
         kind, size = _head(data)
 
 
 def _head(data: BinaryIO) -> tuple[int, int]:
-    """Return kind and length of the record at this position, without moving; zeros if none."""
+    """Return kind and length of the record at this position, which is kept; zeros at the end."""
     begins = data.tell()
     head = data.read(_HEAD.size)
     data.seek(begins)
@@ -160,10 +166,10 @@ def _is_sound(content: bytes) -> bool:
 
 def _records_of_truncated_chunk(part: bytes) -> bytes:
     """Return the complete records in the available part of a chunk, which starts with its head."""
-    _, stated = _HEAD.unpack_from(part)
-    content = part[_HEAD.size : _HEAD.size + stated]
+    _, length = _HEAD.unpack_from(part)
+    content = part[_HEAD.size : _HEAD.size + length]
     records, _ = _inner_records(_unpacked(*_chunk_parts(content)))
-    if len(content) == stated:
+    if len(content) == length:
         # the data may be followed by other bytes, which may be part of the last record
         records = records[:-1]
     return b"".join(records)

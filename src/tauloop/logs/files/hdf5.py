@@ -11,8 +11,9 @@ import numpy as np
 from tauloop.common.errors import LogError
 from tauloop.logs.files.unpacking import require_ratio
 
-#: MATLAB's group for contents of cells and objects, and its attribute for a variable's class.
-_REFERENCES, _CLASS = "#refs#", "MATLAB_class"
+#: MATLAB's group for the contents of cells and objects, and its attribute with a variable's class.
+_REFERENCES = "#refs#"
+_CLASS = "MATLAB_class"
 #: Attributes of a data set that may contain its unit.
 _UNIT_ATTRIBUTES = ("unit", "units")
 _TEXT = (b"char", b"string", b"cell", b"function_handle")
@@ -21,8 +22,8 @@ _TEXT = (b"char", b"string", b"cell", b"function_handle")
 def hdf5_columns(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """Return the numeric columns (N,) of a file by name, and their units; needs h5py.
 
-    MATLAB stores matrices by columns, so a matrix is transposed here. Row and column vectors become
-    one column.
+    MATLAB stores matrices by columns, so a matrix of MATLAB is transposed. Row and column vectors
+    become one column.
 
     Raises:
         LogError: h5py is missing, or the file is damaged.
@@ -30,10 +31,8 @@ def hdf5_columns(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     try:
         import h5py
     except ImportError:
-        what, remedy = (
-            "HDF5 (and MATLAB 7.3) files need h5py, which is not installed",
-            "pip install 'tauloop[hdf5]'",
-        )
+        what = "HDF5 (and MATLAB 7.3) files need h5py, which is not installed"
+        remedy = "pip install 'tauloop[hdf5]'"
         raise LogError.of("", what, remedy, file=str(path)) from None
     columns: dict[str, np.ndarray] = {}
     units: dict[str, str] = {}

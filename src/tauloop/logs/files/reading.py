@@ -46,8 +46,7 @@ class LogFile(ReprMixin):
             name. None: column names have the form ``quantity.channel``, as in `write_log`, or are
             the joint states of a bag.
         units: unit by column or by quantity (the column has priority); it overrides a unit in the
-            header, ``q1 [deg]``. It may contain a factor: with ``"0.0523 N m"``, the number 1 in
-                the
+            header, ``q1 [deg]``. It may contain a factor: with ``"0.0523 N m"``, the number 1 in the
             file means 0.0523 N m; ``"-1 rad"`` changes the sign.
         time: name of the column of time stamps. For a bag, the default is the stamps of the first
             column's topic.
@@ -64,7 +63,7 @@ class LogFile(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choice:
-    """A wanted column: its quantity and channel, and its position."""
+    """A column to read: its quantity and channel, its index in the file, and its unit."""
 
     quantity: str
     channel: str
@@ -97,8 +96,8 @@ def read_log(
         files: the files with their columns; a plain path is a file with names ``quantity.channel``.
         sample_rate: samples per second, Hz, if no file has a time column; time then starts at zero.
         gaps: permitted gaps, which are interpolated; by default missing samples are rejected.
-        resample: whether to resample at even times (`resampled`), which permits uneven, late and
-            repeated stamps.
+        resample: whether to resample at uniform times (`resampled`), which permits uneven, late
+            and repeated time stamps.
         uneven: whether time steps may differ, as in a simulation with variable steps.
 
     Returns:
@@ -149,7 +148,7 @@ def read_signals(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Repairs:
-    """Repairs while a log is read, and whether time steps may differ."""
+    """Arguments of `read_log` that permit faults of a log."""
 
     gaps: FillGaps | None
     resample: bool
@@ -159,7 +158,7 @@ class _Repairs:
 def _read_part(
     source: LogFile, sample_rate: float | None, repairs: _Repairs, findings: Findings
 ) -> _Part | None:
-    """Return the wanted contents of a file; None if there is a problem."""
+    """Return the signals of a file; None if there is a problem."""
     try:
         if source.between is not None:
             LogError.raise_if_any(
@@ -225,27 +224,29 @@ def _numbers(
     table: LogTable, choices: Sequence[_Choice], repairs: _Repairs, findings: Findings
 ) -> tuple[np.ndarray, dict[str, int]]:
     """Return the columns (N, n), and the number of interpolated samples of each channel."""
-    columns, gaps = [choice.column for choice in choices], repairs.gaps
+    columns = [choice.column for choice in choices]
+    gaps = repairs.gaps
     if gaps is None:
         return table.numbers(columns, findings), {}
-    own, before = Findings(), findings.total
-    values = table.numbers(columns, own)
-    findings.absorb(own, but=MISSING_KINDS)
+    before = findings.total
+    table_findings = Findings()
+    values = table.numbers(columns, table_findings)
+    findings.absorb(table_findings, but=MISSING_KINDS)
     stamps = next((k for k, choice in enumerate(choices) if choice.quantity == TIME), None)
     if findings.total > before:
         return values, {}
     # with uneven stamps, `resampled` determines the missing rows
     if stamps is not None and not repairs.resample and np.isfinite(values[:, stamps]).all():
-        time, kept = with_missing_rows(values[:, stamps], np.delete(values, stamps, axis=1), gaps)
-        values = np.insert(kept, stamps, time, axis=1)
+        signals = np.delete(values, stamps, axis=1)
+        time, signals = with_missing_rows(values[:, stamps], signals, gaps)
+        values = np.insert(signals, stamps, time, axis=1)
     counts = {}
     for k, choice in enumerate(choices):
         where = f"column {table.names[choice.column]!r}"
         if k == stamps and not np.isfinite(values[:, k]).all():
-            what, remedy = (
-                f"{np.count_nonzero(~np.isfinite(values[:, k]))} of {len(values)} time stamps are missing",
-                "give `sample_rate` instead of the time column, or cut the log",
-            )
+            missing = np.count_nonzero(~np.isfinite(values[:, k]))
+            what = f"{missing} of {len(values)} time stamps are missing"
+            remedy = "give `sample_rate` instead of the time column, or cut the log"
             findings.add("missing time stamps", where, what, remedy, table.file)
             continue
         values[:, k], count = filled(values[:, k], gaps, findings, where=where, file=table.file)
@@ -291,10 +292,10 @@ def _wanted(
             for q, group in source.columns.items()
             for channel, name in group.items()
         ]
-        own_time = None
+        standard_time = None
     else:
         wanted = table.channels()
-        own_time = TIME if TIME in table.names else None
+        standard_time = TIME if TIME in table.names else None
     if not wanted:
         what = f"there are no columns to read; the file has {listing(table.names)}"
         remedy = (
@@ -302,27 +303,27 @@ def _wanted(
             "LogFile(columns={'position': {'motor': 'its column'}})"
         )
         findings.add("columns that are missing", "columns", what, remedy, table.file)
-    time = (
-        source.time
-        or own_time
-        or (None if is_timed else table.clock([name for _, _, name in wanted]))
-    )
-    return wanted + ([(TIME, "", time)] if time is not None else [])
+    time = source.time or standard_time
+    if not time:
+        time = None if is_timed else table.clock([name for _, _, name in wanted])
+    if time is not None:
+        wanted = [*wanted, (TIME, "", time)]
+    return wanted
 
 
 def _column(name: str, table: LogTable, findings: Findings) -> int | None:
     headers = [f"{n} [{u}]" for n, u in zip(table.names, table.units, strict=True)]
-    places = [
-        k for k, (n, h) in enumerate(zip(table.names, headers, strict=True)) if name in (n, h)
-    ]
-    if len(places) == 1:
-        return places[0]
+    names_and_headers = zip(table.names, headers, strict=True)
+    matches = [k for k, texts in enumerate(names_and_headers) if name in texts]
+    if len(matches) == 1:
+        return matches[0]
     where = f"column {name!r}"
-    if places:
-        what = f"{len(places)} columns have this name (columns {', '.join(str(k + 1) for k in places)})"
+    if matches:
+        numbers = ", ".join(str(k + 1) for k in matches)
+        what = f"{len(matches)} columns have this name (columns {numbers})"
         findings.add("columns of one name", where, what, "rename them in the file", table.file)
     else:
-        what = f"it is not in the file, which has {listing(table.names)}"
+        what = f"not in the file, which has {listing(table.names)}"
         remedy = suggestion(name, table.names) or "correct the name in `columns`"
         findings.add("columns that are missing", where, what, remedy, table.file)
     return None
@@ -357,13 +358,13 @@ def _is_time(name: str) -> bool:
 def _time_axis(
     parts: list[_Part], sample_rate: float | None, *, complete: bool, findings: Findings
 ) -> np.ndarray:
-    """Return the stamps (N,) of the first file that has them, or those of the sample rate."""
+    """Return the time stamps (N,) of the first file that has them, or those of the sample rate."""
     timed = [(part, part.time) for part in parts if part.time is not None]
     if sample_rate is not None and not (np.isfinite(sample_rate) and sample_rate > 0.0):
-        what = f"{sample_rate} Hz is not a rate"
+        what = f"{sample_rate} Hz is not a positive, finite rate"
         findings.add("arguments", "sample_rate", what, "give samples per second, above zero")
     elif sample_rate is not None and timed:
-        what = f"it is given in addition to the time column {timed[0][0].time_column!r} of {timed[0][0].table.file}"
+        what = f"given in addition to the time column {timed[0][0].time_column!r} of {timed[0][0].table.file}"
         findings.add("arguments", "sample_rate", what, "give only one of them")
     elif sample_rate is not None and parts:
         return np.arange(parts[0].count) / sample_rate

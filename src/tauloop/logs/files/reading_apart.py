@@ -21,7 +21,7 @@ from tauloop.common.errors import LogError
 from tauloop.logs.files.unpacking import most_unpacked, require_ratio
 
 _SCRIPT = Path(__file__).with_name("reading_process.py")
-#: A process that has transferred more bytes is ended, because it retains memory.
+#: A process that has transferred more bytes in one answer is ended, because it retains memory.
 LARGE_ANSWER = 4_000_000
 #: Maximum number of idle processes kept for the next file.
 MAX_IDLE_PROCESSES = 4
@@ -43,7 +43,7 @@ def mat_columns(path: Path) -> dict[str, np.ndarray]:
     """Return the numeric columns of a MAT file by name.
 
     Raises:
-        LogError: the file is damaged, or would fill the memory.
+        LogError: the file is damaged, or its content would fill the memory.
     """
     head, columns = _answer("MAT", path, "mat", most_unpacked(path))
     if "holds" in head:
@@ -79,7 +79,7 @@ def bag_topics(path: Path) -> dict[str, Any]:
 
 
 def bag_columns(path: Path, wanted: Mapping[str, Sequence[str]]) -> dict[str, np.ndarray]:
-    """Return fields by topic with values and rows, and the stamps and times of receipt, ns.
+    """Return values and message numbers of fields, and stamps and times of receipt (ns), by column.
 
     Raises:
         LogError: the file is damaged, or would fill the memory.

@@ -22,8 +22,10 @@ from typing import Any
 
 import numpy as np
 
-#: Number of rows of a Parquet file to unpack at a time, and buffer size in bytes.
-ROWS_AT_ONCE, BUFFER = 65_536, 65_536
+#: Number of rows of a Parquet file to unpack at a time.
+ROWS_AT_ONCE = 65_536
+#: Size of the read buffer of a Parquet file, bytes.
+BUFFER = 65_536
 #: Memory in addition to the unpacked size of the file, bytes.
 READER_MEMORY = 1_000_000_000
 
@@ -108,15 +110,15 @@ def _parquet(path: str) -> Any:
 
 def bag_topics(path: str, most: float) -> Answer:
     """Yield the topics of a bag (`bag_process`), and its truncated files (`cut_mcap`)."""
-    with bounded(most), _sibling_module("cut_mcap").readable(path) as (place, cuts):
-        for head, _ in _sibling_module("bag_process").topics(place):
+    with bounded(most), _sibling_module("cut_mcap").readable(path) as (readable_path, cuts):
+        for head, _ in _sibling_module("bag_process").topics(readable_path):
             yield head | {"cuts": cuts}, None
 
 
 def bag(path: str, most: float, wanted: dict[str, list[str]]) -> Answer:
     """Yield the columns of a bag (`bag_process`); truncated files are repaired (`cut_mcap`)."""
-    with bounded(most), _sibling_module("cut_mcap").readable(path) as (place, _):
-        yield from _sibling_module("bag_process").columns(place, wanted)
+    with bounded(most), _sibling_module("cut_mcap").readable(path) as (readable_path, _):
+        yield from _sibling_module("bag_process").columns(readable_path, wanted)
 
 
 @functools.cache
@@ -134,17 +136,14 @@ def _sibling_module(name: str) -> Any:
 
 @contextmanager
 def bounded(most: float) -> Iterator[None]:
-    """Limit memory and file size of the process to those needed for a log of `most` bytes."""
+    """Limit memory and file size of the process to what a log of `most` bytes needs."""
     try:
         import resource
     except ImportError:  # Windows has no such limits
         yield
         return
-    pages = (
-        int(Path("/proc/self/statm").read_text().split()[0])
-        if Path("/proc/self/statm").exists()
-        else 0
-    )
+    statm = Path("/proc/self/statm")
+    pages = int(statm.read_text().split()[0]) if statm.exists() else 0
     limits: dict[int, int] = {
         resource.RLIMIT_AS: pages * resource.getpagesize() + int(most) + READER_MEMORY,
         resource.RLIMIT_FSIZE: int(most) + READER_MEMORY,

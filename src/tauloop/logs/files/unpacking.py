@@ -8,13 +8,19 @@ from pathlib import Path
 
 from tauloop.common.errors import LogError
 
-#: Unpacked size in bytes that is always permitted, and permitted ratio to the file size for larger
-#: files. Measured logs are compressed to about a tenth.
-UNCHECKED_BYTES, MAX_UNPACKING_RATIO = 100_000_000, 200
+#: Unpacked size that is always permitted, bytes.
+UNCHECKED_BYTES = 100_000_000
+#: Largest permitted ratio of a larger unpacked size to the file size. Measured logs are compressed
+#: to about a tenth.
+MAX_UNPACKING_RATIO = 200
 
 
 def unpacked(path: Path) -> bytes:
-    """Return the content of a gzip file if its size is plausible for a log."""
+    """Return the content of a gzip file.
+
+    Raises:
+        LogError: the content is implausibly large for a log.
+    """
     most = int(most_unpacked(path))
     with gzip.open(path) as stream:
         data = stream.read(most + 1)
@@ -35,7 +41,11 @@ def require_archive(path: Path) -> None:
 
 
 def require_ratio(path: Path, size: int) -> None:
-    """Raise an error if the declared size of a file's content would fill the memory."""
+    """Raise an error if the declared size of a file's content, bytes, would fill the memory.
+
+    Raises:
+        LogError: the size exceeds `most_unpacked`.
+    """
     if size > most_unpacked(path):
         raise _expands(path, size)
 

@@ -41,8 +41,8 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
         The path.
 
     Raises:
-        LogError: the file extension is not supported, the log has no samples or channels, numbers
-            are not finite, or pyarrow or rosbags is not installed.
+        LogError: the file extension is not supported, the log has no samples or channels, a
+            variable has no unit, numbers are not finite, or pyarrow or rosbags is not installed.
         InputError: an argument has another type, the folder is missing or cannot be written, or the
             bag already exists.
     """
@@ -61,11 +61,8 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
         rows = [",".join(headers), *(",".join(map(repr, row)) for row in values.tolist())]
         text = ("\n".join(rows) + "\n").encode()
         # with mtime=0, equal logs give equal bytes
-        data = (
-            gzip.compress(text, compresslevel=6, mtime=0)
-            if path.name.lower().endswith(".gz")
-            else text
-        )
+        is_compressed = path.name.lower().endswith(".gz")
+        data = gzip.compress(text, compresslevel=6, mtime=0) if is_compressed else text
         write_file(path, lambda temporary: temporary.write_bytes(data))
     return path
 

@@ -1,4 +1,4 @@
-"""Detection of positions whose declared unit is wrong, because the loops close only in another."""
+"""Detection of positions with a wrong unit: the loops only close if the unit is another one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def naming_units(model: Model, logs: Sequence[Log]) -> Iterator[None]:
 
 
 def wrong_units(model: Model, position: np.ndarray) -> tuple[Problem, ...]:
-    """Return a problem for positions whose loops close in another unit than the declared one.
+    """Return a problem for positions if the loops only close with a unit that is not declared.
 
     Args:
         model: the machine.

@@ -8,17 +8,17 @@ from tauloop.common.errors import Problem
 from tauloop.logs.checks.stamps import stamp_jitter
 from tauloop.logs.log import Log
 
-#: Jitter is reported if the fraction of it that positions follow differs from 1 by at most this,
-#: ...
+#: Jitter is reported if `StampJitter.share`, the fraction of it that positions follow, differs from
+#: 1 by at most this value.
 SHARE_TOLERANCE = 0.3
-#: ... and is at least this number of standard deviations.
+#: Minimum value of `StampJitter.share` for a report, in standard deviations.
 MIN_SHARE_DEVIATIONS = 6.0
 
 
 def jitter(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
-    """Return a problem if samples were taken at the uneven times that their stamps state.
+    """Return a problem if samples were taken at uneven times, according to their stamps.
 
-    Evenly taken samples with uneven stamps are harmless, because samples are used as evenly spaced.
+    Uniform samples with uneven stamps are harmless, because all samples are used as evenly spaced.
 
     Args:
         log: the log as measured, before any filter.
@@ -35,7 +35,7 @@ def jitter(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
     share_of_period = 100.0 * offsets.size / offsets.period
     what = (
         f"stamps jitter by {1e3 * offsets.size:.3g} ms (RMS, {share_of_period:.3g} % of the period) "
-        f"and positions follow them (share {offsets.share:.2f} of the velocity times the jitter, "
+        f"and positions follow them (fraction {offsets.share:.2f} of the velocity times the jitter, "
         f"standard deviation {offsets.deviation:.1g}): samples were taken at uneven times, but are "
         "used as evenly spaced"
     )

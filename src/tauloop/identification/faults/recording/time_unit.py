@@ -29,14 +29,15 @@ def wrong_time_unit(
     """Return a problem if inertial forces agree with the machine file only in another unit of time.
 
     Forces are fitted by g G + x A + friction. G are the forces at rest according to the machine
-    file, and A the additional forces of the motion with the inertias in the file. Friction is free,
-    and every output is weighted by its own force. If times are declared in seconds, but their unit
-    is s seconds, then x / g = 1 / s^2. Without forces at rest, x = 1 / s^2.
+    file, and A the additional forces of the motion with the inertias in the file. The coefficients
+    g and x and the friction are fitted, and every output is weighted by its own force. If times are
+    declared in seconds, but their unit is s seconds, then x / g = 1 / s^2. Without forces at rest,
+    x = 1 / s^2.
 
     Args:
         model: the machine as its file describes it.
         log: motion and forces of the log.
-        output: output of `regressor_rows`.
+        output: "actuators", or "joints" for forces on the driven coordinates.
 
     Returns:
         One problem if x / g agrees with ms or us up to a factor of `MAX_INERTIA_FACTOR`, and the
@@ -62,12 +63,12 @@ def wrong_time_unit(
         in_motion = in_motion[:, rows]
     except PoseError:
         return ()
-    sizes = np.maximum(np.linalg.norm(forces, axis=0), np.finfo(float).tiny)
+    norms = np.maximum(np.linalg.norm(forces, axis=0), np.finfo(float).tiny)
 
     def weighted(columns: np.ndarray) -> np.ndarray:
         """Return columns (M n_out, n), divided by the sizes of the outputs' forces."""
         return np.asarray(
-            (columns / sizes[:, None]).reshape(sizes.size * len(tested), columns.shape[2])
+            (columns / norms[:, None]).reshape(norms.size * len(tested), columns.shape[2])
         )
 
     is_free = np.array([parameter.role in FREE_ROLES for parameter in model.parameters])
@@ -99,7 +100,7 @@ def wrong_time_unit(
 
 
 def _unit_of_ratio(ratio: float) -> str | None:
-    """Return the unit of time for which a ratio of inertial forces is plausible."""
+    """Return the unit of time that explains a ratio of inertial forces; None if none does."""
     for size, name in POSSIBLE_TIME_UNITS.items():
         if 1.0 / MAX_INERTIA_FACTOR < ratio * size**2 < MAX_INERTIA_FACTOR:
             return name

@@ -1,1 +1,1 @@
-"""Choice of the preparation by validation: cut-offs, sources of velocity, filters and standstill."""
+"""Choice of the preparation by validation: cutoffs, sources of velocity, filters and standstill."""

@@ -1,9 +1,9 @@
-"""Options of the preparation, chosen by validation on thinned logs.
+"""Options of the preparation, chosen by validation on subsampled logs.
 
 An option is chosen here if neither the recording nor the user specifies it. The options are tried
-one after the other: cut-off, order, standstill, and then the cut-off again. The samples before the
+one after the other: cutoff, order, standstill, and then the cutoff again. The samples before the
 held-out part are divided in two. Each trial fits the first part and is validated on the second,
-with the forces as measured. The decimation follows from the cut-off, because forces and regressor
+with the forces as measured. The decimation follows from the cutoff, because forces and regressor
 contain no frequencies above it.
 """
 
@@ -42,17 +42,17 @@ CHOSEN_OPTIONS = ("cutoff", "cutoffs", "order", "standstill")
 MAX_TRIAL_SAMPLES = 4_000
 #: A value is chosen if it reduces the validation error of all outputs by at least this fraction.
 MIN_ERROR_REDUCTION = 0.01
-#: Cut-offs of the first round, as multiples of the cut-off that the noise allows.
+#: Cutoffs of the first round, as multiples of the cutoff that the noise allows.
 COARSE_CUTOFF_FACTORS = (0.0625, 0.125, 0.25, 0.5, 2.0)
-#: Cut-offs of the second round, as multiples of the best cut-off of the first round.
+#: Cutoffs of the second round, as multiples of the best cutoff of the first round.
 FINE_CUTOFF_FACTORS = (0.71, 1.41)
 #: Orders of the filter that are tried.
 TRIED_ORDERS = (2, 6)
 #: Standstills that are tried, as fractions of a channel's largest speed.
 TRIED_STANDSTILLS = (1e-3, 3e-3, 1e-2, 3e-2, 0.1)
-#: Sampling rate after the decimation, as a multiple of the Nyquist rate of the cut-off.
+#: Sampling rate after the decimation, as a multiple of the Nyquist rate of the cutoff.
 OVERSAMPLING = 2.0
-#: Fraction of the samples before the held-out part that a trial fits; the rest validates.
+#: Fraction of the samples before the held-out part that a trial fits; the others validate the fit.
 TRAINING_SHARE = 0.7
 #: Minimum number of rows at which decimation saves a significant amount of time.
 MIN_ROWS_TO_DECIMATE = 5_000
@@ -88,7 +88,7 @@ class PreparationChoice(PlainData, ReprMixin):
 
 
 class _PreparationSearch:
-    """A search over preparations, with trials on thinned logs."""
+    """A search over preparations, with trials on subsampled logs."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ def choose_preparation(
     Args:
         model: the machine.
         logs: the fitted logs, followed by the validation log if there is one. The preparation of
-            each log has a cut-off for every channel.
+            each log has a cutoff for every channel.
         free: names of the options that may be chosen: cutoff, order, standstill, decimation.
         fitted: number of fitted logs.
         estimator, output, ties: options of the identification.
@@ -200,9 +200,9 @@ def choose_preparation(
 def possible_cutoffs(
     logs: Sequence[MeasuredLog], center: float, factors: Sequence[float]
 ) -> list[float]:
-    """Return the multiples of a cut-off, Hz, that are allowed for all logs.
+    """Return the multiples of a cutoff, Hz, that are allowed for all logs.
 
-    Multiples above one are also allowed if the cut-off itself removes motion.
+    Multiples above one are allowed even if the cutoff `center` itself removes motion.
     """
     highest = HIGHEST_CUTOFF / max(sample_period(entry.log) for entry in logs)
     lowest = min(center, max(_least_cutoff(entry) for entry in logs))
@@ -210,7 +210,7 @@ def possible_cutoffs(
 
 
 def _change_cutoff(preparation: Preparation, cutoff: float) -> Preparation:
-    """Return the preparation with the same cut-off, Hz, for all channels."""
+    """Return the preparation with the same cutoff, Hz, for all channels."""
     return replace(preparation, cutoff=cutoff, cutoffs={})
 
 
@@ -225,7 +225,7 @@ def _change_standstill(preparation: Preparation, standstill: float) -> Preparati
 
 
 def _least_cutoff(entry: MeasuredLog) -> float:
-    """Return the lowest cut-off, Hz, whose loss of acceleration amplitude is still allowed."""
+    """Return the lowest cutoff, Hz, whose loss of acceleration amplitude is still allowed."""
     rate = 1.0 / sample_period(entry.log)
     tops = [
         top_of_motion(channel.values, rate=rate, order=entry.how.order)
@@ -245,14 +245,14 @@ def _least_cutoff(entry: MeasuredLog) -> float:
 
 
 def _join_rounds(first: PreparationChoice, second: PreparationChoice) -> PreparationChoice:
-    """Return two rounds over the same option as one choice."""
+    """Return two rounds over the same option, joined into one choice."""
     tried: dict[float, float] = dict((*first.tried, (first.value, first.error), *second.tried))
     tried.pop(second.value, None)
     return replace(second, tried=tuple(sorted(tried.items())))
 
 
 def _decimated(entry: MeasuredLog) -> Preparation:
-    """Return the preparation with the decimation that its cut-off allows, for long logs."""
+    """Return the preparation with the decimation that its cutoff allows, for long logs."""
     cutoff = common_cutoff(entry.log, entry.how)
     count = len(entry.log.time)
     if cutoff is None or count < MIN_ROWS_TO_DECIMATE:

@@ -1,4 +1,4 @@
-"""Choice of the cut-off and the source of velocity of each channel by validation.
+"""Choice of the cutoff and the source of velocity of each channel by validation.
 
 The held-out data are not used for the choice.
 """
@@ -25,9 +25,9 @@ from tauloop.logs.log import Log, as_signals
 from tauloop.logs.velocities import SOURCES
 from tauloop.model import Model
 
-#: A change is accepted if it reduces the validation error of all outputs by this fraction, ...
+#: A change is accepted if it reduces the validation error of all outputs by this fraction.
 MIN_ERROR_REDUCTION = 0.01
-#: ... and if the error of no single output increases by more than this fraction.
+#: An accepted change increases the error of no single output by more than this fraction.
 MAX_OUTPUT_ERROR_GROWTH = 0.03
 #: Maximum number of sweeps over all channels.
 MAX_SWEEPS = 2
@@ -41,11 +41,12 @@ class ChannelChoice(ReprMixin):
 
     Attributes:
         preparations: the preparation of each log. Its `cutoffs` and `velocities` contain every
-            channel that differs from the others.
+            channel whose preparation differs from that of other channels.
         common: validation error, %, of each preparation that is the same for all channels, by its
             label, such as ``velocity measured``.
-        before, after: (n_out,) validation errors, % of each output's largest force, with the given
-            and with the chosen preparations.
+        before: (n_out,) validation errors with the given preparations, % of each output's largest
+            force.
+        after: (n_out,) validation errors with the chosen preparations.
         outputs: names of the outputs.
         moved: changes of a single channel: channel, new value, and the errors (%) of all outputs
             before and after the change.
@@ -90,7 +91,7 @@ def usable_velocities(model: Model, logs: Sequence[Log]) -> dict[str, MeasuredVe
     derivative.
     """
     velocities: dict[str, MeasuredVelocity] = {}
-    each = [measured_velocities(log) for log in logs]
+    log_velocities = [measured_velocities(log) for log in logs]
     port = model.actuators.ports.position
     for name, unit in zip(port.columns, port.units, strict=True):
         units = {
@@ -100,9 +101,9 @@ def usable_velocities(model: Model, logs: Sequence[Log]) -> dict[str, MeasuredVe
             if channel.name == f"velocity.{name}"
         }
         if units == {f"{unit}/s"} and all(
-            name in usable and usable[name].problem() is None for usable in each
+            name in measured and measured[name].problem() is None for measured in log_velocities
         ):
-            velocities[name] = each[0][name]
+            velocities[name] = log_velocities[0][name]
     return velocities
 
 
@@ -118,20 +119,20 @@ def choose_channels(
     ties: Ties | None = None,
     shares: tuple[float, float] = (0.7, 0.7),
 ) -> ChannelChoice:
-    """Choose the source of velocity and the cut-off, first for all channels, then for each channel.
+    """Choose the source of velocity and the cutoff, first for all channels, then for each channel.
 
     A change of one channel is accepted if it reduces the root mean square of all outputs'
     validation errors by `MIN_ERROR_REDUCTION` and increases the error of no output by more than
-    `MAX_OUTPUT_ERROR_GROWTH`. If each output depends only on its own channel, the choice is
-    independent for every joint. If loops couple the outputs, the second condition prevents that one
-    output becomes much worse while another improves. Forces are the same in all trials.
+    `MAX_OUTPUT_ERROR_GROWTH`. If each output depends only on its own channel, the choices for the
+    channels are independent. If loops couple the outputs, the second condition prevents one output
+    from becoming much worse while another improves. Forces are the same in all trials.
 
     Args:
         model, logs, preparations, output, ties: as for `regression_data`, with one preparation for
             each log.
         velocities: channels whose measured velocity is tried (see `usable_velocities`). A source
             that a preparation gives for a channel is not changed.
-        cutoffs: cut-offs to try for single channels, Hz; empty to try none.
+        cutoffs: cutoffs to try for single channels, Hz; empty to try none.
         estimator: estimator of the parameters; weighted least squares if None.
         shares: fraction of each log before its held-out part, and fraction of this part before its
             validation part.
@@ -183,8 +184,16 @@ class _ChannelSearch:
     """
 
     def __init__(self, trials: Trials, share: float, preparations: tuple[Preparation, ...]) -> None:
-        """Start with preparations; the rest of a log after a share is its validation part."""
-        self._trials, self._share = trials, share
+        """Start with preparations.
+
+        Args:
+            trials: trials of the logs before their held-out parts.
+            share: fraction of each log that is fitted; the remaining samples are its validation
+                part.
+            preparations: preparation of each log.
+        """
+        self._trials = trials
+        self._share = share
         self.outputs: list[str] = []
         self.moved: list[tuple[str, str, float, float]] = []
         self.chosen = preparations
@@ -207,18 +216,19 @@ class _ChannelSearch:
         return errors
 
     def try_source(self, source: str, free: Sequence[str]) -> float:
-        """Return the error of a source for all free channels, which is chosen if it is better."""
+        """Return the error of a source for all free channels; choose it if the error falls."""
         trial = tuple(
             replace(p, velocities={**p.velocities, **dict.fromkeys(free, source)})
             for p in self.chosen
         )
         errors = self._errors(trial)
         if overall(errors) * (1.0 + MIN_ERROR_REDUCTION) <= overall(self.best):
-            self.chosen, self.best = _with_stated_sources(trial, free), errors
+            self.chosen = _with_stated_sources(trial, free)
+            self.best = errors
         return overall(errors)
 
     def try_channel(self, name: str, sources: Sequence[str], cutoffs: Sequence[float]) -> None:
-        """Try sources and cut-offs for one channel; choose those that reduce the error."""
+        """Try sources and cutoffs for one channel; choose those that reduce the error."""
         options: list[tuple[str, str | float]] = [("velocities", source) for source in sources]
         options += [("cutoffs", cutoff) for cutoff in cutoffs]
         for name_of_field, value in options:
@@ -230,7 +240,8 @@ class _ChannelSearch:
             if is_better and (errors <= self.best * (1.0 + MAX_OUTPUT_ERROR_GROWTH)).all():
                 label = f"{value:g} Hz" if isinstance(value, float) else f"velocity {value}"
                 self.moved.append((name, label, overall(self.best), overall(errors)))
-                self.chosen, self.best = trial, errors
+                self.chosen = trial
+                self.best = errors
 
 
 def _is_source_stated(name: str, preparations: Sequence[Preparation]) -> bool:

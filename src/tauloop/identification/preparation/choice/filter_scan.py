@@ -1,4 +1,4 @@
-"""Scan of filters by validation: order, cut-off and standstill, and their effect on parameters.
+"""Scan of filters by validation: order, cutoff and standstill, and their effect on parameters.
 
 The held-out data are not used for the choice.
 """
@@ -42,7 +42,8 @@ class FilterTrial(ReprMixin):
     """One filter of a scan, with its errors and parameters.
 
     Attributes:
-        order, cutoff: order and cut-off, Hz, of the Butterworth filter.
+        order: order of the Butterworth filter.
+        cutoff: cutoff of the Butterworth filter, Hz.
         standstill: fraction of a channel's largest speed below which it counts as at rest (see
             `Preparation`).
         validation_percent: (n_out,) RMSE on the validation part, % of each output's largest force.
@@ -65,10 +66,10 @@ class FilterTrial(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FilterScan(Result):
-    """The trials of all filters, the chosen one, and the spread of each base parameter.
+    """The trials of all filters, the chosen filter, and the spread of each base parameter.
 
     Attributes:
-        trials: all trials, sorted by order, then cut-off, then standstill.
+        trials: all trials, sorted by order, then cutoff, then standstill.
         chosen: index of the trial with the smallest validation error.
         base: the base parameters, the same for all filters.
         spread: (r,) difference between the largest and the smallest value of all trials, SI.
@@ -152,9 +153,9 @@ def scan_filters(
     shares: tuple[float, float] = (0.7, 0.7),
     errors: ErrorModel | None = None,
 ) -> FilterScan:
-    """Fit one log, or several together, with every order, cut-off and standstill.
+    """Fit one log, or several together, with every order, cutoff and standstill.
 
-    Each fit filters forces and regressor with its own cut-off. It is evaluated on forces that are
+    Each fit filters forces and regressor with its own cutoff. It is evaluated on forces that are
     only trimmed and decimated. These are the same for all fits, so that the errors can be compared.
     Percentages refer to the largest force of the whole log.
 
@@ -162,7 +163,7 @@ def scan_filters(
         model, log, preparation, output, ties: as for `regression_data`, with one preparation for
             all logs or one for each. The filter of a preparation need not be among those scanned.
         orders: orders of the Butterworth filter.
-        cutoffs: cut-offs, Hz; if empty, 1/4, 1/2, 1 and 2 times the cut-off of the first
+        cutoffs: cutoffs, Hz; if empty, 1/4, 1/2, 1 and 2 times the cutoff of the first
             preparation.
         standstills: fractions of the largest speed; if empty, the standstill of the first
             preparation.
@@ -189,15 +190,15 @@ def scan_filters(
         cutoffs = tuple(factor * first.cutoff for factor in (0.25, 0.5, 1.0, 2.0))
     if not cutoffs or not orders:
         raise IdentificationError.of(
-            "cutoffs", "there is no filter to try", "give cut-offs (Hz) and orders"
+            "cutoffs", "there is no filter to try", "give cutoffs (Hz) and orders"
         )
     trials: list[FilterTrial] = []
     fits: list[Identification] = []
     scan = Trials(model, logs, estimator or WeightedLeastSquares(), output, ties)
     for order, cutoff, standstill in product(orders, cutoffs, standstills):
         changed: dict[str, Any] = {"order": order, "cutoff": cutoff, "standstill": standstill}
-        tried = [replace(stated, **changed) for stated in preparations]
-        fit, validation_percent, held_out_percent = _fit(scan, tried, shares, errors)
+        trial_preparations = [replace(stated, **changed) for stated in preparations]
+        fit, validation_percent, held_out_percent = _fit(scan, trial_preparations, shares, errors)
         trial = FilterTrial(
             **changed,
             validation_percent=validation_percent,
@@ -249,7 +250,7 @@ def _fit(
     """Return the fit with a filter, and its validation and held-out errors, %.
 
     Args:
-        scan: the logs and how they are fitted.
+        scan: trials of the logs.
         preparations: preparation of each log, with this filter.
         shares, errors: see `scan_filters`.
     """

@@ -1,7 +1,4 @@
-"""Trials of preparations: logs are prepared, fitted and evaluated by the same procedure.
-
-Both the scan of filters and the choice of preparations use these trials.
-"""
+"""Trials of preparations, for the scan of filters and for the choice of preparations."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ class Trials:
         *,
         stride: int = 1,
     ) -> None:
-        """Store the arguments of `regression_data` and `fit`; nothing is fitted yet.
+        """Store the arguments of `regression_data` and `fit_regression`; nothing is fitted yet.
 
         If the stride n is larger than 1, only every n-th sample is fitted and evaluated, without a
         common filter.
@@ -54,8 +51,8 @@ class Trials:
     def data(self, preparations: Sequence[Preparation]) -> list[RegressionData]:
         """Return the regression data of every log, each with its preparation.
 
-        The common filter of forces and regressor is not applied. All cut-offs then have the same
-        forces, so that their errors can be compared.
+        The common filter of forces and regressor is not applied. The forces are then the same for
+        all cutoffs, so that the errors can be compared.
         """
         self._cutoffs = []
         data = []
@@ -63,7 +60,7 @@ class Trials:
             complete = with_cutoffs(log, preparation)
             if self._stride > 1:
                 self._cutoffs.append(None)
-                data.append(self._thinned(log, complete))
+                data.append(self._subsampled(log, complete))
             else:
                 self._cutoffs.append(decimated_cutoff(log, complete))
                 data.append(self._unfiltered(log, complete))
@@ -80,7 +77,7 @@ class Trials:
             common_filter=False,
         )
 
-    def _thinned(self, log: Log, preparation: Preparation) -> RegressionData:
+    def _subsampled(self, log: Log, preparation: Preparation) -> RegressionData:
         """Return the regression data of every n-th sample of a log, filtered as a whole."""
         signals = prepared_signals(log, preparation).part(slice(None, None, self._stride))
         return regression_data(
@@ -107,8 +104,8 @@ class Trials:
         Args:
             training: data to fit.
             held_out: data for the evaluation.
-            whole: data whose largest force of each output is 100 % of its error.
-            errors: model of the errors that standard deviations assume, as for `fit`.
+            whole: data with the largest force of each output, which is 100 % of its error.
+            errors: error model of the standard deviations, as for `fit_regression`.
 
         Returns:
             The identification, and its RMSE (n_out,) on the held-out data, in % of each output's
@@ -132,6 +129,6 @@ class Trials:
 
 
 def decimated_cutoff(log: Log, preparation: Preparation) -> float | None:
-    """Return the common cut-off as a fraction of the decimated rate; None without a filter."""
+    """Return the common cutoff as a fraction of the decimated rate; None without a filter."""
     cutoff = common_cutoff(log, preparation)
     return None if cutoff is None else cutoff * preparation.decimation
