@@ -186,11 +186,12 @@ class _Program:
         if is_held:
             lengths[[0, -1]] = 1.5
         equal = (v[there] ** 2 - v[here] ** 2) / d - lengths * (a[here] + a[there])
-        under = _kept(at, v, a)
+        bounded = [_Bounded(values=equal, low=np.zeros(n), high=np.zeros(n))]
+        bounded += _kept(at, v, a)
         jumps = np.flatnonzero(np.isin(grid, rows.stroke.breaks))
         if len(jumps):  # at jumps, the rows of both sides are satisfied
             points = jumps.tolist()
-            under += _kept(rows.at(np.nextafter(grid[jumps], 0.0), unit), v[points], a[points])
+            bounded += _kept(rows.at(np.nextafter(grid[jumps], 0.0), unit), v[points], a[points])
         speed = (v[there] + v[here]) / (2.0 * d) * unit
 
         def steps(y: PathForces, i: int) -> ca.MX:
@@ -200,28 +201,31 @@ class _Program:
             )
             return (values[there] - values[here]) * speed / allowed
 
+        ones, none = np.ones(n), np.full(n, -np.inf)
         for y in changes.parts:
             for i in range(y.alpha.shape[1]):
-                under += [steps(y, i) - 1.0, -steps(y, i) - 1.0]
-        under += [
-            steps(y, 0) ** 2 + steps(y, 1) ** 2 + steps(y, 2) ** 2 - 1.0 for y in changes.together
-        ]
-        constraints = ca.vertcat(equal, *under)
+                bounded.append(_Bounded(values=steps(y, i), low=-ones, high=ones))
+        for y in changes.together:
+            squares = steps(y, 0) ** 2 + steps(y, 1) ** 2 + steps(y, 2) ** 2
+            bounded.append(_Bounded(values=squares, low=none, high=ones))
         self._grid, self._start, self._steps = grid, _slow(rows, unit, grid), 0
         self._program: Any = {
             "x": unknown,
             "p": allowed,
             "f": ca.sum1(2.0 * d / (v[here] + v[there])),
-            "g": constraints,
+            "g": ca.vertcat(*(part.values for part in bounded)),
         }
         low, high = np.zeros(2 * (n + 1)), np.full(2 * (n + 1), 1e5)
         low[1:n], high[: n + 1] = 1e-9, np.sqrt(np.minimum(at.top, 1e10))
         high[[0, n]], low[n + 1 :] = 0.0, -1e5
         if is_held:
             low[[n + 1, -1]] = high[[n + 1, -1]] = 0.0
-        below = np.full(int(constraints.numel()), -np.inf)
-        below[:n] = 0.0
-        self._bounds: dict[str, Any] = {"lbx": low, "ubx": high, "lbg": below, "ubg": 0.0}
+        self._bounds: dict[str, Any] = {
+            "lbx": low,
+            "ubx": high,
+            "lbg": np.concatenate([part.low for part in bounded]),
+            "ubg": np.concatenate([part.high for part in bounded]),
+        }
 
     def solved(self, allowed: np.ndarray) -> Profile:
         """Return the profile that IPOPT finds, with given allowed changes of the intervals (n,).
@@ -254,15 +258,48 @@ class _Program:
         return Profile(grid=self._grid, x=v**2, first=a[:-1].copy(), second=a[1:].copy())
 
 
-def _kept(at: LimitRows, v: ca.MX, a: ca.MX) -> list[ca.MX]:
-    """Return the excess (N,) of each row at N points, for speeds and accelerations (N,)."""
-    over = []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bounded:
+    """Expressions (N,) of a nonlinear program with their lower and upper bounds (N,)."""
+
+    values: ca.MX
+    low: np.ndarray
+    high: np.ndarray
+
+
+def _kept(at: LimitRows, v: ca.MX, a: ca.MX) -> list[_Bounded]:
+    """Return the rows at N points with their bounds, for speeds and accelerations (N,).
+
+    Two rows that bound the same values from both sides are one constraint with two bounds, which
+    halves the linear systems of the solver.
+    """
+    bounded = []
+    opposite = _opposite_rows(at)
     for i in range(at.p.shape[1]):
-        row = ca.DM(at.p[:, i]) * v**2 + ca.DM(at.q[:, i]) * a + ca.DM(at.g[:, i]) * v - at.r[:, i]
+        if i in opposite.values():
+            continue
+        values = ca.DM(at.p[:, i]) * v**2 + ca.DM(at.q[:, i]) * a + ca.DM(at.g[:, i]) * v
         for j in range(at.c.shape[1]):
-            row += ca.DM(at.e[:, i, j]) * ca.exp(-ca.DM(at.c[:, j]) * v**2)
-        over.append(row)
-    return over
+            values += ca.DM(at.e[:, i, j]) * ca.exp(-ca.DM(at.c[:, j]) * v**2)
+        other = opposite.get(i)
+        low = np.full(len(at.p), -np.inf) if other is None else -at.r[:, other]
+        bounded.append(_Bounded(values=values, low=low, high=at.r[:, i]))
+    return bounded
+
+
+def _opposite_rows(at: LimitRows) -> dict[int, int]:
+    """Return the index of the row with the opposite coefficients, by the index of a first row."""
+    count = at.p.shape[1]
+    columns = [
+        np.concatenate([at.p[:, i], at.q[:, i], at.g[:, i], at.e[:, i].ravel()])
+        for i in range(count)
+    ]
+    opposite: dict[int, int] = {}
+    for i in range(count - 1):
+        # both sides of a force are adjacent rows
+        if i not in opposite.values() and np.array_equal(columns[i], -columns[i + 1]):
+            opposite[i] = i + 1
+    return opposite
 
 
 def _slow(rows: PathRows, unit: float, grid: np.ndarray) -> np.ndarray:
