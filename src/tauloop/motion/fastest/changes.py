@@ -70,24 +70,70 @@ def limited_law(fastest: FastestLaw, *, points: int = PATH_POINTS) -> FastestLaw
     rows, unit = fastest.rows, fastest.unit
     grid = _grid(fastest, points)
     allowed = np.ones(len(grid) - 1)
-    law, rate = fastest.law, 1.0 / fastest.duration
     program = _Program(rows, unit, grid)
     for _ in range(MAX_PROGRAMS):
-        profile = program.solved(allowed)
-        law = ProfileLaw(profile)
+        law = ProfileLaw(program.solved(allowed))
         rate = law_rate(rows, law, unit / law.duration)
-        share, places = changes_taken(rows, law, rate, unit)
+        changes = LawChanges(rows, law, unit)
+        share, places = changes.taken(rate)
         k = np.clip(np.searchsorted(grid, places, side="right") - 1, 0, len(allowed) - 1)
         most = np.zeros(len(allowed))
         np.maximum.at(most, k, share)
         if most.max() <= 1.0 + 1e-3:
             break
         allowed = allowed / np.maximum(most, 1.0)
-    rate, without = slowed(rows, law, rate, unit), 1.0 / fastest.duration
+    rate, without = changes.slowed(rate), 1.0 / fastest.duration
     # additional limits cannot shorten a motion; the difference of the two grids must not either
     if rate > without and highest_share(rows, law, without) <= 1.0 + RATE_TOLERANCE:
         rate = without
     return replace(fastest, law=law, duration=1.0 / rate)
+
+
+class LawChanges:
+    """Changes of forces and accelerations along a law, of which the rate is free.
+
+    The coefficients do not depend on the rate and are computed once.
+    """
+
+    def __init__(self, rows: PathRows, law: Law, unit: float, points: int = CHECK_POINTS) -> None:
+        """Evaluate the coefficients.
+
+        Args:
+            rows: the limits.
+            law: motion law over normalized time.
+            unit: a rate of the same magnitude as the motion's rate, 1/s.
+            points: number of points, evenly spaced in time.
+        """
+        self._progress = law.at(np.linspace(0.0, 1.0, points))
+        self._changes = _changes(rows, self._progress.s, unit)
+
+    def taken(self, rate: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the largest used fraction of the bounds at a rate (1/s), and parameters.
+
+        Both are arrays (M,), with M = points - 1 intervals of time.
+        """
+        progress, intervals = self._progress, len(self._progress.s) - 1
+        v, a = progress.derivative[:, None] * rate, progress.second_derivative[:, None] * rate**2
+
+        def steps(y: PathForces) -> np.ndarray:
+            values = y.alpha * a + y.beta * v**2 + y.gamma * v + y.rest
+            return np.asarray(np.diff(values, axis=0) * intervals * rate)
+
+        taken = [np.abs(steps(y)).max(axis=1) for y in self._changes.parts]
+        taken += [np.linalg.norm(steps(y), axis=1) for y in self._changes.together]
+        return np.max(taken, axis=0), 0.5 * (progress.s[1:] + progress.s[:-1])
+
+    def slowed(self, rate: float) -> float:
+        """Return the rate at which bounds of changes are also satisfied, 1/s.
+
+        Changes of inertial forces are proportional to the third power of the rate.
+        """
+        for _ in range(MAX_RATE_ROUNDS):
+            share = float(self.taken(rate)[0].max())
+            if share <= 1.0 + RATE_TOLERANCE:
+                break
+            rate *= min(share ** (-1.0 / 3.0), 1.0 - RATE_TOLERANCE)
+        return rate
 
 
 def changes_taken(
@@ -97,18 +143,7 @@ def changes_taken(
 
     Both are arrays (M,), with M = points - 1 intervals of time.
     """
-    x = np.linspace(0.0, 1.0, points)
-    progress = law.at(x)
-    v, a = progress.derivative[:, None] * rate, progress.second_derivative[:, None] * rate**2
-    changes = _changes(rows, progress.s, unit)
-
-    def steps(y: PathForces) -> np.ndarray:
-        values = y.alpha * a + y.beta * v**2 + y.gamma * v + y.rest
-        return np.asarray(np.diff(values, axis=0) * (points - 1) * rate)
-
-    taken = [np.abs(steps(y)).max(axis=1) for y in changes.parts]
-    taken += [np.linalg.norm(steps(y), axis=1) for y in changes.together]
-    return np.max(taken, axis=0), 0.5 * (progress.s[1:] + progress.s[:-1])
+    return LawChanges(rows, law, unit, points).taken(rate)
 
 
 def _changes(rows: PathRows, u: np.ndarray, unit: float) -> Changes:
@@ -161,16 +196,8 @@ def _grid(fastest: FastestLaw, points: int) -> np.ndarray:
 
 
 def slowed(rows: PathRows, law: Law, rate: float, unit: float) -> float:
-    """Return the rate at which bounds of changes are also satisfied, 1/s.
-
-    Changes of inertial forces are proportional to the third power of the rate.
-    """
-    for _ in range(MAX_RATE_ROUNDS):
-        share = float(changes_taken(rows, law, rate, unit)[0].max())
-        if share <= 1.0 + RATE_TOLERANCE:
-            break
-        rate *= min(share ** (-1.0 / 3.0), 1.0 - RATE_TOLERANCE)
-    return rate
+    """Return the rate at which bounds of changes are also satisfied, 1/s."""
+    return LawChanges(rows, law, unit).slowed(rate)
 
 
 class _Program:
