@@ -189,10 +189,15 @@ class Chain(Path):
         shares = np.array(self.lengths) / sum(self.lengths)
         knots = np.concatenate([[0.0], np.cumsum(shares)])
         piece = np.clip(np.searchsorted(knots, u, side="right") - 1, 0, len(self.pieces) - 1)
-        position, first, second = (np.empty((len(u), self.pieces[0].size)) for _ in range(3))
-        for k in np.unique(piece):
-            here = piece == k
-            curve = self.pieces[k].at(np.clip((u[here] - knots[k]) / shares[k], 0.0, 1.0))
+        used = np.unique(piece).tolist() or [0]
+        places = [piece == k for k in used]
+        curves = [
+            self.pieces[k].at(np.clip((u[here] - knots[k]) / shares[k], 0.0, 1.0))
+            for k, here in zip(used, places, strict=True)
+        ]
+        size = curves[0].position.shape[1]
+        position, first, second = (np.empty((len(u), size)) for _ in range(3))
+        for k, here, curve in zip(used, places, curves, strict=True):
             position[here] = curve.position
             first[here] = curve.derivative / shares[k]
             second[here] = curve.second_derivative / shares[k] ** 2
