@@ -264,12 +264,13 @@ class PathRows:
             falls: whether to include the friction term that decreases with speed.
         """
         stroke = self.stroke
+        places = np.tile(u, len(speed))
         for direction in self.directions:
-            position, velocity, acceleration, _ = stroke.under(u, direction * speed, pull)
-            motion = position, velocity, acceleration
+            *motion, start = stroke.under(u, direction * speed, pull)
             for payload in self.payloads:
-                places = np.tile(u, len(speed))
-                solution = stroke.forces(places, direction, motion, payload=payload, falls=falls)
+                solution = stroke.forces(
+                    places, direction, motion, start=start, payload=payload, falls=falls
+                )
                 word = " back" * (direction < 0) + " with payload" * (payload is not None)
                 yield word, self._columns(solution, direction).reshape(len(speed), len(u), -1)
 
@@ -428,41 +429,57 @@ class PathRows:
                 if np.isfinite(size):
                     yield i, name + (side if i >= n else ""), sign, float(size)
 
+    @property
+    def are_quadratic(self) -> bool:
+        """Whether the fractions of all limits are quadratic in the rate."""
+        friction = self.stroke.dry_friction
+        return friction is None or not friction.depends_on_speed
+
     def shares(self, progress: LawSample, rate: float) -> tuple[np.ndarray, tuple[str, ...]]:
         """Return the used fractions of all limits (N, k) at a rate (1/s), and the limits' names.
 
         They are computed by inverse dynamics. Fractions have a sign, so that they are quadratic in
         the rate: forces in the direction opposite to a limit give negative fractions.
         """
+        (values,), names = self.shares_at(progress, (rate,))
+        return values, names
+
+    def shares_at(
+        self, progress: LawSample, rates: Sequence[float]
+    ) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Return the `shares` at K rates (K, N, k), and the names of the limits.
+
+        The path is evaluated once for all rates.
+        """
         names: list[str] = []
         columns: list[np.ndarray] = []
         u, n, count = progress.s, len(self.names), self.count
-        speed, pull = np.abs(progress.derivative) * rate, progress.second_derivative * rate**2
-        for word, (values,) in self.forces(u, speed[None], pull[None]):
-            rates = np.abs(values[:, count:])
+        scale = np.array(rates)[:, None]
+        speed = np.abs(progress.derivative) * scale
+        pull = progress.second_derivative * scale**2
+        for word, values in self.forces(u, speed, pull):
+            speeds = np.abs(values[..., count:])
             for i, name, sign, size in self._bounds(
                 [name + word for name in (*self.names, *self._rods)]
             ):
                 for share, slope in self.limits.segments() if i < n else [(1.0, 0.0)]:
                     names.append(name)
                     columns.append(
-                        (sign * values[:, i] / size + (slope * rates[:, i] if i < n else 0.0))
+                        (sign * values[..., i] / size + (slope * speeds[..., i] if i < n else 0.0))
                         / share
                     )
             if word == "":
-                kept = np.isfinite(self.speeds)
-                names += [
-                    name for name, is_kept in zip(self.speed_names, kept, strict=True) if is_kept
-                ]
-                columns += list((rates / self.speeds)[:, kept].T)
+                kept = np.flatnonzero(np.isfinite(self.speeds)).tolist()
+                names += [self.speed_names[i] for i in kept]
+                columns += [speeds[..., i] / self.speeds[i] for i in kept]
         if np.isfinite(self.limits.tool_acceleration):
             tangent, normal = self.tool(u)
             acceleration = np.linalg.norm(
-                tangent * pull[:, None] + normal * speed[:, None] ** 2, axis=1
+                tangent * pull[..., None] + normal * speed[..., None] ** 2, axis=2
             )
             names.append("tool acceleration")
             columns.append(acceleration / self.limits.tool_acceleration)
-        return np.stack(columns, axis=1), tuple(names)
+        return np.stack(columns, axis=-1), tuple(names)
 
     def tool(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return first and second derivatives of the tool's position with respect to u (N, 3)."""

@@ -19,7 +19,7 @@ from tauloop.motion.fastest.limits import LimitRows, PathRows, unmet
 from tauloop.motion.fastest.sweeps import NoProfileError, Profile, sweep
 from tauloop.motion.laws import Law
 from tauloop.motion.rate_limits.peaks import refined, vertices
-from tauloop.motion.rate_limits.scaling import Quadratics, largest_rate
+from tauloop.motion.rate_limits.scaling import Quadratics, largest_rate, stacked
 from tauloop.motion.rate_limits.stroke_limits import sample_times
 from tauloop.motion.strokes.stroke import Stroke
 
@@ -310,8 +310,8 @@ def law_rate(rows: PathRows, law: Law, near: float) -> float:
         PoseError: no rate satisfies the limits, or nothing limits the rate.
     """
     x, rate, highest = _times(rows, law), near, 1.0
+    shares = _quadratics(rows, law, x, rate)
     for _ in range(MAX_PEAK_ROUNDS):
-        shares = Quadratics.around(rate, lambda r: rows.shares(law.at(x), r)[0])  # noqa: B023 - called at once
         largest = largest_rate(Quadratics(a=shares.a, b=shares.b, c=shares.c - 1.0))
         if not 0 < largest < np.inf:
             what = (
@@ -321,12 +321,24 @@ def law_rate(rows: PathRows, law: Law, near: float) -> float:
             )
             raise PoseError.of("limits", what, "choose another law or other limits")
         settled, rate = abs(largest - rate) <= SWEEP_TOLERANCE * rate, largest
-        places, heights = peaks(rows, law, rate, x)
+        values = shares.at(rate).max(axis=1) if rows.are_quadratic else None
+        places, heights = peaks(rows, law, rate, x, values)
         highest = float(heights[0])
         if highest <= 1.0 + SWEEP_TOLERANCE and settled:
             return rate
-        x = np.union1d(x, places)
+        places = np.setdiff1d(places, x)
+        x, order = np.unique(np.concatenate([x, places]), return_index=True)
+        if not rows.are_quadratic:
+            shares = _quadratics(rows, law, x, rate)
+        elif len(places):
+            shares = stacked([shares, _quadratics(rows, law, places, rate)]).part(order)
     return rate / max(highest, 1.0)
+
+
+def _quadratics(rows: PathRows, law: Law, x: np.ndarray, rate: float) -> Quadratics:
+    """Return the fractions of limits (N, k) at normalized times (N,) as quadratics in the rate."""
+    progress = law.at(x)
+    return Quadratics.through(rate, lambda rates: rows.shares_at(progress, rates)[0])
 
 
 def highest_share(rows: PathRows, law: Law, rate: float) -> float:
@@ -355,13 +367,23 @@ def turns(rows: PathRows, law: Law) -> np.ndarray:
     return np.concatenate([[START_OFFSET, 1.0 - START_OFFSET], before, behind])
 
 
-def peaks(rows: PathRows, law: Law, rate: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return normalized times and heights of the largest fractions of limits at a rate (1/s)."""
+def peaks(
+    rows: PathRows, law: Law, rate: float, x: np.ndarray, values: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return normalized times and heights of the largest fractions of limits at a rate (1/s).
+
+    Args:
+        rows: the limits.
+        law: motion law over normalized time.
+        rate: rate of the law, 1/s.
+        x: normalized times that resolve all peaks (N,).
+        values: largest fraction at each of these times (N,), if known.
+    """
 
     def share(x: np.ndarray) -> np.ndarray:
         return np.asarray(rows.shares(law.at(x), rate)[0].max(axis=1))
 
-    values = share(x)
+    values = share(x) if values is None else values
     # most largest fractions of a fastest law are 1, so there would be too many peaks to refine
     tops = vertices(x, values)
     if len(tops):

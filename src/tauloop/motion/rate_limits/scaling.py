@@ -24,14 +24,32 @@ class Quadratics:
 
     @staticmethod
     def around(rate: float, values: Callable[[float], np.ndarray]) -> Quadratics:
-        """Return quadratics through the values at three rates (Newton's divided differences)."""
+        """Return quadratics through the values at three rates."""
+        return Quadratics.through(rate, lambda rates: [values(r) for r in rates])
+
+    @staticmethod
+    def through(
+        rate: float, values: Callable[[tuple[float, ...]], Sequence[np.ndarray] | np.ndarray]
+    ) -> Quadratics:
+        """Return quadratics through the values at three rates near a rate.
+
+        They follow from Newton's divided differences.
+
+        Args:
+            rate: a rate; its sign is that of the three rates.
+            values: function from three rates to the values at each of them.
+        """
         r0, r1, r2 = 0.5 * abs(rate), abs(rate), 1.5 * abs(rate)
-        v0, v1, v2 = (values(float(np.copysign(r, rate))) for r in (r0, r1, r2))
+        v0, v1, v2 = values(tuple(float(np.copysign(r, rate)) for r in (r0, r1, r2)))
         first = (v1 - v0) / (r1 - r0)
         second = ((v2 - v1) / (r2 - r1) - first) / (r2 - r0)
         return Quadratics(
             a=second, b=first - second * (r0 + r1), c=v0 - first * r0 + second * r0 * r1
         )
+
+    def part(self, samples: np.ndarray) -> Quadratics:
+        """Return the quadratics of some samples."""
+        return Quadratics(a=self.a[samples], b=self.b[samples], c=self.c[samples])
 
     def at(self, rate: float) -> np.ndarray:
         """Return the values at a rate."""
@@ -44,6 +62,15 @@ def joined(parts: Sequence[Quadratics]) -> Quadratics:
         a=np.concatenate([part.a.ravel() for part in parts]),
         b=np.concatenate([part.b.ravel() for part in parts]),
         c=np.concatenate([part.c.ravel() for part in parts]),
+    )
+
+
+def stacked(parts: Sequence[Quadratics]) -> Quadratics:
+    """Return the quadratics of the samples of all parts."""
+    return Quadratics(
+        a=np.concatenate([part.a for part in parts]),
+        b=np.concatenate([part.b for part in parts]),
+        c=np.concatenate([part.c for part in parts]),
     )
 
 

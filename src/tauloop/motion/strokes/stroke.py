@@ -204,8 +204,9 @@ class Stroke(ReprMixin):
         self,
         u: np.ndarray,
         direction: np.ndarray | float,
-        motion: tuple[np.ndarray, np.ndarray, np.ndarray],
+        motion: Sequence[np.ndarray],
         *,
+        start: np.ndarray | None = None,
         payload: Payload | None = None,
         falls: bool = True,
     ) -> Forces:
@@ -218,13 +219,14 @@ class Stroke(ReprMixin):
             direction: direction of the motion along the path (N,): forward (1), backward (-1) or at
                 rest (0).
             motion: positions, velocities and accelerations (N, n).
+            start: start values of Newton's method (N, n_q); default `start` at the parameters.
             payload: payload at the tool.
             falls: whether to include the friction term that decreases with speed.
 
         Raises:
             PoseError: a pose is out of reach or singular.
         """
-        start, friction = self.start(u), self.dry_friction
+        start, friction = self.start(u) if start is None else start, self.dry_friction
         if friction is None:
             return self.functions.inverse_dynamics(*motion, start=start, payload=payload)
         side = self.friction_sides.at(u) * np.broadcast_to(direction, u.shape)[:, None]
@@ -238,7 +240,7 @@ class Stroke(ReprMixin):
         self,
         dry: np.ndarray,
         start: np.ndarray,
-        motion: tuple[np.ndarray, np.ndarray, np.ndarray],
+        motion: Sequence[np.ndarray],
         *,
         payload: Payload | None = None,
     ) -> Forces:
