@@ -7,16 +7,15 @@ their squares is a polynomial P(r) of degree 4. The mean squares of a cycle of l
 
 where D is the time of all stops and H the integral of the squares over it. The shortest cycle whose
 mean squares are within the motors' ratings, and the coolest cycle of a given duration, are programs
-in the few unknowns T_k with exact derivatives.
+in the few unknowns T_k with exact derivatives, which IPOPT solves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+import casadi as ca
 import numpy as np
-from scipy.optimize import brentq, minimize
 
 from tauloop.common.errors import PoseError
 from tauloop.common.records import dataclass
@@ -26,6 +25,10 @@ from tauloop.common.shown import ReprMixin
 DEGREE = 4
 #: Largest factor by which legs are slowed, and relative tolerance of a bound.
 MAX_SLOWDOWN, BOUND_TOLERANCE = 1e3, 1e-9
+#: Number of halvings that find the common factor of all legs, down to rounding.
+SLOWDOWN_HALVINGS = 64
+#: Maximum number of steps of IPOPT, and tolerance of the optimum.
+MAX_SOLVER_STEPS, SOLVER_TOLERANCE = 200, 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +52,19 @@ class CycleHeat(ReprMixin):
 
     def shares(self, durations: np.ndarray) -> np.ndarray:
         """Return the RMS forces relative to the rated forces (n_u,), for leg durations (K,), s."""
-        return np.asarray(np.sqrt(self._sums(durations)[0] / (durations.sum() + self.dwell)))
+        return np.asarray(np.sqrt(self._sums(durations) / (durations.sum() + self.dwell)))
 
-    def _sums(self, durations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the integrals of squares over a cycle (n_u,), and their derivatives (n_u, K)."""
-        z = self.least / durations
-        powers = z ** np.arange(DEGREE + 1)[:, None]
-        mean = np.einsum("dk,dku->ku", powers, self.legs)
-        slope = np.einsum("dk,dku->ku", powers * np.arange(DEGREE + 1)[:, None], self.legs)
-        return self.held + durations @ mean, (mean - slope).T
+    def _sums(self, durations: np.ndarray) -> np.ndarray:
+        """Return the integrals of squares over a cycle (n_u,)."""
+        powers = (self.least / durations) ** np.arange(DEGREE + 1)[:, None]
+        return self.held + durations @ np.einsum("dk,dku->ku", powers, self.legs)
+
+    def _symbolic_sums(self, y: ca.SX) -> ca.SX:
+        """Return these integrals for multiples y (K,) of the shortest durations."""
+        sums = ca.SX(ca.DM(self.held))
+        for degree, legs in enumerate(self.legs):
+            sums += ca.mtimes(ca.DM(legs.T), ca.DM(self.least) * y ** (1 - degree))
+        return sums
 
     def evenly(self) -> np.ndarray:
         """Return the shortest durations (K,) within the ratings, with all legs slowed equally.
@@ -79,7 +86,11 @@ class CycleHeat(ReprMixin):
                 what,
                 "allow a larger rated force, or use a lighter load",
             )
-        return self.least * float(brentq(over, 1.0, MAX_SLOWDOWN, xtol=1e-12))
+        low, high = 1.0, MAX_SLOWDOWN
+        for _ in range(SLOWDOWN_HALVINGS):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if over(middle) > 0 else (low, middle)
+        return self.least * high
 
     def shortest(self) -> np.ndarray:
         """Return the durations (K,) of the shortest cycle within the motors' ratings.
@@ -91,22 +102,17 @@ class CycleHeat(ReprMixin):
         if start is self.least:
             return start
 
-        def left(y: np.ndarray) -> np.ndarray:
-            return np.asarray(y @ self.least + self.dwell - self._sums(y * self.least)[0])
-
-        def by(y: np.ndarray) -> np.ndarray:
-            return np.asarray(self.least * (1.0 - self._sums(y * self.least)[1]))
-
-        total = self.least.sum()
-        kept = {"type": "ineq", "fun": left, "jac": by}
-        made = _solved(
-            lambda y: (float(y @ self.least / total), self.least / total),
-            start / self.least,
-            [kept],
-            1.0,
+        y = ca.SX.sym("y", len(start))
+        durations = y * ca.DM(self.least)
+        program = _HeatProgram(
+            unknown=y,
+            cost=ca.sum1(durations) / float(self.least.sum()),
+            positive=ca.sum1(durations) + self.dwell - self._symbolic_sums(y),
+            zero=ca.SX(0, 1),
         )
-        durations = self.least * made
-        return durations if self._is_kept(durations) and durations.sum() < start.sum() else start
+        made = program.solved(start / self.least, np.ones(len(start)))
+        shortest = self.least * made
+        return shortest if self._is_kept(shortest) and shortest.sum() < start.sum() else start
 
     def _is_kept(self, durations: np.ndarray) -> bool:
         return bool(self.shares(durations).max() <= 1.0 + BOUND_TOLERANCE)
@@ -126,49 +132,52 @@ class CycleHeat(ReprMixin):
         if n == 1 or first == 0 or time <= self.least.sum() * (1 + BOUND_TOLERANCE):
             return start
 
-        def left(y: np.ndarray) -> np.ndarray:
-            return np.asarray(y[-1] * first * total - self._sums(y[:-1] * self.least)[0]) / total
-
-        def by(y: np.ndarray) -> np.ndarray:
-            sums = self._sums(y[:-1] * self.least)[1] * self.least
-            return np.column_stack([-sums, np.full(len(sums), first * total)]) / total
-
-        whole = np.append(self.least / time, 0.0)
-        kept = [{"type": "ineq", "fun": left, "jac": by}]
-        kept.append(
-            {
-                "type": "eq",
-                "fun": lambda y: np.array([y @ whole - 1.0]),
-                "jac": lambda _: whole[None],
-            }
+        y, last = ca.SX.sym("y", n), ca.SX.sym("last")
+        program = _HeatProgram(
+            unknown=ca.vertcat(y, last),
+            cost=last,
+            positive=last * first - self._symbolic_sums(y) / total,
+            zero=ca.dot(y, ca.DM(self.least / time)) - 1.0,
         )
-        last = np.append(np.zeros(n), 1.0)
-        made = _solved(
-            lambda y: (float(y[-1]), last), np.append(start / self.least, 1.0), kept, 0.0
-        )[:-1]
+        made = program.solved(np.append(start / self.least, 1.0), np.append(np.ones(n), 0.0))[:-1]
         durations = np.maximum(self.least * made, self.least)
         spare = durations - self.least
         durations = self.least + spare * (time - self.least.sum()) / max(spare.sum(), 1e-300)
         return durations if self.shares(durations).max() < self.shares(start).max() else start
 
 
-def _solved(
-    cost: Callable[[np.ndarray], tuple[float, np.ndarray]],
-    start: np.ndarray,
-    kept: list[Any],
-    last: float,
-) -> np.ndarray:
-    """Return the optimum from SLSQP (Kraft 1988).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _HeatProgram:
+    """A nonlinear program in few unknowns.
 
-    All unknowns except the last are at least 1; the last is at least `last`.
+    Attributes:
+        unknown: the unknowns (n,).
+        cost: expression to be minimized.
+        positive: expressions that must not be negative.
+        zero: expressions that must be zero.
     """
-    lower = [1.0] * (len(start) - 1) + [last]
-    bounds = [(low, None) for low in lower]
-    options = {"maxiter": 200, "ftol": 1e-12}
-    made = minimize(
-        cost, start, jac=True, bounds=bounds, constraints=kept, method="SLSQP", options=options
-    )
-    return np.asarray(made.x)
+
+    unknown: ca.SX
+    cost: ca.SX
+    positive: ca.SX
+    zero: ca.SX
+
+    def solved(self, start: np.ndarray, low: np.ndarray) -> np.ndarray:
+        """Return the last step of IPOPT (n,), from a start and with lower bounds (n,).
+
+        Bounds are not relaxed, so that the result satisfies them.
+        """
+        settings: dict[str, object] = {
+            "print_level": 0,
+            "sb": "yes",
+            "max_iter": MAX_SOLVER_STEPS,
+            "tol": SOLVER_TOLERANCE,
+            "bound_relax_factor": 0.0,
+        }
+        program = {"x": self.unknown, "f": self.cost, "g": ca.vertcat(self.positive, self.zero)}
+        solver = ca.nlpsol("heat", "ipopt", program, {"print_time": False, "ipopt": settings})
+        high = np.append(np.full(self.positive.numel(), np.inf), np.zeros(self.zero.numel()))
+        return np.asarray(solver(x0=start, lbx=low, lbg=0.0, ubg=high)["x"]).ravel()
 
 
 def mean_polynomials(means: Callable[[float], np.ndarray], least: float) -> np.ndarray:
