@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.linalg import expm
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from tauloop.common.names.lazy import late_functions
 from tauloop.common.records import dataclass
 from tauloop.model import Model
+
+if TYPE_CHECKING:
+    from scipy.linalg import expm
+else:
+    (expm,) = late_functions("scipy.linalg", "expm")
 
 #: Matrix from boundary conditions on an interval of unit length to the coefficients of a quintic.
 _QUINTIC = np.linalg.inv(

@@ -21,12 +21,12 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import fields
 from functools import partial
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_discrete_are
 
 from tauloop.common.errors import InputError, Problems
+from tauloop.common.names.lazy import late_functions
 from tauloop.common.options import option
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
@@ -34,6 +34,13 @@ from tauloop.simulation.controllers.error_steps import ErrorSteps, error_steps
 from tauloop.simulation.controllers.laws import Controller, ForceCallback, Loop
 from tauloop.simulation.controllers.quadratic import QuadraticProgram
 from tauloop.simulation.controllers.redundant import spread
+
+if TYPE_CHECKING:
+    from scipy.linalg import cho_factor, cho_solve, solve_discrete_are
+else:
+    cho_factor, cho_solve, solve_discrete_are = late_functions(
+        "scipy.linalg", "cho_factor", "cho_solve", "solve_discrete_are"
+    )
 
 #: Number of samples that are condensed at once.
 SAMPLES_PER_BLOCK = 64
