@@ -23,7 +23,13 @@ from tauloop.common.errors import PoseError
 from tauloop.common.records import dataclass
 from tauloop.motion.fastest.law import ProfileLaw
 from tauloop.motion.fastest.limits import LimitRows, PathForces, PathRows
-from tauloop.motion.fastest.planning import FastestLaw, highest_share, law_rate, with_breaks
+from tauloop.motion.fastest.planning import (
+    FastestLaw,
+    highest_share,
+    law_rate,
+    sampled_rate,
+    with_breaks,
+)
 from tauloop.motion.fastest.sweeps import Profile
 from tauloop.motion.laws import POLYNOMIAL_4567, Law
 
@@ -332,7 +338,7 @@ def _opposite_rows(at: LimitRows) -> dict[int, int]:
 def _slow(rows: PathRows, unit: float, grid: np.ndarray) -> np.ndarray:
     """Return the speeds, followed by the accelerations, of a slow smooth law (2 n + 2,)."""
     law, time = POLYNOMIAL_4567, np.linspace(0.0, 1.0, 4001)
-    rate = law_rate(rows, law, unit)
+    rate = sampled_rate(rows, law, unit)
     duration = START_SLOWDOWN / rate + rows.limits.reversal
     progress = law.at(time)
     v = np.interp(grid, progress.s, progress.derivative) / duration / unit

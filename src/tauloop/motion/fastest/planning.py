@@ -312,14 +312,7 @@ def law_rate(rows: PathRows, law: Law, near: float) -> float:
     x, rate, highest = _times(rows, law), near, 1.0
     shares = _quadratics(rows, law, x, rate)
     for _ in range(MAX_PEAK_ROUNDS):
-        largest = largest_rate(Quadratics(a=shares.a, b=shares.b, c=shares.c - 1.0))
-        if not 0 < largest < np.inf:
-            what = (
-                "no rate of this law satisfies all limits"
-                if largest == 0
-                else "nothing limits the rate of this law"
-            )
-            raise PoseError.of("limits", what, "choose another law or other limits")
+        largest = _largest(shares)
         settled, rate = abs(largest - rate) <= SWEEP_TOLERANCE * rate, largest
         values = shares.at(rate).max(axis=1) if rows.are_quadratic else None
         places, heights = peaks(rows, law, rate, x, values)
@@ -333,6 +326,32 @@ def law_rate(rows: PathRows, law: Law, near: float) -> float:
         elif len(places):
             shares = stacked([shares, _quadratics(rows, law, places, rate)]).part(order)
     return rate / max(highest, 1.0)
+
+
+def sampled_rate(rows: PathRows, law: Law, near: float) -> float:
+    """Return the largest rate (1/s) at which a law satisfies all limits at samples.
+
+    Raises:
+        PoseError: as `law_rate`.
+    """
+    return _largest(_quadratics(rows, law, _times(rows, law), near))
+
+
+def _largest(shares: Quadratics) -> float:
+    """Return the largest rate (1/s) at which no fraction of a limit exceeds 1.
+
+    Raises:
+        PoseError: no rate satisfies the limits, or nothing limits the rate.
+    """
+    largest = largest_rate(Quadratics(a=shares.a, b=shares.b, c=shares.c - 1.0))
+    if 0 < largest < np.inf:
+        return largest
+    what = (
+        "no rate of this law satisfies all limits"
+        if largest == 0
+        else "nothing limits the rate of this law"
+    )
+    raise PoseError.of("limits", what, "choose another law or other limits")
 
 
 def _quadratics(rows: PathRows, law: Law, x: np.ndarray, rate: float) -> Quadratics:
