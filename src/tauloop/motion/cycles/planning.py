@@ -104,9 +104,16 @@ class CycleLeg(ReprMixin):
             way=self.way, law=self.law, duration=duration, leaves=self.leaves, arrives=self.arrives
         )
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether both stations are at rest, so that positions do not depend on the duration."""
+        return not (self.leaves.any() or self.arrives.any())
+
     def timed(self, model: Model, duration: float) -> FastestLaw:
         """Return the leg with its timing and its limits."""
-        rows = PathRows(_placed(model, self.path(duration)), self.limits)
+        # between stations at rest, the positions are those of `way`, which has been checked
+        place = _unchecked if self.is_at_rest else _placed
+        rows = PathRows(place(model, self.path(duration)), self.limits)
         return FastestLaw(
             law=Uniform(), duration=duration, rows=rows, unit=1.0 / duration, sweeps=0
         )
@@ -180,9 +187,10 @@ class PlannedCycle(ReprMixin):
         paths, durations, _ = zip(*self.parts(), strict=True)
         run = RunIn(end=first.position, velocity=first.velocity, duration=lead)
         path = CyclePath((run, *paths * cycles), (lead, *durations * cycles))
-        return Trajectory(
-            stroke=_placed(self.model, path), law=Uniform(), duration=lead + cycles * self.time
-        )
+        # run-ins to stations at rest do not move, and all legs have been checked
+        is_checked = all(leg.is_at_rest for leg in self.legs)
+        placed = (_unchecked if is_checked else _placed)(self.model, path)
+        return Trajectory(stroke=placed, law=Uniform(), duration=lead + cycles * self.time)
 
 
 def cycle_trajectory(
@@ -328,6 +336,18 @@ def _placed(model: Model, path: Path) -> Stroke:
     return stroke(model, path, model.platform.ports.position.columns)
 
 
+def _unchecked(model: Model, path: Path) -> Stroke:
+    """Return a path of the platform that is not checked for reach, ranges and singularities."""
+    functions = model.platform
+    return Stroke(
+        model=model,
+        functions=functions,
+        path=path,
+        columns=functions.ports.position.columns,
+        base=functions.ports.at(model.assembly.q),
+    )
+
+
 def _planned_legs(
     model: Model,
     listed: CycleList,
@@ -360,7 +380,7 @@ def _planned_legs(
             arrives=arrives,
             least=best.duration,
         )
-        yield replace(leg, least=_least(model, leg)) if leaves.any() or arrives.any() else leg
+        yield leg if leg.is_at_rest else replace(leg, least=_least(model, leg))
         done()
 
 
@@ -433,11 +453,8 @@ def _heat(
     names = model.output_ports("actuators")[0]
     polynomials, held = [], np.zeros(len(names))
     for k, (stop, leg, duration) in enumerate(zip(stops, legs, least.tolist(), strict=True)):
-
-        def means(T: float, leg: CycleLeg = leg, stop: CycleStation = stop) -> np.ndarray:
-            return mean_squares(model, leg.path(T), T, stop.payload) / size**2
-
-        polynomials.append(mean_polynomials(means, duration))
+        means = _leg_means(model, leg, duration, stop.payload)
+        polynomials.append(mean_polynomials(lambda T: means(T) / size**2, duration))  # noqa: B023 - called at once
         if stop.dwell > 0:
             stay = WayPath(start=stop.position, end=_left(stop))
             held += (
@@ -449,19 +466,27 @@ def _heat(
     )
 
 
+def _leg_means(
+    model: Model, leg: CycleLeg, least: float, payload: Payload | None
+) -> Callable[[float], np.ndarray]:
+    """Return the function from durations of a leg to its `mean_squares`."""
+    if not leg.is_at_rest:
+        return lambda T: mean_squares(model, leg.path(T), T, payload)
+    # positions over normalized time do not depend on the duration
+    placed = _unchecked(model, leg.path(least))
+    return lambda T: _mean_squares(placed, T, payload)
+
+
 def mean_squares(model: Model, path: Path, duration: float, payload: Payload | None) -> np.ndarray:
     """Return the mean squared actuator forces (n_u,) on a timed path, by the trapezoidal rule."""
-    functions, x = model.platform, np.linspace(0.0, 1.0, HEAT_POINTS)
-    base = functions.ports.at(model.assembly.q)
-    placed = Stroke(
-        model=model,
-        functions=functions,
-        path=path,
-        columns=functions.ports.position.columns,
-        base=base,
-    )
+    return _mean_squares(_unchecked(model, path), duration, payload)
+
+
+def _mean_squares(placed: Stroke, duration: float, payload: Payload | None) -> np.ndarray:
+    """Return the `mean_squares` of a placed path over normalized time."""
+    x = np.linspace(0.0, 1.0, HEAT_POINTS)
     motion = placed.motion(Uniform().at(x), 1.0 / duration, x * duration)
-    forces = functions.inverse_dynamics(
+    forces = placed.functions.inverse_dynamics(
         *motion.states, start=placed.start(x), payload=payload
     ).force
     return np.asarray(np.trapezoid(np.asarray(forces) ** 2, x, axis=0))
