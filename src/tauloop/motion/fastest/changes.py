@@ -14,6 +14,7 @@ limits on both sides of a jump.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -260,6 +261,28 @@ class _Program:
             "ubg": np.concatenate([part.high for part in bounded]),
         }
 
+    @cached_property
+    def _first_solver(self) -> ca.Function:
+        """Solver that starts far from the solution."""
+        return self._solver(1e-2)
+
+    @cached_property
+    def _next_solver(self) -> ca.Function:
+        """Solver that starts from the solution for similar bounds."""
+        return self._solver(1e-4)
+
+    def _solver(self, barrier: float) -> ca.Function:
+        """Return IPOPT with an initial barrier parameter."""
+        settings: dict[str, object] = {
+            "print_level": 0,
+            "sb": "yes",
+            "max_iter": MAX_SOLVER_STEPS,
+            "tol": TOLERANCE,
+            "mu_init": barrier,
+        }
+        options: dict[str, Any] = {"print_time": False, "ipopt": settings}
+        return ca.nlpsol("law", "ipopt", self._program, options)
+
     def solved(self, allowed: np.ndarray) -> Profile:
         """Return the profile that IPOPT finds, with given allowed changes of the intervals (n,).
 
@@ -268,16 +291,8 @@ class _Program:
         Raises:
             PoseError: no profile is found.
         """
-        n, mu = len(self._grid) - 1, 1e-2 if self._steps == 0 else 1e-4
-        settings: dict[str, object] = {
-            "print_level": 0,
-            "sb": "yes",
-            "max_iter": MAX_SOLVER_STEPS,
-            "tol": TOLERANCE,
-            "mu_init": mu,
-        }
-        options: dict[str, Any] = {"print_time": False, "ipopt": settings}
-        solver = ca.nlpsol("law", "ipopt", self._program, options)
+        n = len(self._grid) - 1
+        solver = self._first_solver if self._steps == 0 else self._next_solver
         solution = solver(x0=self._start, p=allowed, **self._bounds)
         if not solver.stats()["success"]:
             what = (
