@@ -417,7 +417,9 @@ class _FrictionTrials:
                 self._searched.append((logs, terms, dict(data.presliding.lengths)))
             without_samples = replace(logs, logs=())
             stages = Stages(None, FIT_STAGES)
-            return _fit_and_evaluate(self._model, without_samples, data, options, None, stages)
+            return _fit_and_evaluate(
+                self._model, without_samples, data, options, None, stages, fits_complete_logs=False
+            )
         except (IdentificationError, InputError):
             return None
 
@@ -790,11 +792,16 @@ def _fit_and_evaluate(
     options: IdentificationOptions,
     regrouping: AnalyticRegrouping | None,
     stages: Stages,
+    *,
+    fits_complete_logs: bool = True,
 ) -> MachineIdentification:
-    """Return the identification from regression data, with checks and further fits."""
+    """Return the identification from regression data, with checks and further fits.
+
+    Without a validation log, the complete logs are fitted as well unless the caller declines it.
+    """
     bending = _bending(model, data, options)
     whole = None
-    if options.validation is None:
+    if options.validation is None and fits_complete_logs:
         whole = _fit(logs, data, options, merge_data(data.parts), None, data.instruments, bending)
     stages.done()
     fitted, held_out = _split(data.parts, options)
