@@ -13,6 +13,7 @@ in the few unknowns T_k with exact derivatives, which IPOPT solves.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -174,8 +175,9 @@ class _HeatProgram:
             "tol": SOLVER_TOLERANCE,
             "bound_relax_factor": 0.0,
         }
+        options: dict[str, Any] = {"print_time": False, "ipopt": settings}
         program = {"x": self.unknown, "f": self.cost, "g": ca.vertcat(self.positive, self.zero)}
-        solver = ca.nlpsol("heat", "ipopt", program, {"print_time": False, "ipopt": settings})
+        solver = ca.nlpsol("heat", "ipopt", program, options)
         high = np.append(np.full(self.positive.numel(), np.inf), np.zeros(self.zero.numel()))
         return np.asarray(solver(x0=start, lbx=low, lbg=0.0, ubg=high)["x"]).ravel()
 

@@ -78,10 +78,8 @@ def limited_law(fastest: FastestLaw, *, points: int = PATH_POINTS) -> FastestLaw
     grid = _grid(fastest, points)
     allowed = np.ones(len(grid) - 1)
     program = _Program(rows, unit, grid)
-    for _ in range(MAX_PROGRAMS):
-        law = ProfileLaw(program.solved(allowed))
-        rate = law_rate(rows, law, unit / law.duration)
-        changes = LawChanges(rows, law, unit)
+    law, rate, changes = _solved_law(program, rows, unit, allowed)
+    for _ in range(MAX_PROGRAMS - 1):
         share, places = changes.taken(rate)
         k = np.clip(np.searchsorted(grid, places, side="right") - 1, 0, len(allowed) - 1)
         most = np.zeros(len(allowed))
@@ -89,11 +87,20 @@ def limited_law(fastest: FastestLaw, *, points: int = PATH_POINTS) -> FastestLaw
         if most.max() <= 1.0 + 1e-3:
             break
         allowed = allowed / np.maximum(most, 1.0)
+        law, rate, changes = _solved_law(program, rows, unit, allowed)
     rate, without = changes.slowed(rate), 1.0 / fastest.duration
     # additional limits cannot shorten a motion; the difference of the two grids must not either
     if rate > without and highest_share(rows, law, without) <= 1.0 + RATE_TOLERANCE:
         rate = without
     return replace(fastest, law=law, duration=1.0 / rate)
+
+
+def _solved_law(
+    program: _Program, rows: PathRows, unit: float, allowed: np.ndarray
+) -> tuple[ProfileLaw, float, LawChanges]:
+    """Return the law of a program, its rate (1/s) without bounds of changes, and its changes."""
+    law = ProfileLaw(program.solved(allowed))
+    return law, law_rate(rows, law, unit / law.duration), LawChanges(rows, law, unit)
 
 
 class LawChanges:
