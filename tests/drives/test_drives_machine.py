@@ -25,7 +25,7 @@ from tauloop.drives.machine.lines import (
     with_one_motor,
 )
 from tauloop.drives.machine.path import PATH_INTEGRATOR, DrivenMachine, Variation
-from tauloop.drives.machine.play import play_map, work_volume, worst_combination
+from tauloop.drives.machine.play import play_map, workspace_axes, worst_combination
 from tauloop.formats import load, loads
 from tauloop.formats.mjcf.writer import to_mjcf
 from tauloop.formats.writing.yaml_writer import dumps
@@ -576,7 +576,7 @@ def test_play_of_the_gantry_by_its_rods() -> None:
     """A rod keeps its length: u . (dp - x dq) = 0, so that dp = inv(rows u / u_x) dq."""
     model = Model(load("gantry_tau_3dof"))
     axes = {"platform.y": np.linspace(-0.1, 0.1, 5), "platform.z": np.linspace(-0.1, 0.1, 4)}
-    result = play_map(model, axes, play=10e-6)
+    result = play_map(model, axes, backlash=10e-6)
     assert result.status is Status.OK
     tracks = [(0.0, 0.90, -1.0, 1.25), (-0.70, 0.48, 1.0, 1.25), (0.62, 0.48, 1.0, 1.09)]
     assert model.mechanism.value(model.mechanism.rods[0].length) == 1.25  # type: ignore[arg-type]
@@ -604,15 +604,15 @@ def test_worst_combination_by_hand() -> None:
 
 def test_bad_play_is_refused() -> None:
     model = Model(load("gantry_tau_3dof"))
-    axes = work_volume(model, 3)
+    axes = workspace_axes(model, 3)
     assert list(axes) == ["platform.x", "platform.y", "platform.z"]
     for play, what in (
         (0.0, "zero everywhere"),
-        (-1e-6, "not be negative"),
+        (-1e-6, "not negative"),
         ({"trak1.motor": 1e-6}, "is not an actuator"),
     ):
         with pytest.raises(InputError, match=what):
-            play_map(model, axes, play=play)
+            play_map(model, axes, backlash=play)
 
 
 # Commands
@@ -640,6 +640,6 @@ def test_a_machine_without_ranges_is_told_which_coordinates_need_them() -> None:
         encoding="utf-8"
     )
     with pytest.raises(InputError, match=r"no range in m of cyl\n.*add limits of one of them"):
-        work_volume(Model(loads(text)))
+        workspace_axes(Model(loads(text)))
     limited = text.replace("reference: 0.28 m", "reference: 0.28 m, limits: [0.26 m, 0.28 m]")
-    assert [*work_volume(Model(loads(limited)))] == ["cyl"]
+    assert [*workspace_axes(Model(loads(limited)))] == ["cyl"]

@@ -263,7 +263,7 @@ def test_bad_input_is_refused_with_all_problems_at_once(
         "colour: is not used by the drive line or by an observation",
         "first_step: is in an observation, but is not an unknown",
         "second: has the tolerance None for cost",
-        "second: has a value of cost",
+        "second: has a measured value of cost",
     ):
         assert part in text
 

@@ -128,15 +128,15 @@ def test_without_limits_it_is_riccatis_feedback(name, space):
     tracker = PredictiveRun(law, loop)
     steps, k, w, z, T = tracker._steps, 5, BANDWIDTH, 0.9, PERIOD
     m = len(loop.limit)
-    end = steps.seen[k + 25]
+    end = steps.output_jacobian[k + 25]
     V = np.zeros((2 * m + 1, 2 * m + 1))
     V[:-1, :-1] = end.T @ np.kron(last_cost(w, z, T), np.eye(m)) @ end
     Q = T * np.kron(np.diag([w**4, (4 * z**2 - 2) * w**2]), np.eye(m))
     for j in reversed(range(k, k + 25)):
         A = np.block([[steps.A[j], steps.drift[j][:, None]], [np.zeros((1, 2 * m)), np.eye(1)]])
         B = np.vstack([steps.B[j], np.zeros((1, m))])
-        now = np.hstack([steps.seen[j], np.zeros((2 * m, 1))])
-        then = np.hstack([steps.seen[j + 1], np.zeros((2 * m, 1))])
+        now = np.hstack([steps.output_jacobian[j], np.zeros((2 * m, 1))])
+        then = np.hstack([steps.output_jacobian[j + 1], np.zeros((2 * m, 1))])
         C, D = (then @ A - now)[m:] / np.sqrt(T), (then @ B)[m:] / np.sqrt(T)
         K = -np.linalg.solve(D.T @ D + B.T @ V @ B, D.T @ C + B.T @ V @ A)
         V = now.T @ Q @ now + (C + D @ K).T @ (C + D @ K) + (A + B @ K).T @ V @ (A + B @ K)

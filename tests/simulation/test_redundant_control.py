@@ -348,8 +348,8 @@ def test_forces_of_unlike_units_are_shared_too() -> None:
         mean=np.zeros((12, 4)),
         drift=np.zeros((12, 4)),
         speed=np.zeros((12, 4)),
-        driven=np.zeros((12, 4, 4)),
-        seen=np.tile(np.eye(4), (12, 1, 1)),
+        actuator_jacobian=np.zeros((12, 4, 4)),
+        output_jacobian=np.tile(np.eye(4), (12, 1, 1)),
     )
     made = condensed(
         steps, PredictiveTracking(bandwidth=100.0, horizon=10), 1e-3, unit, np.array([0])
@@ -434,7 +434,7 @@ def test_speeds_of_motors_that_follow_are_kept() -> None:
             ).v
             for s in (-1.0, 1.0)
         )
-        assert steps.driven[k][:, i] == pytest.approx((high - low) / 2e-5, abs=0.02)
+        assert steps.actuator_jacobian[k][:, i] == pytest.approx((high - low) / 2e-5, abs=0.02)
     at_end = machine.platform.kinematics(*made_at(made, (k + 1) * 1e-3)).v
     assert steps.speed[k] == pytest.approx((at_end @ A.T)[0], abs=1e-6)
 

@@ -15,9 +15,9 @@ from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.description.units import parse_unit, quantity
 from tauloop.mechanism.drive_line import DriveLine
 
-#: Criteria of a run that failed are set to a penalty: this value for a failure at the end, twice
-#: this value for a failure at the start. It is larger than any real criterion, and it decreases the
-#: later the run fails, so that an optimizer can find its way back to stable parameters.
+#: Penalty that replaces the criteria of a failed run: this value for a failure at the end, twice
+#: this value for a failure at the start. It is larger than any real criterion, and it is lower for a
+#: later failure, so that an optimizer can return to stable parameters.
 FAILURE_PENALTY = 1e6
 
 
@@ -52,9 +52,14 @@ def criteria_units(line: DriveLine) -> dict[str, str]:
 
 
 def _energy_units(line: DriveLine) -> list[str]:
-    """Return the units of the criterion energy for motors that turn and for motors that slide."""
-    turning = {line.inertia(motor.on).turns for motor in line.motors}
-    return ["(N m)^2 s"] * (True in turning) + ["N^2 s"] * (False in turning)
+    """Return the units of the criterion `energy`: of rotary motors, of linear motors, or both."""
+    is_rotary = [line.inertia(motor.on).turns for motor in line.motors]
+    units = []
+    if any(is_rotary):
+        units.append("(N m)^2 s")
+    if not all(is_rotary):
+        units.append("N^2 s")
+    return units
 
 
 def scales_in_si(line: DriveLine, scales: Mapping[str, float | str]) -> dict[str, float]:

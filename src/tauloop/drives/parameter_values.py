@@ -1,4 +1,4 @@
-"""Values and ranges of parameters of drive lines in SI units, from numbers and texts with units."""
+"""Values and ranges of drive-line parameters in SI units, from numbers and strings with units."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def values_in_si(
     """Return values of parameters in SI units.
 
     Args:
-        parameters: the parameters; the value of an unknown name must be without a unit.
+        parameters: the parameters; the value of an unknown name must not have a unit.
         values: numbers in SI units, or strings with a unit of the parameter, by parameter.
         where: name of the option that has the values.
 
@@ -48,7 +48,7 @@ def ranges_in_si(
     """Return ranges of parameters in SI units.
 
     Args:
-        parameters: the parameters; the limits of an unknown name must be without a unit.
+        parameters: the parameters; the limits of an unknown name must not have a unit.
         ranges: two limits, or a string such as ``1 mm:2 mm``, by parameter.
         where: name of the option that has the ranges.
 
@@ -57,25 +57,29 @@ def ranges_in_si(
     """
     problems = Problems()
     limits: dict[str, tuple[float, float]] = {}
-    for name, stated in ranges.items():
-        if not isinstance(stated, str):
+    for name, limits_or_text in ranges.items():
+        if not isinstance(limits_or_text, str):
+            low, high = limits_or_text
             with problems.collecting(InputError):
-                low, high = (values_in_si(parameters, {name: end}, where)[name] for end in stated)
-                limits[name] = (low, high)
+                limits[name] = (
+                    values_in_si(parameters, {name: low}, where)[name],
+                    values_in_si(parameters, {name: high}, where)[name],
+                )
             continue
         unit = parameters[name].unit if name in parameters.names else ""
         try:
-            read = interval(stated, ":", parse_unit(unit or "1").dimension, is_si=True)
+            dimension = parse_unit(unit or "1").dimension
+            parsed = interval(limits_or_text, ":", dimension, is_si=True)
         except UnitError as error:
             problems.add(f"{where} {name}", error.what, error.remedy)
         else:
-            limits[name] = (read.lower, read.upper)
+            limits[name] = (parsed.lower, parsed.upper)
     InputError.raise_if_any(problems)
     return limits
 
 
 def ranges_reader(where: str, example: str) -> Callable[[Any], dict[str, str]]:
-    """Return a function that reads texts such as ``kp=100:300,gap=1mm:2mm`` for a field of options.
+    """Return a function that parses strings such as ``kp=100:300,gap=1mm:2mm`` for an option.
 
     The limits are read later by `ranges_in_si`, when the parameters and their units are known.
 

@@ -52,9 +52,11 @@ from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
 
 STEPS_FORMAT = "tauloop-steps/1"
-#: Largest error, in tolerances, of all values including those held out, or the fit is doubtful.
-MET = 3.0
-_ANY, _TIME = Value(linear=None), Value(linear=TIME, sign="positive")
+#: The fit is doubtful if a criterion, held-out or not, deviates from its measured value by more than
+#: this number of tolerances.
+MAX_DEVIATION = 3.0
+_ANY = Value(linear=None)
+_TIME = Value(linear=TIME, sign="positive")
 CRITERIA = Shape(
     name="criteria",
     doc="Criteria of a step response.",
@@ -117,14 +119,14 @@ def load_steps(path: str | Path, tolerance: float = 0.01) -> tuple[Observation, 
     steps = []
     for name, step in content["steps"].items():
         measured = numbers(step["measured"])
-        shares = {criterion: tolerance * abs(value) for criterion, value in measured.items()}
+        tolerances = {criterion: tolerance * abs(value) for criterion, value in measured.items()}
         steps.append(
             Observation(
                 name=name,
                 parameters=numbers(step.get("set", {})),
                 step=numbers(step)["step"],
                 measured=measured,
-                tolerances=shares | numbers(step.get("tolerances", {})),
+                tolerances=tolerances | numbers(step.get("tolerances", {})),
                 scales={},
                 held_out=step.get("held_out") == "yes",
             )
@@ -225,10 +227,10 @@ class FittedPlant(Result):
 
     def variables(self) -> Iterator[Variable]:
         """Yield measured and fitted criteria, and parameters before and after the fit."""
-        figures = list(zip(*self.fit.rows, strict=True))
-        labels = map(": ".join, zip(*figures[:2], strict=True))
-        units = [self.units.get(name, "") for name in figures[1]]
-        yield from rows("figure", labels, units, measured=figures[2], fitted=figures[3])
+        steps, criteria, measured, fitted, _ = zip(*self.fit.rows, strict=True)
+        labels = map(": ".join, zip(steps, criteria, strict=True))
+        units = [self.units.get(name, "") for name in criteria]
+        yield from rows("figure", labels, units, measured=measured, fitted=fitted)
         names = list(self.fit.values)
         before, values = [self.before.get(name) for name in names], list(self.fit.values.values())
         yield from rows(
@@ -237,11 +239,11 @@ class FittedPlant(Result):
 
 
 def _numbers_only(ranges: Mapping[str, ParameterRange]) -> dict[str, tuple[float, float]]:
-    """Return the ranges whose ends are numbers; strings are read with their units later."""
+    """Return the ranges whose limits are numbers; strings are read with their units later."""
     numbers: dict[str, tuple[float, float]] = {}
-    for name, stated in ranges.items():
-        if not isinstance(stated, str):
-            low, high = stated
+    for name, limits in ranges.items():
+        if not isinstance(limits, str):
+            low, high = limits
             if not isinstance(low, str) and not isinstance(high, str):
                 numbers[name] = (low, high)
     return numbers
@@ -338,8 +340,8 @@ def fit_drive_line(
         diagnostics=(
             diagnostic(
                 "largest deviation from a measured value, held-out values included, in tolerances",
-                _largest_miss(fit, steps),
-                at_most=MET,
+                _largest_deviation(fit, steps),
+                at_most=MAX_DEVIATION,
                 advice="raise the number of evaluations, or change the structure of the drive line, "
                 "which may not be able to reproduce these steps",
             ),
@@ -376,12 +378,12 @@ def _unknown_parameters(
     return problems
 
 
-def _largest_miss(fit: PlantFit, steps: Sequence[Observation]) -> float:
+def _largest_deviation(fit: PlantFit, steps: Sequence[Observation]) -> float:
     """Return the largest difference between a fitted and a measured criterion, in tolerances."""
     tolerances = [step.tolerances[name] for step in steps for name in step.measured]
     return max(
-        abs(ours - measured) / tolerance
-        for (_, _, measured, ours, _), tolerance in zip(fit.rows, tolerances, strict=True)
+        abs(fitted - measured) / tolerance
+        for (_, _, measured, fitted, _), tolerance in zip(fit.rows, tolerances, strict=True)
     )
 
 
@@ -389,7 +391,7 @@ def _undetermined(fit: PlantFit) -> tuple[Problem, ...]:
     """Return a finding for each direction of the unknowns that the steps do not determine."""
     findings = Problems()
     for direction in fit.undetermined:
-        # Both signs mean the same; the largest component is positive.
+        # a direction and its negative are equivalent; make the largest component positive
         largest = direction[np.abs(direction).argmax()]
         findings.add(
             fit.named(direction * np.sign(largest)),

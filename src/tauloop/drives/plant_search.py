@@ -23,16 +23,16 @@ from tauloop.drives.machine.lines import MOTORS
 from tauloop.drives.tuning.evaluations import box_differences
 from tauloop.integrate.integrators import Integrator
 
-#: Observations do not determine a direction of the unknowns along which their criteria change by
-#: less than this many tolerances (root of the sum of squares) over the whole range.
+#: Observations do not determine a direction of the unknowns along which the criteria change by less
+#: than this number of tolerances (root of the sum of squares) over the whole range.
 DETERMINED = 1.0
-#: Residuals are clipped to this many tolerances, so that a run that failed does not hide the
-#: others.
-WORST = 1e3
-#: Unknowns with a smaller component in a direction are not named.
-NAMED = 0.3
-#: Step of finite differences in the local fit and for its directions, as a fraction of the range.
-DIFFERENCE = 2e-3
+#: Residuals are clipped to this number of tolerances, so that a failed run does not dominate.
+MAX_RESIDUAL = 1e3
+#: The description of a direction lists the unknowns whose component is not smaller than this.
+MIN_COMPONENT = 0.3
+#: Step of finite differences in the local fit and for the undetermined directions, as a fraction of
+#: the range.
+DIFFERENCE_STEP = 2e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class PlantUnknown:
     Attributes:
         name: name of a parameter of the drive line (which then applies to all observations), or a
             string that an observation uses.
-        lower, upper: ends of its range; positive if `logarithmic`.
+        lower, upper: limits of the value; positive if `logarithmic`.
         logarithmic: whether the range is searched on a logarithmic scale.
     """
 
@@ -94,7 +94,7 @@ class PlantUnknown:
         return self.upper - self.lower
 
     def share(self, value: float) -> float:
-        """Return where a value lies in the range: 0 at the lower end, 1 at the upper end."""
+        """Return the position of a value in the range: 0 at the lower end, 1 at the upper end."""
         if self.logarithmic:
             return float(np.log(value / self.lower) / np.log(self.upper / self.lower))
         return (value - self.lower) / (self.upper - self.lower)
@@ -106,11 +106,11 @@ class PlantFit(ReprMixin):
 
     Attributes:
         values: values of the unknowns, SI.
-        shares: where these values lie in their ranges, from 0 to 1 (n,).
+        shares: these values as fractions of their ranges, from 0 to 1 (n,).
         rows: (step, criterion, measured value, fitted value, held out) of every measured value.
-        sensitivities: singular values of d(residual)/d(share), largest first (n,): by how many
-            tolerances the criteria change over the range along each direction.
-        directions: these directions in fractions of the ranges, one a row (n, n).
+        sensitivities: singular values of d(residual)/d(fraction of the range), largest first (n,):
+            change of the criteria over the range along each direction, in tolerances.
+        directions: the right singular vectors, one in each row (n, n).
         loss: sum(sqrt(1 + r^2) - 1) over the rows that are not held out, with the residuals r in
             tolerances.
         evaluations: number of parameter sets that the whole search evaluated.
@@ -138,7 +138,9 @@ class PlantFit(ReprMixin):
     def named(self, direction: np.ndarray) -> str:
         """Return a description of a direction (n,): its large components with their unknowns."""
         largest = [
-            k for k in np.argsort(-np.abs(direction), kind="stable") if abs(direction[k]) >= NAMED
+            k
+            for k in np.argsort(-np.abs(direction), kind="stable")
+            if abs(direction[k]) >= MIN_COMPONENT
         ]
         names = tuple(self.values)
         return ", ".join(f"{direction[k]:+.2f} {names[k]}" for k in largest)
@@ -167,22 +169,23 @@ def predicted(
             final error, which a search can follow, instead of zero; only where an overshoot is
             measured.
     """
-    figures: dict[int, list[np.ndarray]] = {}
+    values: dict[int, list[np.ndarray]] = {}
     for batch in _batches(axis, unknowns, observations, shares, known):
         runs = simulate_axis(
             batch.axis, batch.columns, step=batch.steps, integrator=integrator or LINE_INTEGRATOR
         )
         criteria = {
-            name: getattr(runs, name).reshape(len(batch.places), len(shares)) for name in NAMES
+            name: getattr(runs, name).reshape(len(batch.indices), len(shares)) for name in NAMES
         }
-        for row, k in enumerate(batch.places):
-            own = {name: rows[row] for name, rows in criteria.items()}
+        for row, k in enumerate(batch.indices):
+            criteria_of_k = {name: rows[row] for name, rows in criteria.items()}
             if signed and observations[k].measured.get("overshoot", 0.0) > 0:
-                own["overshoot"] = np.where(
-                    own["overshoot"] > 0, own["overshoot"], -own["final_error"]
+                overshoot = criteria_of_k["overshoot"]
+                criteria_of_k["overshoot"] = np.where(
+                    overshoot > 0, overshoot, -criteria_of_k["final_error"]
                 )
-            figures[k] = _measured(observations[k], own)
-    return np.stack([column for k in range(len(observations)) for column in figures[k]], axis=1)
+            values[k] = _measured(observations[k], criteria_of_k)
+    return np.stack([column for k in range(len(observations)) for column in values[k]], axis=1)
 
 
 def slopes(
@@ -192,54 +195,58 @@ def slopes(
     share: np.ndarray,
     integrator: Integrator | None = None,
     known: Mapping[str, float] | None = None,
-    made: dict[Axis, SensitiveAxis] | None = None,
+    cache: dict[Axis, SensitiveAxis] | None = None,
 ) -> np.ndarray:
     """Return the derivatives (m, n) of measured criteria with respect to fractions of the ranges.
 
-    They are forward sensitivities, computed in one batch.
+    They are forward sensitivities, computed in one batch for each setup of the motors.
 
     An overshoot is treated as with `signed` of `predicted`. Derivatives that cannot be computed are
-    NaN: with respect to an unknown step, with respect to parameters that scale the evaluated position,
-    and of the swing.
+    NaN: those with respect to an unknown step or to a parameter that scales the evaluated position,
+    and those of the swing.
 
     Args:
         axis, unknowns, observations, integrator, known: as in `predicted`.
         share: values of the unknowns as fractions of their ranges (n,).
-        made: cache of the axes with derivatives, for the next call with the same unknowns and
-            observations.
+        cache: axes with derivatives, for the next call with the same unknowns and observations.
     """
-    made = {} if made is None else made
+    cache = {} if cache is None else cache
     rows: dict[int, list[np.ndarray]] = {}
-    place = {unknown.name: j for j, unknown in enumerate(unknowns)}
+    index = {unknown.name: j for j, unknown in enumerate(unknowns)}
     for batch in _batches(axis, unknowns, observations, share[None], known):
-        possible = differentiable_names(batch.axis)
+        differentiable = differentiable_names(batch.axis)
         dependent = {
-            name for stated in batch.stated for name, value in stated.items() if value in place
+            name
+            for parameters in batch.parameters
+            for name, value in parameters.items()
+            if value in index
         }
-        names = [name for name in batch.columns if name in possible and name in dependent]
+        names = [name for name in batch.columns if name in differentiable and name in dependent]
         derivatives: Mapping[str, np.ndarray] = {}
-        has_overshoot = np.ones(len(batch.places), bool)
+        has_overshoot = np.ones(len(batch.indices), bool)
         if names:
-            if batch.axis not in made:
-                made[batch.axis] = SensitiveAxis(batch.axis.line, names, runs=axis.runs)
-            gradients = made[batch.axis].gradients(
+            if batch.axis not in cache:
+                cache[batch.axis] = SensitiveAxis(batch.axis.line, names, runs=axis.runs)
+            gradients = cache[batch.axis].gradients(
                 batch.columns, step=batch.steps, integrator=integrator
             )
-            derivatives, has_overshoot = gradients.gradients, gradients.criteria.overshoot > 0
-        none = np.full((len(batch.places), len(names)), np.nan)
-        for row, (k, stated) in enumerate(zip(batch.places, batch.stated, strict=True)):
+            derivatives = gradients.gradients
+            has_overshoot = gradients.criteria.overshoot > 0
+        unavailable = np.full((len(batch.indices), len(names)), np.nan)
+        for row, (k, parameters) in enumerate(zip(batch.indices, batch.parameters, strict=True)):
+            # derivatives of the parameters with respect to the fractions of the ranges
             chain = np.zeros((len(names), len(unknowns)))
-            for name, value in stated.items():
-                if value not in place:
+            for name, value in parameters.items():
+                if value not in index:
                     continue
-                j = place[str(value)]
+                j = index[str(value)]
                 if name in names:
                     chain[names.index(name), j] += unknowns[j].slope(share[j])
                 else:
                     chain[:, j] = np.nan
-            if observations[k].step in place:
-                chain[:, place[str(observations[k].step)]] = np.nan
-            changes = {name: derivatives.get(name, none)[row] @ chain for name in NAMES}
+            if observations[k].step in index:
+                chain[:, index[str(observations[k].step)]] = np.nan
+            changes = {name: derivatives.get(name, unavailable)[row] @ chain for name in NAMES}
             if observations[k].measured.get("overshoot", 0.0) > 0 and not has_overshoot[row]:
                 changes["overshoot"] = -changes["final_error"]
             rows[k] = _measured(observations[k], changes)
@@ -252,15 +259,15 @@ class _Batch:
 
     Attributes:
         axis: axis with this setup of motors.
-        places: indices of these k observations among all.
-        stated: parameters of each observation: numbers, or names of values.
+        indices: indices of these k observations among all.
+        parameters: parameters of each of these observations: numbers, or names of values.
         columns: values (k N,) by parameter, observation by observation.
         steps: steps of the reference (k N,).
     """
 
     axis: Axis
-    places: Sequence[int]
-    stated: Sequence[Mapping[str, float | str]]
+    indices: Sequence[int]
+    parameters: Sequence[Mapping[str, float | str]]
     columns: Mapping[str, np.ndarray]
     steps: np.ndarray
 
@@ -272,33 +279,38 @@ def _batches(
     shares: np.ndarray,
     known: Mapping[str, float] | None,
 ) -> Iterator[_Batch]:
-    """Yield a batch of runs for every use of the motors, at fractions (N, n) of the ranges."""
+    """Yield a batch of runs for each setup of the motors, at fractions (N, n) of the ranges."""
     values = {name: np.full(len(shares), value) for name, value in (known or {}).items()}
     values |= {
         unknown.name: unknown.at(column) for unknown, column in zip(unknowns, shares.T, strict=True)
     }
 
-    def column(stated: float | str) -> np.ndarray:
-        return values[stated] if isinstance(stated, str) else np.full(len(shares), stated)
+    def column(number_or_name: float | str) -> np.ndarray:
+        if isinstance(number_or_name, str):
+            return values[number_or_name]
+        return np.full(len(shares), number_or_name)
 
     for motors in dict.fromkeys(observation.motors for observation in observations):
-        used = axis.with_motors(motors)
-        places = [k for k, observation in enumerate(observations) if observation.motors == motors]
-        by_default: dict[str, float | str] = {name: name for name in values}
-        stated: list[dict[str, float | str]] = []
-        for k in places:
-            row = by_default | dict(observations[k].parameters)
-            stated.append({name: value for name, value in row.items() if name in used.names})
+        axis_with_setup = axis.with_motors(motors)
+        indices = [k for k, observation in enumerate(observations) if observation.motors == motors]
+        # a value with the name of a parameter applies to all observations
+        defaults: dict[str, float | str] = {name: name for name in values}
+        parameters: list[dict[str, float | str]] = []
+        for k in indices:
+            row = defaults | dict(observations[k].parameters)
+            parameters.append(
+                {name: value for name, value in row.items() if name in axis_with_setup.names}
+            )
         columns: dict[str, np.ndarray] = {}
-        for name in sorted(set().union(*stated)):
-            nominal = used.line.parameters.values[name]
-            columns[name] = np.concatenate([column(row.get(name, nominal)) for row in stated])
+        for name in sorted(set().union(*parameters)):
+            nominal = axis_with_setup.line.parameters.values[name]
+            columns[name] = np.concatenate([column(row.get(name, nominal)) for row in parameters])
         yield _Batch(
-            axis=used,
-            places=places,
-            stated=stated,
+            axis=axis_with_setup,
+            indices=indices,
+            parameters=parameters,
             columns=columns,
-            steps=np.concatenate([column(observations[k].step) for k in places]),
+            steps=np.concatenate([column(observations[k].step) for k in indices]),
         )
 
 
@@ -332,7 +344,7 @@ def search_plant(
 
     Source of differential evolution: Storn and Price 1997.
 
-    Both minimize sum(sqrt(1 + r^2) - 1) with the residuals r in tolerances. A few values that
+    Both searches minimize sum(sqrt(1 + r^2) - 1) with the residuals r in tolerances. A few values that
     cannot be reproduced do not dominate this loss. The local fit is SciPy's least_squares.
 
     Args:
@@ -343,7 +355,7 @@ def search_plant(
         generations, population: effort of the global search; with zero generations only the local
             fit, from the start.
         polish: maximum number of evaluations of the local fit.
-        start: first guess as fractions of the ranges (n,), a member of the first population;
+        start: initial guess as fractions of the ranges (n,), a member of the first population;
             default: the middle of the ranges.
         spread: standard deviation of the first population about the start; default: a uniform
             distribution over the ranges.
@@ -367,15 +379,15 @@ def search_plant(
     best = np.full(len(unknowns), 0.5) if start is None else np.clip(start, 0.0, 1.0)
     if generations > 0:
         first = _first_population(best, seed, population, spread)
-        best = _evolved(misfit, first, seed, generations, stages)
+        best = _differential_evolution(misfit, first, seed, generations, stages)
     stages.done()
-    looks = count(1)
+    evaluation = count(1)
 
     def residuals(share: np.ndarray) -> np.ndarray:
-        stages.part(next(looks), polish)
+        stages.part(next(evaluation), polish)
         return misfit.residuals(share[None])[0]
 
-    fitted = least_squares(
+    solution = least_squares(
         residuals,
         best,
         jac=misfit.jacobian,
@@ -384,7 +396,7 @@ def search_plant(
         max_nfev=polish,
     )
     stages.done()
-    fit = assess_plant(axis, unknowns, observations, fitted.x, integrator=integrator, known=known)
+    fit = assess_plant(axis, unknowns, observations, solution.x, integrator=integrator, known=known)
     stages.done()
     return replace(fit, evaluations=misfit.evaluations + 2 * len(unknowns) + 1)
 
@@ -406,16 +418,19 @@ class _PlantMisfit:
         *,
         is_exact: bool,
     ) -> None:
-        """Take the arguments of `search_plant`."""
+        """Store the arguments, which are those of `search_plant`."""
         self.evaluations = 0
-        self._axis, self._unknowns = axis, unknowns
-        self._integrator, self._known, self._is_exact = integrator, known, is_exact
-        self._used = [item for item in observations if not item.held_out]
+        self._axis = axis
+        self._unknowns = unknowns
+        self._integrator = integrator
+        self._known = known
+        self._is_exact = is_exact
+        self._fitted = [item for item in observations if not item.held_out]
         self._measured = np.array(
-            [value for item in self._used for value in item.measured.values()]
+            [value for item in self._fitted for value in item.measured.values()]
         )
         self._tolerances = np.array(
-            [item.tolerances[name] for item in self._used for name in item.measured]
+            [item.tolerances[name] for item in self._fitted for name in item.measured]
         )
         self._sensitive_axes: dict[Axis, SensitiveAxis] = {}
 
@@ -425,25 +440,25 @@ class _PlantMisfit:
         criteria = predicted(
             self._axis,
             self._unknowns,
-            self._used,
+            self._fitted,
             shares,
             self._integrator,
             self._known,
             signed=True,
         )
-        return np.clip((criteria - self._measured) / self._tolerances, -WORST, WORST)
+        return np.clip((criteria - self._measured) / self._tolerances, -MAX_RESIDUAL, MAX_RESIDUAL)
 
     def jacobian(self, share: np.ndarray) -> np.ndarray:
         """Return the derivatives (m, n) of the residuals at fractions (n,) of the ranges.
 
-        They are exact if requested and available, otherwise finite differences.
+        They are exact if `is_exact` and available, otherwise finite differences.
         """
         J = np.full((len(self._measured), len(share)), np.nan)
         if self._is_exact:
             J = slopes(
                 self._axis,
                 self._unknowns,
-                self._used,
+                self._fitted,
                 share,
                 self._integrator,
                 self._known,
@@ -452,13 +467,13 @@ class _PlantMisfit:
             J = J / self._tolerances[:, None]
         columns = np.flatnonzero(np.isnan(J).any(axis=0))
 
-        def moved(places: np.ndarray) -> np.ndarray:
-            shares = np.tile(share, (len(places), 1))
-            shares[:, columns] = places
+        def residuals_of_columns(values: np.ndarray) -> np.ndarray:
+            shares = np.tile(share, (len(values), 1))
+            shares[:, columns] = values
             return self.residuals(shares)
 
         if len(columns):
-            differences = box_differences(moved, share[columns], DIFFERENCE).T
+            differences = box_differences(residuals_of_columns, share[columns], DIFFERENCE_STEP).T
             J[:, columns] = np.where(np.isnan(J[:, columns]), differences, J[:, columns])
         return J
 
@@ -468,7 +483,8 @@ def _first_population(
 ) -> np.ndarray:
     """Return the first population (population, n) of the global search, which contains `best`.
 
-    The others are uniform over the ranges, or normal about `best` with standard deviation `spread`.
+    The other members are distributed uniformly over the ranges, or normally about `best` with the
+    standard deviation `spread`.
     """
     generator = np.random.default_rng(seed)
     first = generator.random((population, len(best)))
@@ -478,14 +494,14 @@ def _first_population(
     return first
 
 
-def _evolved(
+def _differential_evolution(
     misfit: _PlantMisfit, first: np.ndarray, seed: int, generations: int, stages: Stages
 ) -> np.ndarray:
     """Return the best parameter set (n,) that differential evolution finds from a population."""
-    looks = count(1)
+    generation = count(1)
 
     def losses(shares: np.ndarray) -> np.ndarray:
-        stages.part(next(looks), generations + 1)
+        stages.part(next(generation), generations + 1)
         return _loss(misfit.residuals(shares.T))
 
     evolution = differential_evolution(
@@ -513,7 +529,9 @@ def assess_plant(
     integrator: Integrator | None = None,
     known: Mapping[str, float] | None = None,
 ) -> PlantFit:
-    """Return how well values reproduce the measured ones, and how well these determine them.
+    """Return how well values of the unknowns reproduce the measured values.
+
+    The result also states which directions of the unknowns the measured values determine.
 
     Args:
         axis, unknowns, observations, integrator, known: as in `search_plant`.
@@ -523,19 +541,19 @@ def assess_plant(
         InputError: as in `search_plant`.
     """
     _require(axis, unknowns, observations, known)
-    used = [observation for observation in observations if not observation.held_out]
-    tolerances = np.array([item.tolerances[name] for item in used for name in item.measured])
+    training = [observation for observation in observations if not observation.held_out]
+    tolerances = np.array([item.tolerances[name] for item in training for name in item.measured])
 
-    def shifted(shares: np.ndarray) -> np.ndarray:
-        return predicted(axis, unknowns, used, shares, integrator, known) / tolerances
+    def criteria_in_tolerances(shares: np.ndarray) -> np.ndarray:
+        return predicted(axis, unknowns, training, shares, integrator, known) / tolerances
 
-    change = box_differences(shifted, share, DIFFERENCE)
-    _, sensitivities, directions = np.linalg.svd(change.T)
-    padded = np.zeros(len(share))
-    padded[: len(sensitivities)] = sensitivities[: len(share)]
-    ours = predicted(axis, unknowns, observations, share[None], integrator, known)[0]
-    fitted = np.array([not item.held_out for item in observations for _ in item.measured])
-    measured = np.array([value for item in used for value in item.measured.values()])
+    derivatives = box_differences(criteria_in_tolerances, share, DIFFERENCE_STEP)
+    _, singular_values, directions = np.linalg.svd(derivatives.T)
+    sensitivities = np.zeros(len(share))  # zero for directions beyond the number of measured values
+    sensitivities[: len(singular_values)] = singular_values[: len(share)]
+    criteria = predicted(axis, unknowns, observations, share[None], integrator, known)[0]
+    is_fitted = np.array([not item.held_out for item in observations for _ in item.measured])
+    measured = np.array([value for item in training for value in item.measured.values()])
     names = [
         (item.name, name, value, item.held_out)
         for item in observations
@@ -543,23 +561,24 @@ def assess_plant(
     ]
     return PlantFit(
         values={
-            item.name: float(item.at(place)) for item, place in zip(unknowns, share, strict=True)
+            item.name: float(item.at(fraction))
+            for item, fraction in zip(unknowns, share, strict=True)
         },
         shares=share,
         rows=tuple(
-            (row, name, value, float(own), held)
-            for (row, name, value, held), own in zip(names, ours, strict=True)
+            (row, name, value, float(predicted_value), held_out)
+            for (row, name, value, held_out), predicted_value in zip(names, criteria, strict=True)
         ),
-        sensitivities=padded,
+        sensitivities=sensitivities,
         directions=directions,
-        loss=float(_loss(((ours[fitted] - measured) / tolerances)[None])[0]),
+        loss=float(_loss(((criteria[is_fitted] - measured) / tolerances)[None])[0]),
         evaluations=2 * len(share) + 1,
     )
 
 
 def _loss(residuals: np.ndarray) -> np.ndarray:
     """Return the soft L1 losses (N,) of residuals (N, m), which limit the effect of outliers."""
-    clipped = np.clip(residuals, -WORST, WORST)
+    clipped = np.clip(residuals, -MAX_RESIDUAL, MAX_RESIDUAL)
     return np.asarray(np.sum(np.sqrt(1.0 + clipped**2) - 1.0, axis=1))
 
 
@@ -576,14 +595,14 @@ def _require(
     """
     problems = Problems()
     if not unknowns:
-        problems.add("unknowns", "no parameter is given", "name the parameters to fit")
+        problems.add("unknowns", "are empty", "name the parameters to fit")
     if not any(item.measured and not item.held_out for item in observations):
         problems.add(
             "observations",
             "contain no measured value to fit",
             "give an observation with measured values that is not held out",
         )
-    texts = {
+    names_in_observations = {
         value
         for item in observations
         for value in (*item.parameters.values(), item.step)
@@ -596,8 +615,8 @@ def _require(
             problems.add(item.name, what, "give two finite numbers, the lower one first")
         elif item.logarithmic and item.lower <= 0:
             what = f"has a logarithmic range that starts at {item.lower:g}"
-            problems.add(item.name, what, "start the range above zero, or search it linearly")
-        if item.name not in texts and item.name not in axis.names:
+            problems.add(item.name, what, "start the range above zero, or use logarithmic=False")
+        if item.name not in names_in_observations and item.name not in axis.names:
             remedy = f"name one of {', '.join(axis.names)}, or use it in an observation"
             problems.add(item.name, "is not used by the drive line or by an observation", remedy)
     for name in sorted(set(known or {}) & set(names)):
@@ -606,9 +625,9 @@ def _require(
             "is both a known value and an unknown",
             "remove it from the known values or from the unknowns",
         )
-    for text in sorted(texts - set(names) - set(known or {})):
+    for name in sorted(names_in_observations - set(names) - set(known or {})):
         problems.add(
-            text,
+            name,
             "is in an observation, but is not an unknown",
             "add it to the unknowns or to the known values",
         )
@@ -618,7 +637,7 @@ def _require(
                 what = f"has the tolerance {observation.tolerances.get(name)} for {name}"
                 problems.add(observation.name, what, "give a positive tolerance")
             if name not in NAMES and not (name == "cost" and observation.scales):
-                what = f"has a value of {name}"
+                what = f"has a measured value of {name}, which is not a criterion"
                 problems.add(
                     observation.name, what, f"name one of {', '.join(NAMES)}, or cost with scales"
                 )

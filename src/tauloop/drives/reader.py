@@ -1,4 +1,4 @@
-"""Read drive lines by the name of a shipped one or from a file."""
+"""Read drive lines that come with Tauloop, or from files."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ def shipped_drives() -> tuple[str, ...]:
 
 
 def load_drive(name_or_path: str | Path) -> DriveLine:
-    """Return a drive line from the name of a shipped one, or from a file.
+    """Return a drive line that comes with Tauloop, or from a file.
 
     Args:
-        name_or_path: name of a shipped drive line (an identifier), or path of a file.
+        name_or_path: name of a drive line that comes with Tauloop (an identifier), or path of a
+            file.
 
     Raises:
         DescriptionError: there is no such file, or it is invalid; all problems at once.

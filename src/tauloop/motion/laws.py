@@ -73,11 +73,11 @@ class Parabolic(Law):
 
     def at(self, x: np.ndarray) -> LawSample:
         """Return progress at normalized times x (N,)."""
-        rising, left = x < 0.5, 1.0 - x
+        accelerates, remaining = x < 0.5, 1.0 - x
         return LawSample(
-            s=np.where(rising, 2 * x**2, 1 - 2 * left**2),
-            derivative=np.where(rising, 4 * x, 4 * left),
-            second_derivative=np.where(rising, 4.0, -4.0),
+            s=np.where(accelerates, 2 * x**2, 1 - 2 * remaining**2),
+            derivative=np.where(accelerates, 4 * x, 4 * remaining),
+            second_derivative=np.where(accelerates, 4.0, -4.0),
         )
 
 
@@ -132,17 +132,17 @@ class Trapezoidal(Options, Law):
 
     def at(self, x: np.ndarray) -> LawSample:
         """Return progress at normalized times x (N,)."""
-        speed, left = 1.0 / (1.0 - self.ramp), 1.0 - x
+        speed, remaining = 1.0 / (1.0 - self.ramp), 1.0 - x
         acceleration = speed / self.ramp
-        where = [x < self.ramp, x >= 1.0 - self.ramp]
+        ramps = [x < self.ramp, x >= 1.0 - self.ramp]
         return LawSample(
             s=np.select(
-                where,
-                [0.5 * acceleration * x**2, 1 - 0.5 * acceleration * left**2],
+                ramps,
+                [0.5 * acceleration * x**2, 1 - 0.5 * acceleration * remaining**2],
                 speed * (x - 0.5 * self.ramp),
             ),
-            derivative=np.select(where, [acceleration * x, acceleration * left], speed),
-            second_derivative=np.select(where, [acceleration, -acceleration], 0.0),
+            derivative=np.select(ramps, [acceleration * x, acceleration * remaining], speed),
+            second_derivative=np.select(ramps, [acceleration, -acceleration], 0.0),
         )
 
 

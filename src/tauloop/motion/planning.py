@@ -34,7 +34,7 @@ from tauloop.motion.excitation.fading import Faded, FadedPath
 from tauloop.motion.excitation.multisine import random_multisine
 from tauloop.motion.fastest.limits import PathLimits, PathRows
 from tauloop.motion.fastest.planning import fastest_law
-from tauloop.motion.laws import LAWS, Uniform
+from tauloop.motion.laws import LAWS, Law, Uniform
 from tauloop.motion.paths.clothoids import clothoid_between, polyline
 from tauloop.motion.paths.curves import (
     AxisTurn,
@@ -155,19 +155,13 @@ class StrokeOptions(Options):
                 "give for example 0,0,0.2 (rad)",
             )
         for name, shape in SHAPE_OF_OPTION.items():
-            if (getattr(self, name) is None) == (self.shape == shape):
-                what = (
-                    f"a {shape} has no direction without it"
-                    if self.shape == shape
-                    else f"is only for a {shape}"
-                )
-                problems.add(
-                    name,
-                    what,
-                    "give for example 30deg"
-                    if self.shape == shape
-                    else f"leave it out, or use shape {shape}",
-                )
+            is_set = getattr(self, name) is not None
+            if self.shape == shape and not is_set:
+                what = f"a {shape} has no direction without it"
+                problems.add(name, what, "give for example 30deg")
+            if self.shape != shape and is_set:
+                remedy = f"leave it out, or use shape {shape}"
+                problems.add(name, f"is only for a {shape}", remedy)
         if self.shape == "multisine":
             if self.law == FASTEST:
                 problems.add(
@@ -255,8 +249,8 @@ class PlannedMotion(Result):
     @in_json()
     def worst_place(self) -> object:
         """Description of the position on the path with the largest condition number."""
-        placed = self.trajectory.stroke
-        return placed.place(placed.worst)
+        stroke = self.trajectory.stroke
+        return stroke.place(stroke.worst)
 
 
 @keywords(StrokeOptions)
@@ -285,18 +279,19 @@ def plan_stroke(machine: MachineSource, options: StrokeOptions) -> PlannedMotion
     """
     model = modeled(machine)
     trajectory = planned(model, options)
-    placed, rate, law = trajectory.stroke, 1.0 / trajectory.duration, trajectory.law
+    stroke, law = trajectory.stroke, trajectory.law
+    rate = 1.0 / trajectory.duration
     return PlannedMotion(
-        diagnostics=(diagnostic("worst condition number along the path", placed.condition),),
+        diagnostics=(diagnostic("worst condition number along the path", stroke.condition),),
         provenance=provenance(
             options={"law": options.law}, inputs={"machine": model.mechanism.name}
         ),
         trajectory=trajectory,
         law=options.law,
-        peak_speed=peak(placed, law, "velocity", rate),
-        peak_acceleration=peak(placed, law, "acceleration", rate),
+        peak_speed=peak(stroke, law, "velocity", rate),
+        peak_acceleration=peak(stroke, law, "acceleration", rate),
         forces=trajectory.peak_forces(),
-        tightest_limit=tightest_limit(placed, law, rate, returns=options.returns),
+        tightest_limit=tightest_limit(stroke, law, rate, returns=options.returns),
     )
 
 
@@ -311,13 +306,16 @@ def planned(model: Model, options: StrokeOptions, share: float = 1.0) -> Traject
     Raises:
         InputError, PoseError: see `plan_stroke`.
     """
-    placed = placed_stroke(model, options)
+    stroke = placed_stroke(model, options)
     if options.law == FASTEST:
-        part = share if options.share is None else options.share
-        rows = PathRows(placed, PathLimits(force=part, speed=part), returns=options.returns)
-        return plan(placed, fastest_law(rows).law, options.timing(share), returns=options.returns)
-    law = Uniform() if options.shape == "multisine" else LAWS[options.law]
-    return plan(placed, law, options.timing(share), returns=options.returns)
+        fraction = share if options.share is None else options.share
+        limits = PathLimits(force=fraction, speed=fraction)
+        law: Law = fastest_law(PathRows(stroke, limits, returns=options.returns)).law
+    elif options.shape == "multisine":
+        law = Uniform()
+    else:
+        law = LAWS[options.law]
+    return plan(stroke, law, options.timing(share), returns=options.returns)
 
 
 def placed_stroke(model: Model, options: StrokeOptions) -> Stroke:
@@ -327,17 +325,17 @@ def placed_stroke(model: Model, options: StrokeOptions) -> Stroke:
         InputError, PoseError: see `plan_stroke`.
     """
     functions = model.functions(options.coordinates)
-    moved, path, base = _path(functions, functions.ports.at(model.assembly.q), options)
+    columns, path, base = _path(functions, functions.ports.at(model.assembly.q), options)
     if options.rotation is not None:
-        moved, path = _with_turn(functions, base, moved, path, np.array(options.rotation))
+        columns, path = _with_rotation(functions, base, columns, path, np.array(options.rotation))
     assert path is not None
-    return stroke(model, path, moved, entry=options.coordinates, base=base)
+    return stroke(model, path, columns, entry=options.coordinates, base=base)
 
 
 def _stated_names(
     port: Port, values: Mapping[str, str | float] | tuple[str | float, ...] | None
 ) -> Iterable[str]:
-    """Return the names of the columns that a position contains; a row contains all columns."""
+    """Return the names of the columns that a position states; a sequence states all columns."""
     return port.columns if isinstance(values, tuple) else values or ()
 
 
@@ -357,7 +355,8 @@ def _path(
     rows = [first, *(named_values(port, "via", point, first) for point in points)]
     rows.append(named_values(port, "end", options.end, first))
     moving = np.flatnonzero(np.ptp(rows, axis=0) > 0)
-    problems, needed = Problems(), SHAPES[shape]
+    problems = Problems()
+    n_via = SHAPES[shape]
     if shape == "clothoid":
         named = {
             full_name(port.columns, name, "end")
@@ -370,8 +369,8 @@ def _path(
             problems.add("shape", what, "name two coordinates in m, in start and end")
     corners = np.array(rows)[:, moving]
     names = tuple(port.columns[i] for i in moving)
-    if needed is not None and len(via) != needed:
-        what = f"{len(via)} given, a path of shape {shape} needs {needed}"
+    if n_via is not None and len(via) != n_via:
+        what = f"{len(via)} given, a path of shape {shape} needs {n_via}"
         problems.add("via", what, "choose another shape, or other points")
     if not len(moving):
         problems.add("end", "equals the start: the path has no length", "give a different end")
@@ -379,9 +378,13 @@ def _path(
     if shape == "polyline" and len(units) > 1:
         what = f"a polyline with coordinates in {' and '.join(sorted(units))} cannot be blended"
         problems.add("shape", what, "choose shape spline, or move coordinates with the same unit")
-    at = quaternion_start(port)
-    turned = () if at is None or not {*range(at, at + 4)} & {*moving} else tuple(range(at, at + 4))
-    if (turned and shape != "line") or (shape == "multisine" and "1" in units):
+    quaternion: tuple[int, ...] = ()
+    quaternion_at = quaternion_start(port)
+    if quaternion_at is not None:
+        components = tuple(range(quaternion_at, quaternion_at + 4))
+        if set(components) & set(moving.tolist()):
+            quaternion = components
+    if (quaternion and shape != "line") or (shape == "multisine" and "1" in units):
         what = f"{', '.join(names)} include components of a quaternion, which are not independent"
         problems.add(
             "shape",
@@ -389,12 +392,14 @@ def _path(
             f"use a {shape} of lengths and angles, or a line, which rotates about a fixed axis",
         )
     InputError.raise_if_any(problems)
-    if turned:
-        still = [i for i in moving.tolist() if i not in turned]
-        start, end = (row[[*turned]].tolist() for row in rows)
-        turn = turn_between(start, end)
-        path = CombinedPath((Line(rows[0][still], rows[1][still]), turn)) if still else turn
-        return tuple(port.columns[i] for i in (*still, *turned)), path, first
+    if quaternion:
+        others = [i for i in moving.tolist() if i not in quaternion]
+        start, end = rows
+        rotation = turn_between(start[[*quaternion]].tolist(), end[[*quaternion]].tolist())
+        path: Curve = rotation
+        if others:
+            path = CombinedPath((Line(start[others], end[others]), rotation))
+        return tuple(port.columns[i] for i in (*others, *quaternion)), path, first
     if shape == "clothoid":
         headings = [quantity(name, str(getattr(options, name)), ANGLE) for name in SHAPE_OF_OPTION]
         return names, clothoid_between(corners[0], corners[1], (headings[0], headings[1])), first
@@ -410,25 +415,41 @@ def _path(
     return names, SampledPath(corners), first
 
 
-def _multisine(center: np.ndarray, most: np.ndarray, options: StrokeOptions) -> FadedPath:
+def _multisine(center: np.ndarray, amplitude: np.ndarray, options: StrokeOptions) -> FadedPath:
     """Return a random multisine about a point, faded in and out.
 
     Each fade lasts the shortest period, but at most half of the duration.
+
+    Args:
+        center: positions about which the motion oscillates (n,).
+        amplitude: largest deflections (n,).
+        options: frequencies, duration, law of the fades, and seed.
     """
     lowest, highest = options.frequencies
     assert options.duration is not None
-    Seconds(options.duration)
-    rng = np.random.default_rng(options.seed)
-    sines = random_multisine(center, most, rng, terms=options.terms, lowest=lowest, highest=highest)
-    fade, law = min(1.0 / highest, 0.5 * options.duration), LAWS[options.law]
-    faded = Faded(motion=sines, center=center, duration=options.duration, fade=fade, law=law)
+    Seconds(options.duration)  # reject an invalid duration
+    sines = random_multisine(
+        center,
+        amplitude,
+        np.random.default_rng(options.seed),
+        terms=options.terms,
+        lowest=lowest,
+        highest=highest,
+    )
+    faded = Faded(
+        motion=sines,
+        center=center,
+        duration=options.duration,
+        fade=min(1.0 / highest, 0.5 * options.duration),
+        law=LAWS[options.law],
+    )
     return FadedPath(motion=faded, highest=highest)
 
 
-def _with_turn(
+def _with_rotation(
     functions: Motion,
     base: np.ndarray,
-    moved: tuple[str, ...],
+    columns: tuple[str, ...],
     path: Curve | None,
     rotation: np.ndarray,
 ) -> tuple[tuple[str, ...], Curve]:
@@ -440,8 +461,10 @@ def _with_turn(
         remedy = "leave `rotation` out, or give the end values of these coordinates"
         raise InputError.of("rotation", what, remedy)
     names = port.columns[first : first + len(QUATERNION_SUFFIXES)]
-    if set(names) & set(moved):
+    if set(names) & set(columns):
         what = "is given together with components of the quaternion"
         raise InputError.of("rotation", what, "give one of them")
-    turned = AxisTurn(base[first : first + len(QUATERNION_SUFFIXES)], rotation)
-    return (*moved, *names), turned if path is None else CombinedPath((path, turned))
+    axis_rotation = AxisTurn(base[first : first + len(QUATERNION_SUFFIXES)], rotation)
+    if path is None:
+        return (*columns, *names), axis_rotation
+    return (*columns, *names), CombinedPath((path, axis_rotation))

@@ -1,4 +1,4 @@
-"""A motion at sampled times."""
+"""A sampled motion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledMotion(ReprMixin):
-    """Positions, velocities and accelerations at times.
+    """Positions, velocities and accelerations at sample times.
 
     Attributes:
         time: times (N,), s.
@@ -37,14 +37,16 @@ class SampledMotion(ReprMixin):
 
     @property
     def states(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Positions, velocities and accelerations, the arguments of functions of a motion."""
+        """The three arrays, in the order in which functions of a motion take them."""
         return self.position, self.velocity, self.acceleration
 
     def part(self, samples: slice | np.ndarray) -> SampledMotion:
         """Return some of the samples."""
-        position, velocity, acceleration = (values[samples] for values in self.states)
         return SampledMotion(
-            time=self.time[samples], position=position, velocity=velocity, acceleration=acceleration
+            time=self.time[samples],
+            position=self.position[samples],
+            velocity=self.velocity[samples],
+            acceleration=self.acceleration[samples],
         )
 
     def log(self, ports: Mapping[str, Port]) -> xr.Dataset:

@@ -20,12 +20,18 @@ class Timing(Options, ABC):
 
     @abstractmethod
     def duration(self, stroke: Stroke, law: Law, *, returns: bool) -> float:
-        """Return the duration of the stroke in one direction, s."""
+        """Return the duration of the stroke in one direction, s.
+
+        Args:
+            stroke: the path in the machine.
+            law: the motion law.
+            returns: whether the motion also runs backward, which limits of forces must allow.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Seconds(Timing):
-    """A given duration, s."""
+    """A prescribed duration, s."""
 
     seconds: float = option(above=0.0, below=np.inf)
 
@@ -36,9 +42,10 @@ class Seconds(Timing):
 
 @dataclass(frozen=True, slots=True)
 class PeakSpeed(Timing):
-    """A given largest speed of the tool, or of any single actuator.
+    """A prescribed peak speed, m/s, or rad/s for a motion that only rotates.
 
-    It is in m/s, or in rad/s for a motion that only rotates.
+    It is the speed of the tool for a path of the platform, and the speed of the fastest actuator for
+    a path of the actuators.
     """
 
     speed: float = option(above=0.0, below=np.inf)
@@ -50,9 +57,10 @@ class PeakSpeed(Timing):
 
 @dataclass(frozen=True, slots=True)
 class PeakAcceleration(Timing):
-    """A given largest acceleration of the tool, or of any single actuator.
+    """A prescribed peak acceleration, m/s^2, or rad/s^2 for a motion that only rotates.
 
-    It is in m/s^2, or in rad/s^2 for a motion that only rotates.
+    It is the acceleration of the tool for a path of the platform, and the largest acceleration of an
+    actuator for a path of the actuators.
     """
 
     acceleration: float = option(above=0.0, below=np.inf)
@@ -82,8 +90,9 @@ class MachineLimits(Timing):
 def peak(stroke: Stroke, law: Law, kind: str, rate: float = 1.0) -> float:
     """Return the largest velocity or acceleration of a stroke with a duration of 1 / rate.
 
-    For a path of the platform, it is the Euclidean norm over the columns in m, or over the columns
-    in rad if nothing else moves. For a path of the actuators, it is the largest single value.
+    For a path of the platform, it is the Euclidean norm of the translational components, or of all
+    components for a motion that only rotates. For a path of the actuators, it is the largest
+    absolute value of an actuator.
 
     Args:
         stroke: the path in the machine.
@@ -94,11 +103,14 @@ def peak(stroke: Stroke, law: Law, kind: str, rate: float = 1.0) -> float:
     units = stroke.functions.ports.velocity.units
     x = sample_times(stroke, law)
 
-    def size(x: np.ndarray) -> np.ndarray:
-        values = getattr(stroke.motion(law.at(x), rate, x), kind)
+    def magnitude(times: np.ndarray) -> np.ndarray:
+        values = getattr(stroke.motion(law.at(times), rate, times), kind)
         if stroke.functions.ports.entry is ACTUATORS:
             return np.asarray(np.abs(values).max(axis=1))
-        sliding = [i for i, unit in enumerate(units) if unit == "m/s" and values[:, i].any()]
-        return np.asarray(np.linalg.norm(values[:, sliding] if sliding else values, axis=1))
+        translational = [i for i, unit in enumerate(units) if unit == "m/s" and values[:, i].any()]
+        if translational:
+            values = values[:, translational]
+        return np.asarray(np.linalg.norm(values, axis=1))
 
-    return float(refined(size, x, size(x))[1][0])
+    _, heights = refined(magnitude, x, magnitude(x))
+    return float(heights[0])

@@ -19,7 +19,7 @@ from tauloop.motion.sampled import SampledMotion
 from tauloop.motion.strokes.stroke import Stroke
 from tauloop.motion.timing import Timing
 
-#: Fraction of a sample beyond a whole number of samples that counts as rounding.
+#: Fraction of a sample period beyond a whole number of sample periods that counts as rounding.
 SAMPLE_TOLERANCE = 1e-9
 #: Number of times at which a trajectory is tabulated and plotted.
 TABLE_SAMPLES = 501
@@ -66,7 +66,7 @@ class Trajectory(Tabular):
         return self.duration * (2 if self.returns else 1)
 
     def variables(self) -> Iterator[Variable]:
-        """Yield positions, velocities, accelerations and actuator forces at evenly spaced times.
+        """Yield positions, velocities, accelerations and actuator forces at uniformly spaced times.
 
         Raises:
             PoseError: a pose is singular.
@@ -96,13 +96,14 @@ class Trajectory(Tabular):
         """Return the motion at times (N,), s. It is at rest before its start and after its end."""
         time = np.asarray(time, dtype=float)
         x = time / self.duration
-        back = (x > 1.0) & self.returns
-        moving = (x >= 0.0) & (x <= (2.0 if self.returns else 1.0))
-        there = self.law.at(np.clip(np.where(back, 2.0 - x, x), 0.0, 1.0))
+        is_return = (x > 1.0) & self.returns
+        is_moving = (x >= 0.0) & (x <= (2.0 if self.returns else 1.0))
+        forward = self.law.at(np.clip(np.where(is_return, 2.0 - x, x), 0.0, 1.0))
+        derivative = np.where(is_return, -forward.derivative, forward.derivative)
         progress = LawSample(
-            s=there.s,
-            derivative=np.where(moving, np.where(back, -there.derivative, there.derivative), 0.0),
-            second_derivative=np.where(moving, there.second_derivative, 0.0),
+            s=forward.s,
+            derivative=np.where(is_moving, derivative, 0.0),
+            second_derivative=np.where(is_moving, forward.second_derivative, 0.0),
         )
         return self.stroke.motion(progress, 1.0 / self.duration, time)
 
@@ -119,7 +120,7 @@ class Trajectory(Tabular):
         """
         if not 0 < frequency < np.inf or self.total * frequency < 1:
             what = f"{frequency:g} Hz gives fewer than two samples in {self.total:.4g} s"
-            raise InputError.of("frequency", what, f"give more than {1 / self.total:.4g} Hz")
+            raise InputError.of("frequency", what, f"give at least {1 / self.total:.4g} Hz")
         return self.at(
             np.arange(int(np.ceil(self.total * frequency - SAMPLE_TOLERANCE)) + 1) / frequency
         )
@@ -138,15 +139,19 @@ class Trajectory(Tabular):
         peaks = []
         for i, name in enumerate(names):
 
-            def size(t: np.ndarray, i: int = i) -> np.ndarray:
+            def magnitude(t: np.ndarray, i: int = i) -> np.ndarray:
                 return np.asarray(np.abs(self.forces(t)[:, i]))
 
-            places, _ = refined(size, time, np.abs(forces[:, i]))
-            force = float(self.forces(places[:1])[0, i])
+            peak_times, _ = refined(magnitude, time, np.abs(forces[:, i]))
+            force = float(self.forces(peak_times[:1])[0, i])
             limit = model.mechanism.actuators[i].force
             peaks.append(
                 PeakForce(
-                    actuator=name, force=force, time=float(places[0]), unit=units[i], limit=limit
+                    actuator=name,
+                    force=force,
+                    time=float(peak_times[0]),
+                    unit=units[i],
+                    limit=limit,
                 )
             )
         return tuple(peaks)
@@ -159,13 +164,15 @@ class Trajectory(Tabular):
         Raises:
             PoseError: a pose is singular.
         """
-        directions, rates = self.directions(time), self.at(time).states
-        return np.asarray(self.stroke.forces(self.places(time), directions, rates).force)
+        motion = self.at(time).states
+        return np.asarray(
+            self.stroke.forces(self.places(time), self.directions(time), motion).force
+        )
 
     def directions(self, time: np.ndarray) -> np.ndarray:
         """Return the directions at times (N,), s: forward (1), backward (-1) or at rest (0)."""
-        ahead = np.where(time > self.duration, -1.0, 1.0) if self.returns else 1.0
-        return np.where((time >= 0.0) & (time <= self.total), ahead, 0.0)
+        direction = np.where(time > self.duration, -1.0, 1.0) if self.returns else 1.0
+        return np.where((time >= 0.0) & (time <= self.total), direction, 0.0)
 
 
 def plan(stroke: Stroke, law: Law, timing: Timing, *, returns: bool = False) -> Trajectory:

@@ -12,13 +12,13 @@ from tauloop.integrate.integrators import Integrator
 from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
 
-#: Pivot or discriminant, relative to its typical size, below which it is the cause of the end.
+#: Pivot or discriminant, relative to its typical magnitude, below which it is the cause of the end.
 CAUSE_RATIO = 0.1
 #: Number of steps at the end in which sign changes of velocities are counted. Many sign changes
 #: mean that dry friction holds the velocity.
 STICKING_STEPS = 1000
 #: Number of sign changes per step above which dry friction holds a velocity at zero.
-STICKING_SHARE = 0.1
+STICKING_SIGN_CHANGES = 0.1
 
 
 def why_ended(
@@ -30,7 +30,7 @@ def why_ended(
     acting: np.ndarray,
     integrator: Integrator,
 ) -> Problem | None:
-    """Return the problem of a simulation that ended early; None after a complete one.
+    """Return the problem of a simulation that ended early; None if it was successful.
 
     Args:
         system: the equations.
@@ -73,20 +73,22 @@ def _too_many_steps(system: System, steps: Steps, v: np.ndarray) -> Problem:
     remedy = (
         "allow more steps or larger errors, or use an implicit integrator if the machine is stiff"
     )
-    if stuck := _stuck(system, v):
+    if stuck := _sticking_velocities(system, v):
         names = ", ".join(stuck)
         what += f": Coulomb friction holds {names} at rest, and its sign changes at every step"
         remedy = (
-            "use fixed steps (`step`, such as 0.1 ms), with which the joint creeps slightly; or omit "
-            "this friction"
+            "use fixed steps (`fixed_step`, such as 0.1 ms), with which the joint creeps slightly; or "
+            "omit this friction"
         )
     return Problem(where="integrator", what=what, remedy=remedy)
 
 
-def _stuck(system: System, v: np.ndarray) -> list[str]:
-    """Return the names of the velocities that Coulomb friction holds at rest at the end.
+def _sticking_velocities(system: System, v: np.ndarray) -> list[str]:
+    """Return the names of the velocities whose signs alternate at the end due to Coulomb friction.
 
-    Their signs alternate. `v` contains the velocities at all steps (N, n_v).
+    Args:
+        system: the equations.
+        v: velocities at all steps (N, n_v).
     """
     names = system.model.topology.velocity_names
     with_friction = {
@@ -96,7 +98,7 @@ def _stuck(system: System, v: np.ndarray) -> list[str]:
     }
     last = v[-STICKING_STEPS:]
     sign_changes = (np.diff(np.sign(last), axis=0) != 0.0).sum(axis=0)
-    is_stuck = sign_changes > STICKING_SHARE * len(last)
+    is_stuck = sign_changes > STICKING_SIGN_CHANGES * len(last)
     return [
         name for name, stuck in zip(names, is_stuck, strict=True) if stuck and name in with_friction
     ]
@@ -105,18 +107,18 @@ def _stuck(system: System, v: np.ndarray) -> list[str]:
 def _weakest_solve(
     system: System, y: np.ndarray, q: np.ndarray, acting: np.ndarray
 ) -> tuple[str, str]:
-    """Return the element or loop that is closest to failing at a state, and condition numbers.
+    """Return the name of the element or loop whose equations are closest to failing at a state.
 
-    The second result is a text for the message.
+    The second result describes the condition numbers, for the message.
     """
     with np.errstate(all="ignore"):
-        outputs, diagnostics = system.rate.program.run(
+        outputs, run_diagnostics = system.rate.program.run(
             system.inputs(y[None, :], acting[None, :], q[None, :]), 1
         )
-        checked = solve_diagnostics(system.rate.program, diagnostics)
+        diagnostics = solve_diagnostics(system.rate.program, run_diagnostics)
         condition = _condition(system, outputs["all_q"])
-    pivots = diagnostics.pivots[0]
-    cause = _nearest_form(system, checked) or _open_loop(checked)
+    pivots = run_diagnostics.pivots[0]
+    cause = _near_singular_element(system, diagnostics) or _open_loop(diagnostics)
     if not len(pivots):
         return cause, condition
     smallest = float(np.nanmin(pivots))
@@ -125,8 +127,8 @@ def _weakest_solve(
     return cause, f"{condition}, smallest pivot {smallest:.2g} of its usual size"
 
 
-def _nearest_form(system: System, health: SolveDiagnostics) -> str:
-    """Return the element of the closed form whose two solutions nearly coincide; otherwise "".
+def _near_singular_element(system: System, health: SolveDiagnostics) -> str:
+    """Return the element of the closed form whose two solutions nearly coincide, or "" if none.
 
     At such a pose the leg is stretched or folded.
     """
@@ -139,6 +141,7 @@ def _nearest_form(system: System, health: SolveDiagnostics) -> str:
 
 
 def _typical_discriminants(system: System) -> np.ndarray:
+    """Return the median magnitude of each closed form's discriminant over the known states."""
     if not system.rate.program.closed_forms:
         return np.empty(0)
     states = system.model.assembly.states
@@ -149,13 +152,14 @@ def _typical_discriminants(system: System) -> np.ndarray:
 
 
 def _open_loop(health: SolveDiagnostics) -> str:
+    """Return the loop with the largest residual if it does not close, or ""."""
     residuals = {name: abs(float(value[0])) for name, value in health.residuals.items()}
     worst = max(residuals, key=residuals.__getitem__, default="")
     return worst if worst and not residuals[worst] < CONVERGED else ""
 
 
 def _condition(system: System, q: np.ndarray) -> str:
-    """Return a text with the condition numbers of the loops, and the nearest singularity.
+    """Return a description of the condition numbers of the loops, and of the nearest singularity.
 
     The condition numbers are for a fixed platform and for fixed actuators.
     """

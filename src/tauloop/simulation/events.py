@@ -25,7 +25,9 @@ def occurrences(
     steps: Steps,
     decode: Decode,
 ) -> list[Occurrence]:
-    """Return the events within some steps in order of time, up to the first terminal event.
+    """Return the occurrences of events within some steps, up to the first terminal event.
+
+    They are in the order of time.
 
     Args:
         events: events to detect.
@@ -41,8 +43,8 @@ def occurrences(
         values = np.asarray(event.function(steps.time, q, v), dtype=float)
         rises = (values[:-1] < 0) & (values[1:] >= 0)
         falls = (values[:-1] > 0) & (values[1:] <= 0)
-        crossed = {1: rises, -1: falls, 0: rises | falls}[event.direction]
-        for i in np.flatnonzero(crossed):
+        crosses = {1: rises, -1: falls, 0: rises | falls}[event.direction]
+        for i in np.flatnonzero(crosses):
             occurred.append(_located(event, steps, int(i), q[i], decode))
     occurred.sort(key=lambda item: item.time)
     terminal = [k for k, item in enumerate(occurred) if item.is_terminal]
@@ -50,6 +52,8 @@ def occurrences(
 
 
 def _located(event: Event, steps: Steps, i: int, near: np.ndarray, decode: Decode) -> Occurrence:
+    """Return the occurrence of an event within step i, near the coordinates `near` (n_q,)."""
+
     def state(time: float) -> tuple[np.ndarray, np.ndarray]:
         return decode(steps.at(np.array([time])), near[None, :])
 

@@ -18,7 +18,7 @@ from tauloop.motion import SampledMotion
 
 
 class MotionInTime(Protocol):
-    """A motion given at any time, such as `motion.Trajectory` or `motion.Multisine`."""
+    """A motion that can be evaluated at any time, such as `motion.Trajectory` or `motion.Multisine`."""
 
     def at(self, time: np.ndarray) -> SampledMotion:
         """Return positions, velocities and accelerations of the platform at times (N,)."""
@@ -29,7 +29,7 @@ class ForceLaw(ABC):
 
     @property
     def period(self) -> float | None:
-        """Sample period, s, of a law whose forces are held between samples; None if continuous."""
+        """Sample period, s, of a law whose forces are constant between samples; None if continuous."""
         return None
 
     @property
@@ -89,11 +89,11 @@ class InverseDynamicsForce(ForceLaw):
         Raises:
             PoseError: the motion is out of reach or singular at this time.
         """
-        wanted = self._motion.at(np.array([time]))
+        motion = self._motion.at(np.array([time]))
         if self._bound is not None:
             arrays, call = self._bound
             for name in ("position", "velocity", "acceleration"):
-                arrays[name][:] = getattr(wanted, name)[0]
+                arrays[name][:] = getattr(motion, name)[0]
             if "start" in arrays:
                 arrays["start"][:] = self._start
             call()
@@ -102,7 +102,7 @@ class InverseDynamicsForce(ForceLaw):
                 self._start = arrays["q"].copy()
                 return arrays["force"].copy()
         forces = self._model.platform.inverse_dynamics(
-            wanted.position, wanted.velocity, wanted.acceleration, start=self._start
+            motion.position, motion.velocity, motion.acceleration, start=self._start
         )
         self._start = forces.state.q[0]
         return np.asarray(forces.force[0])
@@ -111,7 +111,7 @@ class InverseDynamicsForce(ForceLaw):
 def _bound_inverse_dynamics(
     model: Model,
 ) -> tuple[Mapping[str, np.ndarray], Callable[[], None]] | None:
-    """Return inverse dynamics bound to fixed arrays: the arrays, and a function that computes.
+    """Return arrays of inputs and outputs, and a function that runs inverse dynamics on them.
 
     The result is None if inverse dynamics is not compiled or needs further inputs.
     """
@@ -121,8 +121,10 @@ def _bound_inverse_dynamics(
         function = model.platform.compiled(INVERSE_DYNAMICS, ("force", "q"))
     except EngineError:
         return None
-    known = {"position", "velocity", "acceleration", "start", "theta"}
-    return function.bind() if {port.name for port in function.function.inputs} <= known else None
+    supported = {"position", "velocity", "acceleration", "start", "theta"}
+    if {port.name for port in function.function.inputs} <= supported:
+        return function.bind()
+    return None
 
 
 @final
@@ -147,7 +149,9 @@ class SampledForce(ForceLaw):
 
     def __init__(self, law: ForceLaw, actuators: int) -> None:
         """Store the law. The forces are zero before the first sample."""
-        self._law, self._values, self._count = law, np.zeros(actuators), 0
+        self._law = law
+        self._values = np.zeros(actuators)
+        self._count = 0
 
     @property
     def needs_state(self) -> bool:
@@ -192,7 +196,7 @@ Wrench = np.ndarray | Callable[[float], np.ndarray]
 def wrench_at_tool(
     wrench: str | Mapping[str, str | float] | tuple[str | float, ...] | Wrench | None,
 ) -> Wrench | None:
-    """Return a wrench from a row of numbers or from names of components such as `fx=10`.
+    """Return a wrench from a sequence of numbers or from named components such as `fx=10`.
 
     Arrays and functions are returned unchanged.
 

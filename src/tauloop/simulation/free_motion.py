@@ -19,8 +19,8 @@ from tauloop.model import Model
 
 #: Natural frequency of each spring with the inertia at its drive in the reference pose, Hz.
 FREQUENCY = 4.0
-#: Amplitude of the first oscillation at this frequency: rad, or characteristic lengths of the
-#: machine.
+#: Amplitude of the first oscillation at this frequency: rad for rotary drives, characteristic
+#: lengths of the machine for linear drives.
 AMPLITUDE = 0.05
 
 
@@ -71,7 +71,7 @@ def free_motion_setup(
     Each drive gets a spring of stiffness k = (2 pi f)^2 m, where m is the inertia at this drive:
     the diagonal element of the mass matrix in drive coordinates. The rest positions make the
     reference pose an equilibrium. The push gives each drive a speed of up to 2 pi f times the
-    amplitude, with a different sign and size for each drive.
+    amplitude; its sign and magnitude differ from drive to drive.
 
     Args:
         mechanism: the machine.
@@ -90,21 +90,23 @@ def free_motion_setup(
         for name, value in (("frequency", frequency), ("amplitude", amplitude))
         if not 0 < value < np.inf
     )
-    free = mechanism.without_friction()
-    model = Model(free, evaluator=evaluator)
+    frictionless = mechanism.without_friction()
+    model = Model(frictionless, evaluator=evaluator)
     springs = _springs(model, frequency)
-    sprung = Model(with_springs(free, springs), evaluator=evaluator)
-    assembly, entry = model.assembly, model.platform.ports
+    model_with_springs = Model(with_springs(frictionless, springs), evaluator=evaluator)
+    assembly, ports = model.assembly, model.platform.ports
     position = model.platform_position(assembly.q)
     G = model.platform.embedding(position, start=assembly.q)
     driven = list(assembly.driven)
     pattern = np.cos(1.3 * np.arange(len(driven)))
     push = amplitude * 2 * np.pi * frequency * pattern * assembly.loops.velocity_scale[driven]
     velocity = np.linalg.lstsq(G[driven], push, rcond=None)[0]
-    state = sprung.platform.kinematics(position, velocity, start=assembly.q)
-    if len(velocity) != entry.velocity.size:
+    state = model_with_springs.platform.kinematics(position, velocity, start=assembly.q)
+    if len(velocity) != ports.velocity.size:
         raise AssertionError("expected one velocity per independent degree of freedom")
-    return FreeMotionSetup(model=sprung, springs=springs, q=state.q, v=np.asarray(state.v))
+    return FreeMotionSetup(
+        model=model_with_springs, springs=springs, q=state.q, v=np.asarray(state.v)
+    )
 
 
 def with_springs(mechanism: Mechanism, springs: tuple[DriveSpring, ...]) -> Mechanism:
@@ -125,24 +127,25 @@ def with_springs(mechanism: Mechanism, springs: tuple[DriveSpring, ...]) -> Mech
 
 
 def _springs(model: Model, frequency: float) -> tuple[DriveSpring, ...]:
-    assembly, shape = model.assembly, model.topology
+    """Return the springs at the drives for a natural frequency, Hz."""
+    assembly, topology = model.assembly, model.topology
     position = model.platform_position(assembly.q)
     zero = np.zeros(model.platform.ports.velocity.size)
     M = model.platform.mass_matrix(position, start=assembly.q)
     driven = list(assembly.driven)
     J = model.platform.embedding(position, start=assembly.q)[driven]
     inverse = np.linalg.pinv(J)
-    felt = np.diag(inverse.T @ M @ inverse)
-    held = model.platform.inverse_dynamics(position, zero, zero, start=assembly.q).force
-    load = assembly.loops.transmission[:, driven].T @ held
-    stiffness = (2 * np.pi * frequency) ** 2 * felt
-    rest = assembly.q[[shape.q_of_v[i] for i in driven]] + load / stiffness
+    drive_inertia = np.diag(inverse.T @ M @ inverse)
+    holding_force = model.platform.inverse_dynamics(position, zero, zero, start=assembly.q).force
+    load = assembly.loops.transmission[:, driven].T @ holding_force
+    stiffness = (2 * np.pi * frequency) ** 2 * drive_inertia
+    rest = assembly.q[[topology.q_of_v[i] for i in driven]] + load / stiffness
     return tuple(
         DriveSpring(
-            freedom=shape.velocity_names[i],
+            freedom=topology.velocity_names[i],
             stiffness=float(stiffness[k]),
             rest=float(rest[k]),
-            unit="N m/rad" if shape.angular[i] else "N/m",
+            unit="N m/rad" if topology.angular[i] else "N/m",
         )
         for k, i in enumerate(driven)
     )

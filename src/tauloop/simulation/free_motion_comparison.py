@@ -25,7 +25,7 @@ from tauloop.simulation.simulation import Simulation, Simulator
 COMPARISON_ENERGY_TOLERANCE = 1e-8
 #: Largest loop residual of a route without drift, m.
 COMPARISON_LOOP_TOLERANCE = 1e-10
-#: Names of the routes on which nothing drifts.
+#: Names of the routes whose loops do not drift apart.
 DRIFT_FREE_ROUTES = ("independent", "projected")
 
 
@@ -99,31 +99,31 @@ def compare_routes(
         InputError, AssemblyError: see `free_motion_setup`.
     """
     stages = Stages(progress, 1 + len(ROUTES.own))
-    ready = free_motion_setup(model.mechanism, frequency=frequency, amplitude=amplitude)
+    setup = free_motion_setup(model.mechanism, frequency=frequency, amplitude=amplitude)
     stages.done()
     results: dict[str, Simulation] = {}
     left_out: dict[str, str] = {}
     for name, route in stages.over(ROUTES.own.items()):
         try:
-            simulator = Simulator(ready.model, route=route, integrator=integrator)
+            simulator = Simulator(setup.model, route=route, integrator=integrator)
         except InputError as error:
             left_out[name] = str(error.problems[0].what)
             continue
-        results[name] = simulator.run(duration, q=ready.q, v=ready.v, progress=stages.part)
-    first = results[DRIFT_FREE_ROUTES[0]]
+        results[name] = simulator.run(duration, q=setup.q, v=setup.v, progress=stages.part)
+    reference = results[DRIFT_FREE_ROUTES[0]]
     checks: list[Diagnostic] = []
     for name in DRIFT_FREE_ROUTES:
         checks += _route_diagnostics(name, results[name])
     return FreeMotionComparison(
         diagnostics=(
             *checks,
-            *beyond_limits(first.diagnostics),
-            *omission_diagnostics(ready.model.mechanism),
+            *beyond_limits(reference.diagnostics),
+            *omission_diagnostics(setup.model.mechanism),
         ),
-        provenance=first.provenance,
-        machine=ready.model.mechanism.name,
+        provenance=reference.provenance,
+        machine=setup.model.mechanism.name,
         duration=duration,
-        springs=ready.springs,
+        springs=setup.springs,
         routes=results,
         left_out=left_out,
     )

@@ -35,7 +35,7 @@ class ManySimulations(Result):
     Attributes:
         time: sample times (T,), s.
         q, v: coordinates and velocities (N, T, n_q), (N, T, n_v).
-        reached: times that the motions reached (N,), s.
+        reached: time at the end of each motion (N,), s.
         endings: reasons why the motions ended (N,).
         steps: number of steps of each motion (N,).
         energy_error: largest error of the balance T + V - work + loss, divided by the largest
@@ -102,15 +102,15 @@ def simulate_many(
         if v is None
         else np.atleast_2d(numbers(v, "v"))
     )
-    forces = _checked(simulator, duration, q, force, samples)
+    forces = _checked_forces(simulator, duration, q, force, samples)
     y = simulator.system.encode_many(q, v)
     time = np.linspace(0.0, duration, samples)
     groups, indices = [], []
-    for branch_simulator, chosen in simulator.by_branch(q):
-        branch_simulator.require_branch(y[chosen], q[chosen])
-        starts = [array[chosen] for array in (y, q, v, forces)]
+    for branch_simulator, rows in simulator.by_branch(q):
+        branch_simulator.require_branch(y[rows], q[rows])
+        starts = [array[rows] for array in (y, q, v, forces)]
         groups.append(_motions(branch_simulator, starts, time))
-        indices.append(chosen)
+        indices.append(rows)
     arrays = groups[0]
     if len(groups) > 1:
         order = np.argsort(np.concatenate(indices))
@@ -149,7 +149,8 @@ def _motions(
     Returns:
         The arrays of `ManySimulations` from `q` to `residual`, followed by `MotionRange`'s arrays.
     """
-    n, evaluator = len(starts[0]), simulator.model.evaluator
+    n = len(starts[0])
+    evaluator = simulator.model.evaluator
     work = n * len(time)
     is_on_device = (
         not isinstance(evaluator, Compiled)
@@ -161,10 +162,12 @@ def _motions(
     else:
         kernel = simulator.stepper.starts_kernel(float(time[-1]), n)
 
-    def motions_of(chosen: slice) -> Sequence[np.ndarray]:
-        y, q, _, forces = (array[chosen] for array in starts)
-        held = np.broadcast_to(forces, (len(y), simulator.system.acting))
-        runs = many_steps(kernel, simulator.stepper, (y, q, held), float(time[-1]), time)
+    all_y, all_q, _, all_forces = starts
+
+    def motions_of(rows: slice) -> Sequence[np.ndarray]:
+        y, q = all_y[rows], all_q[rows]
+        forces = np.broadcast_to(all_forces[rows], (len(y), simulator.system.acting))
+        runs = many_steps(kernel, simulator.stepper, (y, q, forces), float(time[-1]), time)
         return _energy_and_residuals(simulator, runs, work)
 
     if is_on_device:
@@ -172,7 +175,7 @@ def _motions(
     return in_pieces(n, evaluator.threads, motions_of, least=0, most=LARGEST_PIECE // len(time))
 
 
-def _checked(
+def _checked_forces(
     simulator: Simulator, duration: float, q: np.ndarray, force: object | None, samples: int
 ) -> np.ndarray:
     """Check the input, and return the forces of all starts (N, n_u)."""
@@ -186,8 +189,8 @@ def _checked(
         problems.append(
             Problem(
                 where="duration",
-                what=f"must be positive, got {duration:g} s",
-                remedy="give seconds",
+                what=f"must be positive and finite, got {duration:g} s",
+                remedy="give a time such as 1.0",
             )
         )
     if samples < 2:
@@ -227,32 +230,37 @@ def _energy_and_residuals(simulator: Simulator, runs: ManySteps, work: int) -> S
         work: total number of samples of all starts.
     """
     model, system = simulator.model, simulator.system
-    known = np.isfinite(runs.y).all(axis=2)
-    chosen = slice(None) if known.all() else known.ravel()
-    states = runs.y.reshape(-1, system.size)[chosen]
-    rows = [*system.decoded(states, runs.near.reshape(-1, model.topology.n_q)[chosen], work)]
-    kinetic, potential = simulator.energies(rows[0], rows[1], work)
+    is_reached = np.isfinite(runs.y).all(axis=2)
+    rows = slice(None) if is_reached.all() else is_reached.ravel()
+    states = runs.y.reshape(-1, system.size)[rows]
+    near = runs.near.reshape(-1, model.topology.n_q)[rows]
+    q, v = system.decoded(states, near, work)
+    kinetic, potential = simulator.energies(q, v, work)
     balance = kinetic + potential - states[:, -2] + states[:, -1]
-    rows += [system.residual(rows[0], work), kinetic, balance]
-    q, v, residual, kinetic, balance = (_spread(array, known) for array in rows)
+    residual = system.residual(q, work)
+    q = _over_all_samples(q, is_reached)
+    v = _over_all_samples(v, is_reached)
+    residual = _over_all_samples(residual, is_reached)
+    kinetic = _over_all_samples(kinetic, is_reached)
+    balance = _over_all_samples(balance, is_reached)
     largest = np.fmax.reduce(kinetic, axis=1, initial=0.0)
-    missing = np.fmax.reduce(np.abs(balance - balance[:, :1]), axis=1, initial=0.0)
-    error = np.divide(missing, largest, out=np.where(missing > 0, np.inf, 0.0), where=largest > 0)
-    error[(np.isnan(kinetic) & known).any(axis=1)] = np.nan
-    worst = np.fmax.reduce(residual, axis=1, initial=0.0)
+    change = np.fmax.reduce(np.abs(balance - balance[:, :1]), axis=1, initial=0.0)
+    error = np.divide(change, largest, out=np.where(change > 0, np.inf, 0.0), where=largest > 0)
+    error[(np.isnan(kinetic) & is_reached).any(axis=1)] = np.nan
+    largest_residual = np.fmax.reduce(residual, axis=1, initial=0.0)
     endings = np.array(runs.endings, dtype=object)
     motion_range = model.limits.passed(q)
     ranges = motion_range.least, motion_range.greatest, motion_range.outside
-    return (q, v, runs.reached, endings, runs.steps, error, worst, *ranges)
+    return (q, v, runs.reached, endings, runs.steps, error, largest_residual, *ranges)
 
 
-def _spread(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return rows of the known entries (N, T) as an array over all entries, NaN elsewhere."""
-    if known.all():
-        return rows.reshape(*known.shape, *rows.shape[1:])
-    spread = np.full((*known.shape, *rows.shape[1:]), np.nan)
-    spread[known] = rows
-    return spread
+def _over_all_samples(rows: np.ndarray, is_reached: np.ndarray) -> np.ndarray:
+    """Return rows of the reached samples as an array over all samples (N, T), NaN elsewhere."""
+    if is_reached.all():
+        return rows.reshape(*is_reached.shape, *rows.shape[1:])
+    result = np.full((*is_reached.shape, *rows.shape[1:]), np.nan)
+    result[is_reached] = rows
+    return result
 
 
 def _diagnostics(
@@ -263,7 +271,8 @@ def _diagnostics(
             "fraction of the motions that reached the end",
             np.mean([ending is Ending.SUCCESS for ending in endings]),
             at_least=1.0,
-            advice="see `endings` and `reached`; simulate a single start with `Simulator.run` for details",
+            advice="see `endings` and `reached`; for details simulate a single initial state with "
+            "`Simulator.run`",
         ),
         *balance_diagnostics(
             float(error.max()) if np.isfinite(error).all() else None, float(residual.max()), length

@@ -41,7 +41,7 @@ class RoundTrip(Result):
     Attributes:
         columns, units: names and units of the platform's positions.
         simulation: the simulation with forward dynamics.
-        wanted: positions given to inverse dynamics, at the simulation's times (N, n).
+        wanted: desired positions, which inverse dynamics takes, at the simulation's times (N, n).
         error: simulated positions minus given positions (N, n).
         length: characteristic length of the machine, m.
     """
@@ -63,15 +63,15 @@ class RoundTrip(Result):
     @in_json("largest_position_error_m")
     def position_error(self) -> float:
         """Largest distance of the platform from the given motion, m; zero if it only rotates."""
-        moved = [i for i, unit in enumerate(self.units) if unit == "m"]
-        return float(np.linalg.norm(self.error[:, moved], axis=1).max())
+        translational = [i for i, unit in enumerate(self.units) if unit == "m"]
+        return float(np.linalg.norm(self.error[:, translational], axis=1).max())
 
     @property
     @in_json("largest_turning_error_rad")
     def turning_error(self) -> float:
         """Largest error of an angle (rad) or of a quaternion component."""
-        turned = [i for i, unit in enumerate(self.units) if unit != "m"]
-        return float(np.abs(self.error[:, turned]).max()) if turned else 0.0
+        rotational = [i for i, unit in enumerate(self.units) if unit != "m"]
+        return float(np.abs(self.error[:, rotational]).max()) if rotational else 0.0
 
     def log(self) -> xr.Dataset:
         """Return the simulated motion as a log."""

@@ -1,7 +1,7 @@
-"""Routes to forward dynamics: the states of a simulation and their rates.
+"""Routes: formulations of forward dynamics, with the states of a simulation and their derivatives.
 
 A route is a frozen dataclass that builds a right-hand side (`rate`) and defines the contents of a
-state (`encoder`). Class attributes state what it requires of the integration. `System` combines a
+state (`encoder`). Class attributes state the route's requirements on the integration. `System` combines a
 route with a machine; other code does not depend on the type of the route.
 
 Source: Baumgarte 1972, Stabilization of constraints and integrals of motion in dynamical systems,
@@ -38,8 +38,8 @@ T = TypeVar("T")
 #: Function from coordinates (N, n_q) and velocities (N, n_v) to the parts of the states, in the
 #: order of `RateProgram.state`.
 Encoder = Callable[[np.ndarray, np.ndarray], list[np.ndarray]]
-#: Function from coordinates, velocities, and their derivatives and those of free parameters (by
-#: name) to derivatives of the parts.
+#: Function from coordinates, velocities, and the derivatives of coordinates, velocities and free
+#: parameters (by name) to the derivatives of the parts of the states.
 EncoderAlong = Callable[[np.ndarray, np.ndarray, Mapping[str, np.ndarray]], list[np.ndarray]]
 
 
@@ -48,7 +48,7 @@ _PROGRAMS: WeakKeyDictionary[Model, dict[Hashable, Any]] = WeakKeyDictionary()
 
 
 def built_once(model: Model, key: Hashable, build: Callable[[], T]) -> T:
-    """Return what is built at the first simulation of a model, and kept as long as the model.
+    """Return an object that is built at its first use and stored as long as the model exists.
 
     Args:
         model: the machine.
@@ -71,7 +71,7 @@ class Route(ABC):
             onto phi = 0 and K v = 0 after every step. Otherwise only quaternions are normalized.
         is_independent: whether states contain the platform's independent coordinates, from which
             closed forms compute the others. Starts on other branches then have their own equations.
-        smallest_pivot: pivot, relative to its typical size, below which a pose is singular.
+        smallest_pivot: pivot, relative to its typical magnitude, below which a pose is singular.
     """
 
     __slots__ = ()
@@ -118,7 +118,7 @@ class IndependentCoordinates(Route):
     smallest_pivot: ClassVar[float] = 1e-4
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
-        """Return the rates of the platform's independent coordinates."""
+        """Return the right-hand side for the platform's independent coordinates."""
         ports, formulation = model.platform.ports, model.formulation
         return built_once(
             model,
@@ -130,10 +130,10 @@ class IndependentCoordinates(Route):
 
     def encoder(self, model: Model) -> Encoder:
         """Return the function that extracts the platform's coordinates and velocities."""
-        entry = model.platform.ports
+        ports = model.platform.ports
         return lambda q, v: [
-            q[:, list(entry.q)],
-            np.linalg.solve(entry.to_v, v[:, list(entry.v)].T).T,
+            q[:, list(ports.q)],
+            np.linalg.solve(ports.to_v, v[:, list(ports.v)].T).T,
         ]
 
 
@@ -196,8 +196,9 @@ class ExtendedSpace(_Stabilized):
 
     def encoder_along(self, model: Model) -> EncoderAlong:
         """Return the function from changes of coordinates and velocities to changes of states."""
-        shape, theta = model.topology, model.mechanism.parameters.vector(model.free)
-        sizes = {"q": shape.n_q, "v": shape.n_v, "theta": len(theta)}
+        topology = model.topology
+        theta = model.mechanism.parameters.vector(model.free)
+        sizes = {"q": topology.n_q, "v": topology.n_v, "theta": len(theta)}
         momenta = tangent_program(momentum_map_program(model.assembly, model.free), sizes)
 
         def encode(
@@ -212,7 +213,7 @@ class ExtendedSpace(_Stabilized):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Multipliers(_Stabilized):
-    """All coordinates and velocities with accelerations and multipliers, without projection.
+    """All coordinates and velocities, with Lagrange multipliers for the loops, without projection.
 
     Unlike `ExtendedSpace`, this route also works for machines with coordinates that have no inertia
     when the loops are cut.
@@ -235,7 +236,7 @@ class Multipliers(_Stabilized):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projected(Route):
-    """All coordinates and velocities with multipliers, projected onto phi = 0 and K v = 0.
+    """All coordinates and velocities with Lagrange multipliers, projected onto phi = 0 and K v = 0.
 
     Every step ends with the projection, which minimizes the dimensionless displacement.
     """

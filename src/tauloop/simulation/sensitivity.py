@@ -18,7 +18,7 @@ from tauloop.integrate.sensitivity import (
     starts,
 )
 from tauloop.simulation.forces import ForceLaw, ToolForce, Wrench
-from tauloop.simulation.system import BALANCE, System
+from tauloop.simulation.system import N_ENERGY_STATES, System
 
 
 def simulation_directions(
@@ -26,8 +26,8 @@ def simulation_directions(
 ) -> tuple[SensitivityDirection, ...]:
     """Return the directions along which a simulation is differentiated.
 
-    Parameters among the names must be free in the system's model. The start position and velocity
-    of the platform do not depend on a parameter. All other coordinates follow from them.
+    Parameters among the names must be free in the system's model. The initial position and velocity
+    of the platform do not depend on a parameter. All other initial coordinates follow from them.
 
     Args:
         system: the equations.
@@ -40,16 +40,18 @@ def simulation_directions(
     """
     if not names:
         return ()
-    model, m = system.model, len(system.theta)
+    model = system.model
+    m = len(system.theta)
     position, velocity = model.platform.ports.position, model.platform.ports.velocity
-    inputs = position.size + velocity.size
-    known = starts((position, velocity), inputs + m, m)
-    require_known(names, (*known, *model.mechanism.parameters.names))
-    rows = np.eye(inputs + m)
-    for name, row in zip(model.free, rows[inputs:], strict=True):
-        known[name] = by_parameter(model.mechanism.parameters[name], row, row[inputs:])
-    chosen = [known[name] for name in names]
-    by = np.array([direction.start for direction in chosen])
+    n_inputs = position.size + velocity.size
+    available = starts((position, velocity), n_inputs + m, m)
+    require_known(names, (*available, *model.mechanism.parameters.names))
+    unit_vectors = np.eye(n_inputs + m)
+    for name, vector in zip(model.free, unit_vectors[n_inputs:], strict=True):
+        parameter = model.mechanism.parameters[name]
+        available[name] = by_parameter(parameter, vector, vector[n_inputs:])
+    directions = [available[name] for name in names]
+    by = np.array([direction.start for direction in directions])
     start_derivatives = _start_derivatives(system, by, position.size, q, v)
     if not np.isfinite(start_derivatives).all():
         problem = (
@@ -60,7 +62,7 @@ def simulation_directions(
         SensitivityDirection(
             name=d.name, unit=d.unit, start=start, constants=d.constants, scale=d.scale
         )
-        for d, start in zip(chosen, start_derivatives, strict=True)
+        for d, start in zip(directions, start_derivatives, strict=True)
     )
 
 
@@ -79,26 +81,36 @@ def _start_derivatives(
     model, count = system.model, len(by)
     runner = next(runner for runner, _ in model.platform.runner.by_branch(q[None]))
     n_v = model.platform.ports.velocity.size
-    moving = {
+    derivatives = {
         "position": by[:, :n_p],
         "velocity": by[:, n_p : n_p + n_v],
         "theta": by[:, n_p + n_v :],
     }
     program = tangent_program(
-        runner.program(KINEMATICS[1]), {name: part.shape[1] for name, part in moving.items()}
+        runner.program(KINEMATICS[1]),
+        {name: array.shape[1] for name, array in derivatives.items()},
     )
-    at = {"position": model.platform.ports.at(q), "start": q, "theta": system.theta}
-    at["velocity"] = np.linalg.solve(model.platform.ports.to_v, v[list(model.platform.ports.v)])
-    inputs = {name: np.tile(value, (count, 1)) for name, value in at.items()}
+    ports = model.platform.ports
+    values = {
+        "position": ports.at(q),
+        "velocity": np.linalg.solve(ports.to_v, v[list(ports.v)]),
+        "start": q,
+        "theta": system.theta,
+    }
+    inputs = {name: np.tile(value, (count, 1)) for name, value in values.items()}
     with np.errstate(all="ignore"):
         outputs, _ = program.run(
-            inputs | {moved(name): part.copy() for name, part in moving.items()}, count
+            inputs | {moved(name): array.copy() for name, array in derivatives.items()}, count
         )
-    changes = {"q_by": outputs["q_by"], "v_by": outputs["v_by"], "theta_by": moving["theta"].copy()}
+    changes = {
+        "q_by": outputs["q_by"],
+        "v_by": outputs["v_by"],
+        "theta_by": derivatives["theta"].copy(),
+    }
     parts = system.route.encoder_along(model)(
         np.tile(q, (count, 1)), np.tile(v, (count, 1)), changes
     )
-    return np.concatenate([*parts, np.zeros((count, BALANCE))], axis=1)
+    return np.concatenate([*parts, np.zeros((count, N_ENERGY_STATES))], axis=1)
 
 
 def motion_along(
@@ -125,10 +137,11 @@ def motion_along(
         np.zeros((n * count, system.acting)),
         np.repeat(q, count, axis=0),
     )
-    tangents, at = np.moveaxis(by, 2, 1).reshape(n * count, -1), 0
+    tangents = np.moveaxis(by, 2, 1).reshape(n * count, -1)
+    offset = 0
     for name, size in system.rate.state:
-        rows[moved(name)] = np.ascontiguousarray(tangents[:, at : at + size])
-        at += size
+        rows[moved(name)] = np.ascontiguousarray(tangents[:, offset : offset + size])
+        offset += size
     outputs, _ = program.run(rows | {moved("theta"): np.tile(theta_by, (n, 1))}, n * count)
     ports = system.model.platform.ports
     position = outputs[moved("all_q")][:, list(ports.q)]

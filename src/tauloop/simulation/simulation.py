@@ -51,7 +51,7 @@ from tauloop.simulation.sensitivity import (
 from tauloop.simulation.stepping.compiled import CompiledStepper
 from tauloop.simulation.stepping.stepper import Laws, SteppingState
 from tauloop.simulation.stepping.steps import Ending, Steps, joined_steps
-from tauloop.simulation.system import BALANCE, System
+from tauloop.simulation.system import N_ENERGY_STATES, System
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -167,11 +167,11 @@ class Simulation(Result):
 
         Infinite for a machine at rest whose energy changes.
         """
-        worst = float(np.abs(self.energy_error).max())
-        largest = float(self.kinetic.max())
-        if largest > 0:
-            return worst / largest
-        return 0.0 if worst == 0 else np.inf
+        error = float(np.abs(self.energy_error).max())
+        kinetic = float(self.kinetic.max())
+        if kinetic > 0:
+            return error / kinetic
+        return 0.0 if error == 0 else np.inf
 
     @property
     @in_json()
@@ -249,8 +249,11 @@ class Simulator:
         )
         self.sensitivities = tuple(sensitivities)
         self.integrator: Integrator = DormandPrince() if integrator is None else integrator
-        chosen: Route = IndependentCoordinates() if route is None else route
-        self.system = System(self.model, chosen, with_wrench=with_wrench)
+        self.system = System(
+            self.model,
+            IndependentCoordinates() if route is None else route,
+            with_wrench=with_wrench,
+        )
         self.stepper = CompiledStepper(self.system, self.integrator, len(self.sensitivities))
         self._energy = _energy(model)
         self._by_runner: dict[Runner, Simulator] = {}
@@ -266,7 +269,9 @@ class Simulator:
         events: Sequence[Event] = (),
         progress: Progress | None = None,
     ) -> Simulation:
-        """Simulate from a start state. If the simulation ends early, return the motion until then.
+        """Simulate from an initial state, and return the motion.
+
+        If the simulation ends early, the motion until then is returned.
 
         Args:
             duration: duration, s.
@@ -280,26 +285,31 @@ class Simulator:
             progress: called with the simulated time and the duration.
 
         Raises:
-            InputError: the duration is not positive; an array has a wrong shape; or sensitivities
-                have unknown names, or are combined with Coulomb friction or with force laws in
-                Python that depend on the motion.
+            InputError: the duration is not positive and finite; an array has a wrong shape; the
+                start is on another branch of the closed forms; a wrench acts, but the simulator was
+                built without it; or sensitivities have unknown names, or are combined with Coulomb
+                friction or with force laws in Python that depend on the motion.
             AssemblyError: the start is not assembled.
             EngineError: there is no C compiler, or it fails.
         """
         if not 0 < duration < np.inf:
-            raise InputError.of("duration", f"must be positive, got {duration:g} s", "give seconds")
+            raise InputError.of(
+                "duration",
+                f"must be positive and finite, got {duration:g} s",
+                "give a time such as 1.0",
+            )
         if wrench is not None and not self.system.with_wrench:
             raise InputError.of(
                 "wrench",
                 "the simulator was built without a wrench",
-                "build it with with_wrench=True",
+                "build the simulator with with_wrench=True",
             )
         start_q = self.model.assembly.q if q is None else numbers(q, "q")
         start_v = np.zeros(self.model.topology.n_v) if v is None else numbers(v, "v")
         y = self.system.encode(start_q, start_v)
-        ((chosen, _),) = self.by_branch(start_q[None, :])
-        if chosen is not self:
-            return chosen.run(
+        ((branch_simulator, _),) = self.by_branch(start_q[None, :])
+        if branch_simulator is not self:
+            return branch_simulator.run(
                 duration,
                 q=start_q,
                 v=start_v,
@@ -309,36 +319,37 @@ class Simulator:
                 progress=progress,
             )
         self.require_branch(y[None, :], start_q[None, :])
-        acting = _AppliedForces(self.system, force, wrench)
+        applied_forces = _AppliedForces(self.system, force, wrench)
         if self.sensitivities:
             require_differentiable(self.system, force, wrench)
-        along = simulation_directions(self.system, self.sensitivities, start_q, start_v)
-        state = self.stepper.begin(y, acting, start_q, along, duration)
+        directions = simulation_directions(self.system, self.sensitivities, start_q, start_v)
+        state = self.stepper.begin(y, applied_forces, start_q, directions, duration)
         stages = Stages(progress, 1)
         parts: list[Steps] = []
-        happened: list[Occurrence] = []
+        all_occurrences: list[Occurrence] = []
         ending: Ending | None = None
         while ending is None:
             part = self.stepper.advance(state, duration)
             stages.part(state.time, duration)
-            occurred = occurrences(tuple(events), part, self.system.decoded)
-            happened += occurred
+            new_occurrences = occurrences(tuple(events), part, self.system.decoded)
+            all_occurrences += new_occurrences
             parts.append(part)
-            if occurred and occurred[-1].is_terminal:
-                parts[-1] = _truncated(part, occurred[-1].time)
+            if new_occurrences and new_occurrences[-1].is_terminal:
+                parts[-1] = _truncated(part, new_occurrences[-1].time)
                 ending = Ending.EVENT
             elif part.ending is not None:
                 ending = part.ending
             elif sum(map(len, parts)) >= self.integrator.max_steps:
                 ending = Ending.MAX_STEPS
-        result = self._result(joined_steps(parts), duration, ending, happened, state, acting)
-        return self._differentiated(result, along) if along else result
+        steps = joined_steps(parts)
+        result = self._result(steps, duration, ending, all_occurrences, state, applied_forces)
+        return self._differentiated(result, directions) if directions else result
 
     def by_branch(self, q: np.ndarray) -> list[tuple[Simulator, np.ndarray]]:
         """Return simulators for start coordinates (N, n_q), each with the indices of its starts.
 
-        Each other branch of the closed forms has a separate simulator, which is built once and
-        stored.
+        A branch is an assembly mode of the closed forms. Each branch other than the reference
+        branch has a separate simulator, which is built once and stored.
 
         Raises:
             AssemblyError: the loops have a different rank at a start.
@@ -349,22 +360,21 @@ class Simulator:
         reference_runner = self.model.platform.runner
         for runner, indices in reference_runner.by_branch(q):
             if runner is not reference_runner and runner not in self._by_runner:
-                route, with_wrench = self.system.route, self.system.with_wrench
-                branch_model = self.model.at(q[indices[0]])
                 self._by_runner[runner] = Simulator(
-                    branch_model,
-                    route=route,
+                    self.model.at(q[indices[0]]),
+                    route=self.system.route,
                     integrator=self.integrator,
-                    with_wrench=with_wrench,
+                    with_wrench=self.system.with_wrench,
                     sensitivities=self.sensitivities,
                 )
             branches.append((self._by_runner.get(runner, self), indices))
         return branches
 
     def require_branch(self, y: np.ndarray, q: np.ndarray) -> None:
-        """Reject starts that differ from the closed forms' solution of the loops.
+        """Reject starts that are not on the reference branch of the closed forms.
 
-        Coordinates that are constant on the reference branch have other values at these starts.
+        At such a start, the coordinates differ from the values that the closed forms compute from
+        the independent coordinates.
 
         Args:
             y: states (N, n).
@@ -374,7 +384,7 @@ class Simulator:
             InputError: a start differs. The message states the coordinate and the difference.
         """
         rates = self.system.rates(y, np.zeros((1, self.system.acting)), q, is_compiled=True)
-        # Unreachable starts are left out: their integration ends at once and reports the reason.
+        # unreachable starts are not rejected here: their integration ends at once with the reason
         topology = self.model.topology
         difference = np.abs(rates.q - q)[rates.is_good]
         wrapped = np.minimum(difference % (2 * np.pi), -difference % (2 * np.pi))
@@ -395,62 +405,68 @@ class Simulator:
         steps: Steps,
         duration: float,
         ending: Ending,
-        happened: list[Occurrence],
+        events: list[Occurrence],
         state: SteppingState,
-        acting: _AppliedForces,
+        applied_forces: _AppliedForces,
     ) -> Simulation:
-        steps, last_q, last_v = self._usable(steps, state.guess)
+        steps, last_q, last_v = self._without_unreachable_end(steps, state.guess)
         q, v = np.vstack([steps.q, last_q]), np.vstack([steps.v, last_v])
-        acted = np.vstack(
-            [steps.acting, acting.at(float(steps.time[-1]), steps.y[-1], last_q[0], state)]
-        )
+        last_forces = applied_forces.at(float(steps.time[-1]), steps.y[-1], last_q[0], state)
+        acting = np.vstack([steps.acting, last_forces])
         kinetic, potential = self.energies(q, v)
-        n_u, shape = len(self.model.mechanism.actuators), self.model.topology
+        n_u = len(self.model.mechanism.actuators)
+        topology = self.model.topology
         result = Simulation(
             diagnostics=(),
             provenance=self.provenance(duration),
             machine=self.model.mechanism.name,
-            coordinate_names=shape.coordinate_names,
-            velocity_names=shape.velocity_names,
+            coordinate_names=topology.coordinate_names,
+            velocity_names=topology.velocity_names,
             actuator_names=tuple(actuator.name for actuator in self.model.mechanism.actuators),
             time=steps.time,
             q=q,
             v=v,
-            force=acted[:, :n_u],
-            wrench=acted[:, n_u:],
+            force=acting[:, :n_u],
+            wrench=acting[:, n_u:],
             kinetic=kinetic,
             potential=potential,
-            work=steps.y[:, self.system.size - BALANCE],
+            work=steps.y[:, self.system.size - N_ENERGY_STATES],
             loss=steps.y[:, self.system.size - 1],
             residual=self.system.residual(q),
             duration=duration,
             ending=ending,
-            problem=why_ended(self.system, ending, steps, q[-1], v, acted[-1], self.integrator),
-            occurrences=tuple(happened),
+            problem=why_ended(self.system, ending, steps, q[-1], v, acting[-1], self.integrator),
+            occurrences=tuple(events),
             steps=steps,
             system=self.system,
         )
         return replace(result, diagnostics=_diagnostics(result))
 
     def _differentiated(
-        self, result: Simulation, along: Sequence[SensitivityDirection]
+        self, result: Simulation, directions: Sequence[SensitivityDirection]
     ) -> Simulation:
         """Return the simulation with its sensitivities, which follow the states in `result`."""
-        states, by = split_sensitivities(result.steps.y, along)
+        states, states_by = split_sensitivities(result.steps.y, directions)
         tangent = self.stepper.routines.rate.calls[0].tangent
         assert tangent is not None
         assert isinstance(tangent.function, CFunction)
-        theta_by = np.array([direction.constants for direction in along])
-        motion = motion_along(self.system, tangent.function.program, states, result.q, by, theta_by)
+        theta_by = np.array([direction.constants for direction in directions])
+        motion = motion_along(
+            self.system, tangent.function.program, states, result.q, states_by, theta_by
+        )
         ports = self.model.platform.ports
         polynomials = result.steps.polynomials[:, :, : self.system.size]
         return replace(
             result,
             steps=replace(result.steps, y=states, polynomials=polynomials),
-            sensitivities=labeled(result.time, (ports.position, ports.velocity), motion, along),
+            sensitivities=labeled(
+                result.time, (ports.position, ports.velocity), motion, directions
+            ),
         )
 
-    def _usable(self, steps: Steps, guess: np.ndarray) -> tuple[Steps, np.ndarray, np.ndarray]:
+    def _without_unreachable_end(
+        self, steps: Steps, guess: np.ndarray
+    ) -> tuple[Steps, np.ndarray, np.ndarray]:
         """Return the steps, and q and v (1, n) at their end.
 
         If the last state is unreachable, the last step is removed.
@@ -467,11 +483,11 @@ class Simulator:
         """Return kinetic and potential energies (N,) of states (N, n_q), (N, n_v), J.
 
         They are NaN if the kinetic energy of a rod is not defined. If the states are only a part of
-        the samples, `work` is the total number of samples.
+        the samples, `work` is the total number of samples, which decides whether compiling pays off.
         """
         if self._energy is None:
-            unknown = np.full(len(q), np.nan)
-            return unknown, unknown
+            undefined = np.full(len(q), np.nan)
+            return undefined, undefined
         energies, _ = self.system.runs(self._energy, {"q": q, "v": v}, len(q), work=work)
         return energies["kinetic"][:, 0], energies["potential"][:, 0]
 
@@ -493,7 +509,7 @@ class Simulator:
 def start_state(
     model: Model, position: object, velocity: object | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return coordinates (n_q,) and velocities (n_v,) of a platform state, to start a simulation.
+    """Return the initial coordinates (n_q,) and velocities (n_v,) for a state of the platform.
 
     Args:
         model: the machine.
@@ -509,30 +525,34 @@ def start_state(
 
 
 class _AppliedForces(Laws):
-    """Force law and wrench in the form that the stepper calls.
+    """Forces and wrench of a simulation, as laws that the stepper calls.
 
-    They become a continuous law and a law that is sampled and held.
+    There are at most two laws: a continuous law, and a law whose values are held between its samples.
     """
 
     def __init__(
         self, system: System, force: ForceLaw | None, wrench: Wrench | ToolForce | None
     ) -> None:
         n_u = len(system.model.mechanism.actuators)
-        self._system, self._n_u = system, n_u
-        moving = None if isinstance(force, ConstantForce) else force
-        along = wrench if callable(wrench) or isinstance(wrench, ToolForce) else None
+        self._system = system
+        self._n_u = n_u
+        variable_force = None if isinstance(force, ConstantForce) else force
+        variable_wrench = wrench if callable(wrench) or isinstance(wrench, ToolForce) else None
         super().__init__(np.zeros(system.acting))
         if isinstance(force, ConstantForce):
             self.constant[:n_u] = _numbers("force", force.values, n_u)
-        if wrench is not None and along is None:
+        if wrench is not None and variable_wrench is None:
             self.constant[n_u:] = _numbers("wrench", wrench, WRENCH)
-        self.period = (force.period if force is not None else None) or 0.0
+        if force is not None and force.period:
+            self.period = force.period
         self._last_q = system.model.assembly.q
-        self.sampled = partial(self._fill, moving, None) if self.period else None
-        moving = None if self.period else moving
-        self.law = None if moving is None and along is None else partial(self._fill, moving, along)
+        if self.period:
+            self.sampled = partial(self._set_forces, variable_force, None)
+            variable_force = None
+        if variable_force is not None or variable_wrench is not None:
+            self.law = partial(self._set_forces, variable_force, variable_wrench)
 
-    def _fill(
+    def _set_forces(
         self,
         force: ForceLaw | None,
         wrench: Callable[[float], np.ndarray] | ToolForce | None,
@@ -540,6 +560,7 @@ class _AppliedForces(Laws):
         y: np.ndarray,
         acting: np.ndarray,
     ) -> None:
+        """Write the forces and the wrench at a time (s) and a state into `acting`."""
         needs_state = isinstance(wrench, ToolForce) or (force is not None and force.needs_state)
         q, v = self._decoded(y) if needs_state else (self._last_q, self._last_q[:0])
         if force is not None:
@@ -578,10 +599,12 @@ def _numbers(where: str, values: object, size: int) -> np.ndarray:
 def _truncated(part: Steps, time: float) -> Steps:
     """Return the steps up to a time. The last step is shortened so that it ends there."""
     m = int(np.searchsorted(part.time, time, side="left"))
-    share = (time - part.time[m - 1]) / (part.time[m] - part.time[m - 1])
+    fraction = (time - part.time[m - 1]) / (part.time[m] - part.time[m - 1])
     steps = part.first(m)
-    steps.polynomials[-1] *= share ** np.arange(1, part.polynomials.shape[1] + 1)[:, None]
-    steps.time[-1], steps.y[-1] = time, part.at(np.array([time]))[0]
+    # the polynomials depend on the position in the step, from 0 to 1
+    steps.polynomials[-1] *= fraction ** np.arange(1, part.polynomials.shape[1] + 1)[:, None]
+    steps.time[-1] = time
+    steps.y[-1] = part.at(np.array([time]))[0]
     return replace(steps, ending=Ending.EVENT)
 
 

@@ -27,10 +27,11 @@ from tauloop.model import Model
 from tauloop.simulation.routes import Route, built_once
 
 #: Largest loop residual of a start, in characteristic lengths or dimensionless. It allows for
-#: rounded input. The loops are closed before the first step.
+#: rounded input, because the loops are closed before the first step.
 START_GAP = 1e-6
-#: Number of entries at the end of a state for the energy balance: work of forces, friction losses.
-BALANCE = 2
+#: Number of states of the energy balance at the end of a state vector: work of forces, and friction
+#: losses.
+N_ENERGY_STATES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class Rates:
         rate: time derivatives of the states (N, n).
         q, v: all coordinates and velocities (N, n_q), (N, n_v).
         health: diagnostics of the solution.
-        is_good: whether loops close and linear systems are regular (N,).
+        is_good: whether loops close, linear systems are regular, and derivatives are finite (N,).
     """
 
     rate: np.ndarray
@@ -54,7 +55,8 @@ class Rates:
 class System:
     """The equations y' = f(y, acting) of a machine, with the applied forces `acting`.
 
-    A route is a formulation of the forward dynamics.
+    The applied forces are the actuator forces, followed by the wrench at the tool. A route is a
+    formulation of the forward dynamics.
     """
 
     def __init__(self, model: Model, route: Route, *, with_wrench: bool = False) -> None:
@@ -75,19 +77,21 @@ class System:
             raise AssemblyError([unstated_motors(model.assembly)])
         if problems := cable_problems(model.mechanism):
             raise InputError(problems)
-        self.model, self.route, self.with_wrench = model, route, with_wrench
+        self.model = model
+        self.route = route
+        self.with_wrench = with_wrench
         self.rate: RateProgram = route.rate(model, with_wrench=with_wrench)
         self.theta = model.mechanism.parameters.vector(model.free)
-        self._closing = built_once(
+        self._projection = built_once(
             model, "projection", lambda: projection_program(model.assembly, model.free)
         )
-        self._parts = route.encoder(model)
+        self._encode = route.encoder(model)
         self.runs = BatchRuns(model.evaluator)
 
     @property
     def size(self) -> int:
         """Number of entries of a state."""
-        return sum(size for _, size in self.rate.state) + BALANCE
+        return sum(size for _, size in self.rate.state) + N_ENERGY_STATES
 
     @property
     def acting(self) -> int:
@@ -97,7 +101,9 @@ class System:
     @cached_property
     def routines(self) -> HybridSystem:
         """Routines for the integrator, with forces and wrench as inputs."""
-        shape, program, offset = self.model.topology, self.rate.program, 0
+        topology = self.model.topology
+        program = self.rate.program
+        # C expressions of the addresses of the program's inputs
         c_names = {
             "start": "start",
             "theta": "p",
@@ -105,38 +111,39 @@ class System:
             "wrench": f"in + {len(self.model.mechanism.actuators)}",
         }
         sizes = {
-            "start": shape.n_q,
+            "start": topology.n_q,
             "theta": len(self.theta),
             "force": len(self.model.mechanism.actuators),
         }
         sizes |= {"wrench": WRENCH} | dict(self.rate.state)
+        offset = 0
         for name, size in self.rate.state:
             c_names[name] = f"y + {offset}"
             offset += size
-        known = {"rate": "rate", "all_q": "q", "all_v": "v"}
+        outputs = {"rate": "rate", "all_q": "q", "all_v": "v"}
         calls = [
             program_call(
-                "motion", program, sizes, c_names, known, smallest_pivot=self.route.smallest_pivot
+                "motion", program, sizes, c_names, outputs, smallest_pivot=self.route.smallest_pivot
             )
         ]
         if reads_start(program, program.outputs):
-            calls.append(straight("moved", {"q": shape.n_q}, lambda q: {"start": q}))
+            calls.append(straight("moved", {"q": topology.n_q}, lambda q: {"start": q}))
         back = unit_quaternions(self.rate.quaternions, self.size)
         if self.route.projects:
             projected = {"projected_q": c_names["q"], "projected_v": c_names["v"], "gap": "rate"}
             call = program_call(
-                "projection", self._closing, sizes, c_names, projected, is_judged=False
+                "projection", self._projection, sizes, c_names, projected, is_judged=False
             )
             back = Routine(calls=(call,))
         return HybridSystem(
             states=self.size,
             inputs=self.acting,
-            coordinates=shape.n_q,
-            velocities=shape.n_v,
+            coordinates=topology.n_q,
+            velocities=topology.n_v,
             rate=Routine(
                 calls=tuple(calls),
-                own={"q": shape.n_q, "v": shape.n_v},
-                known=(("q", shape.n_q), ("v", shape.n_v), ("in", self.acting)),
+                own={"q": topology.n_q, "v": topology.n_v},
+                known=(("q", topology.n_q), ("v", topology.n_v), ("in", self.acting)),
             ),
             back=back,
             constants=len(self.theta),
@@ -144,8 +151,10 @@ class System:
 
     def inputs(self, y: np.ndarray, acting: np.ndarray, start: np.ndarray) -> dict[str, np.ndarray]:
         """Return the program's inputs at states (N, n), by name."""
-        n, n_u = len(y), len(self.model.mechanism.actuators)
-        result, offset = {}, 0
+        n = len(y)
+        n_u = len(self.model.mechanism.actuators)
+        result = {}
+        offset = 0
         for name, size in self.rate.state:
             result[name] = y[:, offset : offset + size]
             offset += size
@@ -218,10 +227,11 @@ class System:
         step = Evaluate(function=self.model.assembly.loops.function, inputs=("q",), outputs=outputs)
         return Program(name="closure", steps=(step,), outputs=outputs, closed_forms=(), pivots=())
 
-    def _closed(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+    def _projected(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Return coordinates and velocities with closed loops, and whether the loops close."""
         for _ in range(RETURNS):
             theta = np.broadcast_to(self.theta, (len(q), len(self.theta)))
-            outputs, _ = self.runs(self._closing, {"q": q, "v": v, "theta": theta}, len(q))
+            outputs, _ = self.runs(self._projection, {"q": q, "v": v, "theta": theta}, len(q))
             q, v = outputs["projected_q"], outputs["projected_v"]
             if (outputs["gap"] < RETURNED).all():
                 return q, v, True
@@ -233,8 +243,9 @@ class System:
         Work and losses are zero.
 
         Raises:
+            InputError: an array has a wrong shape or values that are not finite.
             AssemblyError: the start is not assembled. The message lists the open loops with their
-                gaps or the speeds at which they open.
+                gaps, or the loop that opens fastest with its speed.
         """
         return np.asarray(self.encode_many(q[None], v[None])[0])
 
@@ -242,17 +253,18 @@ class System:
         """Return the states (N, n) of many starts (N, n_q), (N, n_v); see `encode`.
 
         Raises:
-            AssemblyError: a start is not assembled. The message names the worst loop.
+            InputError, AssemblyError: see `encode`; the message is about the worst start.
         """
-        q, v = self._checked(q, v)
-        return np.concatenate([*self._parts(q, v), np.zeros((len(q), BALANCE))], axis=1)
+        q, v = self._assembled(q, v)
+        return np.concatenate([*self._encode(q, v), np.zeros((len(q), N_ENERGY_STATES))], axis=1)
 
-    def _checked(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        shape, loops = self.model.topology, self.model.assembly.loops
+    def _assembled(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return starts with closed loops; reject starts that are not assembled."""
+        topology, loops = self.model.topology, self.model.assembly.loops
         problems = []
         for name, rows, names in (
-            ("q", q, shape.coordinate_names),
-            ("v", v, shape.velocity_names),
+            ("q", q, topology.coordinate_names),
+            ("v", v, topology.velocity_names),
         ):
             if rows.shape != (len(q), len(names)) or not np.isfinite(rows).all():
                 needed = counted(len(names), "finite number")
@@ -266,19 +278,19 @@ class System:
             raise AssemblyError(open_loops(loops, q[worst : worst + 1]))
         norms = [
             np.abs(np.linalg.norm(q[:, iq : iq + 4], axis=1) - 1.0).max()
-            for iq, _ in shape.quaternions
+            for iq, _ in topology.quaternions
         ]
         if max(norms, default=0.0) > START_GAP:
             problem = f"a quaternion of the start differs from unit length by {max(norms):.3g}"
-            raise AssemblyError.of("q", problem, "divide it by its length")
+            raise AssemblyError.of("q", problem, "normalize the quaternion")
         K = (
             self._loops(q, "jacobian")
-            .reshape(len(q), shape.n_v, len(loops.names))
+            .reshape(len(q), topology.n_v, len(loops.names))
             .transpose(0, 2, 1)
         )
         _require_closing(loops, K, v)
-        closed_q, closed_v, arrived = self._closed(q, v)
-        if not arrived:
+        closed_q, closed_v, is_closed = self._projected(q, v)
+        if not is_closed:
             kind = singular_kind(self.model.assembly, q[0])
             problem = f"the loops do not close near the start, which is singular ({kind})"
             raise AssemblyError.of("q", problem, "start away from singularities")

@@ -241,41 +241,41 @@ def simulate(
         'J'
     """
     model = modeled(machine)
-    chosen = SimulationOptions() if options is None else options
     stages = Stages(progress, 1)
-    result = _simulated(model, chosen, stages.part)
+    result = _simulate(model, SimulationOptions() if options is None else options, stages.part)
     stages.done()
     return result
 
 
-def _simulated(
-    model: Model, chosen: AnyOptions, progress: Progress
+def _simulate(
+    model: Model, options: AnyOptions, progress: Progress
 ) -> Simulation | CableSimulation | FreeMotionComparison | RoundTrip:
-    if isinstance(chosen, SimulationOptions):
+    if isinstance(options, SimulationOptions):
         if model.mechanism.cables:
-            return _simulate_with_cables(model, chosen, progress)
-        return _simulate_under_forces(model, chosen, progress)
+            return _simulate_with_cables(model, options, progress)
+        return _simulate_under_forces(model, options, progress)
     if model.mechanism.cables:
         problem = "free motion is not available for machines with cables, which cannot push"
-        if isinstance(chosen, RoundTripOptions):
+        if isinstance(options, RoundTripOptions):
             problem = "a round trip is not available for machines with cables, because they stretch"
         raise InputError.of(model.mechanism.name, problem, "simulate it under forces")
-    if isinstance(chosen, FreeMotionOptions):
-        integrator = chosen.integration.chosen
+    if isinstance(options, FreeMotionOptions):
+        integrator = options.integration.chosen
         return compare_routes(
-            model, chosen.duration, integrator, chosen.frequency, chosen.amplitude, progress
+            model, options.duration, integrator, options.frequency, options.amplitude, progress
         )
-    return _round_trip_of_file(model, chosen, progress)
+    return _round_trip_of_file(model, options, progress)
 
 
 def _start(model: Model, options: SimulationOptions) -> tuple[np.ndarray, np.ndarray]:
-    """Return the coordinates (n_q,) and velocities (n_v,) of the start."""
-    position_port, velocity_port = (
-        model.platform.ports.motion[name] for name in ("position", "velocity")
-    )
+    """Return the initial coordinates (n_q,) and velocities (n_v,)."""
+    position_port = model.platform.ports.motion["position"]
+    velocity_port = model.platform.ports.motion["velocity"]
     reference = model.platform_position(model.assembly.q)
     at_rest = np.zeros(velocity_port.size)
-    position, velocity, problems = reference, at_rest, Problems()
+    position = reference
+    velocity = at_rest
+    problems = Problems()
     with problems.collecting(InputError):
         position = named_values(position_port, "pose", options.pose, reference)
     with problems.collecting(InputError):

@@ -309,7 +309,7 @@ def test_a_live_plant_keeps_its_memory_and_removes_it_at_its_end(name: str) -> N
     assert run.counts["answered"] == 10
     message, process = refusals
     assert f"the plant with process id {process} holds it" in message
-    assert "remedy: end the program that uses it, or give another name" in message
+    assert "remedy: end the program that uses this name, or give another name" in message
     assert not Path(f"/dev/shm/{name}").exists()
 
 

@@ -69,7 +69,7 @@ def test_lock_step_is_the_simulation_to_the_last_bit(
     )
     faults = {"skip": {50}, "lose": {90}, "late": {130}, "twice": {170, 171}}
     script = ",".join(f"{kind}:{k}" for kind, samples in faults.items() for k in sorted(samples))
-    host, number = plant.place
+    host, number = plant.address
     printed: list[str] = []
 
     def control() -> None:

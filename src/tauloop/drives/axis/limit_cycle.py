@@ -33,7 +33,7 @@ SEARCH_POINTS = 96
 #: Points on one period, for the result. The integrand has kinks, so the error falls with the square
 #: of this number.
 RESULT_POINTS = 4096
-#: Range of the deflection beyond contact that is searched, in halves of the gap.
+#: Range of the deflection beyond contact that is searched, relative to half the gap.
 DEFLECTION_RANGE = (1e-3, 1e2)
 #: Number of deflections that are searched.
 DEFLECTION_POINTS = 64
@@ -45,11 +45,12 @@ MAX_FREQUENCY_RATIO = 1.0
 FREQUENCY_POINTS = 192
 #: Relative change of amplitude that decides whether a cycle is stable.
 AMPLITUDE_CHANGE = 1e-3
-#: Last fraction of the record, in which a cycle is measured.
+#: Fraction of the record, at its end, in which a cycle is measured.
 MEASURED_FRACTION = 0.5
 #: Minimum number of periods in this part of the record.
 MIN_PERIODS = 3
-_STIFFNESS, _DAMPING = "equivalent_stiffness", "equivalent_damping"
+_STIFFNESS = "equivalent_stiffness"
+_DAMPING = "equivalent_damping"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +77,12 @@ def describing_function(
     """Return the describing function (N,) of an element with backlash for a deflection A sin(w t).
 
     N = 1/(pi A) integral of tau (sin + j cos) over one period. Without damping N is stiffness times
-    g = 1 - 2/pi (asin(x) + x sqrt(1 - x^2)), x = gap/(2 A): the dead zone. With damping N would be
-    (stiffness + j w damping) g, but the contact never pulls (see `elastic_backlash`).
+    g = 1 - 2/pi (asin(x) + x sqrt(1 - x^2)), x = gap/(2 A): the dead zone. With damping, N differs
+    from (stiffness + j w damping) g because the contact never pulls (see `elastic_backlash`).
 
     Args:
-        gap, stiffness, damping: parameters of the element.
+        gap: total gap, m or rad.
+        stiffness, damping: parameters of the contact.
         amplitude: amplitude A of the deflection (N,), m or rad.
         frequency: angular frequency w (N,), rad/s.
         points: number of points over one period.
@@ -89,11 +91,13 @@ def describing_function(
     D = np.outer(amplitude, np.sin(phase))
     w = np.outer(amplitude * frequency, np.cos(phase))
     columns = [np.full((D.size, 1), value) for value in (gap, stiffness, damping)]
-    force = _element()([*columns, D.reshape(-1, 1), w.reshape(-1, 1)], D.size)[0].reshape(D.shape)
+    arguments = [*columns, D.reshape(-1, 1), w.reshape(-1, 1)]
+    force = _backlash_function()(arguments, D.size)[0].reshape(D.shape)
     return np.asarray(2 * (force @ np.exp(-1j * phase) * 1j) / points / amplitude)
 
 
-def _element() -> BatchFunction:
+def _backlash_function() -> BatchFunction:
+    """Return the force of an elastic backlash as a function of (gap, stiffness, damping, D, w)."""
     gap, stiffness, damping, D, w = symbols = [
         ca.SX.sym(name) for name in ("gap", "stiffness", "damping", "D", "w")
     ]
@@ -148,14 +152,15 @@ def predict_limit_cycles(
     def residual(unknown: np.ndarray, points: int = RESULT_POINTS) -> np.ndarray:
         """Return the real and imaginary parts (N, 2) of 1 - G N.
 
-        The rows of `unknown` are the logarithms of the deflection beyond contact, in halves of the
-        gap, and of w.
+        The columns of `unknown` are the logarithms of the deflection beyond contact, relative to
+        half the gap, and of w.
         """
-        amplitude, frequency = gap / 2 * (1 + np.exp(unknown[:, 0])), np.exp(unknown[:, 1])
-        left = 1 - linear.response(frequency)[:, 0] * describing_function(
+        amplitude = gap / 2 * (1 + np.exp(unknown[:, 0]))
+        frequency = np.exp(unknown[:, 1])
+        values = 1 - linear.response(frequency)[:, 0] * describing_function(
             gap, stiffness, damping, amplitude, frequency, points
         )
-        return np.column_stack([left.real, left.imag])
+        return np.column_stack([values.real, values.imag])
 
     closed = linear.matrix + stiffness * np.outer(linear.input, linear.rows[0])
     highest = MAX_FREQUENCY_RATIO * np.abs(np.linalg.eigvals(closed)).max()
@@ -166,6 +171,7 @@ def predict_limit_cycles(
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
     signs = np.sign(residual(grid.reshape(-1, 2), SEARCH_POINTS).reshape(grid.shape))
     corners = np.stack([signs[:-1, :-1], signs[1:, :-1], signs[:-1, 1:], signs[1:, 1:]])
+    # cells with a change of sign of both the real and the imaginary part
     cells = np.argwhere((np.abs(corners.sum(axis=0)) < 4).all(axis=-1))
     cycles: list[LimitCycle] = []
     for i, j in cells:
@@ -177,28 +183,36 @@ def predict_limit_cycles(
             axes[0][0] <= x[0] <= axes[0][-1] and axes[1][0] <= x[1] <= axes[1][-1]
         ):
             continue
-        amplitude, frequency = gap / 2 * (1 + np.exp(x[0])), np.exp(x[1])
-        nudged = amplitude * np.array([1 - AMPLITUDE_CHANGE, 1 + AMPLITUDE_CHANGE])
-        pair = describing_function(gap, stiffness, damping, nudged, np.full(2, frequency))
-        smaller, larger = (linear.growth(complex(value), frequency) for value in pair)
-        (gain,) = describing_function(
-            gap, stiffness, damping, np.array([amplitude]), np.array([frequency])
+        amplitude = gap / 2 * (1 + np.exp(x[0]))
+        frequency = np.exp(x[1])
+        amplitudes = amplitude * np.array([1 - AMPLITUDE_CHANGE, 1.0, 1 + AMPLITUDE_CHANGE])
+        below, at_cycle, above = describing_function(
+            gap, stiffness, damping, amplitudes, np.full(3, frequency)
         )
-        judged = abs(linear.response(np.array([frequency]))[0, 1] * gain) * amplitude
-        cycle = LimitCycle(frequency=float(frequency / (2 * np.pi)), amplitude=float(judged))
-        known = any(
+        is_stable = linear.growth(complex(below), frequency) > 0
+        is_stable = is_stable and linear.growth(complex(above), frequency) < 0
+        response = linear.response(np.array([frequency]))[0, 1]
+        cycle = LimitCycle(
+            frequency=float(frequency / (2 * np.pi)),
+            amplitude=float(abs(response * at_cycle) * amplitude),
+        )
+        is_known = any(
             abs(other.frequency / cycle.frequency - 1) < AMPLITUDE_CHANGE for other in cycles
         )
-        if smaller > 0 > larger and not known:
+        if is_stable and not is_known:
             cycles.append(cycle)
     return tuple(sorted(cycles, key=lambda cycle: cycle.frequency))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LinearPart:
-    """System without the element: dx/dt = matrix x + input tau, with the element's force tau.
+    """Linear system without the backlash element: dx/dt = matrix x + input tau.
 
-    The product rows x is the deflection of the element and the evaluated position.
+    Attributes:
+        matrix: system matrix (n, n).
+        input: input vector (n,) of the element's force tau.
+        rows: output matrix (2, n): rows @ x is the deflection of the element and the evaluated
+            position.
     """
 
     matrix: np.ndarray
@@ -226,13 +240,11 @@ class _LinearPart:
             describing: describing function: stiffness + j w damping.
             frequency: angular frequency w, rad/s.
         """
-        # rate of the deflection, which does not depend on the element's force
-        rate = self.rows[0] @ self.matrix
-        closed = self.matrix + np.outer(
-            self.input, describing.real * self.rows[0] + describing.imag / frequency * rate
-        )
-        values = np.linalg.eigvals(closed)
-        return float(values[np.argmin(np.abs(values - 1j * frequency))].real)
+        # time derivative of the deflection, which does not depend on the element's force
+        deflection_rate = self.rows[0] @ self.matrix
+        feedback = describing.real * self.rows[0] + describing.imag / frequency * deflection_rate
+        eigenvalues = np.linalg.eigvals(self.matrix + np.outer(self.input, feedback))
+        return float(eigenvalues[np.argmin(np.abs(eigenvalues - 1j * frequency))].real)
 
 
 def _linear_part(line: DriveLine, name: str, theta: dict[str, float]) -> _LinearPart:
@@ -263,36 +275,44 @@ def _linear_part(line: DriveLine, name: str, theta: dict[str, float]) -> _Linear
         signals.index(signal)
         for signal in (f"{name}.deflection", f"{line.performance.of}.position")
     ]
-    rows = system.signals.function(*arguments)[indices]
-    both = ca.vertcat(system.rate(*arguments)[0][:n], rows)
-    jacobian = ca.Function("jacobian", arguments, [ca.jacobian(both, y)[:, :n]])
+    outputs = system.signals.function(*arguments)[indices]
+    rates_and_outputs = ca.vertcat(system.rate(*arguments)[0][:n], outputs)
+    jacobian = ca.Function("jacobian", arguments, [ca.jacobian(rates_and_outputs, y)[:, :n]])
 
-    def at(stiffness: float) -> np.ndarray:
+    def jacobian_at(stiffness: float) -> np.ndarray:
+        """Return the Jacobian (n + 2, n) with a shaft of this stiffness in place of the element."""
         values = theta | {_STIFFNESS: stiffness, _DAMPING: 0.0}
         zeros = [np.zeros(argument.numel()) for argument in arguments[:-1]]
         return np.array(jacobian(*zeros, np.array([values[key] for key in table.names])))
 
-    free, held = at(0.0), at(1.0)
-    deflection = free[n]
-    gain = (held[:n] - free[:n]) @ deflection / (deflection @ deflection)
-    return _LinearPart(matrix=free[:n], input=gain, rows=free[n:])
+    # with unit stiffness the force is the deflection: the change of the Jacobian is the outer
+    # product of input vector and deflection
+    jacobian_without, jacobian_with = jacobian_at(0.0), jacobian_at(1.0)
+    matrix, rows = jacobian_without[:n], jacobian_without[n:]
+    deflection = rows[0]
+    input_vector = (jacobian_with[:n] - matrix) @ deflection / (deflection @ deflection)
+    return _LinearPart(matrix=matrix, input=input_vector, rows=rows)
 
 
-def measure_limit_cycle(record: Record, judged: str) -> LimitCycle | None:
+def measure_limit_cycle(record: Record, evaluated: str) -> LimitCycle | None:
     """Return amplitude and frequency of the oscillation at the end of a record.
 
     Returns None if the end of the record has too few periods.
 
     Args:
         record: a run that is long enough for the step response to decay.
-        judged: name of the evaluated inertia.
+        evaluated: name of the evaluated inertia.
     """
-    x = record.signal(f"{judged}.position")
-    late = record.time >= (1 - MEASURED_FRACTION) * record.time[-1]
-    time, x = record.time[late], x[late]
+    x = record.signal(f"{evaluated}.position")
+    is_late = record.time >= (1 - MEASURED_FRACTION) * record.time[-1]
+    time, x = record.time[is_late], x[is_late]
     middle = (x.max() + x.min()) / 2
-    up = np.flatnonzero((x[:-1] < middle) & (x[1:] >= middle))
-    if len(up) < MIN_PERIODS + 1:
+    k = np.flatnonzero((x[:-1] < middle) & (x[1:] >= middle))
+    if len(k) < MIN_PERIODS + 1:
         return None
-    at = time[up] + (middle - x[up]) / (x[up + 1] - x[up]) * (time[up + 1] - time[up])
-    return LimitCycle(frequency=(len(at) - 1) / (at[-1] - at[0]), amplitude=(x.max() - x.min()) / 2)
+    # times of the upward crossings, by linear interpolation
+    crossings = time[k] + (middle - x[k]) / (x[k + 1] - x[k]) * (time[k + 1] - time[k])
+    return LimitCycle(
+        frequency=(len(crossings) - 1) / (crossings[-1] - crossings[0]),
+        amplitude=(x.max() - x.min()) / 2,
+    )

@@ -18,17 +18,17 @@ from tauloop.integrate.integrators import Integrator
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import unknown_names
 
-#: Criteria that have a gradient here. The swing has none: it is the difference of two extremes, and
-#: the states at these are not recorded.
+#: Criteria that have a gradient. The swing has none: it is the difference of two extremes, and the
+#: states at the extremes are not recorded.
 DIFFERENTIABLE = tuple(name for name in NAMES if name != "swing")
 
 
 class SensitiveAxis:
     """An axis with the derivatives of its states with respect to some parameters, as compiled code.
 
-    They are computed as in `tauloop.integrate.sensitivity`, including across contacts, limits,
-    sticking, gaps of an exact backlash and samples of the control. The step-size control also
-    bounds the error of the sensitivities.
+    The derivatives (forward sensitivities) are computed as in `tauloop.integrate.sensitivity`, also
+    across contacts, limits, sticking, gaps of an exact backlash and samples of the control. The
+    step-size control also bounds their error.
     """
 
     def __init__(
@@ -58,10 +58,13 @@ class SensitiveAxis:
         p = figures.sx_in()[0]
         #: Derivatives (3, n_p) of the position factor, the settling band and the sample time.
         self._scales = ca.Function("scales_by", [p], [ca.jacobian(figures(p)[-1], p)])
-        wrong = [name for name in self.names if name not in differentiable_names(self.axis)]
-        if wrong:
-            verb = "changes" if len(wrong) == 1 else "change"
-            what = f"{' and '.join(wrong)} {verb} the scale of the evaluated position or the sample time"
+        excluded = [name for name in self.names if name not in differentiable_names(self.axis)]
+        if excluded:
+            verb = "changes" if len(excluded) == 1 else "change"
+            what = (
+                f"{' and '.join(excluded)} {verb} the scale of the evaluated position or the sample "
+                "time"
+            )
             raise InputError.of("names", what, "differentiate with respect to other parameters")
 
     def gradients(
@@ -74,8 +77,9 @@ class SensitiveAxis:
     ) -> CriteriaGradients:
         """Return the criteria of steps, as `simulate_axis` does, and their gradients, in one batch.
 
-        The time at which the position passes a level has the derivative -(dx/dp)/v, and the
-        overshoot has the derivative dx/dp at the peak. A criterion that does not change locally (no
+        The time at which the position x passes a constant level with the velocity v has the
+        derivative -(dx/dp)/v with respect to a parameter p. The overshoot has the derivative dx/dp
+        at the peak. A criterion that does not change locally (no
         overshoot, or a level that is not reached) has the gradient zero. The gradients of a run
         that failed are NaN.
 
@@ -88,54 +92,61 @@ class SensitiveAxis:
         p, fixed, is_valid = prepared_runs(
             self.axis, parameters or {}, step, 0.0, duration, 0.0, 0.0
         )
-        places, n = [self.axis.names.index(name) for name in self.names], len(self.names)
-        scale = np.where(p[:, places] == 0.0, 1.0, np.abs(p[:, places]))
-        tangents = (scale[:, :, None] * np.eye(p.shape[1])[places]).reshape(len(p), -1)
-        size, system = len(self.axis.system.state_names), self.axis.system
+        system = self.axis.system
+        size = len(system.state_names)
+        n = len(self.names)
+        indices = [self.axis.names.index(name) for name in self.names]
+        # sensitivities with respect to relative changes of the parameters have similar magnitudes
+        scale = np.where(p[:, indices] == 0.0, 1.0, np.abs(p[:, indices]))
+        tangents = (scale[:, :, None] * np.eye(p.shape[1])[indices]).reshape(len(p), -1)
         marks = np.full((len(p), len(MARKS), (1 + n) * size), np.nan)
         extended = np.ascontiguousarray(np.hstack([p, tangents]))
         report, *_ = self.axis.run(extended, fixed, integrator or LINE_INTEGRATOR, marks=marks)
         criteria = criteria_of(report, is_valid, duration)
-        parts = marks.reshape(len(p), len(MARKS), 1 + n, size)
+        # by run and mark: the state, followed by its sensitivities
+        states = marks.reshape(len(p), len(MARKS), 1 + n, size)
         factor = fixed[:, 0, None]
-        x, v = (factor * parts[:, :, 0, system.output + k] for k in (0, system.coordinates))
-        slopes = factor[:, :, None] * parts[:, :, 1:, system.output] / scale[:, None]
+        x = factor * states[:, :, 0, system.output]
+        v = factor * states[:, :, 0, system.output + system.coordinates]
+        dx_dp = factor[:, :, None] * states[:, :, 1:, system.output] / scale[:, None]
         mark = dict(zip(MARKS, range(len(MARKS)), strict=True))
-        band = np.array([np.asarray(self._scales(row))[1, places] for row in p])
+        d_band = np.array([np.asarray(self._scales(row))[1, indices] for row in p])
 
-        def passes(name: str, level: np.ndarray | float = 0.0) -> np.ndarray:
+        def d_crossing(name: str, d_level: np.ndarray | float = 0.0) -> np.ndarray:
             """Return the derivatives (N, n) of the time at which the position passes a level."""
-            return (level - slopes[:, mark[name]]) / v[:, mark[name], None]
+            return (d_level - dx_dp[:, mark[name]]) / v[:, mark[name], None]
 
-        def where(holds: np.ndarray, values: np.ndarray) -> np.ndarray:
-            changes = np.where(holds[:, None], values, 0.0)
-            return np.where(criteria.failed[:, None], np.nan, changes)
+        def masked(condition: np.ndarray, values: np.ndarray) -> np.ndarray:
+            """Return zero where the condition is false, and NaN for failed runs."""
+            gradient = np.where(condition[:, None], values, 0.0)
+            return np.where(criteria.failed[:, None], np.nan, gradient)
 
-        reference, settled = fixed[:, 4], criteria.settling_time
+        reference, settling_time = fixed[:, 4], criteria.settling_time
         with np.errstate(all="ignore"):
             sides = np.sign(x[:, mark["settled"]] - reference)[:, None]
             gradients = {
-                "rise_time": where(
+                "rise_time": masked(
                     (report[:, REPORT.index("rise_start")] >= 0) & (criteria.rise_time < duration),
-                    passes("risen") - passes("begin"),
+                    d_crossing("risen") - d_crossing("begin"),
                 ),
-                "overshoot": where(
+                "overshoot": masked(
                     criteria.overshoot > 0,
-                    np.sign(reference - fixed[:, 3])[:, None] * slopes[:, mark["peak"]],
+                    np.sign(reference - fixed[:, 3])[:, None] * dx_dp[:, mark["peak"]],
                 ),
-                "settling_time": where(
-                    (0 < settled) & (settled < duration), passes("settled", sides * band)
+                "settling_time": masked(
+                    (0 < settling_time) & (settling_time < duration),
+                    d_crossing("settled", sides * d_band),
                 ),
-                "energy": where(~criteria.failed, parts[:, mark["last"], 1:, -1] / scale),
-                "final_error": where(
+                "energy": masked(~criteria.failed, states[:, mark["last"], 1:, -1] / scale),
+                "final_error": masked(
                     ~criteria.failed,
-                    np.sign(x[:, mark["last"]] - reference)[:, None] * slopes[:, mark["last"]],
+                    np.sign(x[:, mark["last"]] - reference)[:, None] * dx_dp[:, mark["last"]],
                 ),
             }
-        is_one = not any(np.ndim(value) for value in (*(parameters or {}).values(), step))
+        is_single = not any(np.ndim(value) for value in (*(parameters or {}).values(), step))
         return CriteriaGradients(
             criteria=criteria,
-            gradients={name: rows[0] if is_one else rows for name, rows in gradients.items()},
+            gradients={name: rows[0] if is_single else rows for name, rows in gradients.items()},
         )
 
 
@@ -192,10 +203,12 @@ def differentiable_names(axis: Axis) -> tuple[str, ...]:
         return ()
     figures = axis.system.figures.function
     p = figures.sx_in()[0]
-    moves = np.atleast_1d(
-        np.asarray(ca.DM(ca.jacobian_sparsity(figures(p)[-1], p)))[[0, 2]].any(axis=0)
+    # the last output has the position factor, the settling band and the sample time
+    dependencies = np.asarray(ca.DM(ca.jacobian_sparsity(figures(p)[-1], p)))
+    is_excluded = np.atleast_1d(dependencies[[0, 2]].any(axis=0))
+    return tuple(
+        name for name, excluded in zip(axis.names, is_excluded, strict=True) if not excluded
     )
-    return tuple(name for name, scaled in zip(axis.names, moves, strict=True) if not scaled)
 
 
 def _require(line: DriveLine, names: Sequence[str]) -> None:

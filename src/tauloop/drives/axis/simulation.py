@@ -79,7 +79,7 @@ class Axis:
         self.runs = runs
         self._evaluator = default_evaluator(threads=threads, folder=folder)
         #: Axes of the same line with other setups of the motors, by setup.
-        self._others: dict[str, Axis] = {}
+        self._axes_by_setup: dict[str, Axis] = {}
         #: Compiled functions by the tableau of the integrator and whether the code is for many
         #: runs.
         self._compiled: dict[tuple[Tableau | None, bool], Callable[..., None]] = {}
@@ -101,22 +101,26 @@ class Axis:
         return self._compiled[key]
 
     def with_motors(self, motors: str) -> Axis:
-        """Return the axis with a setup of the motors as in `DriveOptions`; each is made once.
+        """Return the axis with one of the setups `MOTORS`; each axis is made once.
 
         Raises:
             InputError: as in the function `with_motors`.
         """
         if motors == MOTORS[0]:
             return self
-        if motors not in self._others:
-            line, folder = with_motors(self.line, motors), self._evaluator.folder
-            self._others[motors] = Axis(line, threads=self.threads, folder=folder, runs=self.runs)
-        return self._others[motors]
+        if motors not in self._axes_by_setup:
+            self._axes_by_setup[motors] = Axis(
+                with_motors(self.line, motors),
+                threads=self.threads,
+                folder=self._evaluator.folder,
+                runs=self.runs,
+            )
+        return self._axes_by_setup[motors]
 
     def parameters(
         self, values: Mapping[str, float | np.ndarray], n: int | None = None
     ) -> np.ndarray:
-        """Return complete parameter sets (N, n_p), with nominal values where none is given.
+        """Return complete parameter sets (N, n_p), with nominal values for the other parameters.
 
         Args:
             values: numbers or arrays (N,) by name of the parameter, SI.
@@ -126,20 +130,25 @@ class Axis:
             InputError: unknown names, shapes that do not fit, or numbers that are not finite; all
                 problems at once.
         """
-        problems, columns = Problems(unknown_names(values, self.names, "no such parameter")), {}
-        for name in (name for name in values if name in self.names):
-            columns[name] = array = numbers(values[name], name)
+        problems = Problems(unknown_names(values, self.names, "no such parameter"))
+        columns = {}
+        for name in values:
+            if name not in self.names:
+                continue
+            array = numbers(values[name], name)
+            columns[name] = array
             if array.ndim > 1:
                 problems.add(
                     name, f"has the shape {array.shape}", "give a number, or an array (N,)"
                 )
             elif not np.isfinite(array).all():
-                what = f"is not finite in row {int(np.flatnonzero(~np.isfinite(np.atleast_1d(array)))[0])}"
-                problems.add(name, what, "give finite numbers")
+                row = int(np.flatnonzero(~np.isfinite(np.atleast_1d(array)))[0])
+                problems.add(name, f"is not finite in row {row}", "give finite numbers")
         InputError.raise_if_any(problems)
-        lengths = {len(array) for array in columns.values() if array.ndim} | (
-            {n} if n is not None else set()
-        )
+        lengths = {len(array) for array in columns.values() if array.ndim}
+        if n is not None:
+            lengths.add(n)
+        # arrays of length one apply to all runs
         lengths = lengths - {1} or lengths or {1}
         if len(lengths) > 1:
             what = f"arrays of different lengths: {', '.join(map(str, sorted(lengths)))}"
@@ -152,13 +161,14 @@ class Axis:
         return np.ascontiguousarray(rows)
 
     def figures(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return validity (N,), and position factor, settling band and sample time (N, 3).
+        """Return the validity of parameter sets (N,), and the scales of their criteria (N, 3).
 
-        A parameter set is invalid if switch_max is not above switch_min.
+        The scales are the position factor, the settling band and the sample time. A parameter set
+        is invalid if switch_max is not above switch_min.
 
         Raises:
-            InputError: inertias, stiffnesses, gaps or times that are not positive; all problems at
-                once.
+            InputError: values that must be positive are not, such as inertias, stiffnesses, gaps
+                and times, or values that must not be negative are; all problems at once.
         """
         checks, signs, order, scales = self.system.figures([parameters], len(parameters))
         InputError.raise_if_any(sign_problems(self.system.figure_names, (checks, signs)))
@@ -172,24 +182,28 @@ class Axis:
         times: np.ndarray | None = None,
         marks: np.ndarray | None = None,
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
-        """Run a batch.
+        """Run a batch of N parameter sets.
 
-        The array `marks` (N, 5, n) receives the states at the points `MARKS` that each run reaches.
+        Args:
+            parameters: parameter sets (N, n_p).
+            fixed: fixed values of the runs (N, 8), as from `prepared_runs`.
+            integrator: integrator of the equations.
+            times: times (T,) at which a single run is recorded, s; default: none.
+            marks: array (N, 5, n) that receives the states at the points `MARKS` that each run
+                reaches.
 
         Returns:
-            Reports (N, k) with the columns `REPORT`; if times are given for a single run, its
-            states, modes and held numbers (T, n) at these times; and its events.
+            Reports (N, k) with the columns `REPORT`; states, modes and held values of a single run
+            at `times` (T, n); and its events: number, time and state.
 
         Raises:
             EngineError: there is no C compiler, or it fails.
         """
         sizes = (self._routines.states, len(self._routines.modes), self._routines.held)
         times = np.zeros(0) if times is None else np.ascontiguousarray(times)
-        states, modes, held = (np.full((len(times), size), np.nan) for size in sizes)
-        kept = (states, modes, held)
-        happened = np.zeros(
-            (MOST_EVENTS if self.system.watched and len(times) else 0, 2 + sizes[0])
-        )
+        record = tuple(np.full((len(times), size), np.nan) for size in sizes)
+        n_occurrences = MOST_EVENTS if self.system.watched and len(times) else 0
+        occurrences = np.zeros((n_occurrences, 2 + sizes[0]))
         method, duration = integrator.method, float(fixed[:, 7].max(initial=0.0))
         run = self._code(integrator, len(parameters), duration)
         report = np.empty((len(parameters), len(REPORT)))
@@ -203,13 +217,14 @@ class Axis:
             report,
             len(times),
             times,
-            *kept,
-            len(happened),
-            happened,
+            *record,
+            len(occurrences),
+            occurrences,
             marks is not None,
             np.zeros(0) if marks is None else marks,
         )
-        return report, kept, happened
+        states, modes, held = record
+        return report, (states, modes, held), occurrences
 
 
 def simulate_axis(
@@ -296,7 +311,9 @@ def prepared_runs(
     is_valid, fixed[:, :3] = axis.figures(p)
     fixed[:, 3] = arrays["start"]
     fixed[:, 4] = arrays["start"] + arrays["step"]
-    fixed[:, 5], fixed[:, 6], fixed[:, 7] = arrays["load"], load_time, duration
+    fixed[:, 5] = arrays["load"]
+    fixed[:, 6] = load_time
+    fixed[:, 7] = duration
     return p, fixed, is_valid
 
 
@@ -305,7 +322,7 @@ def criteria_of(report: np.ndarray, is_valid: np.ndarray, duration: float) -> Cr
     column = dict(zip(REPORT, report.T, strict=True))
     outcome = np.where(is_valid, column["outcome"].astype(int), int(Outcome.INVALID_PARAMETERS))
     with np.errstate(invalid="ignore"):
-        # zero for a run that ends before there are extremes
+        # a run that ends before the last quarter has no extremes: its swing is zero
         swing = np.maximum(column["highest"] - column["lowest"], 0.0)
     criteria = Criteria(
         **{name: column[name] for name in NAMES if name != "swing"},
@@ -377,7 +394,7 @@ def record_axis(
     samples: int = 2001,
     integrator: Integrator | None = None,
 ) -> Record:
-    """Simulate one run and return all signals at equidistant times.
+    """Simulate one run and return all signals at uniformly spaced times.
 
     Args:
         axis, parameters, step, start, duration, load, load_time, integrator: as in `simulate_axis`.
@@ -393,9 +410,10 @@ def record_axis(
         what = f"{counted(len(p), 'parameter set')} and {counted(samples, 'sample')}"
         raise InputError.of("record", what, "give one parameter set and at least two samples")
     times = np.linspace(0.0, duration, samples)
-    report, (y, s, z), happened = axis.run(p, fixed, integrator or LINE_INTEGRATOR, times)
-    known = np.isfinite(y).all(axis=1)
-    n = int(known.argmin()) if not known.all() else len(times)
+    report, (y, s, z), event_rows = axis.run(p, fixed, integrator or LINE_INTEGRATOR, times)
+    # the rows after the end of a run that ends early are NaN
+    is_recorded = np.isfinite(y).all(axis=1)
+    n = len(times) if is_recorded.all() else int(is_recorded.argmin())
     inputs = np.tile(
         [start + step, start, 0.0, (integrator or LINE_INTEGRATOR).method.atol], (n, 1)
     )
@@ -405,7 +423,7 @@ def record_axis(
     criteria = criteria_of(report, is_valid, duration)
     count = axis.system.coordinates
     occurrences = []
-    for row in happened[: int(report[0, REPORT.index("happened")])]:
+    for row in event_rows[: int(report[0, REPORT.index("happened")])]:
         (i, time), state = row[:2], row[2:]
         occurrences.append(
             Occurrence(

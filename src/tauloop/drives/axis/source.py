@@ -11,8 +11,8 @@ from tauloop.integrate.routine import Routine, RoutineCall
 from tauloop.integrate.system import HybridSystem
 from tauloop.integrate.tableau import Tableau
 
-#: Points of a run at which all states are recorded: start and end of the rise, the peak beyond the
-#: reference, the last entry into the band, and the end.
+#: Points of a run at which all states are recorded: start and end of the rise, peak beyond the
+#: reference, last entry into the settling band, and end.
 MARKS = ("begin", "risen", "peak", "settled", "last")
 #: Columns of the report of a run.
 REPORT = (
@@ -73,13 +73,13 @@ def axis_source(system: AxisSystem, routines: HybridSystem, method: Tableau | No
     }
     # C does not allow arrays without elements: such an array gets one unused element
     starts = ", ".join(number(value) for value in system.mode_starts) or "0.0"
-    asked = (
+    events = (
         ", ".join(f"{event.direction}.0, {int(event.is_terminal)}.0" for event in system.watched)
         or "0.0"
     )
     lines = [
         *(f"#define {name} {value}" for name, value in sizes.items()),
-        f"static const double events[] = {{{asked}}};",
+        f"static const double events[] = {{{events}}};",
         f"static const double first_modes[] = {{{starts}}};",
         c_file("tauloop.drives.axis", "axis.c"),
     ]

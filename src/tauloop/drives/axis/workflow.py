@@ -27,8 +27,10 @@ from tauloop.integrate.integrators import Integrator, described
 from tauloop.mechanism.description import units
 from tauloop.mechanism.drive_line import DriveLine
 
-#: Number of samples per second of a record, and maximum number of samples.
-RATE, MAX_RECORDED_SAMPLES = 400, 1_000_000
+#: Sampling rate of a record, Hz.
+SAMPLING_RATE = 400
+#: Maximum number of samples of a record.
+MAX_RECORDED_SAMPLES = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,15 +84,16 @@ class DriveOptions(Options):
         """Events of `until` and `record`.
 
         Raises:
-            InputError: texts that are not a comparison; all problems at once.
+            InputError: strings that are not a comparison; all problems at once.
         """
-        problems, listed = Problems(), []
+        problems = Problems()
+        events = []
         for where in ("until", "record"):
             for text in getattr(self, where):
                 with problems.collecting(InputError):
-                    listed.append(comparison(where, text, is_terminal=where == "until"))
+                    events.append(comparison(where, text, is_terminal=where == "until"))
         InputError.raise_if_any(problems)
-        return tuple(listed)
+        return tuple(events)
 
     @property
     def chosen(self) -> Integrator:
@@ -108,7 +111,7 @@ class DriveStep(Result):
         line: the drive line.
         options: options of the simulation.
         record: signals and criteria of the run.
-        measured: limit cycle at the end of the run; None if there is none or none was requested.
+        measured: limit cycle in the simulated record; None if there is none or none was requested.
         predicted: limit cycles that the describing function predicts; None unless requested.
     """
 
@@ -171,7 +174,7 @@ def simulate_drive_line(line: DriveLine, options: DriveOptions | None = None) ->
     values = values_in_si(line.parameters, options.values, "values")
     options = replace(options, values=values)
     line = with_motors(line, options.motor_setup)
-    wanted = max(RATE * options.duration, 1) if options.duration > 0 else 1
+    intervals = max(SAMPLING_RATE * options.duration, 1) if options.duration > 0 else 1
     record = record_axis(
         Axis(line, events=options.events),
         values,
@@ -179,18 +182,19 @@ def simulate_drive_line(line: DriveLine, options: DriveOptions | None = None) ->
         duration=options.duration,
         load=options.load,
         load_time=options.load_time,
-        samples=int(min(wanted, MAX_RECORDED_SAMPLES)) + 1,
+        samples=int(min(intervals, MAX_RECORDED_SAMPLES)) + 1,
         integrator=options.chosen,
     )
     is_done = not record.criteria.failed[0]
+    completed = 1.0
+    if not is_done:
+        completed = min(float(record.criteria.end[0] / options.duration), 1.0 - 1e-9)
     outcome = Outcome(int(record.criteria.outcome[0])).label.replace("_", " ")
     return DriveStep(
         diagnostics=(
             diagnostic(
                 "completed fraction of the step",
-                1.0
-                if is_done
-                else min(float(record.criteria.end[0] / options.duration), 1.0 - 1e-9),
+                completed,
                 at_least=1.0,
                 advice=outcome,
             ),

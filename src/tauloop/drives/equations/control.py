@@ -18,7 +18,7 @@ class ControlLaw:
 
     Attributes:
         torques: requested torque by motor.
-        rates: rates of the control's states.
+        rates: time derivatives of the control's states.
         output: output of the loops: the total torque that they request.
         direction: switching variable v in [-1, 0]; zero with one motor.
     """
@@ -30,20 +30,22 @@ class ControlLaw:
 
 
 def pid_states(law: Pid) -> int:
-    """Return the number of states: one with an integral part, and one with a derivative part."""
+    """Return the number of states: one for an integral part plus one for a derivative part."""
     return (law.integral_time is not None) + (law.derivative_time is not None)
 
 
 def pid(
     law: Pid, error: ca.SX, states: ca.SX, values: Values, switches: Switches, name: str
 ) -> tuple[ca.SX, ca.SX]:
-    """Return the output K_p (e + x_i + N (e - x_d)) within its limit, and the rates of (x_i, x_d).
+    """Return the output of a PID controller within its limit, and the derivatives of its states.
 
-    The rates are dx_i/dt = e/T_i + (limited - unlimited) / (K_p T_t) and dx_d/dt = (e - x_d) N/T_d:
-    the derivative part is T_d s / (1 + s T_d / N). Both states start at zero.
+    The output is K_p (e + x_i + N (e - x_d)). The states have the derivatives
+    dx_i/dt = e/T_i + (limited - unlimited) / (K_p T_t) and dx_d/dt = (e - x_d) N/T_d, so the
+    transfer function of the derivative part is T_d s / (1 + s T_d / N). Both states start at zero.
 
     Args:
-        law: parameters of the controller.
+        law: parameters of the controller: gain K_p, integral time T_i, derivative time T_d, filter
+            N, and tracking time T_t of the anti-windup.
         error: control error e.
         states: states x_i and x_d, where the controller has these parts (see `pid_states`).
         values: values of the parameters.
@@ -61,9 +63,9 @@ def pid(
         rates.append(error / values.scalar(law.integral_time))
         k += 1
     if law.derivative_time is not None:
-        sharpness = values.scalar(law.filter)
-        total = total + sharpness * (error - states[k])
-        rates.append((error - states[k]) * sharpness / values.scalar(law.derivative_time))
+        filter_factor = values.scalar(law.filter)
+        total = total + filter_factor * (error - states[k])
+        rates.append((error - states[k]) * filter_factor / values.scalar(law.derivative_time))
     output = gain * total
     if law.limit is not None and law.tracking_time is not None:
         limited = switches.clipped(output, values.scalar(law.limit), f"{name} output")
@@ -73,24 +75,24 @@ def pid(
     return output, ca.vertcat(ca.SX(0, 1), *rates)
 
 
-def switching(e: ca.SX, least: ca.SX, most: ca.SX, switches: Switches) -> ca.SX:
+def switching(e: ca.SX, e_min: ca.SX, e_max: ca.SX, switches: Switches) -> ca.SX:
     """Return the switching variable v(e) of the slave: -1 below e_min, 0 above e_max.
 
-    Between them v = -(1 - 3 s^2 + 2 s^3) with s = (e - e_min) / (e_max - e_min). The Gantry-Tau
-    paper, Figure 9, shows the shape without a formula.
+    Between these errors v = -(1 - 3 s^2 + 2 s^3) with s = (e - e_min) / (e_max - e_min). The
+    Gantry-Tau paper, Figure 9, shows the shape without a formula.
     """
-    s = (e - least) / (most - least)
+    s = (e - e_min) / (e_max - e_min)
     smooth = 1 - s * s * (3 - 2 * s)
-    below = switches.above(least - e, "slave only pulls against the master")
-    above = switches.above(e - most, "slave only drives")
+    below = switches.above(e_min - e, "slave only pulls against the master")
+    above = switches.above(e - e_max, "slave only drives")
     return -ca.if_else(below, 1, ca.if_else(above, 0, smooth))
 
 
 def relative_error(error: ca.SX, step: ca.SX) -> ca.SX:
-    """Return the absolute value of the error divided by that of the step; zero without a step."""
-    still = ca.fabs(step) <= 0
-    # |e| has its kink below e_min, where v is constant: no mode is needed
-    return ca.if_else(still, 0, ca.fabs(error) / ca.if_else(still, 1, ca.fabs(step)))
+    """Return |error| / |step|, or zero without a step."""
+    no_step = ca.fabs(step) <= 0
+    # the kink of |error| is below e_min, where v is constant, so it needs no mode
+    return ca.if_else(no_step, 0, ca.fabs(error) / ca.if_else(no_step, 1, ca.fabs(step)))
 
 
 def control_law(
@@ -118,19 +120,20 @@ def control_law(
         states: states of the loops.
         values: values of the parameters.
         switches: makes modes of the conditions, or decides them directly.
-        feed: reference speed, for a speed loop, and torque that is added to the output of the
-            loops.
+        feed: feed-forward: the reference speed, for a speed loop, and the torque that is added to
+            the output of the loops.
     """
-    ahead, forward = feed if feed is not None else (ca.SX(0), ca.SX(0))
+    reference_speed, feed_torque = feed if feed is not None else (ca.SX(0), ca.SX(0))
     error = reference - position
     count = pid_states(control.position)
     output, rates = pid(control.position, error, states[:count], values, switches, "position loop")
     if control.speed is not None:
-        output, inner = pid(
-            control.speed, output + ahead - speed, states[count:], values, switches, "speed loop"
+        speed_error = output + reference_speed - speed
+        output, speed_rates = pid(
+            control.speed, speed_error, states[count:], values, switches, "speed loop"
         )
-        rates = ca.vertcat(rates, inner)
-    output += forward
+        rates = ca.vertcat(rates, speed_rates)
+    output += feed_torque
     drive = control.drive
     if not isinstance(drive, DualDrive):
         return ControlLaw(
@@ -143,11 +146,11 @@ def control_law(
         v = switching(
             relative, values.scalar(drive.switch_min), values.scalar(drive.switch_max), switches
         )
-    shared = (1 + v) * values.scalar(drive.torque_share) * output
-    pull = v * values.scalar(drive.preload) * ca.if_else(step < 0, -1, 1)
-    master = output - shared - values.scalar(drive.feed_forward_share) * pull
+    slave_share = (1 + v) * values.scalar(drive.torque_share) * output
+    preload = v * values.scalar(drive.preload) * ca.if_else(step < 0, -1, 1)
+    master = output - slave_share - values.scalar(drive.feed_forward_share) * preload
     return ControlLaw(
-        torques={drive.master: master, drive.slave: shared + pull},
+        torques={drive.master: master, drive.slave: slave_share + preload},
         rates=rates,
         output=output,
         direction=v,

@@ -48,40 +48,41 @@ def coordinates(line: DriveLine, scalar: Callable[[Expression], ca.SX]) -> LineC
             continue
         index[inertia.name], factor[inertia.name] = len(roots), ca.SX(1)
         roots.append(inertia.name)
-        chain = [inertia.name]
-        while chain:
-            here = chain.pop()
-            for joined in rigid:
-                if joined.name in used or here not in (joined.first, joined.second):
+        stack = [inertia.name]
+        while stack:
+            name = stack.pop()
+            for connection in rigid:
+                ends = (connection.first, connection.second)
+                if connection.name in used or name not in ends:
                     continue
-                used.add(joined.name)
-                there = joined.second if here == joined.first else joined.first
-                if there in index:
-                    what = f"rigid connections join {joined.first} and {joined.second} in a ring"
-                    raise _wrong(
-                        line, f"connections.{joined.name}", what, "make one of them a shaft"
-                    )
-                ratio = scalar(joined.ratio)
-                index[there] = index[here]
-                factor[there] = factor[here] * (ratio if here == joined.first else 1 / ratio)
-                chain.append(there)
+                used.add(connection.name)
+                is_forward = name == connection.first
+                neighbor = connection.second if is_forward else connection.first
+                if neighbor in index:
+                    where = f"connections.{connection.name}"
+                    what = f"rigid connections join {' and '.join(ends)} in a ring"
+                    raise _error(line, where, what, "make one of the connections a shaft")
+                ratio = scalar(connection.ratio)
+                index[neighbor] = index[name]
+                factor[neighbor] = factor[name] * (ratio if is_forward else 1 / ratio)
+                stack.append(neighbor)
     for k in range(len(roots)):
         dry = [i.name for i in line.inertias if index[i.name] == k and _is_dry(i.friction)]
         if len(dry) > 1:
             what = f"{' and '.join(dry)} are rigidly connected, and each has dry friction"
-            raise _wrong(
+            raise _error(
                 line,
                 "connections",
                 what,
-                "assign the total friction, reduced with the ratio, to one of them",
+                "assign the total friction, converted with the ratios, to one of the inertias",
             )
     return LineCoordinates(roots=tuple(roots), index=index, factor=factor)
 
 
 def _is_dry(friction: LineFriction | LuGre | None) -> bool:
-    """Return whether an inertia can stick; with LuGre friction it cannot, since bristles bend."""
+    """Return whether an inertia can stick; LuGre friction has no sticking, since bristles bend."""
     return isinstance(friction, LineFriction) and friction.coulomb is not None
 
 
-def _wrong(line: DriveLine, where: str, what: str, remedy: str) -> DescriptionError:
+def _error(line: DriveLine, where: str, what: str, remedy: str) -> DescriptionError:
     return DescriptionError.of(where, what, remedy, file=line.file)

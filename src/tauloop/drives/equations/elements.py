@@ -7,8 +7,8 @@ import casadi as ca
 from tauloop.common.records import dataclass
 from tauloop.drives.equations.switches import Switches, SwitchModes
 
-#: Largest gap at which the elastic backlash element is a plain spring and damper (as in Modelica's
-#: ElastoBacklash).
+#: Gap up to which the elastic backlash element is a spring and damper without a gap (as in
+#: Modelica's ElastoBacklash), m or rad.
 NO_GAP = 1e-10
 
 
@@ -23,10 +23,10 @@ def elastic_backlash(
     any speed of impact. A gap of at most 1e-10 is replaced by the spring and damper c D + d w.
 
     Args:
-        gap: whole gap, m or rad.
-        stiffness, damping: parameters of the contact.
+        gap: total gap b, m or rad.
+        stiffness, damping: c and d of the contact.
         D: deflection, m or rad.
-        w: rate of the deflection.
+        w: time derivative of the deflection.
         switches: makes modes of the conditions, or decides them directly.
         name: name of the element, for the names of modes.
 
@@ -34,10 +34,8 @@ def elastic_backlash(
         Modelica.Mechanics.Rotational.Components.ElastoBacklash, named in the Gantry-Tau paper,
         Figure 6.
     """
-    upper, lower = (
-        switches.above(D - gap / 2, f"{name}: upper contact"),
-        switches.above(-D - gap / 2, f"{name}: lower"),
-    )
+    upper = switches.above(D - gap / 2, f"{name}: upper contact")
+    lower = switches.above(-D - gap / 2, f"{name}: lower")
     side = upper - lower
     spring = stiffness * ca.if_else(upper, D - gap / 2, ca.if_else(lower, -D - gap / 2, 0))
     total = spring + switches.smaller(spring, damping * side * w, f"{name}: spring below damper")
@@ -47,7 +45,13 @@ def elastic_backlash(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactGap:
-    """Force of an exact backlash, the rate of its state, and the state after a change of modes."""
+    """Force of an exact backlash, and the equations of its state, the position in the gap.
+
+    Attributes:
+        force: force of the shaft.
+        rate: time derivative of the position in the gap.
+        reset: position in the gap after a change of modes.
+    """
 
     force: ca.SX
     rate: ca.SX
@@ -71,9 +75,9 @@ def exact_backlash(
     dx_b/dt), which is zero whenever x_b moves.
 
     Args:
-        gap: whole gap b, m or rad.
+        gap: total gap b, m or rad.
         stiffness, damping: k and c of the shaft.
-        D, w: deflection from end to end, including the gap, and its rate.
+        D, w: deflection from end to end, including the gap, and its time derivative.
         state: position x_b in the gap.
         modes: receives the modes of the contacts.
         name: name of the element.
@@ -101,7 +105,7 @@ def stribeck_level(coulomb: ca.SX, static: ca.SX, velocity: ca.SX, v: ca.SX) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryFriction:
-    """Dry friction on one inertia: whether it sticks, and the force against the motion in slip."""
+    """Dry friction on one inertia: whether it sticks, and the force against the motion in sliding."""
 
     sticks: ca.SX
     force: ca.SX
@@ -116,9 +120,10 @@ def dry_friction(
     modes: SwitchModes,
     name: str,
 ) -> DryFriction:
-    """Return dry friction: sticking starts when v passes zero, and ends above the static friction.
+    """Return the dry (Coulomb) friction of an inertia, with its sticking mode.
 
-    Sticking starts only when v has passed zero by `standstill`. The sign of a smaller speed may be
+    Sticking starts when v passes zero, and ends when the required force exceeds the static
+    friction. It starts only when v has passed zero by `standstill`. The sign of a smaller speed may be
     due to rounding, for example when an inertia creeps to rest with nearly balanced forces. At a
     real reversal with the deceleration a, sticking therefore starts late by the time standstill/a.
 
@@ -153,12 +158,12 @@ def lugre(
     modes: SwitchModes,
     name: str,
 ) -> tuple[ca.SX, ca.SX]:
-    """Return the LuGre friction force against the motion, and the rate of the bristle deflection z.
+    """Return the LuGre friction force against the motion, and dz/dt of the bristle deflection z.
 
     The force is sigma_0 z + sigma_1 dz/dt + sigma_2 v, and dz/dt = v - sigma_0 |v| z / g(v).
 
     Args:
-        stiffness, damping, viscous: sigma_0, sigma_1, sigma_2.
+        stiffness, damping, viscous: sigma_0 and sigma_1 of the bristles, viscous friction sigma_2.
         level: sliding friction g(v), from `stribeck_level`.
         v: velocity.
         z: mean deflection of the bristles.
@@ -204,11 +209,13 @@ def motor_torque(
     if speed is None or rated_speed is None:
         return limited
 
-    def left(u: ca.SX, direction: str) -> ca.SX:
+    def available_fraction(u: ca.SX, direction: str) -> ca.SX:
         """Return the fraction of the torque that is available to drive at speed u."""
         falls = switches.above(u - rated_speed, f"{name}: above rated speed {direction}")
         ends = switches.above(u - speed, f"{name}: at its limit of speed {direction}")
         return ca.if_else(ends, 0, ca.if_else(falls, (speed - u) / (speed - rated_speed), 1))
 
-    limited = switches.smaller(limited, torque * left(v, "forward"), f"{name}: limited forward")
-    return -switches.smaller(-limited, torque * left(-v, "backward"), f"{name}: limited backward")
+    forward_limit = torque * available_fraction(v, "forward")
+    limited = switches.smaller(limited, forward_limit, f"{name}: limited forward")
+    backward_limit = torque * available_fraction(-v, "backward")
+    return -switches.smaller(-limited, backward_limit, f"{name}: limited backward")

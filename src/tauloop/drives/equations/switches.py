@@ -13,7 +13,7 @@ class Switches(ABC):
 
     @abstractmethod
     def above(self, g: ca.SX, name: str) -> ca.SX:
-        """Return whether g > 0."""
+        """Return 1 if g > 0, else 0; `name` is the name of the condition."""
 
     def smaller(self, x: ca.SX, y: ca.SX, name: str) -> ca.SX:
         """Return the smaller of two expressions."""
@@ -21,28 +21,27 @@ class Switches(ABC):
 
     def clipped(self, x: ca.SX, limit: ca.SX, name: str) -> ca.SX:
         """Return x, clipped to [-limit, limit]."""
-        over, under = (
-            self.above(x - limit, f"{name} at its limit"),
-            self.above(-x - limit, f"{name} at its lower limit"),
-        )
+        over = self.above(x - limit, f"{name} at its limit")
+        under = self.above(-x - limit, f"{name} at its lower limit")
         return ca.if_else(over, limit, ca.if_else(under, -limit, x))
 
 
 @final
 class Direct(Switches):
-    """Every condition is evaluated directly, without a mode."""
+    """Evaluates every condition directly, without a mode."""
 
     def above(self, g: ca.SX, name: str) -> ca.SX:
-        """Return whether g > 0."""
+        """Return 1 if g > 0, else 0."""
         return g > 0
 
 
 @final
 class SwitchModes(Switches):
-    """Every condition is a mode (a symbol) with a guard: mode 1 for guard >= 0, mode 0 for <= 0.
+    """Replaces every condition by a mode: a symbol with the value 1 or 0, and a guard.
 
-    Between events the modes are constant, so the equations are smooth. A guard may depend on its
-    own mode: sticking, for example, starts and ends at different conditions.
+    The mode is 1 while the guard is >= 0, and 0 while it is <= 0. Between events the modes are
+    constant, so the equations are smooth. A guard may depend on its own mode: sticking, for example,
+    starts and ends at different conditions.
     """
 
     def __init__(self) -> None:

@@ -38,27 +38,32 @@ from tauloop.mechanism.suggestions import unknown_names
 #: evaluated inertia, and the speed below which an inertia with dry friction counts as standing still,
 #: m/s or rad/s.
 INPUTS = ("reference", "before", "load", "standstill")
+#: Index, among the values that a sampled control holds, of the last position of the speed loop's
+#: encoder.
+LAST_ENCODER_POSITION = 2
+#: Index of the first motor's torque among these values.
+FIRST_TORQUE = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineFunctions:
     """CasADi functions of a drive line.
 
-    Their arguments are (states, modes, held, inputs, parameters), except that `figures` takes the
-    parameters alone.
+    Their arguments are (states, modes, held, inputs, parameters), where `held` are the values that a
+    sampled control holds between its samples. `figures` takes only the parameters.
 
     Attributes:
         line: the drive line.
         state_names: names of the states.
         mode_names, mode_starts: names and start values of the modes.
         held_size: number of values that a sampled control holds; zero for a continuous control.
-        rate: returns (rates of the states, guards).
+        rate: returns the right-hand side: (time derivatives of the states, guards).
         reset: returns the states after a change of modes.
         hold: returns the values that a sampled control holds until its next sample.
         signals: returns the signals of a run, named by `signal_names`.
         signal_names: names with units.
         figures: returns [0] values that must be positive, and [1] values that must not be negative.
-        figure_names: names of the values in [0] and [1]: their places in the file.
+        figure_names: names of the values in [0] and [1], as paths in the machine file.
     """
 
     line: DriveLine
@@ -88,7 +93,7 @@ class AxisSystem(LineFunctions):
             not have both); [3] factor from coordinate to evaluated position, half width of the
             settling band, and sample time (0 for a continuous control).
         watched: events to detect; each has a mode, and these are the last modes.
-        output: index of the judged coordinate.
+        output: index of the evaluated coordinate.
     """
 
     watched: tuple[ValuePassed, ...]
@@ -145,13 +150,14 @@ class Equations:
         at += len(bristles)
         self.loops = slice(at, at + loops)
         self.inputs = ca.SX.sym("inputs", len(inputs))
-        self.feed = (
-            (self.inputs[4], self.inputs[5]) if len(inputs) > len(INPUTS) else (ca.SX(0), ca.SX(0))
-        )
+        #: Feed-forward: reference speed and torque.
+        self.feed = (ca.SX(0), ca.SX(0))
+        if len(inputs) > len(INPUTS):
+            self.feed = (self.inputs[4], self.inputs[5])
         self.is_sampled = line.control.sample_time is not None
         #: Values that a sampled control holds: measured position and speed, last position of the
         #: speed loop's encoder, and torques.
-        self.held = ca.SX.sym("held", 3 + len(line.motors) if self.is_sampled else 0)
+        self.held = ca.SX.sym("held", FIRST_TORQUE + len(line.motors) if self.is_sampled else 0)
         self.modes = SwitchModes()
         self.rates = ca.SX(len(self.names), 1)
         self.reset = ca.SX(self.y)
@@ -196,35 +202,49 @@ class Equations:
             control, position, speed, reference, before, y, self.values, self.modes, self.feed
         )
         if self.is_sampled:
-            return law, {motor.name: self.held[3 + k] for k, motor in enumerate(self.line.motors)}
+            return law, {
+                motor.name: self.held[FIRST_TORQUE + k] for k, motor in enumerate(self.line.motors)
+            }
         return law, {
             motor.name: ca.SX(law.torques.get(motor.name, 0)) for motor in self.line.motors
         }
 
     def held_next(self) -> ca.SX:
-        """Return what a sampled control holds after a sample: measured values and torques."""
+        """Return the values that a sampled control holds after a sample.
+
+        They are the measured position and speed, the position of the speed loop's encoder, and the
+        torques.
+        """
         if not self.is_sampled:
             return ca.SX(0, 1)
         control = self.line.control
 
-        def counted(name: str) -> ca.SX:
+        def reading(name: str) -> ca.SX:
+            """Return the position of an encoder, rounded to its resolution."""
             encoder = next(encoder for encoder in self.line.encoders if encoder.name == name)
-            position, count = self.position(encoder.on), self.optional(encoder.resolution)
-            return position if count is None else count * ca.floor(position / count + 0.5)
+            position, resolution = self.position(encoder.on), self.optional(encoder.resolution)
+            if resolution is None:
+                return position
+            return resolution * ca.floor(position / resolution + 0.5)
 
-        position = counted(control.encoder)
-        turned = counted(control.speed_encoder) if control.speed_encoder else ca.SX(0)
-        speed = (turned - self.held[2]) / self.scalar(control.sample_time)
+        position = reading(control.encoder)
+        speed_position = reading(control.speed_encoder) if control.speed_encoder else ca.SX(0)
+        last_position = self.held[LAST_ENCODER_POSITION]
+        speed = (speed_position - last_position) / self.scalar(control.sample_time)
         reference, before = self.inputs[0], self.inputs[1]
         y = self.y[self.loops]
         law = control_law(
             control, position, speed, reference, before, y, self.values, Direct(), self.feed
         )
         torques = [ca.SX(law.torques.get(motor.name, 0)) for motor in self.line.motors]
-        return ca.vertcat(position, speed, turned, *torques)
+        return ca.vertcat(position, speed, speed_position, *torques)
 
     def connection_force(self, connection: Connection) -> ca.SX:
-        """Return the force of a connection on its second inertia; add its energy and signals."""
+        """Return the force of a connection on its second inertia; add its energy and signals.
+
+        In the code D is the deflection r x_1 - x_2 of the connection with the ratio r, and w its time
+        derivative; the elastic deflection excludes the motion in a gap.
+        """
         ratio = self.scalar(connection.ratio)
         D = ratio * self.position(connection.first) - self.position(connection.second)
         w = ratio * self.velocity(connection.first) - self.velocity(connection.second)
@@ -235,53 +255,55 @@ class Equations:
             force = elastic_backlash(
                 self.scalar(law.gap), stiffness, damping, D, w, self.modes, name
             )
-            bent, rate = (
-                D - ca.fmax(-self.scalar(law.gap) / 2, ca.fmin(D, self.scalar(law.gap) / 2)),
-                w,
-            )
+            half_gap = self.scalar(law.gap) / 2
+            elastic, rate = D - ca.fmax(-half_gap, ca.fmin(D, half_gap)), w
         elif isinstance(law, ExactBacklash):
             k = self.gaps[name]
             backlash = exact_backlash(
                 self.scalar(law.gap), stiffness, damping, D, w, self.y[k], self.modes, name
             )
             self.rates[k], self.reset[k], force = backlash.rate, backlash.reset, backlash.force
-            bent, rate = D - self.y[k], w - backlash.rate
+            elastic, rate = D - self.y[k], w - backlash.rate
         else:
             force = stiffness * D + damping * w
-            bent, rate = D, w
-        self.stored += stiffness * bent**2 / 2
-        self.lost += (force - stiffness * bent) * rate
+            elastic, rate = D, w
+        self.stored += stiffness * elastic**2 / 2
+        self.lost += (force - stiffness * elastic) * rate
         second = self.line.inertia(connection.second)
         self.signals[f"{name}.deflection [{'rad' if second.turns else 'm'}]"] = D
         self.signals[f"{name}.force [{'N m' if second.turns else 'N'}]"] = force
         return force
 
     def smooth_friction(self) -> ca.SX:
-        """Return the viscous and LuGre friction forces (n,), and set the rates of the bristles."""
+        """Return the viscous and LuGre friction forces (n,).
+
+        Also set the time derivatives of the bristle deflections, and add energy and losses.
+        """
         forces = ca.SX(self.n, 1)
         for inertia in self.line.inertias:
-            k, factor, v = (
-                self.at.index[inertia.name],
-                self.at.factor[inertia.name],
-                self.velocity(inertia.name),
-            )
+            k, factor = self.at.index[inertia.name], self.at.factor[inertia.name]
+            v = self.velocity(inertia.name)
             law = inertia.friction
             if isinstance(law, LuGre):
                 i = self.bristles[inertia.name]
                 level = stribeck_level(
                     self.scalar(law.coulomb), self.scalar(law.static), self.scalar(law.stribeck), v
                 )
-                figures = (
-                    self.scalar(law.stiffness),
+                stiffness = self.scalar(law.stiffness)
+                force, self.rates[i] = lugre(
+                    stiffness,
                     self.scalar(law.damping),
                     self.scalar(law.viscous),
-                )
-                force, self.rates[i] = lugre(
-                    *figures, level, v, self.y[i], self.inputs[3], self.modes, inertia.name
+                    level,
+                    v,
+                    self.y[i],
+                    self.inputs[3],
+                    self.modes,
+                    inertia.name,
                 )
                 forces[k] -= factor * force
-                self.stored += figures[0] * self.y[i] ** 2 / 2
-                self.lost += force * v - figures[0] * self.y[i] * self.rates[i]
+                self.stored += stiffness * self.y[i] ** 2 / 2
+                self.lost += force * v - stiffness * self.y[i] * self.rates[i]
             elif law is not None and law.viscous is not None:
                 forces[k] -= factor * self.scalar(law.viscous) * v
                 self.lost += self.scalar(law.viscous) * v**2
@@ -300,7 +322,7 @@ class Equations:
             unit, rate = ("rad", "rad/s") if inertia.turns else ("m", "m/s")
             self.signals[f"{inertia.name}.position [{unit}]"] = self.position(inertia.name)
             self.signals[f"{inertia.name}.velocity [{rate}]"] = self.velocity(inertia.name)
-        law, asked = self.law()
+        law, requested = self.law()
         energy = ca.SX(0)
         for motor in line.motors:
             limits = (
@@ -309,7 +331,7 @@ class Equations:
                 self.optional(motor.speed),
             )
             torque = motor_torque(
-                asked[motor.name], self.velocity(motor.on), *limits, self.modes, motor.name
+                requested[motor.name], self.velocity(motor.on), *limits, self.modes, motor.name
             )
             energy += torque**2
             self.supplied += torque * self.velocity(motor.on)
@@ -329,7 +351,9 @@ class Equations:
         return forces, law, energy
 
     def add_accelerations(self, forces: ca.SX) -> None:
-        """Set the rates of positions and velocities, and reset the velocities of sticking inertias.
+        """Set the time derivatives of positions and velocities.
+
+        The velocities of sticking inertias are reset to zero.
 
         Args:
             forces: generalized forces (n,) without dry friction, which this method adds.
@@ -387,8 +411,8 @@ def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSy
     """
     a = Equations(line, line.parameters)
     forces, law, energy = a.add_forces()
-    judged = line.performance.of
-    forces[a.at.index[judged]] += a.at.factor[judged] * a.inputs[2]
+    evaluated = line.performance.of
+    forces[a.at.index[evaluated]] += a.at.factor[evaluated] * a.inputs[2]
     a.add_accelerations(forces)
     a.rates[a.loops] = law.rates
     a.rates[-1] = energy
@@ -405,7 +429,7 @@ def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSy
         order = a.scalar(drive.switch_max) - a.scalar(drive.switch_min)
     period = a.optional(line.control.sample_time)
     scales = (
-        a.at.factor[judged],
+        a.at.factor[evaluated],
         a.scalar(line.performance.band),
         ca.SX(0) if period is None else period,
     )
@@ -424,7 +448,7 @@ def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSy
         ),
         signal_names=tuple(a.signals),
         figure_names=(tuple(checks), ("", *signs)),
-        output=a.at.index[judged],
+        output=a.at.index[evaluated],
         figures=BatchFunction(
             ca.Function(
                 "drive_figures",
@@ -440,14 +464,14 @@ def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSy
     )
 
 
-def _values(a: Equations, place: str, element: object, *keys: str) -> dict[str, ca.SX]:
-    """Return the values that an element has for these keys, by their places in the file."""
+def _values(a: Equations, path: str, element: object, *keys: str) -> dict[str, ca.SX]:
+    """Return the values that an element has for these keys, by their paths in the file."""
     values = {key: getattr(element, key, None) for key in keys}
-    return {f"{place}.{key}": a.scalar(value) for key, value in values.items() if value is not None}
+    return {f"{path}.{key}": a.scalar(value) for key, value in values.items() if value is not None}
 
 
 def must_be_positive(a: Equations) -> dict[str, ca.SX]:
-    """Return the values that must be positive, by their places in the file."""
+    """Return the values that must be positive, by their paths in the file."""
     line = a.line
     # the load on a machine has no inertia of its own
     values = {f"inertias.{i.name}": a.scalar(i.value) for i in line.inertias if i.value != ZERO}
@@ -471,15 +495,15 @@ def must_be_positive(a: Equations) -> dict[str, ca.SX]:
 
 
 def must_not_be_negative(a: Equations) -> dict[str, ca.SX]:
-    """Return the values that must not be negative, by their places in the file."""
+    """Return the values that must not be negative, by their paths in the file."""
     values: dict[str, ca.SX] = {}
     for connection in a.line.connections:
         values |= _values(a, f"connections.{connection.name}", connection.compliance, "damping")
     for inertia in a.line.inertias:
-        law, place = inertia.friction, f"inertias.{inertia.name}.friction"
-        values |= _values(a, place, law, "viscous", "coulomb", "damping", "stiffness")
+        law, path = inertia.friction, f"inertias.{inertia.name}.friction"
+        values |= _values(a, path, law, "viscous", "coulomb", "damping", "stiffness")
         if law is not None and law.static is not None and law.coulomb is not None:
-            values[f"{place}.static - coulomb"] = a.scalar(law.static) - a.scalar(law.coulomb)
+            values[f"{path}.static - coulomb"] = a.scalar(law.static) - a.scalar(law.coulomb)
     drive = a.line.control.drive
     keys = ("torque_share", "preload", "feed_forward_share") if isinstance(drive, DualDrive) else ()
     return values | _values(a, "control.dual", drive, *keys)
@@ -488,20 +512,21 @@ def must_not_be_negative(a: Equations) -> dict[str, ca.SX]:
 def sign_problems(
     names: Sequence[Sequence[str]], figures: Sequence[np.ndarray], place: str = "{}"
 ) -> list[Problem]:
-    """Return the problems of values that are not positive or are negative.
+    """Return a problem for each value whose sign is wrong.
 
     Args:
         names: names of the values that must be positive, and of those that must not be negative.
         figures: these values, two arrays (N, n) with a row for each run.
-        place: place of a name in messages; ``{}`` is replaced by the name.
+        place: template of the path in messages; ``{}`` is replaced by the name.
     """
-    problems, remedy = Problems(), "correct this entry, or the values of its parameters"
-    for kind, columns, need in zip(names, figures, ("be positive", "not be negative"), strict=True):
-        for name, column in zip(kind, columns.T, strict=True):
+    problems = Problems()
+    remedy = "correct this entry, or the values of its parameters"
+    needs = ("be positive", "not be negative")
+    for group, columns, need in zip(names, figures, needs, strict=True):
+        for name, column in zip(group, columns.T, strict=True):
             row = int(np.argmin(column))
             if not (column[row] > 0 or (column[row] == 0 and need == "not be negative")):
-                what = f"must {need}, got {column[row]:g}" + (
-                    f" (sample {row} of {len(column)})" if len(column) > 1 else ""
-                )
+                sample = f" (sample {row} of {len(column)})" if len(column) > 1 else ""
+                what = f"must {need}, got {column[row]:g}{sample}"
                 problems.add(place.format(name), what, remedy)
     return problems

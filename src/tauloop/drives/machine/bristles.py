@@ -8,7 +8,7 @@ from tauloop.common.errors import InputError
 from tauloop.drives.machine.lines import on_the_load
 from tauloop.mechanism.drive_line import DriveLine, LineFriction, LineInertia, LuGre
 from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, add, divide, multiply
-from tauloop.mechanism.model import Friction as MachineFriction, Mechanism
+from tauloop.mechanism.model import Freedom, Friction as MachineFriction, Mechanism
 
 #: Ratio of damping to stiffness of the bristles, s: the bristles are well damped, and damping does
 #: not dominate their force.
@@ -26,31 +26,33 @@ def without_dry_friction(mechanism: Mechanism) -> tuple[Mechanism, tuple[Express
         passive degrees of freedom is kept.
     """
     driven = [name for actuator in mechanism.actuators for name, _ in actuator.drives]
-    alone = {
+    single_drive = {
         a.drives[0][0]
         for a in mechanism.actuators
         if len(a.drives) == 1 and driven.count(a.drives[0][0]) == 1
     }
     freedoms = mechanism.freedoms
-    levels = []
+    removed = []
     for actuator in mechanism.actuators:
         total = _coulomb(actuator.friction)
         coordinate, ratio = actuator.drives[0]
-        if coordinate in alone and coordinate in freedoms:
-            total = add(
-                total, divide(_coulomb(freedoms[coordinate].friction), _size(mechanism, ratio))
-            )
-        levels.append(total)
-    smooth = mechanism.with_freedoms(
-        lambda name, freedom: (
-            replace(freedom, friction=_smooth(freedom.friction)) if name in alone else freedom
-        )
+        if coordinate in single_drive and coordinate in freedoms:
+            friction = _coulomb(freedoms[coordinate].friction)
+            total = add(total, divide(friction, _magnitude(mechanism, ratio)))
+        removed.append(total)
+
+    def smoothed(name: str, freedom: Freedom) -> Freedom:
+        if name not in single_drive:
+            return freedom
+        return replace(freedom, friction=_without_coulomb(freedom.friction))
+
+    smooth = replace(
+        mechanism.with_freedoms(smoothed),
+        actuators=tuple(
+            replace(a, friction=_without_coulomb(a.friction)) for a in mechanism.actuators
+        ),
     )
-    bare = replace(
-        smooth,
-        actuators=tuple(replace(a, friction=_smooth(a.friction)) for a in mechanism.actuators),
-    )
-    return bare, tuple(levels)
+    return smooth, tuple(removed)
 
 
 def with_bristles(
@@ -73,13 +75,15 @@ def with_bristles(
             f"must be positive, got {presliding:g}",
             "give a positive length or angle, such as 1e-5",
         )
-    ratios, stuck = line.ratios(), on_the_load(line)
+    ratios = line.ratios()
+    load_inertias = on_the_load(line)
 
-    def bristly(item: LineInertia) -> LineInertia:
+    def with_lugre(item: LineInertia) -> LineInertia:
         law = item.friction
-        extra = coulomb if item.name == line.performance.of else ZERO
-        dry = isinstance(law, LineFriction) and law.coulomb is not None
-        if item.name not in stuck or not (dry or mechanism.value(extra) > 0):
+        machine_friction = coulomb if item.name == line.performance.of else ZERO
+        is_dry = isinstance(law, LineFriction) and law.coulomb is not None
+        is_dry = is_dry or mechanism.value(machine_friction) > 0
+        if item.name not in load_inertias or not is_dry:
             return item
         if isinstance(law, LuGre):
             what = "has LuGre friction, and the machine has Coulomb friction there"
@@ -88,30 +92,33 @@ def with_bristles(
                 "it from the machine file"
             )
             raise InputError.of(f"{line.name}.drive.inertias.{item.name}.lugre", what, remedy)
-        level = add(law.coulomb or ZERO, extra) if law else extra
-        static = add(law.static, extra) if law and law.static is not None else level
-        bend = multiply(Constant(presliding), _size(mechanism, ratios[item.name]))
-        stiffness = divide(level, bend)
+        sliding = add(law.coulomb or ZERO, machine_friction) if law else machine_friction
+        static = sliding
+        if law and law.static is not None:
+            static = add(law.static, machine_friction)
+        deflection = multiply(Constant(presliding), _magnitude(mechanism, ratios[item.name]))
+        stiffness = divide(sliding, deflection)
         bristles = LuGre(
             stiffness=stiffness,
             damping=multiply(Constant(BRISTLE_TIME), stiffness),
             viscous=(law.viscous if law else None) or ZERO,
-            coulomb=level,
+            coulomb=sliding,
             static=static,
             stribeck=(law.stribeck if law else None) or ONE,
         )
         return replace(item, friction=bristles)
 
-    return replace(line, inertias=tuple(bristly(item) for item in line.inertias))
+    return replace(line, inertias=tuple(with_lugre(item) for item in line.inertias))
 
 
 def _coulomb(friction: MachineFriction | None) -> Expression:
     return (friction.coulomb if friction is not None else None) or ZERO
 
 
-def _size(mechanism: Mechanism, ratio: Expression) -> Expression:
+def _magnitude(mechanism: Mechanism, ratio: Expression) -> Expression:
+    """Return the absolute value of a ratio."""
     return ratio if mechanism.value(ratio) > 0 else multiply(Constant(-1.0), ratio)
 
 
-def _smooth(friction: MachineFriction | None) -> MachineFriction | None:
+def _without_coulomb(friction: MachineFriction | None) -> MachineFriction | None:
     return friction and replace(friction, coulomb=None)

@@ -35,9 +35,10 @@ from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.motion import Ellipse, PeakSpeed, Trajectory, Trapezoidal, plan, stroke
 
-#: Number of laps, and fraction of the total time for acceleration and for deceleration. The lap in
-#: the middle is measured, at constant speed.
-LAPS, RAMP = 3, 0.25
+#: Number of laps. The middle lap is measured, at constant speed.
+LAPS = 3
+#: Fraction of the total time for acceleration, and for deceleration.
+RAMP_FRACTION = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +46,8 @@ class Circle(Options):
     """A circle of the platform.
 
     Attributes:
-        columns: the two positions of the plane, such as ``platform.x``, ``platform.y``; the motion
-            turns from the first to the second.
+        columns: the two positions of the plane, such as ``platform.x``, ``platform.y``; the circle
+            starts along the first and is traversed toward the second.
         radius: radius, m.
         speed: speed on the circle, m/s.
         center: center of the circle in the two positions, m; default: the reference pose.
@@ -80,7 +81,7 @@ class Lap:
         deviation: circular deviation: largest minus smallest radial distance, m.
         normal: largest distance from the plane of the circle, m.
         following: largest distance of the platform from its reference at the same time, m.
-        rms: root mean square of this distance, m.
+        rms: root mean square of the following distance, m.
         motion: the whole run.
     """
 
@@ -112,7 +113,7 @@ class Lap:
     @property
     def values(self) -> dict[str, Any]:
         """Criteria, and radial deviations over the angle; values with names in _um are in um."""
-        return {f"{name}_um": figure for name, figure in self.deviations.items()} | {
+        return {f"{name}_um": value for name, value in self.deviations.items()} | {
             "steps": self.motion.steps,
             "events": self.motion.events,
             "angle_deg": np.degrees(self.angle),
@@ -189,17 +190,14 @@ def circle_trajectory(model: Model, circle: Circle) -> Trajectory:
     order = sorted(circle.columns, key=columns.index)
     swapped = order != list(circle.columns)
     reference = model.platform_position(model.assembly.q[None])[0]
-    center = (
-        [reference[columns.index(name)] for name in circle.columns]
-        if circle.center is None
-        else circle.center
-    )
-    axes = circle.radius * np.eye(2)
-    middle, first, second = (
-        part[::-1] if swapped else part for part in (np.array(center, dtype=float), *axes)
-    )
-    path = Ellipse(middle, first, second, 0.0, 2 * np.pi * LAPS)
-    return plan(stroke(model, path, order), Trapezoidal(RAMP), PeakSpeed(circle.speed))
+    center: Sequence[float] | None = circle.center
+    if center is None:
+        center = tuple(reference[columns.index(name)] for name in circle.columns)
+    vectors = np.array([center, (circle.radius, 0.0), (0.0, circle.radius)], dtype=float)
+    if swapped:
+        vectors = vectors[:, ::-1]
+    path = Ellipse(vectors[0], vectors[1], vectors[2], 0.0, 2 * np.pi * LAPS)
+    return plan(stroke(model, path, order), Trapezoidal(RAMP_FRACTION), PeakSpeed(circle.speed))
 
 
 @solving(InputError)
@@ -248,7 +246,9 @@ def circle_test(
         unknown_names(values or {}, names, "is not an independent parameter", remedy=remedy)
     )
     stages.done()
-    laps, ends, happened = {}, {}, {}
+    laps = {}
+    ends = {}
+    occurrences = {}
     diagnostics = []
     for variation in stages.over(variations):
         machine = DrivenMachine(
@@ -257,13 +257,15 @@ def circle_test(
             presliding=presliding,
             folder=folder,
         )
-        own = {
+        line_values = {
             name: value
             for name, value in (values or {}).items()
             if name in machine.system.parameters.names
         }
-        motion = machine.follow(trajectory, values=own, integrator=integrator, events=events)
-        happened[variation] = motion.occurrences
+        motion = machine.follow(
+            trajectory, values=line_values, integrator=integrator, events=events
+        )
+        occurrences[variation] = motion.occurrences
         diagnostics += [
             replace(item, name=f"{variation.value}: {item.name}") for item in motion.diagnostics
         ]
@@ -285,35 +287,35 @@ def circle_test(
         circle=circle,
         laps=laps,
         ends=ends,
-        occurrences=happened,
+        occurrences=occurrences,
         model=model,
     )
 
 
 def _lap(motion: DrivenMotion, circle: Circle, trajectory: Trajectory) -> Lap:
     """Return the results of the middle lap."""
-    progress = trajectory.places(motion.time) * LAPS
-    measured = (progress >= 1.0) & (progress < 2.0)
-    places = [motion.columns.index(name) for name in circle.columns]
-    error = motion.error[measured]
-    angle = 2 * np.pi * (progress[measured] - 1.0)
-    around = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    points = circle.radius * around + error[:, places]
+    lap = trajectory.places(motion.time) * LAPS
+    is_measured = (lap >= 1.0) & (lap < 2.0)
+    in_plane = [motion.columns.index(name) for name in circle.columns]
+    error = motion.error[is_measured]
+    angle = 2 * np.pi * (lap[is_measured] - 1.0)
+    directions = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    points = circle.radius * directions + error[:, in_plane]
     # |p|^2 = 2 p . c + (r^2 - |c|^2) is linear in the center c and in r^2 - |c|^2
     A = np.column_stack([2 * points, np.ones(len(points))])
     solution, *_ = np.linalg.lstsq(A, (points**2).sum(axis=1), rcond=None)
     center = solution[:2]
     distance = np.linalg.norm(points - center, axis=1)
-    others = [i for i in range(len(motion.columns)) if i not in places]
-    size = np.linalg.norm(error, axis=1)
+    out_of_plane = [i for i in range(len(motion.columns)) if i not in in_plane]
+    error_norm = np.linalg.norm(error, axis=1)
     return Lap(
         angle=angle,
         radial=distance - circle.radius,
         center=center,
         radius_error=float(np.sqrt(solution[2] + center @ center)) - circle.radius,
         deviation=float(np.ptp(distance)),
-        normal=float(np.abs(error[:, others]).max(initial=0.0)),
-        following=float(size.max()),
-        rms=float(np.sqrt(np.mean(size**2))),
+        normal=float(np.abs(error[:, out_of_plane]).max(initial=0.0)),
+        following=float(error_norm.max()),
+        rms=float(np.sqrt(np.mean(error_norm**2))),
         motion=motion,
     )

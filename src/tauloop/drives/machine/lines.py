@@ -1,4 +1,4 @@
-"""Drive lines of a machine's actuators: simplified variants, and rigid equivalents."""
+"""Drive lines (drivetrains) of a machine's actuators: simplified and rigid variants."""
 
 from __future__ import annotations
 
@@ -52,33 +52,37 @@ def require_lines(mechanism: Mechanism) -> None:
 def with_one_motor(line: DriveLine) -> DriveLine:
     """Return the line without its slave motor; the master gets the whole output of the control.
 
-    Elements that only the slave connects to the load are removed too.
-
-    A line with one motor is returned unchanged.
+    The inertias and connections between the slave and the load are removed as well. A line with one
+    motor is returned unchanged.
 
     Raises:
-        InputError: the elements to remove carry the master or an encoder of the control.
+        InputError: the master or an encoder of the control is on an inertia to remove.
     """
     drive = line.control.drive
     if not isinstance(drive, DualDrive):
         return line
     load = line.performance.of
     on = {motor.name: motor.on for motor in line.motors}
-    apart = (
+    off_load_connections = (
         connection
         for connection in line.connections
         if load not in (connection.first, connection.second)
     )
-    branch = set(_paths(apart, on[drive.slave])) - {load}
+    branch = set(_paths(off_load_connections, on[drive.slave])) - {load}
     used = (line.control.encoder, line.control.speed_encoder)
     lost = [
         encoder.name for encoder in line.encoders if encoder.on in branch and encoder.name in used
     ]
-    lost += [drive.master] if on[drive.master] in branch else []
+    if on[drive.master] in branch:
+        lost.append(drive.master)
     if lost:
-        what = f"without the slave {drive.slave} there is no {' and no '.join(lost)}"
+        verb = "is" if len(lost) == 1 else "are"
+        what = f"{' and '.join(lost)} {verb} on the branch that ends with the slave {drive.slave}"
         raise InputError.of(
-            line.name, what, "put the encoders of the control on the master's side of the load"
+            line.name,
+            what,
+            "connect the master to the load without the slave's branch, and put the encoders of "
+            "the control on the master's side or on the load",
         )
     return replace(
         line,
@@ -94,8 +98,8 @@ def with_one_motor(line: DriveLine) -> DriveLine:
     )
 
 
-#: Setups of the motors of a line: as in its file; the slave always pulls against the
-#: master; without the slave.
+#: Setups of the motors of a line. "as-written": as in its file; "preloaded": the slave always pulls
+#: against the master; "one": without the slave.
 MOTORS = ("as-written", "preloaded", "one")
 
 
@@ -111,6 +115,7 @@ def with_motors(line: DriveLine, motors: str) -> DriveLine:
     if motors == "one":
         changed = with_one_motor(line)
     elif isinstance(drive, DualDrive):
+        # without switching thresholds the preload is permanent
         control = replace(line.control, drive=replace(drive, switch_min=None, switch_max=None))
         changed = replace(line, control=control)
     else:
@@ -119,27 +124,32 @@ def with_motors(line: DriveLine, motors: str) -> DriveLine:
             f"{line.name} has no second motor that could pull against the first",
             "leave this option out",
         )
-    gone = leaves(line) - leaves(changed)
-    kept = tuple(parameter for parameter in line.parameters if parameter.name not in gone)
-    return replace(changed, parameters=ParameterTable(kept))
+    unused = leaves(line) - leaves(changed)
+    used = tuple(parameter for parameter in line.parameters if parameter.name not in unused)
+    return replace(changed, parameters=ParameterTable(used))
 
 
 def without_backlash(line: DriveLine) -> DriveLine:
     """Return the line without backlash: its contacts become shafts, which push and pull."""
 
-    def closed(compliance: Compliance | None) -> Compliance | None:
-        return compliance and Shaft(stiffness=compliance.stiffness, damping=compliance.damping)
+    def without_gap(compliance: Compliance | None) -> Compliance | None:
+        if compliance is None:
+            return None
+        return Shaft(stiffness=compliance.stiffness, damping=compliance.damping)
 
     return replace(
         line,
-        connections=tuple(replace(c, compliance=closed(c.compliance)) for c in line.connections),
+        connections=tuple(
+            replace(connection, compliance=without_gap(connection.compliance))
+            for connection in line.connections
+        ),
     )
 
 
-def with_rigid_shafts(line: DriveLine) -> DriveLine:
+def rigid_without_dry_friction(line: DriveLine) -> DriveLine:
     """Return the line with rigid connections and without dry friction."""
 
-    def sliding(inertia: LineInertia) -> LineInertia:
+    def without_dry_friction(inertia: LineInertia) -> LineInertia:
         law = inertia.friction
         if not isinstance(law, LineFriction):
             return inertia
@@ -149,7 +159,7 @@ def with_rigid_shafts(line: DriveLine) -> DriveLine:
 
     return replace(
         line,
-        inertias=tuple(sliding(inertia) for inertia in line.inertias),
+        inertias=tuple(without_dry_friction(inertia) for inertia in line.inertias),
         connections=tuple(replace(connection, compliance=None) for connection in line.connections),
     )
 
@@ -214,13 +224,14 @@ def direct_line(
     )
 
 
-def measured_ratios(
+def encoder_ratios(
     mechanism: Mechanism, lines: Iterable[DriveLine]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the motion of the encoders per motion of the actuator.
+    """Return the gear ratios of the encoders: their motion per motion of the actuator.
 
     Returns:
-        Ratios of the encoders of the position loops (n_u,), and of the speed loops (n_u,).
+        Ratios of the encoders of the position loops (n_u,), and of the speed loops (n_u,). A line
+        without a speed loop has the ratio of its position loop in both.
     """
     pairs = []
     for line in lines:
@@ -273,8 +284,9 @@ def _with_reflected(
             continue
         ratios = line.ratios()
         inertia: Expression = actuator.inertia or ZERO
-        own = actuator.friction or MachineFriction()
-        viscous, coulomb = own.viscous or ZERO, own.coulomb or ZERO
+        actuator_friction = actuator.friction or MachineFriction()
+        viscous = actuator_friction.viscous or ZERO
+        coulomb = actuator_friction.coulomb or ZERO
         for item in line.inertias:
             if item.name not in names[actuator.name]:
                 continue
@@ -284,13 +296,15 @@ def _with_reflected(
             if "viscous" in friction and law is not None and law.viscous is not None:
                 viscous = add(viscous, multiply(law.viscous, ratio, ratio))
             if "coulomb" in friction and law is not None and law.coulomb is not None:
-                size = ratio if mechanism.value(ratio) > 0 else multiply(Constant(-1.0), ratio)
-                coulomb = add(coulomb, multiply(law.coulomb, size))
-        losses = replace(own, viscous=_some(viscous), coulomb=_some(coulomb))
+                magnitude = ratio if mechanism.value(ratio) > 0 else multiply(Constant(-1.0), ratio)
+                coulomb = add(coulomb, multiply(law.coulomb, magnitude))
+        losses = replace(
+            actuator_friction, viscous=_none_if_zero(viscous), coulomb=_none_if_zero(coulomb)
+        )
         actuators.append(
             replace(
                 actuator,
-                inertia=_some(inertia),
+                inertia=_none_if_zero(inertia),
                 friction=losses if losses != MachineFriction() else None,
                 drive=None,
             )
@@ -298,7 +312,7 @@ def _with_reflected(
     return replace(mechanism, actuators=tuple(actuators))
 
 
-def _some(expression: Expression) -> Expression | None:
+def _none_if_zero(expression: Expression) -> Expression | None:
     return None if expression == ZERO else expression
 
 
@@ -312,8 +326,9 @@ def backlash_at_the_load(mechanism: Mechanism) -> dict[str, float]:
         ratios = {name: mechanism.value(ratio) for name, ratio in line.ratios().items()}
         drive = line.control.drive
         master = drive.master if isinstance(drive, DualDrive) else drive.motor
-        here, total = next(motor.on for motor in line.motors if motor.name == master), 0.0
-        for connection in _paths(line.connections, here).get(line.performance.of, ()):
+        motor_inertia = next(motor.on for motor in line.motors if motor.name == master)
+        total = 0.0
+        for connection in _paths(line.connections, motor_inertia).get(line.performance.of, ()):
             if isinstance(connection.compliance, ElasticBacklash | ExactBacklash):
                 total += mechanism.value(connection.compliance.gap) / abs(ratios[connection.second])
         backlash[actuator.name] = total
@@ -321,14 +336,20 @@ def backlash_at_the_load(mechanism: Mechanism) -> dict[str, float]:
 
 
 def _paths(connections: Iterable[Connection], start: str) -> dict[str, tuple[Connection, ...]]:
-    """Return the connections from an inertia to every inertia it is connected to, nearest first."""
-    connections, waiting = tuple(connections), [start]
+    """Return the path (connections) from `start` to every inertia that it is connected to.
+
+    The paths are in the order of their lengths (breadth-first search), beginning with `start`.
+    """
+    connections = tuple(connections)
+    queue = [start]
     paths: dict[str, tuple[Connection, ...]] = {start: ()}
-    for here in waiting:  # the loop appends to this list
+    for inertia in queue:  # the loop appends to this list
         for connection in connections:
             ends = (connection.first, connection.second)
-            for there in ends if here in ends else ():
-                if there not in paths:
-                    paths[there] = (*paths[here], connection)
-                    waiting.append(there)
+            if inertia not in ends:
+                continue
+            for neighbor in ends:
+                if neighbor not in paths:
+                    paths[neighbor] = (*paths[inertia], connection)
+                    queue.append(neighbor)
     return paths

@@ -22,18 +22,23 @@ from tauloop.drives.equations.system import sign_problems
 from tauloop.drives.machine.bristles import with_bristles, without_dry_friction
 from tauloop.drives.machine.lines import (
     direct_line,
+    encoder_ratios,
     load_side_machine,
-    measured_ratios,
     require_lines,
     rigid_machine,
+    rigid_without_dry_friction,
     with_lines,
     with_one_motor,
-    with_rigid_shafts,
     without_backlash,
 )
 from tauloop.drives.machine.routines import sampled_machine
 from tauloop.drives.machine.sensitivity import machine_directions
-from tauloop.drives.machine.system import MACHINE_INPUTS, MachineSystem, machine_system
+from tauloop.drives.machine.system import (
+    MACHINE_INPUTS,
+    N_ENERGY_STATES,
+    MachineSystem,
+    machine_system,
+)
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
 from tauloop.integrate.outcome import StepOutcome
@@ -54,10 +59,11 @@ if TYPE_CHECKING:
 
 #: Largest error of the energy balance, as a fraction of the largest of work, losses and change of
 #: energy. The errors of many thousand integration steps add up to less than this.
-ENERGY_KEPT = 1e-5
+MAX_ENERGY_ERROR = 1e-5
 #: Bandwidth of actuators without a drive line, rad/s.
 DIRECT_BANDWIDTH = 100.0
-#: Tolerances at which the results of a path have a relative error of 1e-6 (docs/drives.md).
+#: Integrator with tolerances at which the results of a path have a relative error of 1e-6
+#: (docs/drives.md).
 PATH_INTEGRATOR = DormandPrince(rtol=1e-8, atol=1e-10, max_steps=20_000_000)
 
 
@@ -81,7 +87,8 @@ class DrivenMotion(Result):
 
     Attributes:
         time: times (N,), s, zero where the trajectory starts; they end early if the run failed.
-        reference, position: reference and simulated positions of the platform (N, n_position).
+        reference: commanded positions of the platform (N, n_position), m or rad.
+        position: simulated positions of the platform (N, n_position), m or rad.
         error: position minus reference of the platform coordinates in m (N, n), m.
         columns: names of these coordinates.
         actuator_error: actuator positions minus their reference (N, n_u), m or rad.
@@ -137,9 +144,9 @@ class DrivenMachine:
             bandwidth: bandwidth of actuators without a drive line, rad/s.
             period: control period of actuators without a drive line, s; used only if no drive line
                 has a sample time.
-            presliding: bristle deflection at the actuator, m or rad: Coulomb friction at which the
-                machine could stick is then replaced by LuGre friction. Without it such friction is
-                rejected.
+            presliding: bristle deflection at the actuator, m or rad. LuGre friction with this
+                deflection replaces Coulomb friction at which the machine could stick. By default
+                such friction is rejected.
             folder: folder of compiled code; default: the user's cache.
 
         Raises:
@@ -149,17 +156,19 @@ class DrivenMachine:
         if period is None:
             require_lines(mechanism)
         self.lines = tuple(_varied(actuator.drive, variation) for actuator in mechanism.actuators)
-        varied, dry = with_lines(mechanism, self.lines), None
+        varied = with_lines(mechanism, self.lines)
+        removed_friction = None
         if presliding is not None:
-            varied, dry = without_dry_friction(varied)
+            varied, removed_friction = without_dry_friction(varied)
         self.mechanism, self.variation = varied, variation
         #: Model of the control: rigid drive lines without Coulomb friction.
         self.model = Model(rigid_machine(varied, with_dry=False))
         plant = Model(load_side_machine(varied))
         lines = self._complete(bandwidth, period)
-        if presliding is not None and dry is not None:
+        if presliding is not None and removed_friction is not None:
             lines = tuple(
-                with_bristles(varied, *pair, presliding) for pair in zip(lines, dry, strict=True)
+                with_bristles(varied, line, friction, presliding)
+                for line, friction in zip(lines, removed_friction, strict=True)
             )
         self.system: MachineSystem = machine_system(varied, plant, lines)
         self._evaluator = default_evaluator(folder=folder)
@@ -168,20 +177,19 @@ class DrivenMachine:
     def _complete(self, bandwidth: float, period: float | None) -> tuple[DriveLine, ...]:
         """Return a drive line for every actuator: its own, or a motor that acts directly on it."""
         times = [line.control.sample_time for line in self.lines if line is not None]
-        known = [self.mechanism.value(time) for time in times if time is not None]
-        turns = [unit == "N m" for unit in self.model.output_ports("actuators")[1]]
-        mass = np.zeros(len(turns))
-        # inertia that each actuator moves at the reference pose while the other actuators are free
+        sample_times = [self.mechanism.value(time) for time in times if time is not None]
+        direct_period = sample_times[0] if sample_times else period or 0.0
+        is_rotary = [unit == "N m" for unit in self.model.output_ports("actuators")[1]]
+        mass = np.zeros(len(is_rotary))
         if not all(self.lines):
+            # diagonal of the mass matrix at the reference pose: the inertia that each actuator moves
+            # while the other actuators are fixed
             q = self.model.assembly.q
             mass = np.diagonal(
                 self.model.actuators.mass_matrix(self.model.actuator_position(q), start=q)
             )
         return tuple(
-            line
-            or direct_line(
-                actuator, turns[i], float(mass[i]), bandwidth, known[0] if known else period or 0.0
-            )
+            line or direct_line(actuator, is_rotary[i], float(mass[i]), bandwidth, direct_period)
             for i, (actuator, line) in enumerate(
                 zip(self.mechanism.actuators, self.lines, strict=True)
             )
@@ -202,18 +210,17 @@ class DrivenMachine:
 
         Args:
             trajectory: trajectory in platform coordinates, of a machine of the same structure.
-            values: leaf parameters of the drive lines that differ from the machine file, SI, by
-                name.
+            values: independent parameters of the drive lines that differ from the machine file, SI,
+                by name.
             settling: time at rest before the motion, s, in which the gears come into contact.
             integrator: integrator of the equations.
             feed_forward: whether the forces of inverse dynamics along the reference are added to
                 the controls' output.
-            events: events of coordinates and velocities to look for; a terminal event ends the
-                run.
-            sensitivities: names of what to differentiate with respect to: parameters of the lines
-                and of the machine that they move, and the machine's start, such as
-                ``position.platform.x``. Reference, feed-forward and the lines' start are kept
-                constant.
+            events: events of coordinates and velocities to detect; a terminal event ends the run.
+            sensitivities: names of the parameters and initial values with respect to which the
+                motion is differentiated: parameters of the lines and of the machine that they move,
+                and initial values of the machine, such as ``position.platform.x``. Reference,
+                feed-forward and the initial states of the lines are constant.
 
         Returns:
             The motion of the machine and its drive lines.
@@ -246,7 +253,9 @@ def _varied(line: DriveLine | None, variation: Variation) -> DriveLine | None:
     single = with_one_motor(line)
     if variation is Variation.ONE_MOTOR:
         return single
-    return without_backlash(single) if variation is Variation.NO_PLAY else with_rigid_shafts(single)
+    if variation is Variation.NO_PLAY:
+        return without_backlash(single)
+    return rigid_without_dry_friction(single)
 
 
 class PathRun:
@@ -269,7 +278,9 @@ class PathRun:
         """Compute references and feed-forward; arguments are those of `DrivenMachine.follow`."""
         if not 0 <= settling < np.inf:
             raise InputError.of(
-                "settling", f"{settling:g} s is not a duration", "give zero or more, such as 0.5 s"
+                "settling",
+                f"must be finite and not negative, got {settling:g} s",
+                "give a time of zero or more, such as 0.5 s",
             )
         self.machine, self.values = machine, dict(values or {})
         system, model = machine.system, machine.model
@@ -282,15 +293,15 @@ class PathRun:
                 what,
                 "use a machine with an actuator for each degree of freedom",
             )
-        waits = int(np.ceil(settling / system.period - 1e-9))
-        count = waits + int(np.ceil(trajectory.total / system.period - 1e-9)) + 1
-        self.time = (np.arange(count) - waits) * system.period
+        settling_samples = int(np.ceil(settling / system.period - 1e-9))
+        motion_samples = int(np.ceil(trajectory.total / system.period - 1e-9)) + 1
+        self.time = np.arange(-settling_samples, motion_samples) * system.period
         motion = trajectory.at(self.time)
         start = trajectory.stroke.start(trajectory.places(self.time))
         functions = model.platform
         if trajectory.stroke.functions.ports.position.columns != functions.ports.position.columns:
             what = "the path was planned for a machine with other platform coordinates"
-            raise InputError.of("trajectory", what, "place it with stroke(model, ...)")
+            raise InputError.of("trajectory", what, "plan the path with stroke(model, ...)")
         forces = functions.inverse_dynamics(
             motion.position, motion.velocity, motion.acceleration, start=start
         )
@@ -298,19 +309,30 @@ class PathRun:
         self.platform = motion.position
         self.q = state.q
         position = model.actuator_position(state.q)
-        # reference speeds and measured speeds are both differences of positions: their delays
-        # cancel
+        # reference speeds and measured speeds are both backward differences of positions, so they
+        # have the same delay
         speed = np.diff(position, axis=0, prepend=position[:1]) / system.period
         self.actuators = position
         span = np.ptp(position, axis=0)
-        ratios = np.array([line.ratio for line in system.lines])
-        forward = np.asarray(forces.force) / ratios if feed_forward else np.zeros_like(position)
-        measured, timed = measured_ratios(machine.mechanism, (item.line for item in system.lines))
-        # on a path the range of the motion replaces the size of the step, and preloads act in its
-        # direction
+        feed_torque = np.zeros_like(position)
+        if feed_forward:
+            ratios = np.array([line.ratio for line in system.lines])
+            feed_torque = np.asarray(forces.force) / ratios
+        position_ratios, speed_ratios = encoder_ratios(
+            machine.mechanism, (item.line for item in system.lines)
+        )
+        # the control switches its motors by the error relative to the step of the reference, and
+        # preloads act in the direction of the step; on a path the range of the motion replaces the
+        # size of the step
         before = position - np.where(span > 0, span, 1.0)
         self.reference = np.stack(
-            [position * measured, before * measured, speed * timed, forward], axis=2
+            [
+                position * position_ratios,
+                before * position_ratios,
+                speed * speed_ratios,
+                feed_torque,
+            ],
+            axis=2,
         )
 
     def sampled_run(self, integrator: Integrator, events: Sequence[Event] = ()) -> SampledRun:
@@ -319,18 +341,19 @@ class PathRun:
         Raises:
             InputError: unknown or invalid parameters.
         """
-        system, p, q = self.machine.system, self._parameters(), self.q[0]
-        entry = system.plant.platform.ports
-        states = [entry.at(q), np.zeros(entry.velocity.size + 2)]
+        system = self.machine.system
+        p = self._parameters()
+        q = self.q[0]
+        ports = system.plant.platform.ports
+        states = [ports.at(q), np.zeros(ports.velocity.size + N_ENERGY_STATES)]
         held = []
         for i, line in enumerate(system.lines):
-            x = line.start * self.actuators[0, i]
-            states += [x, np.zeros(2)]
+            x = line.rest_state_per_position * self.actuators[0, i]
+            states += [x, np.zeros(N_ENERGY_STATES)]
             load = np.array([self.actuators[0, i], 0.0])
             modes, inputs = np.zeros(len(line.mode_names)), np.zeros(len(MACHINE_INPUTS))
-            held.append(
-                np.array(line.held(x, load, modes, np.zeros(line.held_size), inputs, p)).ravel()
-            )
+            zeros = np.zeros(line.held_size)
+            held.append(np.array(line.initial_hold(x, load, modes, zeros, inputs, p)).ravel())
         return SampledRun(
             period=system.period,
             inputs=self._inputs(len(self.time), integrator).reshape(len(self.time), -1),
@@ -346,7 +369,8 @@ class PathRun:
     def _inputs(self, n: int, integrator: Integrator) -> np.ndarray:
         """Return the references of the lines at the first samples (n, n_u, n_i)."""
         inputs = np.zeros((n, self.reference.shape[1], len(MACHINE_INPUTS)))
-        inputs[:, :, [0, 1, 4, 5]], inputs[:, :, 3] = self.reference[:n], integrator.method.atol
+        inputs[:, :, [0, 1, 4, 5]] = self.reference[:n]
+        inputs[:, :, 3] = integrator.method.atol  # the speed that counts as standstill
         return inputs
 
     def _parameters(self) -> np.ndarray:
@@ -367,10 +391,11 @@ class PathRun:
                 self.values, names, "is not a parameter of the drive lines", remedy=remedy
             )
         )
-        wrong = [name for name, value in self.values.items() if not np.isfinite(value)]
-        if wrong:
+        not_finite = [name for name, value in self.values.items() if not np.isfinite(value)]
+        if not_finite:
             raise InputError(
-                Problem(where=name, what="is not finite", remedy="give a number") for name in wrong
+                Problem(where=name, what="is not finite", remedy="give a finite number")
+                for name in not_finite
             )
         p = np.array([self.values.get(q.name, q.value) for q in system.parameters])
         InputError.raise_if_any(
@@ -385,8 +410,9 @@ class PathRun:
     def result(self, trace: SampledTrace, integrator: Integrator) -> DrivenMotion:
         """Return the errors, signals and energy balance of a run."""
         system, n = self.machine.system, len(trace.states)
-        plant, entry = system.plant, system.plant.platform.ports
-        n_p, n_v = entry.position.size, entry.velocity.size
+        plant = system.plant
+        ports = plant.platform.ports
+        n_p, n_v = ports.position.size, ports.velocity.size
         position, velocity = trace.states[:, :n_p], trace.states[:, n_p : n_p + n_v]
         state = plant.platform.kinematics(position, velocity, start=self.q[:n])
         actuators = plant.actuator_position(state.q)
@@ -398,7 +424,7 @@ class PathRun:
         change = energy - energy[0]
         turned_over = float(max(np.abs(work).max(), np.abs(lost).max(), np.ptp(change)))
         balance = float(np.abs(work - lost - change).max()) / max(turned_over, 1e-12)
-        sliding = [i for i, unit in enumerate(entry.position.units) if unit == "m"]
+        translational = [i for i, unit in enumerate(ports.position.units) if unit == "m"]
         occurrences = tuple(
             replace(item, time=item.time + self.time[0]) for item in trace.occurrences
         )
@@ -413,7 +439,7 @@ class PathRun:
                 diagnostic(
                     "error of the energy balance, relative to the largest of work, loss and energy change",
                     balance,
-                    at_most=ENERGY_KEPT,
+                    at_most=MAX_ENERGY_ERROR,
                     advice="tighten the tolerances",
                 ),
                 *plant.limits.diagnostics(state.q, self.time[:n]),
@@ -430,8 +456,8 @@ class PathRun:
             time=self.time[:n],
             reference=self.platform[:n],
             position=position,
-            error=(position - self.platform[:n])[:, sliding],
-            columns=tuple(entry.position.columns[i] for i in sliding),
+            error=(position - self.platform[:n])[:, translational],
+            columns=tuple(ports.position.columns[i] for i in translational),
             actuator_error=actuators - self.actuators[:n],
             signals=signals,
             turned_over=turned_over,
@@ -447,10 +473,13 @@ class PathRun:
         """Return the signals by name, and energy of the lines, motor work and losses (N,), J."""
         system, n = self.machine.system, len(trace.states)
         signals: dict[str, np.ndarray] = {}
-        energy, work, lost = (np.zeros(n) for _ in range(3))
-        p, inputs = np.tile(self._parameters(), (n, 1)), self._inputs(n, integrator)
-        for i, (line, y, s, z) in enumerate(system.places()):
-            size, modes = len(line.start), len(line.mode_names)
+        energy = np.zeros(n)
+        work = np.zeros(n)
+        lost = np.zeros(n)
+        p = np.tile(self._parameters(), (n, 1))
+        inputs = self._inputs(n, integrator)
+        for i, (line, y, s, z) in enumerate(system.line_offsets()):
+            size, modes = len(line.rest_state_per_position), len(line.mode_names)
             load = np.stack([actuators[:, i], speeds[:, i]], axis=1)
             arrays = [
                 trace.states[:, y : y + size],

@@ -1,4 +1,4 @@
-"""Effect of backlash: displacement of the tool while all motors rest, over the work volume."""
+"""Effect of backlash: displacement of the tool while all motors rest, over the workspace."""
 
 from __future__ import annotations
 
@@ -29,20 +29,23 @@ from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 
 #: Default backlash of an actuator, m or rad.
-PLAY = 10e-6
+DEFAULT_BACKLASH = 10e-6
 #: Number of poses at which the Jacobian is compared with forward kinematics at both ends of the
-#: backlash, and the largest difference, as a fraction of the largest displacement. Curvature and
+#: backlash.
+CHECKED_POSES = 64
+#: Largest difference of this comparison, as a fraction of the largest displacement. Curvature and
 #: rounding cause a small difference.
-CHECKED, AGREEMENT = 64, 1e-4
+MAX_DIFFERENCE = 1e-4
 #: Maximum number of actuators: all combinations of directions are tried.
-MOST_ACTUATORS = 12
+MAX_ACTUATORS = 12
 
 
 def dataset_variables(data: xr.Dataset) -> Iterator[Variable]:
     """Yield the variables of a dataset, with their dimensions and units."""
     for name, values in data.variables.items():
-        over, unit = tuple(map(str, values.dims)), values.attrs.get("units", "")
-        yield Variable(name=str(name), values=values.to_numpy(), over=over, unit=unit)
+        dimensions = tuple(map(str, values.dims))
+        unit = values.attrs.get("units", "")
+        yield Variable(name=str(name), values=values.to_numpy(), over=dimensions, unit=unit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +60,8 @@ class PlayMap(Result):
         space: workspace map, which states where the machine can work.
         machine: name of the machine.
         units: units of the actuators' positions, by name.
-        volume: ends of the ranges of positions by name, also of positions without an axis here.
+        volume: limits of the platform positions by name, including positions that this map does
+            not vary.
     """
 
     data: xr.Dataset = field(metadata=OMITTED | tabulated_by(dataset_variables))
@@ -82,7 +86,7 @@ class PlayMap(Result):
     @property
     @in_json()
     def tool(self) -> dict[str, dict[str, float]]:
-        """Smallest, median and largest displacement of the tool (see `displacements`)."""
+        """Statistics of the displacement of the tool (see `displacements`)."""
         return self.displacements()
 
     figures = old_attribute("figures", "displacements")
@@ -117,15 +121,16 @@ class ToolSensitivity:
         Raises:
             InputError: the actuators do not determine the motion, or there are too many.
         """
-        actuators, freedoms = len(model.mechanism.actuators), model.platform.ports.velocity.size
-        if actuators != freedoms or actuators > MOST_ACTUATORS:
+        actuators = len(model.mechanism.actuators)
+        freedoms = model.platform.ports.velocity.size
+        if actuators != freedoms or actuators > MAX_ACTUATORS:
             what = (
                 f"has {counted(actuators, 'actuator')} and {counted(freedoms, 'degree of freedom')}"
             )
             raise InputError.of(
                 model.mechanism.name,
                 what,
-                f"use a machine with equal numbers of both, at most {MOST_ACTUATORS}",
+                f"use a machine with equal numbers of both, at most {MAX_ACTUATORS}",
             )
         self._model = model
         mechanism = model.mechanism
@@ -149,9 +154,9 @@ class ToolSensitivity:
 
 
 def worst_combination(displacements: np.ndarray) -> np.ndarray:
-    """Return the largest length (N,) of a sum of +-column over all signs of the n columns.
+    """Return the largest norm (N,) of a sum of the n columns with any choice of their signs.
 
-    The signs state at which end of its backlash each actuator is.
+    The sign of a column states at which end of its backlash the actuator is.
 
     Args:
         displacements: displacements of the tool, one column for each actuator (N, 3, n).
@@ -161,23 +166,30 @@ def worst_combination(displacements: np.ndarray) -> np.ndarray:
     return np.linalg.norm(displacements @ signs.T, axis=1).max(axis=1)
 
 
-def work_volume(model: Model, points: int = 15) -> dict[str, np.ndarray]:
-    """Return a grid over the ranges of the platform's positions in m, from the machine file.
+def workspace_axes(model: Model, points: int = 15) -> dict[str, np.ndarray]:
+    """Return values over the range of each platform position in m, from the machine file.
+
+    Args:
+        model: the machine.
+        points: number of values of each position.
+
+    Returns:
+        Values (points,) by name; their grid covers the workspace.
 
     Raises:
-        InputError: the file has no such range.
+        InputError: the file has no range of a platform position in m.
     """
     lower, upper = coordinate_limits(model.topology)
-    entry = model.platform.ports
-    volume = {}
-    for iq, name, unit in zip(entry.q, entry.position.columns, entry.position.units, strict=True):
+    ports = model.platform.ports
+    axes = {}
+    for iq, name, unit in zip(ports.q, ports.position.columns, ports.position.units, strict=True):
         if unit == "m" and np.isfinite([lower[iq], upper[iq]]).all():
-            volume[name] = np.linspace(lower[iq], upper[iq], points)
-    if not volume:
-        what = f"no range in m of {', '.join(entry.position.columns)}"
+            axes[name] = np.linspace(lower[iq], upper[iq], points)
+    if not axes:
+        what = f"no range in m of {', '.join(ports.position.columns)}"
         remedy = "add limits of one of them to the machine file, or give the ranges of the map"
         raise InputError.of(model.mechanism.name, what, remedy)
-    return volume
+    return axes
 
 
 @solving(PoseError)
@@ -185,7 +197,7 @@ def play_map(
     model: Model,
     axes: Mapping[str, np.ndarray],
     *,
-    play: float | Mapping[str, float] = PLAY,
+    backlash: float | Mapping[str, float] = DEFAULT_BACKLASH,
     fixed: Mapping[str, float] | None = None,
     progress: Progress | None = None,
 ) -> PlayMap:
@@ -197,8 +209,8 @@ def play_map(
     Args:
         model: the machine.
         axes: values of the platform positions that vary, by name (one to three).
-        play: total backlash (full gap) of the actuators, m or rad: one number, or by name of the
-            actuator.
+        backlash: total backlash (full gap) of the actuators, m or rad: one number for all, or by
+            name of the actuator.
         fixed: values of positions that do not vary; the others keep their reference values.
         progress: called with the work done and the total work.
 
@@ -210,55 +222,57 @@ def play_map(
             do not determine the machine's motion.
     """
     names = tuple(actuator.name for actuator in model.mechanism.actuators)
-    amounts = _backlash_by_actuator(play, names)
+    backlash_by_name = _backlash_by_actuator(backlash, names)
+    gaps = np.array(list(backlash_by_name.values()))
     sensitivity = ToolSensitivity(model)
     stages = Stages(progress, 2)
-    space = workspace_grid(model, axes, fixed=fixed, refined=False, progress=stages.part)
+    workspace = workspace_grid(model, axes, fixed=fixed, refined=False, progress=stages.part)
     stages.done()
-    usable = space.usable.ravel()
+    usable = workspace.usable.ravel()
     pose = pose_axes(model)
-    positions = pose.positions(pose.grid(axes, space.fixed))[usable]
+    positions = pose.positions(pose.grid(axes, workspace.fixed))[usable]
     each = np.full((len(names), len(usable)), np.nan)
     worst = np.full(len(usable), np.nan)
     difference: float | None = None
     if len(positions):
         q = model.platform.follow(positions).q
-        displacement = sensitivity.at(q) * np.array(list(amounts.values()))
+        displacement = sensitivity.at(q) * gaps
         each[:, usable] = np.linalg.norm(displacement, axis=1).T
         worst[usable] = worst_combination(displacement)
-        difference = _difference(
-            model, sensitivity, q, displacement, np.array(list(amounts.values()))
-        )
+        difference = _difference(model, sensitivity, q, displacement, gaps)
     stages.done()
-    shape = space.usable.shape
-    dims = tuple(str(name) for name in space.data.dims)
+    shape = workspace.usable.shape
+    dims = tuple(str(name) for name in workspace.data.dims)
     data = xr.Dataset(
         {
             "each": (("actuator", *dims), each.reshape(len(names), *shape), {"units": "m"}),
             "worst": (dims, worst.reshape(shape), {"units": "m"}),
         },
-        coords={**space.data.coords, "actuator": list(names)},
-        attrs=space.data.attrs,
+        coords={**workspace.data.coords, "actuator": list(names)},
+        attrs=workspace.data.attrs,
     )
     return PlayMap(
         data=data,
-        play=amounts,
-        space=space,
+        play=backlash_by_name,
+        space=workspace,
         machine=model.mechanism.name,
         units=dict(zip(names, model.actuators.ports.position.units, strict=False)),
         volume={name: (float(values[0]), float(values[-1])) for name, values in axes.items()},
         diagnostics=(
-            *space.diagnostics,
+            *workspace.diagnostics,
             diagnostic(
                 "difference to forward kinematics at both ends of the play, of the largest displacement",
                 difference,
-                at_most=AGREEMENT,
+                at_most=MAX_DIFFERENCE,
                 advice="reduce the backlash, which is too large for a linear map, or exclude poses "
                 "close to a singularity",
             ),
         ),
         provenance=provenance(
-            options={"play": amounts, "axes": {name: len(values) for name, values in axes.items()}},
+            options={
+                "play": backlash_by_name,
+                "axes": {name: len(values) for name, values in axes.items()},
+            },
             inputs={"machine": model.mechanism.name},
         ),
     )
@@ -280,8 +294,8 @@ def _backlash_by_actuator(
         problems = []
     for name, value in amounts.items():
         if not 0 <= value < np.inf:
-            what = f"must not be negative, got {value:g}"
-            problems.append(Problem(f"play of {name}", what, "give zero or more, in m or rad"))
+            what = f"must be finite and not negative, got {value:g}"
+            problems.append(Problem(f"backlash of {name}", what, "give zero or more, in m or rad"))
     if not problems and not any(amounts.values()):
         remedy = "give a backlash above zero, such as 10e-6 m"
         problems.append(Problem("backlash", "is zero everywhere", remedy))
@@ -294,21 +308,22 @@ def _difference(
     sensitivity: ToolSensitivity,
     q: np.ndarray,
     displacement: np.ndarray,
-    play: np.ndarray,
+    gaps: np.ndarray,
 ) -> float:
-    """Return the largest difference to forward kinematics at both ends of an actuator's backlash.
+    """Return the largest difference between linear displacements and forward kinematics.
 
-    It is a fraction of the largest displacement.
+    Forward kinematics gives the tool positions at both ends of each actuator's backlash. The
+    difference is a fraction of the largest displacement.
     """
-    chosen = np.unique(np.linspace(0, len(q) - 1, CHECKED).astype(int))
-    q, displacement = q[chosen], displacement[chosen]
-    at = model.actuator_position(q)
+    sample = np.unique(np.linspace(0, len(q) - 1, CHECKED_POSES).astype(int))
+    q, displacement = q[sample], displacement[sample]
+    actuator_position = model.actuator_position(q)
     numeric = np.empty_like(displacement)
-    for i, amount in enumerate(play):
+    for i, gap in enumerate(gaps):
         ends = []
         for side in (0.5, -0.5):
-            moved = at.copy()
-            moved[:, i] += side * amount
-            ends.append(sensitivity.tool(model.actuators.kinematics(moved, start=q).q))
+            position = actuator_position.copy()
+            position[:, i] += side * gap
+            ends.append(sensitivity.tool(model.actuators.kinematics(position, start=q).q))
         numeric[:, :, i] = ends[0] - ends[1]
     return float(np.abs(numeric - displacement).max() / np.abs(displacement).max())

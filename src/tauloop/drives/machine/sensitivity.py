@@ -32,40 +32,44 @@ def machine_directions(
             sample time depend.
     """
     ports, table = system.plant.platform.ports, system.plant.mechanism.parameters
-    own, problems = system.parameters.names, Problems()
+    line_names = system.parameters.names
+    problems = Problems()
     free = [name for name in names if name in table.names]
-    size = len(own) + len(free)
-    known = starts((ports.position, ports.velocity), len(course.y), size)
-    require_known(names, (*known, *own, *table.names))
+    size = len(line_names) + len(free)
+    directions = starts((ports.position, ports.velocity), len(course.y), size)
+    require_known(names, (*directions, *line_names, *table.names))
     for item in system.lines:
         line = item.line
         for encoder in line.encoders:
             if encoder.resolution is not None:
                 what = "has a resolution, so the torque jumps at each count and has no derivative"
-                place = f"{line.name}.drive.encoders.{encoder.name}"
-                problems.add(place, what, "remove the resolution")
-        fixed = [
-            *line.ratios().values(),
-            *([] if line.control.sample_time is None else [line.control.sample_time]),
-        ]
-        for name in sorted(set(names) & set().union(*map(leaves, fixed))):
+                where = f"{line.name}.drive.encoders.{encoder.name}"
+                problems.add(where, what, "remove the resolution")
+        constants = list(line.ratios().values())
+        if line.control.sample_time is not None:
+            constants.append(line.control.sample_time)
+        for name in sorted(set(names) & set().union(*map(leaves, constants))):
             what = (
                 f"changes ratios or the sample time of {line.name}, and with them the reference and "
-                "the start"
+                "the initial state"
             )
             problems.add(name, what, "use finite differences of runs")
     InputError.raise_if_any(problems)
-    for name in {*own, *free}:
-        parameter = system.parameters[name] if name in own else table[name]
-        places = [own.index(name)] if name in own else []
-        places += [len(own) + free.index(name)] if name in free else []
-        row = np.zeros(size)
-        row[places] = 1.0
-        value = float(course.p[own.index(name)]) if name in own else None
-        known[name] = by_parameter(parameter, np.zeros(len(course.y)), row, value)
+    for name in {*line_names, *free}:
+        parameter = system.parameters[name] if name in line_names else table[name]
+        value = None
+        parameter_direction = np.zeros(size)
+        if name in free:
+            parameter_direction[len(line_names) + free.index(name)] = 1.0
+        if name in line_names:
+            parameter_direction[line_names.index(name)] = 1.0
+            value = float(course.p[line_names.index(name)])
+        directions[name] = by_parameter(
+            parameter, np.zeros(len(course.y)), parameter_direction, value
+        )
     plant = system.plant.with_free_parameters(free)
     rate = independent_rate_program(
         plant.assembly, plant.platform.ports, plant.formulation, free=plant.free
     )
     system = replace(system, plant=plant, rate=rate)
-    return system, tuple(known[name] for name in names)
+    return system, tuple(directions[name] for name in names)

@@ -16,7 +16,7 @@ from tauloop.common.records import dataclass
 from tauloop.drives.machine.circle import Circle, CircleTest, circle_test
 from tauloop.drives.machine.lines import backlash_at_the_load
 from tauloop.drives.machine.path import PATH_INTEGRATOR, Variation
-from tauloop.drives.machine.play import PLAY, PlayMap, play_map, work_volume
+from tauloop.drives.machine.play import DEFAULT_BACKLASH, PlayMap, play_map, workspace_axes
 from tauloop.drives.parameter_values import values_in_si
 from tauloop.equations.named_values import by_column, full_name, named_values, numbers_of, ranges_of
 from tauloop.equations.ports import Port
@@ -28,15 +28,17 @@ from tauloop.mechanism.description.units import ANGLE, LENGTH, quantity
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
-#: Names of the variations in options.
-WORDS = {
+#: Names of the variations of the drive lines in options.
+VARIATIONS = {
     "dual": Variation.AS_DESCRIBED,
     "one": Variation.ONE_MOTOR,
     "no-play": Variation.NO_PLAY,
     "rigid": Variation.RIGID,
 }
-#: Number of points along each axis of a section, and of the work volume.
-SECTION, VOLUME = 61, 13
+#: Number of points along each axis of a plane section.
+SECTION_POINTS = 61
+#: Number of points along each axis of the workspace.
+WORKSPACE_POINTS = 13
 
 
 def _distance(text: str) -> float:
@@ -91,12 +93,12 @@ class BallbarOptions(Options):
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Add problems for unknown variations and for coordinates that do not form a plane."""
-        wrong = [word for word in self.only if word not in WORDS]
-        if wrong:
+        unknown = [name for name in self.only if name not in VARIATIONS]
+        if unknown:
             problems.add(
                 "only",
-                f"{', '.join(map(repr, wrong))} is not a variation",
-                f"choose one or more of {', '.join(WORDS)}",
+                f"{', '.join(map(repr, unknown))} is not a variation",
+                f"choose one or more of {', '.join(VARIATIONS)}",
             )
         if len(self.plane) != 2:
             problems.add(
@@ -143,19 +145,19 @@ def ballbar(
     first, second = (full_name(port.columns, name, "plane") for name in options.plane)
     center = None
     if options.pose:
-        named = [full_name(port.columns, name, "pose") for name in options.pose]
-        if sorted(named) != sorted((first, second)):
+        names = [full_name(port.columns, name, "pose") for name in options.pose]
+        if sorted(names) != sorted((first, second)):
             raise InputError.of(
                 "pose",
-                f"{', '.join(named)} is not a point of the plane",
+                f"{', '.join(names)} is not a point of the plane",
                 f"give {first} and {second}",
             )
-        at = named_values(port, "pose", options.pose, np.zeros(port.size))
-        center = (float(at[port.columns.index(first)]), float(at[port.columns.index(second)]))
+        pose = named_values(port, "pose", options.pose, np.zeros(port.size))
+        center = (float(pose[port.columns.index(first)]), float(pose[port.columns.index(second)]))
     return circle_test(
         model.mechanism,
         Circle(columns=(first, second), radius=options.radius, speed=options.speed, center=center),
-        variations=[WORDS[word] for word in options.only] or None,
+        variations=[VARIATIONS[word] for word in options.only] or None,
         values=values_in_si(model.mechanism.parameters, options.values, "values"),
         integrator=options.integrator
         or replace(PATH_INTEGRATOR, rtol=options.tolerance, atol=1e-2 * options.tolerance),
@@ -165,7 +167,7 @@ def ballbar(
     )
 
 
-def _amount(text: str) -> str | float | dict[str, float]:
+def _backlash(text: str) -> str | float | dict[str, float]:
     """Return backlash in SI units, or the string "lines"."""
     if text == "lines":
         return text
@@ -195,7 +197,9 @@ class BacklashOptions(Options):
         {'track1.motor': 2e-05}
     """
 
-    backlash: str | float | Mapping[str, float] = option(PLAY, read=_amount, metavar="QUANTITY")
+    backlash: str | float | Mapping[str, float] = option(
+        DEFAULT_BACKLASH, read=_backlash, metavar="QUANTITY"
+    )
     plane: tuple[str, ...] = option((), read=listed, metavar="NAMES")
     pose: Mapping[str, str | float] = option(
         factory=dict, read=pairs_reader("pose"), metavar="VALUES"
@@ -215,16 +219,16 @@ def backlash_map(
     *,
     progress: Progress | None = None,
 ) -> PlayMap:
-    """Return a map of the tool displacement that backlash allows, over the work volume.
+    """Return a map of the tool displacement that backlash allows, over the workspace.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: the backlash, and the work volume.
+        options: the backlash, and the ranges of the workspace.
         progress: called with the work done and the total work.
 
     Raises:
-        InputError: unknown names, an unknown work volume, or actuators that do not determine the
-            machine's motion.
+        InputError: unknown names, a workspace without ranges, or actuators that do not determine
+            the machine's motion.
 
     Examples:
         >>> import tauloop as tl
@@ -233,32 +237,34 @@ def backlash_map(
         ['motor_1', 'motor_2', 'worst']
     """
     options = options or BacklashOptions()
-    model, widths = _prepared(machine, options)
-    volume = _volume(model, options)
-    _plane(model.platform.ports.position, volume, options)
-    mapped = play_map(model, dict(list(volume.items())[:3]), play=widths, progress=progress)
-    ends = {name: (float(values[0]), float(values[-1])) for name, values in volume.items()}
-    return replace(mapped, volume=ends)
+    model, backlash = _model_and_backlash(machine, options)
+    axes = _workspace_axes(model, options)
+    _plane(model.platform.ports.position, axes, options)  # reject an invalid plane
+    first_axes = dict(list(axes.items())[:3])
+    result = play_map(model, first_axes, backlash=backlash, progress=progress)
+    limits = {name: (float(values[0]), float(values[-1])) for name, values in axes.items()}
+    return replace(result, volume=limits)
 
 
 def play_section(machine: MachineSource, options: BacklashOptions) -> PlayMap:
-    """Return a finer map in a plane of the work volume; arguments as in `backlash_map`."""
-    model, widths = _prepared(machine, options)
-    port, volume = model.platform.ports.position, _volume(model, options)
+    """Return a finer map in a plane of the workspace; arguments as in `backlash_map`."""
+    model, backlash = _model_and_backlash(machine, options)
+    port = model.platform.ports.position
+    ranges = _workspace_axes(model, options)
     axes = {
-        name: np.linspace(volume[name][0], volume[name][-1], SECTION)
-        for name in _plane(port, volume, options)
+        name: np.linspace(ranges[name][0], ranges[name][-1], SECTION_POINTS)
+        for name in _plane(port, ranges, options)
     }
-    held = named_values(port, "pose", options.pose, np.full(port.size, np.nan))
+    pose = named_values(port, "pose", options.pose, np.full(port.size, np.nan))
     fixed = {
         name: float(value)
-        for name, value in zip(port.columns, held, strict=True)
+        for name, value in zip(port.columns, pose, strict=True)
         if np.isfinite(value)
     }
-    return play_map(model, axes, play=widths, fixed=fixed)
+    return play_map(model, axes, backlash=backlash, fixed=fixed)
 
 
-def _prepared(
+def _model_and_backlash(
     machine: MachineSource, options: BacklashOptions
 ) -> tuple[Model, float | Mapping[str, float]]:
     model = modeled(machine)
@@ -266,23 +272,29 @@ def _prepared(
         return model, options.backlash
     if options.backlash != "lines":
         raise InputError.of(
-            "backlash", f"{options.backlash!r} is unknown", "give numbers in m or rad, or 'lines'"
+            "backlash",
+            f"{options.backlash!r} is unknown",
+            "give numbers in m or rad, or 'lines' for the backlash of the drive lines",
         )
     return model, backlash_at_the_load(model.mechanism)
 
 
-def _volume(model: Model, options: BacklashOptions) -> dict[str, np.ndarray]:
+def _workspace_axes(model: Model, options: BacklashOptions) -> dict[str, np.ndarray]:
     if options.ranges is None:
-        return work_volume(model, VOLUME)
+        return workspace_axes(model, WORKSPACE_POINTS)
     port = model.platform.ports.position
     units = dict(zip(port.columns, port.units, strict=True))
     ranges = by_column(units, options.ranges, "ranges")
-    return {name: np.linspace(*ranges[name], VOLUME) for name in port.columns if name in ranges}
+    return {
+        name: np.linspace(*ranges[name], WORKSPACE_POINTS)
+        for name in port.columns
+        if name in ranges
+    }
 
 
-def _plane(port: Port, volume: Mapping[str, np.ndarray], options: BacklashOptions) -> list[str]:
-    names = [full_name(port.columns, name, "plane") for name in options.plane] or list(volume)[:2]
-    missing = [name for name in names if name not in volume]
+def _plane(port: Port, axes: Mapping[str, np.ndarray], options: BacklashOptions) -> list[str]:
+    names = [full_name(port.columns, name, "plane") for name in options.plane] or list(axes)[:2]
+    missing = [name for name in names if name not in axes]
     if len(names) != 2 or missing:
         what = f"names {counted(len(names), 'position')}"
         if missing:

@@ -19,7 +19,8 @@ BatchCost: TypeAlias = Callable[[np.ndarray], np.ndarray]
 #: Function that is called with the number of evaluations and the smallest cost so far.
 Watcher: TypeAlias = Callable[[int, float], None]
 #: The cost of a failed evaluation exceeds the highest cost so far by this multiple of the range of
-#: costs (highest minus lowest cost so far).
+#: costs (highest minus lowest cost so far), or of the magnitude of the highest cost if that is
+#: larger.
 PENALTY_SPANS = 1.0
 #: Penalty while no finite cost is known: more than any real cost.
 PENALTY_WITHOUT_COST = 1e100
@@ -67,8 +68,9 @@ def box_differences(
     """
     offsets = step * np.eye(len(x))
     ahead, behind = np.minimum(x + offsets, 1.0), np.maximum(x - offsets, 0.0)
-    both = values(np.concatenate([ahead, behind]))
-    change, widths = both[: len(x)] - both[len(x) :], np.diag(ahead) - np.diag(behind)
+    evaluated = values(np.concatenate([ahead, behind]))
+    change = evaluated[: len(x)] - evaluated[len(x) :]
+    widths = np.diag(ahead) - np.diag(behind)
     return np.asarray((change.T / widths).T)
 
 
@@ -95,8 +97,10 @@ class Evaluations:
             allowed: maximum number of evaluations.
             watcher: called after every batch.
         """
-        self._cost, self._lower, self._upper = cost, lower, upper
-        self._allowed, self._watcher = allowed, watcher
+        self._cost = cost
+        self._lower, self._upper = lower, upper
+        self._allowed = allowed
+        self._watcher = watcher
         self._points: list[np.ndarray] = []
         self._costs: list[np.ndarray] = []
         self._count = 0
@@ -107,9 +111,9 @@ class Evaluations:
         """Width of the ranges (n,), in the units of the bounds."""
         return self._upper - self._lower
 
-    def point(self, place: np.ndarray) -> np.ndarray:
-        """Return the point (n,), in the units of the bounds, at a place (n,) of the unit box."""
-        return np.asarray(self._lower + np.clip(place, 0.0, 1.0) * self.span)
+    def point(self, unit_point: np.ndarray) -> np.ndarray:
+        """Return the point (n,), in the units of the bounds, of a point (n,) of the unit box."""
+        return np.asarray(self._lower + np.clip(unit_point, 0.0, 1.0) * self.span)
 
     @property
     def points(self) -> np.ndarray:
@@ -121,22 +125,20 @@ class Evaluations:
         """Costs (N,) of `points`; NaN if an evaluation failed."""
         return np.concatenate(self._costs) if self._costs else np.empty(0)
 
-    def at(self, places: np.ndarray) -> np.ndarray:
-        """Return the costs (N,) at places (N, n) of the unit box, with a penalty for failures.
+    def at(self, unit_points: np.ndarray) -> np.ndarray:
+        """Return the costs (N,) at points (N, n) of the unit box, with a penalty for failures.
 
         Raises:
-            BudgetSpentError: there are more places than allowed evaluations; the first places are
-                still evaluated.
+            BudgetSpentError: there are more points than evaluations left; the first points are still
+                evaluated.
             InputError: the cost returns a wrong number of values.
         """
-        left = self._allowed - self._count
-        places = np.clip(np.atleast_2d(places), 0.0, 1.0)
-        costs = (
-            self.costs_of(self._lower + places[:left] * (self._upper - self._lower))
-            if left > 0
-            else np.empty(0)
-        )
-        if len(costs) < len(places):
+        remaining = self._allowed - self._count
+        unit_points = np.clip(np.atleast_2d(unit_points), 0.0, 1.0)
+        costs = np.empty(0)
+        if remaining > 0:
+            costs = self.costs_of(self._lower + unit_points[:remaining] * self.span)
+        if len(costs) < len(unit_points):
             raise BudgetSpentError
         return np.where(np.isfinite(costs), costs, self._failure_penalty())
 

@@ -39,25 +39,25 @@ class Grid(ReprMixin):
     @property
     def best(self) -> np.ndarray:
         """Point of the smallest cost (n,)."""
-        place = np.unravel_index(np.nanargmin(self.costs), self.costs.shape)
-        return np.array([axis[k] for axis, k in zip(self.axes, place, strict=True)])
+        indices = np.unravel_index(np.nanargmin(self.costs), self.costs.shape)
+        return np.array([axis[k] for axis, k in zip(self.axes, indices, strict=True)])
 
     @property
     def minima(self) -> np.ndarray:
         """Grid points (k, n) without a better neighbor, smallest cost first.
 
-        A search method may end at any of them.
+        A search method may end at any of these local minima.
         """
         costs = np.where(np.isfinite(self.costs), self.costs, np.inf)
-        lowest = np.isfinite(costs)
+        is_minimum = np.isfinite(costs)
         for axis in range(costs.ndim):
             padded = np.moveaxis(np.pad(costs, 1, constant_values=np.inf), axis, 0)
             inner = (slice(1, -1),) * (costs.ndim - 1)
             for side in (padded[:-2], padded[2:]):
-                lowest &= costs <= np.moveaxis(side[(slice(None), *inner)], 0, axis)
-        places = np.argwhere(lowest)
-        places = places[np.argsort(costs[lowest], kind="stable")]
-        return np.stack([axis[places[:, k]] for k, axis in enumerate(self.axes)], axis=1)
+                is_minimum &= costs <= np.moveaxis(side[(slice(None), *inner)], 0, axis)
+        indices = np.argwhere(is_minimum)
+        indices = indices[np.argsort(costs[is_minimum], kind="stable")]
+        return np.stack([axis[indices[:, k]] for k, axis in enumerate(self.axes)], axis=1)
 
 
 def dense_grid(
@@ -74,11 +74,8 @@ def dense_grid(
         InputError: the counts do not fit the bounds, or no point has a finite cost.
     """
     if len(counts) != len(bounds) or min(counts, default=0) < 2:
-        what, remedy = (
-            f"are {counts} for {counted(len(bounds), 'parameter')}",
-            "give two or more for each parameter",
-        )
-        raise InputError.of("counts", what, remedy)
+        what = f"are {counts} for {counted(len(bounds), 'parameter')}"
+        raise InputError.of("counts", what, "give two or more for each parameter")
     axes = tuple(
         np.linspace(*bounds[name], count) for name, count in zip(bounds, counts, strict=True)
     )

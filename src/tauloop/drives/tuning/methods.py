@@ -52,8 +52,8 @@ class PatternSearch(SearchMethod):
     from the best of these points; if none is better, the step is halved. For smooth costs the limit
     is stationary as the step tends to zero (Torczon 1997, theorem 3.3). Nothing is random.
 
-    (pymoo's pattern search evaluates one point at a time, and the order of its axes cannot be
-    seeded.)
+    Unlike pymoo's pattern search, which evaluates one point at a time, this search evaluates all
+    points of a step in one batch, and its order does not depend on random numbers.
 
     Attributes:
         step: first step, as a fraction of the range of each parameter.
@@ -65,29 +65,30 @@ class PatternSearch(SearchMethod):
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Add a problem if the tolerance is above the first step."""
-        _end_within(self.tolerance, "step", self.step, problems)
+        _note_early_end(self.tolerance, "step", self.step, problems)
 
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
         """See `SearchMethod`."""
         axes = np.concatenate([np.eye(len(start)), -np.eye(len(start))])
-        best, cost, step, move = (
-            start,
-            float(evaluations.at(start)[0]),
-            self.step,
-            np.zeros(len(start)),
-        )
+        best = start
+        cost = float(evaluations.at(start)[0])
+        step = self.step
+        move = np.zeros(len(start))
         while step >= self.tolerance:
             poll = best + step * axes
             if move.any():
                 poll = np.concatenate([poll, (best + move)[None], best + move + step * axes])
             poll = np.clip(poll, 0.0, 1.0)
-            costs = evaluations.at(poll[(poll != best).any(axis=1)])
             poll = poll[(poll != best).any(axis=1)]
+            costs = evaluations.at(poll)
             least = int(np.argmin(costs))
             if costs[least] < cost:
-                best, cost, move = poll[least], float(costs[least]), poll[least] - best
+                move = poll[least] - best
+                best = poll[least]
+                cost = float(costs[least])
             else:
-                step, move = step / 2, np.zeros(len(start))
+                move = np.zeros(len(start))
+                step /= 2
         return f"the step fell below {self.tolerance:g} of the range"
 
 
@@ -115,12 +116,10 @@ class SQP(SearchMethod):
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
         """See `SearchMethod`."""
 
-        def slopes(x: np.ndarray) -> np.ndarray:
+        def unit_box_gradient(x: np.ndarray) -> np.ndarray:
             if self.gradient is not None:
-                gradient = (
-                    np.asarray(interruptible(self.gradient, evaluations.point(x)), dtype=float)
-                    * evaluations.span
-                )
+                gradient = interruptible(self.gradient, evaluations.point(x))
+                gradient = np.asarray(gradient, dtype=float) * evaluations.span
                 if np.isfinite(gradient).all():
                     return gradient
             return box_differences(evaluations.at, x, self.difference)
@@ -128,7 +127,7 @@ class SQP(SearchMethod):
         solution = minimize(
             lambda x: float(evaluations.at(x)[0]),
             start,
-            jac=slopes,
+            jac=unit_box_gradient,
             method="SLSQP",
             bounds=[(0.0, 1.0)] * len(start),
             options={"ftol": self.tolerance, "maxiter": self.iterations},
@@ -146,7 +145,7 @@ class NelderMead(SearchMethod):
 
     Attributes:
         simplex: edge of the first simplex, as a fraction of the range.
-        tolerance: size of the simplex at which a search ends, as a fraction of the range.
+        tolerance: edge of the simplex at which a search ends, as a fraction of the range.
         restarts: maximum number of restarts; the search ends earlier if a restart does not reduce
             the cost.
     """
@@ -157,7 +156,7 @@ class NelderMead(SearchMethod):
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Add a problem if the tolerance is above the first simplex."""
-        _end_within(self.tolerance, "simplex", self.simplex, problems)
+        _note_early_end(self.tolerance, "simplex", self.simplex, problems)
 
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
         """See `SearchMethod`."""
@@ -170,14 +169,15 @@ class NelderMead(SearchMethod):
 
     def _simplex(self, evaluations: Evaluations, start: np.ndarray) -> Any:
         """Return SciPy's result of one search."""
-        inwards = np.where(start + self.simplex <= 1.0, self.simplex, -self.simplex)
+        # the edges of the simplex point away from a bound that is too close
+        edges = np.where(start + self.simplex <= 1.0, self.simplex, -self.simplex)
         return minimize(
             lambda x: float(evaluations.at(x)[0]),
             start,
             method="Nelder-Mead",
             bounds=[(0.0, 1.0)] * len(start),
             options={
-                "initial_simplex": np.concatenate([start[None], start + np.diag(inwards)]),
+                "initial_simplex": np.concatenate([start[None], start + np.diag(edges)]),
                 "xatol": self.tolerance,
                 "fatol": np.inf,
                 "maxiter": 1000 * len(start),
@@ -237,10 +237,10 @@ def run_generations(
     static = pymoo_module("pymoo.problems.static").StaticProblem
     evaluator = pymoo_module("pymoo.core.evaluator").Evaluator()
     while algorithm.has_next():
-        asked = algorithm.ask()
-        values = np.asarray(costs(asked.get("X"))).reshape(len(asked), sizes[1])
-        evaluator.eval(static(unit_box, F=values), asked)
-        algorithm.tell(infills=asked)
+        offspring = algorithm.ask()
+        values = np.asarray(costs(offspring.get("X"))).reshape(len(offspring), sizes[1])
+        evaluator.eval(static(unit_box, F=values), offspring)
+        algorithm.tell(infills=offspring)
     return algorithm.result()
 
 
@@ -258,11 +258,11 @@ def pymoo_module(name: str) -> Any:
         ) from error
 
 
-def _end_within(tolerance: float, start: str, size: float, problems: Problems) -> None:
-    """Add a problem if a search would end before it begins."""
-    if tolerance > size:
+def _note_early_end(tolerance: float, length: str, value: float, problems: Problems) -> None:
+    """Add a problem if the tolerance exceeds the first value of a length of the search."""
+    if tolerance > value:
         problems.add(
             "tolerance",
-            f"{tolerance:g} is larger than the first {start}, {size:g}",
+            f"{tolerance:g} is larger than the first {length}, {value:g}",
             "give a smaller tolerance",
         )

@@ -62,7 +62,8 @@ def pareto_front(
         bounds: lower and upper bound by name.
         of: names of the criteria (k).
         seed: seed of the random numbers.
-        population, generations: size and number of generations.
+        population: number of points in a generation.
+        generations: number of generations.
 
     Raises:
         InputError: the bounds are empty, or no point has finite criteria.
@@ -71,16 +72,19 @@ def pareto_front(
     middle = [0.5 * (low + high) for low, high in bounds.values()]
     lower, upper, _ = checked_box(bounds, middle, population)
 
-    def with_penalty(places: np.ndarray) -> np.ndarray:
-        figures = np.asarray(interruptible(criteria, lower + places * (upper - lower)), dtype=float)
-        return np.where(
-            np.isfinite(figures).all(axis=1, keepdims=True), figures, PENALTY_WITHOUT_COST
-        )
+    def with_penalty(unit_points: np.ndarray) -> np.ndarray:
+        """Return the criteria at points of the unit box, with a penalty for failures."""
+        points = lower + unit_points * (upper - lower)
+        values = np.asarray(interruptible(criteria, points), dtype=float)
+        is_finite = np.isfinite(values).all(axis=1, keepdims=True)
+        return np.where(is_finite, values, PENALTY_WITHOUT_COST)
 
-    first = np.random.default_rng(seed).random((population, len(middle)))
-    nsga = pymoo_module("pymoo.algorithms.moo.nsga2").NSGA2(pop_size=population, sampling=first)
+    first_generation = np.random.default_rng(seed).random((population, len(middle)))
+    nsga = pymoo_module("pymoo.algorithms.moo.nsga2").NSGA2(
+        pop_size=population, sampling=first_generation
+    )
     result = run_generations(nsga, with_penalty, (len(middle), len(of)), seed, generations)
-    places, values = np.atleast_2d(result.X), np.atleast_2d(result.F)
+    unit_points, values = np.atleast_2d(result.X), np.atleast_2d(result.F)
     order = np.lexsort(values.T[::-1])
     if values[order[0], 0] >= PENALTY_WITHOUT_COST:
         what = f"no finite criteria in {population * generations} evaluations"
@@ -88,7 +92,7 @@ def pareto_front(
     return ParetoFront(
         names=tuple(bounds),
         criteria_names=of,
-        points=lower + places[order] * (upper - lower),
+        points=lower + unit_points[order] * (upper - lower),
         criteria=values[order],
     )
 
@@ -109,9 +113,12 @@ class Robustness(ReprMixin):
         return np.asarray(np.mean(~np.isfinite(self.costs), axis=1))
 
     def quantiles(self, shares: tuple[float, ...] = (0.05, 0.5, 0.95)) -> np.ndarray:
-        """Return the quantiles (designs, len(shares)) of the costs over the plants.
+        """Return the quantiles of the costs over the plants (designs, len(shares)).
 
         A failure counts as an infinite cost.
+
+        Args:
+            shares: fractions (probabilities) of the quantiles.
         """
         costs = np.where(np.isfinite(self.costs), self.costs, np.inf)
         return np.quantile(costs, shares, axis=1, method="higher").T
@@ -135,7 +142,8 @@ def robustness(
         cost: function of designs (N, n) and plants (N, k) to costs (N,).
         designs: parameters of the designs (D, n).
         nominal: nominal parameters of the plant (k,), positive.
-        spread: standard deviation of their logarithms (k,), which is about the relative scatter.
+        spread: standard deviations of the logarithms of the parameters (k,): about their relative
+            standard deviations.
         samples: number of plants.
         generator: generator of the random numbers.
 
@@ -143,11 +151,9 @@ def robustness(
         InputError: shapes that do not fit, nominal values that are not positive, or negative
             spreads.
     """
-    designs, nominal, spread = (
-        np.atleast_2d(designs),
-        np.asarray(nominal, float),
-        np.asarray(spread, float),
-    )
+    designs = np.atleast_2d(designs)
+    nominal = np.asarray(nominal, float)
+    spread = np.asarray(spread, float)
     problems = Problems()
     if nominal.ndim != 1 or nominal.shape != spread.shape:
         what = f"have shapes {nominal.shape} and {spread.shape}"
@@ -157,7 +163,9 @@ def robustness(
             "nominal", f"contains {nominal.min():g}, which is not positive", "give positive values"
         )
     if not (spread >= 0).all():
-        problems.add("spread", f"contains {spread.min():g}", "give 0 or more")
+        problems.add(
+            "spread", f"contains {spread.min():g}, which is negative", "give values of 0 or more"
+        )
     if samples < 1:
         problems.add("samples", f"is {samples}", "give 1 or more")
     InputError.raise_if_any(problems)

@@ -17,7 +17,7 @@ from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.drives.tuning.evaluations import BatchCost, BudgetSpentError, Evaluations, Watcher
 from tauloop.drives.tuning.methods import PatternSearch, SearchMethod
 
-#: Distance along each axis of the neighbors that test a best point, as a fraction of the range.
+#: Distance of the neighbors that test a best point, along each axis, as a fraction of the range.
 NEIGHBOR = 0.01
 #: If a neighbor is better by less than this fraction of the range of costs, the point still counts
 #: as optimal.
@@ -79,10 +79,9 @@ class Minimum(Result):
     @property
     def descent(self) -> np.ndarray:
         """Smallest cost up to each evaluation (N,); infinite before the first finite cost."""
-        least: np.ndarray = np.minimum.accumulate(
-            np.where(np.isfinite(self.costs), self.costs, np.inf)
-        )
-        return least
+        costs = np.where(np.isfinite(self.costs), self.costs, np.inf)
+        smallest: np.ndarray = np.minimum.accumulate(costs)
+        return smallest
 
 
 @solving(InputError)
@@ -140,11 +139,12 @@ def minimize(
             f"none of {len(costs)} evaluations gave a finite cost",
             "start where the loop is stable, or narrow the bounds to stable gains",
         )
-    least = int(np.nanargmin(costs))
-    tested: list[Diagnostic] = []
+    k = int(np.nanargmin(costs))
+    best, best_cost = points[k], float(costs[k])
+    optimality: list[Diagnostic] = []
     if not interrupted:
         try:
-            tested = _tested(cost, points[least], float(costs[least]), costs, lower, upper)
+            optimality = _optimality_diagnostics(cost, best, best_cost, costs, lower, upper)
         except KeyboardInterrupt:
             ending, interrupted = "interrupted", True
     failed = diagnostic(
@@ -154,7 +154,7 @@ def minimize(
         advice="narrow the bounds: in most of them the cost is not finite",
     )
     return Minimum(
-        diagnostics=(failed, _interruptions(interrupted), *tested),
+        diagnostics=(failed, _interruptions(interrupted), *optimality),
         provenance=provenance(
             packages=("numpy", "scipy", "pymoo"),
             options={"method": type(method).__name__, "options": repr(method), "budget": budget},
@@ -162,8 +162,8 @@ def minimize(
         ),
         names=tuple(bounds),
         start=first,
-        best=points[least],
-        cost=float(costs[least]),
+        best=best,
+        cost=best_cost,
         start_cost=float(costs[0]),
         points=points,
         costs=costs,
@@ -181,7 +181,9 @@ def minimize_from(
     budget: int = BUDGET,
     watcher: Watcher | None = None,
 ) -> tuple[Minimum, ...]:
-    """Search from several starts (S, n) in turn; an interruption keeps the results so far.
+    """Minimize a cost from several starts (S, n), one after the other.
+
+    An interruption keeps the results so far.
 
     Returns:
         The results of the searches from all starts, or of those up to the interruption.
@@ -191,11 +193,9 @@ def minimize_from(
             of starts is rejected.
     """
     starts = np.asarray(starts, dtype=float)
-    problems = (
-        []
-        if len(starts)
-        else [Problem(where="starts", what="is empty", remedy="give at least one start")]
-    )
+    problems = Problems()
+    if not len(starts):
+        problems.add("starts", "is empty", "give at least one start")
     for k, start in enumerate(starts):
         problems += box_problems(bounds, start, f"starts[{k}]")
     InputError.raise_if_any(problems)
@@ -278,10 +278,10 @@ def box_problems(
     return problems
 
 
-def _tested(
+def _optimality_diagnostics(
     cost: BatchCost,
     best: np.ndarray,
-    least: float,
+    best_cost: float,
     costs: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
@@ -289,17 +289,19 @@ def _tested(
     """Evaluate the best point again, and its neighbors along the axes, and return diagnostics."""
     offsets = NEIGHBOR * np.diag(upper - lower)
     neighbors = np.clip(np.concatenate([best + offsets, best - offsets]), lower, upper)
-    tried = np.asarray(interruptible(cost, np.concatenate([best[None], neighbors])), dtype=float)
-    gain = least - float(np.nanmin(tried))
-    span = float(np.nanmax(costs)) - least
+    points = np.concatenate([best[None], neighbors])
+    new_costs = np.asarray(interruptible(cost, points), dtype=float)
+    gain = best_cost - float(np.nanmin(new_costs))
+    span = float(np.nanmax(costs)) - best_cost
+    difference = None
+    if np.isfinite(new_costs[0]):
+        difference = abs(float(new_costs[0]) - best_cost) / max(abs(best_cost), 1e-300)
     return [
         diagnostic(
             "difference when the best point is evaluated again",
-            abs(float(tried[0]) - least) / max(abs(least), 1e-300)
-            if np.isfinite(tried[0])
-            else None,
+            difference,
             at_most=1e-9,
-            advice="the cost is not a function of its parameters: fix its random numbers",
+            advice="the cost is not a function of its parameters: fix the seed of its random numbers",
         ),
         diagnostic(
             f"largest cost decrease by moving one parameter by {NEIGHBOR:.0%} of its range, "

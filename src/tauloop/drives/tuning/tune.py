@@ -50,8 +50,8 @@ from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import unknown_names
 
-#: How the criteria, each divided by its scale, are combined into one cost.
-COMBINED = {"sum": scaled_sum, "worst": scaled_worst}
+#: Functions that combine the criteria, each divided by its scale, into one cost.
+COMBINATIONS = {"sum": scaled_sum, "worst": scaled_worst}
 #: Methods by name.
 METHODS: Mapping[str, SearchMethod] = {
     "pattern": PatternSearch(),
@@ -106,7 +106,7 @@ class TuningOptions(Options):
         metavar="NAME=LOW:HIGH",
     )
     scales: Mapping[str, float | str] = option(factory=dict)
-    combine: str = option("sum", choices=tuple(COMBINED))
+    combine: str = option("sum", choices=tuple(COMBINATIONS))
     search: SearchMethod = option(METHODS["pattern"], named=METHODS)
     exact_gradients: bool = False
     initial: Mapping[str, float | str] = option(factory=dict)
@@ -244,7 +244,7 @@ class Tuning(Result):
 def tune_drive_line(
     line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = None
 ) -> Tuning:
-    """Minimize the cost of a drive line's step responses.
+    """Tune a drive line's control: minimize the cost of its step responses.
 
     The cost is the sum or the largest of the criteria, each divided by its scale. Every point is a
     simulated step of the reference; a point whose loop diverges has no cost. Ctrl-C ends the search
@@ -283,7 +283,8 @@ def tune_drive_line(
     )
     line = with_motors(line, options.motor_setup)
     starts = _starts(line, options)
-    method, steps = options.search, _Steps(line, options)
+    method = options.search
+    steps = _Steps(line, options)
     if options.exact_gradients:
         method = SQP(gradient=steps.gradient())
     searches = minimize_from(
@@ -293,7 +294,7 @@ def tune_drive_line(
     with suppress(KeyboardInterrupt):  # keep the completed searches
         if options.pareto and not searches[-1].interrupted:
             front = pareto_front(
-                steps.compromises,
+                steps.front_criteria,
                 _bounds(options),
                 of=tuple(options.scales),
                 seed=options.seed,
@@ -305,7 +306,7 @@ def tune_drive_line(
         diagnostics=best.diagnostics,
         provenance=provenance(
             packages=("numpy", "scipy", "casadi", "pymoo"),
-            options={item.name: _recorded(getattr(options, item.name)) for item in fields(options)},
+            options={item.name: _plain(getattr(options, item.name)) for item in fields(options)},
             inputs={"drive_line": line.name},
         ),
         drive_line=line.name,
@@ -313,8 +314,8 @@ def tune_drive_line(
         best=dict(zip(options.bounds, best.best.tolist(), strict=True)),
         cost=best.cost,
         start_cost=searches[0].start_cost,
-        before=steps.kept[searches[0].points[0].tobytes()],
-        after=steps.kept[best.best.tobytes()],
+        before=steps.recorded_criteria[searches[0].points[0].tobytes()],
+        after=steps.recorded_criteria[best.best.tobytes()],
         searches=tuple(sorted(searches, key=lambda search: search.cost)),
         front=front,
         findings=_findings(options, best, has_front=front is not None),
@@ -327,17 +328,18 @@ class _Steps:
     """Simulates the steps of a search; returns costs, criteria and gradients of points."""
 
     def __init__(self, line: DriveLine, options: TuningOptions) -> None:
-        self._line, self._options = line, options
+        self._line = line
+        self._options = options
         runs = max(options.budget, options.generations * options.population)
         self._axis = Axis(line, threads=options.workers, runs=runs)
         self._values = values_in_si(line.parameters, options.values, "values")
         self._integrator = replace(
             LINE_INTEGRATOR, rtol=options.tolerance, atol=1e-2 * options.tolerance
         )
-        self._least = np.inf
+        self._smallest_cost = np.inf
         #: Criteria of the first point and of each point that was the best so far, by the bytes of
         #: the point.
-        self.kept: dict[bytes, Mapping[str, float]] = {}
+        self.recorded_criteria: dict[bytes, Mapping[str, float]] = {}
 
     def criteria(self, points: np.ndarray) -> Criteria:
         """Return the criteria of tuned parameters (N, n)."""
@@ -358,18 +360,20 @@ class _Steps:
         costs = np.where(
             criteria.failed,
             np.nan,
-            COMBINED[self._options.combine](criteria, _scales(self._options)),
+            COMBINATIONS[self._options.combine](criteria, _scales(self._options)),
         )
         for k in range(len(points)):
-            if not self.kept or costs[k] < self._least:
-                self.kept[points[k].tobytes()] = {
+            is_best = costs[k] < self._smallest_cost
+            if is_best:
+                self._smallest_cost = costs[k]
+            if is_best or not self.recorded_criteria:
+                self.recorded_criteria[points[k].tobytes()] = {
                     name: float(getattr(criteria, name)[k]) for name in NAMES
                 }
-                self._least = costs[k] if costs[k] < self._least else self._least
         return costs
 
-    def compromises(self, points: np.ndarray) -> np.ndarray:
-        """Return the criteria (N, k) that have a scale, in their own units, not divided."""
+    def front_criteria(self, points: np.ndarray) -> np.ndarray:
+        """Return the criteria that have a scale (N, k), in SI units (not divided by the scale)."""
         criteria = self.criteria(points)
         return np.where(
             criteria.failed[:, None],
@@ -382,16 +386,16 @@ class _Steps:
         options = self._options
         sensitive = SensitiveAxis(self._line, tuple(options.bounds), runs=options.budget)
 
-        def at(point: np.ndarray) -> np.ndarray:
+        def gradient_at(point: np.ndarray) -> np.ndarray:
             values = {**self._values, **dict(zip(options.bounds, map(float, point), strict=True))}
             gradients = sensitive.gradients(
                 values, step=options.step, duration=options.duration, integrator=self._integrator
             )
-            return (gradients.scaled_worst if options.combine == "worst" else gradients.scaled_sum)(
-                _scales(options)
-            )
+            if options.combine == "worst":
+                return gradients.scaled_worst(_scales(options))
+            return gradients.scaled_sum(_scales(options))
 
-        return at
+        return gradient_at
 
 
 def _bounds(options: TuningOptions) -> dict[str, tuple[float, float]]:
@@ -404,7 +408,8 @@ def _scales(options: TuningOptions) -> dict[str, float]:
     return cast("dict[str, float]", options.scales)
 
 
-def _recorded(value: object) -> object:
+def _plain(value: object) -> object:
+    """Return the value of an option for the provenance."""
     return repr(value) if isinstance(value, SearchMethod) else plain(value)
 
 
@@ -414,7 +419,8 @@ def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
     Raises:
         InputError: unknown parameters, empty ranges, or a start outside its range.
     """
-    known, problems = line.parameters.values, Problems()
+    known = line.parameters.values
+    problems = Problems()
     remedy = f"use one of {', '.join(known)}"
     for where, names in (
         ("bounds", options.bounds),

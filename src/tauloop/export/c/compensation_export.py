@@ -46,8 +46,10 @@ from tauloop.model.model import MachineSource, Model, modeled
 
 #: Number of samples in the test program.
 TEST_SAMPLES = 5
-#: Deflection at the samples, as a fraction of the machine's size, and largest temperature rise, K.
-SAMPLE_DEFLECTION, SAMPLE_TEMPERATURE = 1e-4, 5.0
+#: Deflection at the samples, as a fraction of the machine's size.
+SAMPLE_DEFLECTION = 1e-4
+#: Largest temperature rise at the samples, K.
+SAMPLE_TEMPERATURE = 5.0
 #: Limit of the difference between the exported function and `compensate`, as a fraction of the
 #: correction.
 MAX_DIFFERENCE = 1e-6
@@ -139,7 +141,8 @@ def export_compensation(
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         folder: folder for the files. It is created if missing, and its other files are left alone.
-            Either all files are written or none. Without a folder the result only has the texts.
+            Either all files are written or none. Without a folder, the result only contains the
+            texts.
         options: name, precision and coefficients of expansion.
 
     Raises:
@@ -177,7 +180,7 @@ def export_compensation(
     if is_single:
         samples = {key: as_floats(values) for key, values in samples.items()}
     function = compensation_function(model, built, f"{stem}_{NAME}", is_single=is_single)
-    expected = _checked(model, built, samples)
+    expected = _expected_positions(model, built, samples)
     difference = _difference(model, built, options, samples, expected)
     accuracy, tool_error = None, None
     if is_single:
@@ -248,14 +251,14 @@ def compensation_ports(model: Model, built: CompensationProgram) -> dict[str, CP
     """Return the ports of wrench, temperatures and actuator positions, by name."""
     motors = motor_port(model.assembly, ACTUATOR_OUTPUT, "rad", "m")
     rises = "rise of temperatures above the reference"
-    listed = (
+    ports = (
         ("wrench", TOOL_PORT.columns, TOOL_PORT.units, "force and moment at the tool, base axes"),
         (TEMPERATURES, built.parts, ("K",) * len(built.parts), rises),
         (ACTUATOR_OUTPUT, motors.columns, motors.units, "corrected positions of the actuators"),
     )
     return {
         name: CPort(name=name, size=len(columns), columns=columns, units=units, meaning=meaning)
-        for name, columns, units, meaning in listed
+        for name, columns, units, meaning in ports
     }
 
 
@@ -264,8 +267,11 @@ def compensation_function(
 ) -> CFunction:
     """Return the C function of corrected actuator positions."""
     ports = c_ports(model, model.platform) | compensation_ports(model, built)
-    inputs = ["position", "wrench", *[TEMPERATURES] * bool(built.parts)]
-    inputs += ["start"] * reads_start(built.program, (ACTUATOR_OUTPUT,))
+    inputs = ["position", "wrench"]
+    if built.parts:
+        inputs.append(TEMPERATURES)
+    if reads_start(built.program, (ACTUATOR_OUTPUT,)):
+        inputs.append("start")
     function = CFunction(
         name=name,
         program=built.program,
@@ -309,10 +315,10 @@ def load_samples(model: Model, built: CompensationProgram, seed: int) -> dict[st
     }
 
 
-def _checked(
+def _expected_positions(
     model: Model, built: CompensationProgram, samples: dict[str, np.ndarray]
 ) -> np.ndarray:
-    """Return the actuator positions (M, n_u) at the samples, and drop samples that fail.
+    """Return the actuator positions (M, n_u) at the samples, and remove samples that fail.
 
     Raises:
         InputError: all samples fail.
@@ -348,9 +354,9 @@ def _difference(
         passes=options.passes,
     )
     independent = compensate(model, samples["position"], same, wrenches=samples["wrench"])
-    size = float(np.abs(independent.correction).max())
+    correction = float(np.abs(independent.correction).max())
     error = float(np.abs(values[ACTUATOR_OUTPUT] - independent.actuators).max())
-    return error / size if size > 0.0 else 0.0
+    return error / correction if correction > 0.0 else 0.0
 
 
 def _tool_error(
@@ -367,6 +373,6 @@ def _tool_error(
     for contraction in (UNFUSED, FUSED):
         run = run_in_floats(function, samples, len(expected), contraction)
         error = (np.linalg.pinv(R) @ (run[ACTUATOR_OUTPUT] - expected)[..., None])[..., 0]
-        moved = (J @ error[..., None])[..., 0]
-        largest = max(largest, float(np.linalg.norm(moved, axis=1).max()))
+        displacement = (J @ error[..., None])[..., 0]
+        largest = max(largest, float(np.linalg.norm(displacement, axis=1).max()))
     return largest

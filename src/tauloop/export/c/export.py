@@ -55,18 +55,23 @@ from tauloop.model.motion import Motion
 
 #: Number of samples in the test program.
 TEST_SAMPLES = 5
-#: The test program leaves out states with a larger condition number, so that rounding stays far
+#: The test program omits states with a larger condition number, so that rounding errors stay far
 #: below its tolerance.
-WORST_CONDITION = 1e3
+MAX_CONDITION = 1e3
 #: Distance of Newton's start values from the solution in the test program (characteristic lengths,
 #: rad).
 START_OFFSET = 1e-3
-#: Random walks along which single precision is compared with double: number of walks, steps of each
-#: walk, and size of a step (rad or characteristic lengths). They reach the edge of the workspace.
-WALKS, WALK_STEPS, WALK_STEP = 64, 24, 0.2
-#: Tolerance of the test program in single precision: a multiple of the deviation at its samples,
-#: and at least the second value, because a compiler may fuse a product and a sum.
-DEVIATION_FACTOR, MIN_TOLERANCE = 4, 1e-6
+#: Number of random walks along which single precision is compared with double. The walks reach the
+#: edge of the workspace.
+WALKS = 64
+#: Number of steps of each walk.
+WALK_STEPS = 24
+#: Length of a step, rad or characteristic lengths.
+WALK_STEP = 0.2
+#: Tolerance of the test program in single precision, as a multiple of the deviation at its samples.
+DEVIATION_FACTOR = 4
+#: Smallest tolerance of the test program, because a compiler may fuse a product and a sum.
+MIN_TOLERANCE = 1e-6
 PRECISIONS = ("double", "single")
 
 #: Inputs that set the distribution of forces among redundant actuators and cables.
@@ -128,12 +133,12 @@ class ExportOptions(Options):
 
     @property
     def is_single(self) -> bool:
-        """True if the export is in single precision."""
+        """Whether the export is in single precision."""
         return self.precision == "single"
 
     @property
     def is_small(self) -> bool:
-        """True for a microcontroller: one sample per call, and sizes in the manifest."""
+        """Whether the export is for a microcontroller: one sample per call, sizes in the manifest."""
         return self.is_single or self.target != "generic"
 
 
@@ -150,23 +155,21 @@ class Export(ExportedCode):
 
     @property
     def status(self) -> Status:
-        """Return doubtful if single precision is not accurate enough; a failed export raises."""
+        """Doubtful if single precision is not accurate enough; a failed export raises an error."""
         return Status.OK if all(item.is_good for item in self.diagnostics) else Status.DOUBTFUL
 
     @property
     @in_json()
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Return the largest relative errors of single precision; none for double."""
-        return (
-            ()
-            if self.accuracy is None
-            else tuple(item.diagnostic for item in self.accuracy.outputs)
-        )
+        """The largest relative errors of single precision; empty for double precision."""
+        if self.accuracy is None:
+            return ()
+        return tuple(item.diagnostic for item in self.accuracy.outputs)
 
     @property
     @in_json()
     def advice(self) -> tuple[str, ...]:
-        """Return a text with value and remedy for each output that is not accurate enough."""
+        """Message with value and remedy for each output that is not accurate enough."""
         return tuple(str(item) for item in self.diagnostics if not item.is_good)
 
 
@@ -180,13 +183,14 @@ def export_c(
 ) -> Export:
     """Export functions of a machine as C: source, header, test program and manifest.
 
-    The same model always gives the same texts.
+    The same model always gives the same files.
 
     Args:
         machine: a mechanism or its model; parameters that are not free become constants in the
             code.
         folder: folder for the files. It is created if missing, and its other files are left alone.
-            Either all files are written or none. Without a folder the result only has the texts.
+            Either all files are written or none. Without a folder, the result only contains the
+            texts.
         options: functions, and the coordinates in which their motion is given.
         progress: called with the completed and the total number of stages.
 
@@ -211,8 +215,8 @@ def export_c(
     stem = c_name(model.mechanism.name if options.name is None else options.name)
     motion = model.functions(entry)
     ports = c_ports(model, motion)
-    chosen = {name: spec for name, spec in EXPORTABLE.items() if name in options.functions}
-    stages = Stages(progress, 1 + len(chosen))
+    specs = {name: spec for name, spec in EXPORTABLE.items() if name in options.functions}
+    stages = Stages(progress, 1 + len(specs))
     rng = np.random.default_rng(options.seed)
     samples = _samples(model, motion, model.assembly.states, rng, TEST_SAMPLES)
     if options.is_single:
@@ -220,7 +224,7 @@ def export_c(
     stages.done()
     cases = [
         _case(model, motion, spec, options, f"{stem}_{function}", ports, samples)
-        for function, spec in stages.over(chosen.items())
+        for function, spec in stages.over(specs.items())
     ]
     accuracy = None
     if options.is_single:
@@ -235,8 +239,8 @@ def export_c(
         baked_in=[p for p in mechanism.parameters if p.name not in free],
     )
     source = {"name": mechanism.name, "sha256": _hash(content(replace(mechanism, file="")))}
-    made = {"machine": source, "entry": entry.name}
-    return finished_export(stem, cases, header, made, folder, options=options, accuracy=accuracy)
+    origin = {"machine": source, "entry": entry.name}
+    return finished_export(stem, cases, header, origin, folder, options=options, accuracy=accuracy)
 
 
 def finished_export(
@@ -249,12 +253,12 @@ def finished_export(
     options: ExportOptions | None = None,
     accuracy: SingleAccuracy | None = None,
 ) -> Export:
-    """Return the exported texts of functions. Write them if a folder is given.
+    """Return the exported files of functions, and write them if a folder is given.
 
     Args:
         stem: first part of every name.
         cases: the functions, with inputs and expected outputs.
-        notes: texts of the header that hold for all functions.
+        notes: notes in the header that apply to all functions.
         source: origin of the functions, for the manifest.
         folder: folder for the files.
         options: precision and target; default: double precision for any processor.
@@ -264,23 +268,23 @@ def finished_export(
         InputError: the folder cannot be written.
     """
     options = options or ExportOptions()
-    small, is_single = options.is_small, options.is_single
+    is_small, is_single = options.is_small, options.is_single
     functions = [case.function for case in cases]
     note = f"{stem}: made by Tauloop from {notes.made_from}; do not edit"
     header_name = f'"{stem}.h"'
     source_text = as_c_and_cpp(
-        c_source(functions, note, includes=[header_name], with_batch=not small, single=is_single)
+        c_source(functions, note, includes=[header_name], with_batch=not is_small, single=is_single)
     )
     files = {
         f"{stem}.c": f"{source_text}\n{parameter_source(stem, notes.values)}",
-        f"{stem}.h": header_text(stem, note, notes, cases, batch=not small, single=is_single),
+        f"{stem}.h": header_text(stem, note, notes, cases, batch=not is_small, single=is_single),
         f"{stem}_check.c": check_text(
-            stem, cases, batch=not small, tolerance=_tolerance(cases) if is_single else None
+            stem, cases, batch=not is_small, tolerance=_tolerance(cases) if is_single else None
         ),
     }
     sources = files | {f"{stem}.c": source_text}
     sizes: dict[str, Any] = {}
-    if small:
+    if is_small:
         sizes = _small_target_data(stem, functions, sources, notes.values, options, accuracy)
     if options.library:
         version = tauloop_version()
@@ -325,7 +329,7 @@ def _small_target_data(
     They are precision, code size and stack in bytes, upper bounds of iterations and operations,
     and accuracy.
     """
-    most = {
+    upper_bounds = {
         function.name: {
             "newton_steps": _max_newton_steps(function),
             "operations": _max_operations(function),
@@ -334,15 +338,15 @@ def _small_target_data(
     }
     data: dict[str, Any] = {
         "precision": options.precision,
-        "most": most,
+        "most": upper_bounds,
         "target": {"name": options.target},
     }
     target = TARGETS[options.target]
     check = "check.c"
     try:
-        data["target"] |= plain(target_figures(target, files, f"{stem}.c", list(most)))
-        of_check = target_figures(target, {check: parameter_source(stem, values)}, check, ())
-        data["target"] |= {"parameter_check_bytes": of_check.code_bytes}
+        data["target"] |= plain(target_figures(target, files, f"{stem}.c", list(upper_bounds)))
+        check_sizes = target_figures(target, {check: parameter_source(stem, values)}, check, ())
+        data["target"] |= {"parameter_check_bytes": check_sizes.code_bytes}
     except EngineError as error:
         (problem,) = error.problems
         data["target"]["not_measured"] = f"{problem.what}: {problem.remedy}"
@@ -351,7 +355,7 @@ def _small_target_data(
         counts = {
             "states": accuracy.states,
             "refused": accuracy.refused,
-            "condition_below": WORST_CONDITION,
+            "condition_below": MAX_CONDITION,
         }
         data["accuracy"] = counts | {"outputs": plain(rows)}
     return data
@@ -392,7 +396,7 @@ def _as_floats(samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _samples(
-    model: Model, entry: Motion, q: np.ndarray, rng: np.random.Generator, most: int
+    model: Model, entry: Motion, q: np.ndarray, rng: np.random.Generator, count: int
 ) -> dict[str, np.ndarray]:
     """Return inputs of all functions at regular states, with random motion and forces.
 
@@ -401,55 +405,62 @@ def _samples(
         entry: coordinates of the input motion.
         q: candidate states (N, n_q).
         rng: random number generator.
-        most: number of samples; if fewer states are regular, they are repeated.
+        count: number of samples; if fewer states are regular, they are repeated.
 
     Raises:
         PoseError: none of the states is regular enough.
     """
     assembly = model.assembly
     scale = assembly.loops.velocity_scale[list(model.platform.ports.v)]
-    velocity, acceleration = (rng.normal(size=(len(q), len(scale))) * scale for _ in range(2))
+    velocity = rng.normal(size=(len(q), len(scale))) * scale
+    acceleration = rng.normal(size=(len(q), len(scale))) * scale
     if model.mechanism.cables and not assembly.passive:
         q, velocity, acceleration = _within_tension_bounds(model, q, velocity, acceleration)
     state = model.platform.evaluate(model.platform_position(q), velocity, acceleration, start=q)
     condition = entry.condition(q)
-    good = state.health.is_reached & state.health.is_regular & (condition < WORST_CONDITION)
-    good &= model.assembly.loops.gaps(q, state.q) < START_OFFSET
-    chosen = np.flatnonzero(good)[:most]
-    if not len(chosen):
-        message = f"none of {len(q)} states around the reference pose is regular enough for the "
-        message += f"test program: the smallest condition number is {condition.min():.3g} "
-        message += f"(limit {WORST_CONDITION:.3g})"
+    is_good = state.health.is_reached & state.health.is_regular & (condition < MAX_CONDITION)
+    is_good &= model.assembly.loops.gaps(q, state.q) < START_OFFSET
+    rows = np.flatnonzero(is_good)[:count]
+    if not len(rows):
+        message = (
+            f"none of {len(q)} states around the reference pose is regular enough for the test "
+            f"program: the smallest condition number is {condition.min():.3g} (limit "
+            f"{MAX_CONDITION:.3g})"
+        )
         remedy = "choose a reference pose away from singularities"
         raise PoseError.of(model.mechanism.name, message, remedy)
-    chosen = np.resize(chosen, most)
-    q = state.q[chosen]
-    motion = (model.platform_position(q), velocity[chosen], acceleration[chosen])
+    rows = np.resize(rows, count)
+    q = state.q[rows]
+    motion = (model.platform_position(q), velocity[rows], acceleration[rows])
     if entry is not model.platform:
         leading = list(assembly.leading)
         A = assembly.loops.transmission[leading]
-        rates = (np.asarray(rate)[chosen] @ A.T for rate in (state.v, state.a))
-        motion = (model.actuator_position(q)[:, leading], *rates)
+        motion = (
+            model.actuator_position(q)[:, leading],
+            np.asarray(state.v)[rows] @ A.T,
+            np.asarray(state.a)[rows] @ A.T,
+        )
     table = model.mechanism.parameters
     return {
         **dict(zip(entry.ports.motion, motion, strict=True)),
         "start": q + START_OFFSET * assembly.loops.coordinate_scale * rng.normal(size=q.shape),
-        "force": rng.normal(size=(most, len(model.mechanism.actuators))),
-        "momentum_rate": rng.normal(size=(most, model.topology.n_v)),
-        "last_momentum": rng.normal(size=(most, model.topology.n_v)),
-        "last_external_force": rng.normal(size=(most, len(assembly.independent))),
-        "period": rng.uniform(0.001, 0.01, size=(most, 1)),
-        "bandwidth": rng.uniform(10.0, 100.0, size=(most, 1)),
-        **_directions(entry, most),
-        **_shared(model, most),
-        "theta": np.tile(table.vector(model.free), (most, 1)),
+        "force": rng.normal(size=(count, len(model.mechanism.actuators))),
+        "momentum_rate": rng.normal(size=(count, model.topology.n_v)),
+        "last_momentum": rng.normal(size=(count, model.topology.n_v)),
+        "last_external_force": rng.normal(size=(count, len(assembly.independent))),
+        "period": rng.uniform(0.001, 0.01, size=(count, 1)),
+        "bandwidth": rng.uniform(10.0, 100.0, size=(count, 1)),
+        **_directions(entry, count),
+        **_sharing_inputs(model, count),
+        "theta": np.tile(table.vector(model.free), (count, 1)),
     }
 
 
-def _directions(entry: Motion, most: int) -> dict[str, np.ndarray]:
-    """Return random inputs of the derivative products: directions and factors, (most, n) by port."""
-    rng, ports = np.random.default_rng(2), entry.ports.products(force_port(entry.assembly))
-    return {name: rng.normal(size=(most, port.size)) for name, port in ports.items()}
+def _directions(entry: Motion, count: int) -> dict[str, np.ndarray]:
+    """Return random inputs of the derivative products: directions and factors, (count, n) by port."""
+    rng = np.random.default_rng(2)
+    ports = entry.ports.products(force_port(entry.assembly))
+    return {name: rng.normal(size=(count, port.size)) for name, port in ports.items()}
 
 
 def _within_tension_bounds(
@@ -464,11 +475,12 @@ def _within_tension_bounds(
         PoseError: the tensions violate a bound at every state, even at rest.
     """
     program = model.platform.program(INVERSE_DYNAMICS)
-    n, within = len(q), np.zeros(len(q), dtype=bool)
+    n = len(q)
+    within = np.zeros(n, dtype=bool)
     arguments = {
         "position": np.ascontiguousarray(model.platform_position(q)),
         "start": q,
-        **_shared(model, n),
+        **_sharing_inputs(model, n),
     }
     arguments["theta"] = np.tile(model.mechanism.parameters.vector(model.free), (n, 1))
     for at_rest in (False, True):
@@ -477,12 +489,12 @@ def _within_tension_bounds(
         )
         within = solve_diagnostics(program, diagnostics).is_within
         if not at_rest:
-            velocity, acceleration = (
-                np.where(within[:, None], x, 0.0) for x in (velocity, acceleration)
-            )
+            velocity = np.where(within[:, None], velocity, 0.0)
+            acceleration = np.where(within[:, None], acceleration, 0.0)
     if not within.any():
-        message = f"the cable tensions violate their bounds at all {n} states around the reference "
-        message += "pose"
+        message = (
+            f"the cable tensions violate their bounds at all {n} states around the reference pose"
+        )
         raise PoseError.of("tension", message, "change the bounds or the reference pose")
     return q[within], velocity[within], acceleration[within]
 
@@ -502,8 +514,11 @@ def _case(
     if not options.outputs:
         ending = jacobian_name("", "theta")
         wanted += tuple(name for name in program.outputs if name.endswith(ending))
-    inputs = [*spec.inputs, *(["start"] * reads_start(program, wanted))]
-    inputs += ["theta"] * bool(model.free)
+    inputs = list(spec.inputs)
+    if reads_start(program, wanted):
+        inputs.append("start")
+    if model.free:
+        inputs.append("theta")
     needed = {name for step in program.steps for name in step.inputs}
     inputs += [port for port in SHARING if port in needed]
     function = CFunction(
@@ -520,12 +535,12 @@ def _case(
             largest=single.LARGEST,
         )
     arrays = {key: np.ascontiguousarray(array) for key, array in samples.items()}
-    expected, diagnostics = program.run(arrays, TEST_SAMPLES)
-    checked = solve_diagnostics(program, diagnostics)
+    expected, run_diagnostics = program.run(arrays, TEST_SAMPLES)
+    diagnostics = solve_diagnostics(program, run_diagnostics)
     failures = {
-        "are out of reach": ~checked.is_reached,
-        "are singular": ~checked.is_regular,
-        "need cable tensions outside their bounds": ~checked.is_within,
+        "are out of reach": ~diagnostics.is_reached,
+        "are singular": ~diagnostics.is_regular,
+        "need cable tensions outside their bounds": ~diagnostics.is_within,
     }
     problems = Problems()
     for fault, failed in failures.items():
@@ -544,7 +559,7 @@ def _case(
     )
 
 
-def _shared(model: Model, n: int) -> dict[str, np.ndarray]:
+def _sharing_inputs(model: Model, n: int) -> dict[str, np.ndarray]:
     """Return weights, and preloads in the middle of the tension bounds, for n samples."""
     tensions = model.mechanism.cables.values()
     middle = [

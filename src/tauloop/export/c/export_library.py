@@ -1,4 +1,4 @@
-"""Exported C as a library folder for CMake, Arduino and PlatformIO, with a header for C++.
+"""Exported C code as a library folder for CMake, Arduino and PlatformIO, with a header for C++.
 
 Names in these files are C identifiers. Texts of a machine file become single lines of printable
 ASCII.
@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from tauloop.compiler.c.calling.signature import CPort
-from tauloop.compiler.c.printing import single as float32
+from tauloop.compiler.c.printing import single as single_precision
 from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.c.printing.single import in_single, single_number
 from tauloop.compiler.c.printing.source import comment, number
@@ -18,14 +18,14 @@ from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
 from tauloop.export.c.export_texts import Case, HeaderNotes
 
 #: Keywords of C++ that are valid names in C.
-_CPP_WORDS = frozenset(
+_CPP_KEYWORDS = frozenset(
     "alignas alignof and and_eq asm bitand bitor bool catch char8_t char16_t char32_t class compl concept consteval "
     "constexpr constinit const_cast co_await co_return co_yield decltype delete dynamic_cast explicit export false "
     "friend mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public "
     "reinterpret_cast requires static_assert static_cast std template this thread_local throw true try typeid typename "
     "using virtual wchar_t xor xor_eq".split()
 )
-#: Longest text that Arduino shows on one line.
+#: Maximum length of a field of library.properties that the Arduino IDE shows on one line.
 MAX_FIELD_LENGTH = 200
 
 
@@ -43,15 +43,15 @@ def library_files(
     Args:
         stem: first part of every name.
         files: source, header and test program by name.
-        cases: the functions.
-        notes: texts of the header that hold for all functions.
+        cases: functions with test inputs and expected outputs.
+        notes: notes in the header that apply to all functions.
         version: version of the library.
         single: whether the functions use floats.
     """
     digits = [part for part in version.split(".") if part.isdigit()]
     numbers = ".".join([*digits, "0", "0", "0"][:3])
-    about = comment(f"Kinematics and dynamics of {notes.made_from}. {notes.description}")
-    description = about[:MAX_FIELD_LENGTH].rstrip("\\ ")
+    paragraph = comment(f"Kinematics and dynamics of {notes.made_from}. {notes.description}")
+    description = paragraph[:MAX_FIELD_LENGTH].rstrip("\\ ")
     return {
         f"src/{stem}.c": files[f"{stem}.c"],
         f"src/{stem}.h": files[f"{stem}.h"],
@@ -71,19 +71,19 @@ def cpp_text(stem: str, cases: Sequence[Case], *, single: bool) -> str:
 
     Args:
         stem: first part of every name.
-        cases: the functions.
+        cases: functions with test inputs and expected outputs.
         single: whether the functions use floats.
     """
     real = "float" if single else "double"
-    space = f"{stem}_" if stem in _CPP_WORDS else stem
-    pivot, converged = (
-        (float32.SMALLEST_PIVOT, float32.CONVERGED) if single else (SMALLEST_PIVOT, CONVERGED)
-    )
-    written = single_number if single else number
+    namespace = f"{stem}_" if stem in _CPP_KEYWORDS else stem
+    pivot, converged, literal = SMALLEST_PIVOT, CONVERGED, number
+    if single:
+        pivot, converged = single_precision.SMALLEST_PIVOT, single_precision.CONVERGED
+        literal = single_number
     title = (
         f"/* {stem}.h for C++. A view accepts only an array, a std::array or a std::span of its "
+        "size. */"
     )
-    title += "size. */"
     lines = [
         title,
         f"#ifndef {stem.upper()}_HPP",
@@ -91,12 +91,12 @@ def cpp_text(stem: str, cases: Sequence[Case], *, single: bool) -> str:
         "",
         f'#include "{stem}.h"',
         "",
-        c_file("tauloop.export.c", "view.hpp").replace("@NAME@", space).strip(),
+        c_file("tauloop.export.c", "view.hpp").replace("@NAME@", namespace).strip(),
         "",
         "/* Returns whether the pose is within reach and regular, and the results are converged and finite. */",
         f"inline bool is_good(view<const {real}, 4> health) noexcept",
         "{",
-        f"    return health[0] >= {written(0.0)} && health[1] > {written(pivot)} && health[2] < {written(converged)};",
+        f"    return health[0] >= {literal(0.0)} && health[1] > {literal(pivot)} && health[2] < {literal(converged)};",
         "}",
         "",
     ]
@@ -109,11 +109,12 @@ def cpp_text(stem: str, cases: Sequence[Case], *, single: bool) -> str:
         name = function.name.removeprefix(f"{stem}_")
         lines += [f"/* {case.meaning} */", f"inline void {name}({ports}) noexcept"]
         lines += ["{", f"    ::{function.name}({call});", "}", ""]
-    return "\n".join([*lines, f"}} /* namespace {space} */", "", "#endif", ""])
+    return "\n".join([*lines, f"}} /* namespace {namespace} */", "", "#endif", ""])
 
 
 def _view(port: CPort, real: str, *, is_input: bool) -> str:
-    return f"view<{'const ' * is_input}{real}, {port.size}> {port.name}"
+    const = "const " if is_input else ""
+    return f"view<{const}{real}, {port.size}> {port.name}"
 
 
 def _sketch(stem: str, case: Case, *, single: bool) -> str:
@@ -144,7 +145,7 @@ def _properties(stem: str, description: str, version: str) -> str:
         "version": version,
         "author": "Tauloop",
         "maintainer": "Tauloop",
-        "sentence": f"{stem}: C of a parallel robot, made by Tauloop.",
+        "sentence": f"{stem}: C code for a parallel robot, generated by Tauloop.",
         "paragraph": description,
         "category": "Device Control",
         "architectures": "*",

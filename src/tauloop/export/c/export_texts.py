@@ -1,4 +1,4 @@
-"""Texts of exported C: the header, and the test program with its expected numbers."""
+"""Text of exported C code: the header, and the test program with its expected numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.signature import CPort
-from tauloop.compiler.c.printing import single as float32
+from tauloop.compiler.c.printing import single as single_precision
 from tauloop.compiler.c.printing.batch_source import LANES
 from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.c.printing.parameter_check import parameter_declarations
@@ -20,7 +20,7 @@ from tauloop.compiler.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.mechanism.expression import Parameter
 
 #: Largest deviation that the test program accepts, relative to the largest value of a port. It
-#: covers rounding through the conditioning of the states, on any compiler and processor.
+#: covers rounding errors, amplified by the condition of the states, on any compiler and processor.
 TOLERANCE = 1e-9
 _BATCH = " * NAME computes one sample; NAME_batch computes n, every array with n rows, one sample after the other."
 #: Columns of the description in the header's comment.
@@ -32,8 +32,8 @@ ZERO_LEVEL = 1e-9
 def _health(*, batch: bool, single: bool) -> tuple[tuple[str, str], ...]:
     """Return the meaning and the unit of the four numbers of `health`."""
     if single:
-        no_pivot, converged = float32.FLOAT_MARK, float32.CONVERGED
-        singular = f"below {float32.SMALLEST_PIVOT:g}: singular"
+        no_pivot, converged = single_precision.FLOAT_MARK, single_precision.CONVERGED
+        singular = f"below {single_precision.SMALLEST_PIVOT:g}: singular"
     else:
         no_pivot, converged = 1e300, CONVERGED
         singular = "near 0: singular"
@@ -41,7 +41,7 @@ def _health(*, batch: bool, single: bool) -> tuple[tuple[str, str], ...]:
     if batch:
         iterations += f" (in a batch: of the {LANES} samples of a block)"
     elif single:
-        iterations += f", at most {float32.NEWTON_ITERATIONS}"
+        iterations += f", at most {single_precision.NEWTON_ITERATIONS}"
     return (
         (
             "smallest normalized discriminant of the loops closed in closed form, at most 1; negative: out of reach",
@@ -87,7 +87,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeaderNotes:
-    """Texts of a header that hold for all its functions.
+    """Notes in a header that apply to all its functions.
 
     Attributes:
         made_from: name of the machine or of the drive line.
@@ -121,7 +121,7 @@ def header_text(
     Args:
         stem: first part of every name.
         note: text of the comment at the top.
-        notes: texts that hold for all functions.
+        notes: notes that apply to all functions.
         cases: the functions.
         batch: whether the functions have batch kernels.
         single: whether the functions use floats.
@@ -163,7 +163,9 @@ def header_text(
         health = _health(batch=batch, single=single)
         lines += [f" *   [{i}] {text} [{unit}]" for i, (text, unit) in enumerate(health)]
         if any(isinstance(step, Bounded) for step in case.function.program.steps):
-            lines.append(_BOUNDED.format(_short(float32.CONVERGED if single else CONVERGED)))
+            lines.append(
+                _BOUNDED.format(_short(single_precision.CONVERGED if single else CONVERGED))
+            )
         prototypes = declarations(case.function, single=single)
         lines += [" */", *(prototypes if batch else prototypes[:1]), ""]
     lines += ["#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
@@ -196,7 +198,9 @@ def check_text(
     """
     is_single = tolerance is not None
     pivot, converged = (
-        (float32.SMALLEST_PIVOT, float32.CONVERGED) if is_single else (SMALLEST_PIVOT, CONVERGED)
+        (single_precision.SMALLEST_PIVOT, single_precision.CONVERGED)
+        if is_single
+        else (SMALLEST_PIVOT, CONVERGED)
     )
     kinds_of_calls = "by scalar calls and by a batch" if batch else "by scalar calls"
     samples = len(next(iter(cases[0].inputs.values())))

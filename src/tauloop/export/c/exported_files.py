@@ -1,4 +1,4 @@
-"""Files of an export, as texts or written into a folder. Either all files are written or none."""
+"""Files of an export, as texts or written into a folder; either all files are written or none."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ RESTRICT = """\
 #endif
 #endif
 """
-#: An argument that is an array of lanes. In C++ it must be a pointer to its rows, which is the same
-#: type in C.
+#: An argument that is a two-dimensional array, declared with `restrict`. In C++ it must be a pointer
+#: to its rows, which is the same type in C.
 _LANE_ARRAY = re.compile(r"\b(\w+)\[restrict\](?=\[)")
 
 
@@ -58,7 +58,7 @@ class ExportedFiles(PlainData, ReprMixin):
     @property
     @in_json()
     def status(self) -> Status:
-        """Return OK. An export that fails raises an error."""
+        """OK, because an export that fails raises an error."""
         return Status.OK
 
 

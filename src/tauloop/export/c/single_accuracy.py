@@ -1,4 +1,4 @@
-"""Accuracy of exported single-precision functions, compared with double over the workspace."""
+"""Accuracy of exported single-precision functions, compared with double precision."""
 
 from __future__ import annotations
 
@@ -15,25 +15,30 @@ from tauloop.compiler.c.printing.single import CONVERGED, SMALLEST_PIVOT
 from tauloop.compiler.c.printing.source import CFunction, c_source
 from tauloop.compiler.state import solve_diagnostics
 
-#: Largest accepted relative error, by unit: for lengths, angles and pure numbers 10 um in a meter;
-#: for other units 0.1 %, which is below the uncertainty of friction and inertias.
+#: Largest accepted relative error of lengths, angles and dimensionless numbers: 10 um in a meter.
 RELATIVE_ERROR_LIMITS = {"m": 1e-5, "rad": 1e-5, "1": 1e-5}
+#: Largest accepted relative error for other units, below the uncertainty of friction and inertias.
 OTHER_RELATIVE_ERROR_LIMIT = 1e-3
-#: Smaller absolute values count as zero.
+#: If all values are smaller than this, the error is divided by this level.
 ZERO_LEVEL = 1e-9
-#: Floating-point contraction: none, or a product and a sum rounded once.
-UNFUSED, FUSED = "off", "fast"
+#: Compiler option for floating-point contraction: every product and every sum is rounded.
+UNFUSED = "off"
+#: Compiler option for floating-point contraction: a product and a sum may be rounded once.
+FUSED = "fast"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputAccuracy:
-    """Largest error of an output's numbers with one unit.
+    """Largest error of those numbers of an output that have the same unit.
 
     Attributes:
-        function, output, unit: name of the function, name of its output, and the unit.
+        function: name of the function.
+        output: name of its output.
+        unit: unit of the numbers, and of `largest`, `error` and `fused_error`.
         largest: largest absolute value in double precision.
-        error: largest error of the floats without fused operations.
-        fused_error: largest error of the floats with fused operations, by this computer's compiler.
+        error: largest error in single precision without fused operations.
+        fused_error: largest error in single precision with fused operations, by this computer's
+            compiler.
         column: name of the number with the largest error.
         pose: positions at the largest error, by name (SI).
     """
@@ -49,12 +54,12 @@ class OutputAccuracy:
 
     @property
     def share(self) -> float:
-        """Return the larger of both errors relative to the largest absolute value."""
+        """Relative error: the larger of both errors divided by the largest absolute value."""
         return max(self.error, self.fused_error) / max(self.largest, ZERO_LEVEL)
 
     @property
     def enough(self) -> float:
-        """Return the largest relative error that passes."""
+        """Limit of the relative error."""
         return RELATIVE_ERROR_LIMITS.get(self.unit, OTHER_RELATIVE_ERROR_LIMIT)
 
     @property
@@ -66,7 +71,7 @@ class OutputAccuracy:
             self.share,
             at_most=self.enough,
             advice="single precision is not accurate enough: export --precision double "
-            "(many Cortex-M7 have a double-precision FPU), leave this output out (--outputs), or "
+            "(many Cortex-M7s have a double-precision FPU), leave this output out (--outputs), or "
             "restrict the workspace with limits in the machine file",
         )
 
@@ -76,8 +81,9 @@ class SingleAccuracy:
     """Accuracy of all exported functions.
 
     Attributes:
-        states: number of regular states that were compared.
-        refused: number of these states that the diagnostics in single precision reject.
+        states: number of regular states in double precision; the largest number of a function.
+        refused: number of regular states that the diagnostics in single precision reject, summed
+            over the functions.
         outputs: accuracy of each unit of each output.
     """
 
@@ -93,28 +99,30 @@ def single_accuracy(
 
     Args:
         functions: the functions as exported in single precision.
-        samples: inputs of all functions by port (N, size): exact single-precision numbers.
+        samples: inputs of all functions by port (N, size), exactly representable in single
+            precision.
 
     Raises:
         EngineError: no C compiler was found, or it fails.
     """
     rows: list[OutputAccuracy] = []
-    regular = refused = 0
+    n_regular = 0
+    n_rejected = 0
     n = len(samples["position"])
     inputs = {name: np.ascontiguousarray(array) for name, array in samples.items()}
     for function in functions:
         exact, diagnostics = function.program.run(inputs, n)
         state = solve_diagnostics(function.program, diagnostics)
-        good = state.is_reached & state.is_regular & state.is_within
+        is_regular = state.is_reached & state.is_regular & state.is_within
         runs = [run_in_floats(function, inputs, n, contraction) for contraction in (UNFUSED, FUSED)]
-        health = runs[0]["health"]
-        healthy = (health[:, 0] >= 0) & (health[:, 1] > SMALLEST_PIVOT) & (health[:, 2] < CONVERGED)
-        regular = max(regular, int(good.sum()))
-        refused += int((good & ~healthy).sum())
-        compared = np.flatnonzero(good & healthy)
+        discriminant, pivot, residual, _ = runs[0]["health"].T
+        is_accepted = (discriminant >= 0) & (pivot > SMALLEST_PIVOT) & (residual < CONVERGED)
+        n_regular = max(n_regular, int(is_regular.sum()))
+        n_rejected += int((is_regular & ~is_accepted).sum())
+        compared = np.flatnonzero(is_regular & is_accepted)
         if len(compared):
             rows += _output_accuracies(function, inputs, exact, runs, compared)
-    return SingleAccuracy(states=regular, refused=refused, outputs=tuple(rows))
+    return SingleAccuracy(states=n_regular, refused=n_rejected, outputs=tuple(rows))
 
 
 def _output_accuracies(
@@ -126,8 +134,8 @@ def _output_accuracies(
 ) -> Iterator[OutputAccuracy]:
     """Yield the accuracy of each unit of each output at the compared states."""
     for port in function.outputs:
-        amounts = np.asarray(exact[port.name])[compared]
-        errors, fused = (np.abs(run[port.name][compared] - amounts) for run in runs)
+        values = np.asarray(exact[port.name])[compared]
+        errors, fused_errors = (np.abs(run[port.name][compared] - values) for run in runs)
         for unit in dict.fromkeys(port.units):
             columns = [i for i, column_unit in enumerate(port.units) if column_unit == unit]
             shape = (len(compared), len(columns))
@@ -136,9 +144,9 @@ def _output_accuracies(
                 function=function.name,
                 output=port.name,
                 unit=unit,
-                largest=float(np.abs(amounts[:, columns]).max()),
+                largest=float(np.abs(values[:, columns]).max()),
                 error=float(errors[worst, columns[column]]),
-                fused_error=float(fused[:, columns].max()),
+                fused_error=float(fused_errors[:, columns].max()),
                 column=port.columns[columns[column]],
                 pose=_pose(function.inputs, inputs, int(compared[worst])),
             )
@@ -167,12 +175,13 @@ def run_in_floats(
         EngineError: there is no C compiler, or it fails.
     """
     parameters = ", ".join(
-        f"{'const ' * (port in function.inputs)}double *{port.name}" for port in function.arguments
+        f"{'const ' if port in function.inputs else ''}double *{port.name}"
+        for port in function.arguments
     )
     rows = ", ".join(f"{port.name} + s * {port.size}" for port in function.arguments)
-    over = f"void over(size_t n, {parameters})\n{{\n"
-    over += f"    for (size_t s = 0; s < n; ++s) {function.name}({rows});\n}}\n"
-    source = c_source([function], "floats over samples", single=True, further=over)
+    loop = f"void over(size_t n, {parameters})\n{{\n"
+    loop += f"    for (size_t s = 0; s < n; ++s) {function.name}({rows});\n}}\n"
+    source = c_source([function], "floats over samples", single=True, further=loop)
     library = Library(
         build_without_cache(source, require_compiler(), further=(f"-ffp-contract={contraction}",))
     )

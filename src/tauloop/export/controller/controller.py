@@ -1,4 +1,4 @@
-"""The generated controller in Python: the exported C code is compiled and called every sample."""
+"""The generated controller in Python: the exported C code, compiled and called at each sample."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tauloop.compiler.expressions import ProgramSpec
 from tauloop.compiler.functions.rates import actuator_motion
 from tauloop.drives.equations.control import control_law, pid_states
 from tauloop.drives.equations.switches import Direct
-from tauloop.drives.machine.lines import measured_ratios
+from tauloop.drives.machine.lines import encoder_ratios
 from tauloop.equations.values import Values
 from tauloop.export.controller.options import ControllerOptions
 from tauloop.integrate.routine import Layout, Routine, RoutineCall, program_call, straight
@@ -49,7 +49,7 @@ class ControllerChannel:
 
     @property
     def size(self) -> int:
-        """Return the number of columns."""
+        """Number of columns."""
         return len(self.columns)
 
 
@@ -115,21 +115,27 @@ class _EquationBuilder:
     """Builder of the routines of a controller."""
 
     def __init__(self, model: Model, options: ControllerOptions) -> None:
-        self.model, self.options = model, options
-        self.shape, self.platform = model.topology, model.platform.ports
+        self.model = model
+        self.options = options
+        self.topology = model.topology
+        self.platform = model.platform.ports
         self.actuators = model.mechanism.actuators
         self.lines: tuple[DriveLine, ...] = ()
         InputError.raise_if_any(self._problems())
         if options.controller == "drive":
             self.lines = tuple(a.drive for a in self.actuators if a.drive is not None)
-        self.n_u, self.n_q, self.n_v = len(self.actuators), self.shape.n_q, self.shape.n_v
-        self.leading, self.shares = list(model.assembly.leading), model.assembly.is_redundant
+        self.n_u = len(self.actuators)
+        self.n_q = self.topology.n_q
+        self.n_v = self.topology.n_v
+        self.leading = list(model.assembly.leading)
+        #: Whether the actuators are redundant, so that they share the forces.
+        self.shares = model.assembly.is_redundant
         self.m = len(self.leading)
         self.forces = self._forces()
         self.loops = sum(_loop_states(line) for line in self.lines)
         self.inputs = self._inputs()
         self.parameters, self.defaults = self._parameters()
-        self.taken = Layout("in", {item.name: item.size for item in self.inputs})
+        self.input_layout = Layout("in", {item.name: item.size for item in self.inputs})
         self.p = Layout("p", {item.name: item.size for item in self.parameters})
         self.work = Layout("y", self._work_sizes())
 
@@ -160,8 +166,10 @@ class _EquationBuilder:
         name, actuators = model.mechanism.name, len(self.actuators)
         if options.controller == "drive" and model.assembly.is_redundant:
             freedoms = counted(self.platform.velocity.size, "degree of freedom")
-            message = f"has {counted(actuators, 'actuator')} for {freedoms}; "
-            message += "with the law 'drive' they would work against each other"
+            message = (
+                f"has {counted(actuators, 'actuator')} for {freedoms}; with the law 'drive' they "
+                "would work against each other"
+            )
             problems.add(name, message, "choose a law that distributes the forces")
         elif options.controller == "drive" and not all(a.drive for a in self.actuators):
             problems.add(
@@ -356,7 +364,7 @@ class _EquationBuilder:
             "a": self.work.place("wanted_a"),
         }
         reference = {
-            key: self.taken.place(name)
+            key: self.input_layout.place(name)
             for key, name in zip(
                 ("position", "velocity", "acceleration"),
                 ("reference", "reference_speed", "reference_acceleration"),
@@ -483,7 +491,7 @@ class _EquationBuilder:
         """Return the ratios of measured to actuator motion of position and speed loops (n_u,)."""
         if not self.lines:
             return np.ones(self.n_u), np.ones(self.n_u)
-        return measured_ratios(self.model.mechanism, self.lines)
+        return encoder_ratios(self.model.mechanism, self.lines)
 
     def _measured(self) -> RoutineCall:
         """Return the call that computes the actuators' motion from the encoder readings."""
@@ -564,20 +572,22 @@ class _EquationBuilder:
             work, constants = self.work.parts(y), self.p.parts(p)
             w, z = constants["bandwidth"], constants["damping"]
             q, v, x, speed = work["wanted_q"], work["wanted_v"], work["position"], work["speed"]
-            every = actuator_motion(self.model.assembly, q, v)
-            position, asked = (part[self.leading] for part in every)
-            acceleration = actuator_motion(self.model.assembly, q, work["wanted_a"])[1][
-                self.leading
-            ]
-            wanted = {"x": position, "pace": asked, "model_force": acceleration}
+            # reference positions and speeds of all actuators
+            all_positions, all_speeds = actuator_motion(self.model.assembly, q, v)
+            _, all_accelerations = actuator_motion(self.model.assembly, q, work["wanted_a"])
+            reference = all_positions[self.leading]
+            reference_speed = all_speeds[self.leading]
+            acceleration = all_accelerations[self.leading]
+            wanted = {"x": reference, "pace": reference_speed, "model_force": acceleration}
             if in_platform:
                 error = pose_error(self.model, q, work["q"])
                 rate, acceleration = v[entry] - work["v"][entry], work["wanted_a"][entry]
                 x, speed = work["q"][list(self.platform.q)], work["v"][entry]
             elif is_per_actuator:
-                error, rate = every[0] - work["all"][: self.n_u], every[1] - work["all"][self.n_u :]
+                error = all_positions - work["all"][: self.n_u]
+                rate = all_speeds - work["all"][self.n_u :]
             else:
-                error, rate = position - x, asked - speed
+                error, rate = reference - x, reference_speed - speed
             pushed = ca.DM(mass) * (w**2 * error + 2 * z * w * rate)
             if accelerates:
                 return {"x": x, "pace": speed, "push": acceleration + pushed}
@@ -585,9 +595,11 @@ class _EquationBuilder:
                 pushed = ca.reshape(G, self.n_v, self.m)[entry, :].T @ pushed
             if self.shares:
                 R, C = (ca.reshape(work[name], self.n_u, self.m) for name in ("R", "share"))
-                pushed = C @ (R.T @ pushed if is_per_actuator else pushed)
-            still = {"x": work["position"], "pace": ca.SX(n, 1), "model_force": ca.SX(n, 1)}
-            return {"push": pushed} | ({"gravity": still, "feed-forward": wanted}.get(law, {}))
+                if is_per_actuator:
+                    pushed = R.T @ pushed
+                pushed = C @ pushed
+            at_rest = {"x": work["position"], "pace": ca.SX(n, 1), "model_force": ca.SX(n, 1)}
+            return {"push": pushed} | ({"gravity": at_rest, "feed-forward": wanted}.get(law, {}))
 
         reads = {"y": self.work.size, "p": self.p.size, "G": self.n_v * self.m}
         calls.append(straight("errors", reads, push))

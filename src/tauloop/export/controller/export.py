@@ -130,7 +130,7 @@ def indices_in_measurement(equations: ControllerEquations) -> tuple[list[int], l
         return list(range(n_u)), list(range(n_u, 2 * n_u))
     positions, speeds, start = [], [], 2 * n_u
     for line in DrivenMachine(equations.model.mechanism).system.lines:
-        names, control = list(line.measured), line.line.control
+        names, control = list(line.measurable_signals), line.line.control
         positions.append(start + names.index(control.encoder))
         speeds.append(start + names.index(control.speed_encoder or control.encoder))
         start += len(names)

@@ -33,7 +33,7 @@ class GeneratedLaw(Controller):
     @classmethod
     def of(cls, options: ControllerOptions) -> GeneratedLaw:
         """Return the law for some options."""
-        # The loop gives references as platform motion, for errors in joint space too.
+        # the generated code takes the reference as platform motion, even for errors in joint space
         return cls(
             bandwidth=options.bandwidth, damping=options.damping, space="platform", options=options
         )
@@ -59,20 +59,22 @@ class GeneratedLaw(Controller):
         position = loop.model.platform.ports.at(q)
         equations = controller.equations
 
-        def correct(
-            time: float, measured: np.ndarray, rate: np.ndarray, _: np.ndarray
+        def forces(
+            time: float, measured: np.ndarray, measured_speed: np.ndarray, _: np.ndarray
         ) -> np.ndarray:
             k = round(time / loop.period)
-            wanted = {
-                "reference": position[k],
-                "reference_speed": speed[k],
-                "reference_acceleration": acceleration[k],
-            }
-            return controller.step(
-                equations.sample(time, k + 1.0, position=measured, speed=rate, **wanted)
-            ).force
+            inputs = equations.sample(
+                time,
+                k + 1.0,
+                position=measured,
+                speed=measured_speed,
+                reference=position[k],
+                reference_speed=speed[k],
+                reference_acceleration=acceleration[k],
+            )
+            return controller.step(inputs).force
 
-        return correct
+        return forces
 
 
 @keywords(ControlOptions)

@@ -78,11 +78,12 @@ def controller_header(
     """
     model, options, up = equations.model, equations.options, stem.upper()
     name, memory = comment(model.mechanism.name), memory_size(equations)
-    about = f"Controller of the machine {name!r}: {options.controller}, "
-    about += f"errors of the {_SPACE[options.space]}, "
-    about += f"{options.rate:g} samples per second. SI units, angles in radians."
-    fixed = [f" * {line}" for line in textwrap.wrap(comment(about), 110)]
-    lines = [f"/* {stem}: made by Tauloop; do not edit.", " *", *fixed, " *"]
+    description = (
+        f"Controller of the machine {name!r}: {options.controller}, errors of the "
+        f"{_SPACE[options.space]}, {options.rate:g} samples per second. SI units, angles in radians."
+    )
+    wrapped = [f" * {line}" for line in textwrap.wrap(comment(description), 110)]
+    lines = [f"/* {stem}: made by Tauloop; do not edit.", " *", *wrapped, " *"]
     lines += [
         " * The forces are finite and within their limits for any input; see docs/generated-controllers.md."
     ]
@@ -150,16 +151,17 @@ def _field(channel: ControllerChannel) -> list[str]:
 
 def memory_size(equations: ControllerEquations) -> int:
     """Return the number of doubles in a controller's state, the C struct `ctl_memory`."""
-    n_p, n_q = len(equations.defaults), equations.model.topology.n_q
-    n_u, n_f, loops = (
-        len(equations.model.mechanism.actuators),
-        equations.forces.size,
-        _loops(equations),
-    )
+    n_p = len(equations.defaults)
+    n_q = equations.model.topology.n_q
+    n_u = len(equations.model.mechanism.actuators)
+    n_f = equations.forces.size
+    loops = _loops(equations)
+    # the sections of the struct, in their order
     return (n_p + 1) + 11 + 4 * n_u + n_u + 2 * n_u + n_f + 2 * n_u + (loops + 1) + 4 * n_q + 6
 
 
 def _loops(equations: ControllerEquations) -> int:
+    """Return the number of states of the control loops."""
     loop = equations.work.slices["loop"]
     return loop.stop - loop.start
 
@@ -214,7 +216,9 @@ def controller_source(
 
 
 def _offsets(prefix: str, channels: tuple[ControllerChannel, ...]) -> dict[str, int]:
-    offsets, start = {}, 0
+    """Return the index of the first number of each channel, by name of the C macro."""
+    offsets = {}
+    start = 0
     for channel in channels:
         offsets[f"{prefix}_{channel.name.upper()}"] = start
         start += channel.size

@@ -22,8 +22,10 @@ from tauloop.mechanism.drive_line import Control, DriveLine, LineInertia
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.suggestions import unknown_names
 
-#: Test program: number of samples, and size of the steps in them, m or rad.
-TEST_SAMPLES, TEST_STEP = 8, 0.1
+#: Number of samples in the test program.
+TEST_SAMPLES = 8
+#: Size of the steps in the test program, m or rad.
+TEST_STEP = 0.1
 
 
 def export_control(

@@ -53,10 +53,16 @@ class FmuCoupling(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Link:
-    """Connection target = gain source + offset of an FMU variable and a machine quantity."""
+    """Connection of an FMU variable with a machine quantity: target = gain * source + offset.
+
+    Attributes:
+        reference: value reference of the FMU variable.
+        index: index of the machine's quantity, or of the actuator's force.
+        gain, offset: conversion of the units, with the user's factor.
+    """
 
     reference: int
-    place: int
+    index: int
     gain: float
     offset: float
 
@@ -69,34 +75,34 @@ class Connections:
         inputs: links from the machine's quantities to inputs of the FMU.
         outputs: links from outputs of the FMU to forces of actuators.
         drives: names of the actuators that the FMU drives.
-        reads_asked: whether an input of the FMU is a requested force.
+        reads_requested_forces: whether an input of the FMU is a requested force.
     """
 
     inputs: tuple[_Link, ...]
     outputs: tuple[_Link, ...]
     drives: tuple[str, ...]
-    reads_asked: bool
+    reads_requested_forces: bool
 
     def sent(self, quantities: np.ndarray) -> dict[int, float]:
         """Return inputs by value reference, from the machine's quantities (n,), SI."""
         return {
-            link.reference: link.gain * float(quantities[link.place]) + link.offset
+            link.reference: link.gain * float(quantities[link.index]) + link.offset
             for link in self.inputs
         }
 
-    def received(self, values: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    def received(self, values: np.ndarray, requested: np.ndarray) -> np.ndarray:
         """Return the actuator forces (n_u,) from the FMU's outputs.
 
         An actuator without a link keeps its requested force.
         """
-        forces = np.array(asked, dtype=float)
+        forces = np.array(requested, dtype=float)
         for link, value in zip(self.outputs, values, strict=True):
-            forces[link.place] = link.gain * value + link.offset
+            forces[link.index] = link.gain * value + link.offset
         return forces
 
     @property
     def output_references(self) -> list[int]:
-        """Return the value references of the outputs."""
+        """Value references of the outputs."""
         return [link.reference for link in self.outputs]
 
 
@@ -128,13 +134,17 @@ def connected(
     outputs = {
         name: variable for name, variable in fmu.variables.items() if variable.causality == "output"
     }
-    asked = dict(coupling.connect)
-    asked |= {name: name for name in inputs if name in quantities and name not in asked}
-    asked |= {name: name for name in outputs if name in targets and name not in asked}
-    order, links_in, links_out, drives = list(quantities), list[_Link](), list[_Link](), list[str]()
-    for target, text in asked.items():
+    # equal names are connected automatically
+    sources = dict(coupling.connect)
+    sources |= {name: name for name in inputs if name in quantities and name not in sources}
+    sources |= {name: name for name in outputs if name in targets and name not in sources}
+    order = list(quantities)
+    links_in: list[_Link] = []
+    links_out: list[_Link] = []
+    drives: list[str] = []
+    for target, text in sources.items():
         where = f"connect {target}"
-        factor, _, source = (text_part.strip() for text_part in text.rpartition("*"))
+        factor, _, source = (part.strip() for part in text.rpartition("*"))
         into, out_of = (inputs, quantities) if target in inputs else (targets, outputs)
         with problems.collecting(InputError):
             _require(where, target, source, into, out_of, inputs, targets)
@@ -145,7 +155,7 @@ def connected(
                 links_in.append(
                     _Link(
                         reference=variable.reference,
-                        place=order.index(source),
+                        index=order.index(source),
                         gain=gain,
                         offset=offset,
                     )
@@ -154,29 +164,31 @@ def connected(
                 variable = outputs[source]
                 scale = _scale(where, factor, variable, targets[target], from_machine=False)
                 gain, offset = scale * variable.factor, scale * variable.offset
-                place = list(targets).index(target)
+                index = list(targets).index(target)
                 links_out.append(
-                    _Link(reference=variable.reference, place=place, gain=gain, offset=offset)
+                    _Link(reference=variable.reference, index=index, gain=gain, offset=offset)
                 )
-                drives.append(actuators[place])
+                drives.append(actuators[index])
     for name in inputs:
-        if name not in asked and name not in coupling.fmu_start:
-            remedy = f"--connect '{name}=QUANTITY' or --fmu-start {name}=VALUE; "
-            remedy += f"quantities are {listing(order, 8)}"
+        if name not in sources and name not in coupling.fmu_start:
+            remedy = (
+                f"--connect '{name}=QUANTITY' or --fmu-start {name}=VALUE; quantities are "
+                f"{listing(order, 8)}"
+            )
             problems.add(f"connect {name}", "this input of the FMU has no source", remedy)
-    if not any(target in targets for target in asked):
+    if not any(target in targets for target in sources):
         message = "no output of the FMU is connected to an actuator"
         remedy = (
             f"--connect '{next(iter(targets))}=OUTPUT'; outputs are {listing(outputs) or 'none'}"
         )
         problems.add("connect", message, remedy)
     InputError.raise_if_any(problems)
-    reads_asked = any(order[link.place] in targets for link in links_in)
+    reads_requested_forces = any(order[link.index] in targets for link in links_in)
     return Connections(
         inputs=tuple(links_in),
         outputs=tuple(links_out),
         drives=tuple(drives),
-        reads_asked=reads_asked,
+        reads_requested_forces=reads_requested_forces,
     )
 
 
@@ -215,7 +227,9 @@ def _require(
 def _scale(
     where: str, factor: str, variable: ForeignVariable, unit: str, *, from_machine: bool
 ) -> float:
-    """Return the factor in SI units. The source's unit times the factor's must be the target's.
+    """Return the factor in SI units.
+
+    The unit of the source times the unit of the factor must be the unit of the target.
 
     Raises:
         InputError: the factor is not a number with a unit, or its unit does not fit.
@@ -227,24 +241,24 @@ def _scale(
         raise InputError.of(where, error.what, error.remedy) from None
     if variable.dimension is None:
         if variable.unit and not factor:
-            message = f"{variable.name} of the FMU is in {variable.unit}, a unit that no machine "
-            message += f"quantity has; the machine's quantity is in {unit}"
+            message = (
+                f"{variable.name} of the FMU is in {variable.unit}, a unit that no machine quantity "
+                f"has; the machine's quantity is in {unit}"
+            )
             raise InputError.of(where, message, "write a factor in front, such as 12.5*NAME")
         return 1.0 if number is None else number.value
-    source, target = (
-        (machine, variable.dimension) if from_machine else (variable.dimension, machine)
-    )
+    source, target = variable.dimension, machine
+    if from_machine:
+        source, target = machine, variable.dimension
     factor_dimension = Dimension() if number is None else number.dimension
     if not (source * factor_dimension).matches(target):
         source_text = _dimension_text(source)
         if factor:
             source_text += f" times {_dimension_text(factor_dimension)}"
         needed = target / source
-        remedy = (
-            "leave the factor's unit out"
-            if needed.is_one
-            else f"write a factor in {needed} in front"
-        )
+        remedy = "omit the unit of the factor"
+        if not needed.is_one:
+            remedy = f"write a factor in {needed} in front"
         message = f"is in {_dimension_text(target)}, but its source is in {source_text}"
         raise InputError.of(where, message, remedy)
     return 1.0 if number is None else number.value

@@ -96,7 +96,7 @@ class FmuOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FmuExport(ExportedFiles):
-    """A finished FMU; `name` is the name of the model, `files` are the contents of the archive.
+    """An exported FMU; `name` is the name of the model, `files` are the contents of the archive.
 
     Attributes:
         version: version of the standard.
@@ -114,43 +114,43 @@ class FmuExport(ExportedFiles):
     @property
     @in_json("name")
     def model_name(self) -> str:
-        """Return the name of the model."""
+        """Name of the model."""
         return self.name
 
     @property
     @in_json()
     def parameters(self) -> tuple[str, ...]:
-        """Return the names of the parameters."""
+        """Names of the parameters."""
         return self._names("parameter")
 
     @property
     @in_json()
     def inputs(self) -> tuple[str, ...]:
-        """Return the names of the inputs."""
+        """Names of the inputs."""
         return self._names("input")
 
     @property
     @in_json()
     def outputs(self) -> tuple[str, ...]:
-        """Return the names of the outputs."""
+        """Names of the outputs."""
         return self._names("output")
 
     @property
     @in_json()
     def states(self) -> int:
-        """Return the number of states."""
+        """Number of states."""
         return len(self.variables.states)
 
     @property
     @in_json()
     def event_indicators(self) -> int:
-        """Return the number of event indicators."""
+        """Number of event indicators."""
         return len(self.variables.guards)
 
     @property
     @in_json()
     def contents(self) -> dict[str, str]:
-        """Return the SHA-256 of every file in the archive."""
+        """SHA-256 of every file in the archive, by name."""
         return {
             name: hashlib.sha256(_bytes(content)).hexdigest()
             for name, content in self.files.items()

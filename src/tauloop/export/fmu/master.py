@@ -101,31 +101,36 @@ class FmuForce(ForceLaw):
     """Forces that an FMU computes from the machine's motion and a law's requested forces."""
 
     def __init__(self, model: Model, instance: _CoupledInstance, law: ForceLaw | None) -> None:
-        """Keep the arguments.
+        """Store the arguments.
 
         Raises:
             InputError: the period of the law is not a whole number of coupling steps.
         """
-        self._model, self._instance, self._law = model, instance, law
+        self._model = model
+        self._instance = instance
+        self._law = law
         every = 1
         if law is not None and law.period:
             every = _steps_per_period(law.period, instance.step)
-        self._held, self._no_force = _SampleHold(every), np.zeros(len(model.mechanism.actuators))
+        self._sample_hold = _SampleHold(every)
+        self._no_force = np.zeros(len(model.mechanism.actuators))
 
     @property
     def period(self) -> float:
-        """Return the coupling step, s."""
+        """Coupling step, s."""
         return self._instance.step
 
     def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the FMU's forces for this step."""
         model, law = self._model, self._law
-        requested = self._held(
+        requested = self._sample_hold(
             lambda: self._no_force if law is None else np.asarray(law.force(time, q, v))
         )
-        ports, speeds = model.platform.ports, model.assembly.loops.transmission @ v
-        moved = [model.actuator_position(q), speeds, requested, ports.at(q), ports.rates(v)]
-        return self._instance.forces(time, np.concatenate([[time, time], *moved]), requested)
+        ports = model.platform.ports
+        speeds = model.assembly.loops.transmission @ v
+        quantities = [[time, time], model.actuator_position(q), speeds, requested]
+        quantities += [ports.at(q), ports.rates(v)]
+        return self._instance.forces(time, np.concatenate(quantities), requested)
 
 
 @final
@@ -134,9 +139,9 @@ class FmuDriven(Controller):
     """A law whose forces pass through an FMU, which may be sampled more often than the law.
 
     Attributes:
-        law: law that requests forces. They are held until its next sample.
+        law: law that requests forces, which are constant until its next sample.
         new_instance: function that creates an instance of the FMU for a run.
-        every: coupling steps per sample of the law.
+        every: number of coupling steps per sample of the law.
     """
 
     law: Controller
@@ -145,31 +150,35 @@ class FmuDriven(Controller):
 
     @property
     def feeds_forward(self) -> bool:
-        """Return whether the law uses feed-forward."""
+        """Whether the law uses feed-forward."""
         return self.law.feeds_forward
 
     @property
     def compensation(self) -> Compensation:
-        """Return the compensation of the law."""
+        """Compensation of the law."""
         return self.law.compensation
 
     def force_callback(self, loop: Loop) -> ForceCallback:
         """Return the FMU's forces as a function of the law's requested forces."""
-        instance, held = self.new_instance(), _SampleHold(self.every)
-        inner, reference = self.law.force_callback(loop), loop.reference
+        instance = self.new_instance()
+        sample_hold = _SampleHold(self.every)
+        law_callback = self.law.force_callback(loop)
+        reference = loop.reference
         ports = loop.model.platform.ports
         positions = ports.at(reference[0]) if self.space == "platform" else reference[0]
 
         def call(
             time: float, measured: np.ndarray, speed: np.ndarray, force: np.ndarray
         ) -> np.ndarray:
-            requested = held(
-                lambda: force if inner is None else inner(time, measured, speed, force)
+            requested = sample_hold(
+                lambda: (
+                    force if law_callback is None else law_callback(time, measured, speed, force)
+                )
             ).copy()
             k = min(round(time / loop.period), len(positions) - 1)
             reference_now = [positions[k], reference[1][k], reference[2][k]]
-            moved = [measured, speed, requested, *reference_now]
-            return instance.forces(time, np.concatenate([[time, time], *moved]), requested)
+            quantities = [[time, time], measured, speed, requested, *reference_now]
+            return instance.forces(time, np.concatenate(quantities), requested)
 
         return call
 
@@ -255,7 +264,7 @@ def co_simulate(
             ]
             mismatch = _control_mismatch(*controlled)
             fields = _coupling_fields(controlled[1], model, mismatch, fmu)
-            # Each run shows the coupling diagnostic by itself too.
+            # each run also has the coupling diagnostic
             runs = {
                 name: replace(
                     run,
@@ -278,7 +287,7 @@ def _require_coupled(model: Model, options: AnyOptions | ControlOptions) -> None
     """Raise one error for all options that do not work with an FMU."""
     problems = Problems()
     if not isinstance(options, SimulationOptions | ControlOptions):
-        problems.add("fmu", "has no effect on free motion or a round trip", "leave it out")
+        problems.add("fmu", "has no effect on free motion or a round trip", "omit `fmu`")
     elif options.sensitivities:
         problems.add(
             "sensitivities",
@@ -287,7 +296,7 @@ def _require_coupled(model: Model, options: AnyOptions | ControlOptions) -> None
         )
     if model.mechanism.cables:
         problems.add(
-            "fmu", "cannot drive a machine with cables: their winches are locked", "leave it out"
+            "fmu", "cannot drive a machine with cables: their winches are locked", "omit `fmu`"
         )
     if isinstance(options, ControlOptions):
         if len(options.controller) > 1:
@@ -369,8 +378,9 @@ def _controlled(
     """Return a control run with the coupling step divided by `refinement`."""
     every = refinement * _steps_per_period(1.0 / options.rate, coupling.coupling_step)
     step = 1.0 / options.rate / every
-    chosen = options if options.controller else replace(options, controller=(DEFAULT_LAW,))
-    ((name, law),) = chosen.laws.items()
+    if not options.controller:
+        options = replace(options, controller=(DEFAULT_LAW,))
+    ((name, law),) = options.laws.items()
     motion = model.functions(PLATFORM if law.space == "platform" else ACTUATORS).ports
     reference = motion_inputs(motion, np.zeros(motion.position.size + 2 * motion.velocity.size))
     quantities = _quantity_units(model)
@@ -384,7 +394,7 @@ def _controlled(
         new_instance=new_instance,
         every=every,
     )
-    result = follow_path(model, replace(chosen, controller=(driven,), rate=options.rate * every))
+    result = follow_path(model, replace(options, controller=(driven,), rate=options.rate * every))
     title = type(driven).__name__
     label = f"{name} through {fmu.path.stem}"
     if is_alone(new_instance(), model):
@@ -406,7 +416,7 @@ def _controlled(
 def is_alone(instance: _CoupledInstance, model: Model) -> bool:
     """Return whether the FMU is the whole controller: it sets all forces and reads no force."""
     links = instance.connections
-    return len(links.drives) == len(model.mechanism.actuators) and not links.reads_asked
+    return len(links.drives) == len(model.mechanism.actuators) and not links.reads_requested_forces
 
 
 def _control_mismatch(coarse: ControlComparison, fine: ControlComparison) -> float:
@@ -436,8 +446,10 @@ def _instance_maker(
     Raises:
         InputError: connections or start values are wrong; all faults are reported together.
     """
-    problems, (names, units) = Problems(), model.output_ports("actuators")
-    connections, starts = None, dict[str, object]()
+    problems = Problems()
+    names, units = model.output_ports("actuators")
+    connections = None
+    starts: dict[str, object] = {}
     with problems.collecting(InputError):
         starts = fmu.starts(coupling.fmu_start)
     with problems.collecting(InputError):
@@ -455,8 +467,10 @@ def _steps_per_period(period: float, step: float | None) -> int:
     """
     count = 1 if step is None else max(round(period / step), 1)
     if step is not None and abs(count * step - period) > WHOLE_STEP_TOLERANCE * period:
-        message = f"{1e3 * step:g} ms does not divide the sampling period of the requested forces, "
-        message += f"{1e3 * period:g} ms"
+        message = (
+            f"{1e3 * step:g} ms does not divide the sampling period of the requested forces, "
+            f"{1e3 * period:g} ms"
+        )
         raise InputError.of(
             "coupling_step", message, f"use a divisor, such as {1e3 * period / count:.9g} ms"
         )

@@ -39,7 +39,7 @@ class FmuFunctions:
     """The functions of an FMU, and the meaning of their numbers.
 
     Attributes:
-        system: routines for rates, resets and samples, and the map from coordinates to states.
+        system: routines for derivatives, resets and samples, and the map from coordinates to states.
         begin: routine that computes dependent states at the start.
         outputs, turns: routines that compute, from the known numbers, the outputs and the speeds
             whose signs determine the dry friction.
@@ -73,7 +73,7 @@ class FmuFunctions:
 
     @property
     def further(self) -> dict[str, Routine]:
-        """Return the routines in addition to those of the integrator, by name."""
+        """Routines in addition to those of the integrator, by name."""
         return {
             "begin": self.begin,
             "outputs": self.outputs,
@@ -83,7 +83,7 @@ class FmuFunctions:
 
     @property
     def known(self) -> int:
-        """Return the number of known numbers, which follow the rates."""
+        """Number of known numbers, which follow the derivatives."""
         return sum(size for _, size in self.system.rate.known)
 
     def tables(self) -> str:
@@ -154,12 +154,13 @@ def _free(model: Model) -> FmuFunctions:
         return {"rate": ca.vertcat(*actuator_motion(model.assembly, q, v))}
 
     reads = {"run->known": n_q, f"run->known + {n_q}": n_v}
-    table, (turns, turning) = model.mechanism.parameters, _friction_turns(model, reads)
+    table = model.mechanism.parameters
+    friction_speeds, friction_routine = _friction_turns(model, reads)
     return FmuFunctions(
         system=system,
         begin=system.back if force_driven.rate.quaternions else Routine(),
         outputs=Routine(calls=(straight("outputs", reads, outputs),)),
-        turns=turning,
+        turns=friction_routine,
         **diagnosis_of(model, "p"),  # type: ignore[arg-type]
         length=model.assembly.loops.length,
         loops=loops_of(force_driven.rate.program),
@@ -168,7 +169,7 @@ def _free(model: Model) -> FmuFunctions:
             inputs=inputs,
             states=(*_motion(model, at_rest), *_balance("")),
             outputs=actuator_motion_variables(model),
-            turns=turns,
+            turns=friction_speeds,
         ),
         constants=model.free,
         guess=model.assembly.q,
@@ -189,7 +190,7 @@ def _friction_turns(
         for p in model.parameters
         if p.role in ("coulomb", "coulomb_asymmetry", "stribeck")
     )
-    rubbing = [name for name in dict.fromkeys(dry) if name in names or name in actuators]
+    elements = [name for name in dict.fromkeys(dry) if name in names or name in actuators]
     units = dict(zip(names, velocity_units(model.topology), strict=True))
     units |= {
         v.name.removesuffix(".velocity"): v.unit
@@ -198,16 +199,16 @@ def _friction_turns(
 
     def speeds(q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
         _, rates = actuator_motion(model.assembly, q, v)
-        chosen = [
+        speeds_with_friction = [
             v[names.index(name)] if name in names else rates[actuators.index(name)]
-            for name in rubbing
+            for name in elements
         ]
-        return {"rate": ca.vertcat(*chosen)}
+        return {"rate": ca.vertcat(*speeds_with_friction)}
 
     turns = (
-        FmuVariable(name=f"{name}.turns", causality="local", unit=units[name]) for name in rubbing
+        FmuVariable(name=f"{name}.turns", causality="local", unit=units[name]) for name in elements
     )
-    return tuple(turns), Routine(calls=(straight("turns", reads, speeds),) if rubbing else ())
+    return tuple(turns), Routine(calls=(straight("turns", reads, speeds),) if elements else ())
 
 
 def _motion(model: Model, at_rest: np.ndarray) -> tuple[FmuVariable, ...]:
@@ -274,12 +275,13 @@ def _driven(model: Model, tolerance: float) -> FmuFunctions:
             inputs.append(FmuVariable(name=name, causality="input", unit=unit, start=0.0))
     asked = _requested_torques(lines, tolerance)
     own = {**sampled.rate.own, "asked": sampled.held, _LINE_INPUTS: sampled.inputs}
-    begin, outputs, signals = _begin(driven), *_line_outputs(driven, asked, own)
+    begin = _begin(driven)
+    outputs, signals = _line_outputs(driven, asked, own)
     constants = (*driven.parameters.names, *plant.free)
     leaves = ParameterTable(
         (*driven.parameters, *(p for p in plant.mechanism.parameters if p.name in plant.free))
     )
-    # A parameter of several lines is one variable.
+    # a parameter that several lines use is a single variable
     parameters = {p.name: p for p in leaves}.values()
     return FmuFunctions(
         system=replace(
@@ -394,10 +396,11 @@ def _begin(system: MachineSystem) -> Routine:
     def follow(q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
         position, speed = actuator_motion(plant.assembly, q, v)
         result = {}
-        for i, (line, y, _, _) in enumerate(system.places()):
-            moving = sum(name.endswith(".velocity") for name in line.state_names)
-            state = ca.SX(ca.DM(line.start)) * position[i]
-            state[moving : 2 * moving] = ca.SX(ca.DM(line.start[:moving])) * speed[i]
+        for i, (line, y, _, _) in enumerate(system.line_offsets()):
+            n = sum(name.endswith(".velocity") for name in line.state_names)
+            per_position = ca.SX(ca.DM(line.rest_state_per_position))
+            state = per_position * position[i]
+            state[n : 2 * n] = per_position[:n] * speed[i]  # velocities follow the positions
             result[f"y + {y}"] = state
         return result
 
@@ -423,7 +426,7 @@ def _line_outputs(
 
     calls, variables = [asked, straight("motion", known, motion)], list[FmuVariable]()
     first_output = 2 * n_u
-    for i, (line, y, s, z) in enumerate(system.places()):
+    for i, (line, y, s, z) in enumerate(system.line_offsets()):
         inputs = (
             f"y + {y}",
             f"at + {2 * i}",
@@ -432,15 +435,15 @@ def _line_outputs(
             f"{_LINE_INPUTS} + {len(MACHINE_INPUTS) * i}",
             "p",
         )
-        measured = line.measured
+        indices = line.measurable_signals
         all_signals = line.signals.function
         symbols = [ca.SX.sym(f"x{k}", all_signals.numel_in(k)) for k in range(all_signals.n_in())]
         (signals,) = all_signals.call(symbols)
-        chosen = ca.Function(f"line{i}_outputs", symbols, [signals[list(measured.values())]])
+        measurable = ca.Function(f"line{i}_outputs", symbols, [signals[list(indices.values())]])
         outputs = (f"rate + {first_output}",)
-        calls.append(RoutineCall(function=chosen, inputs=inputs, outputs=outputs))
-        for name, k in measured.items():
+        calls.append(RoutineCall(function=measurable, inputs=inputs, outputs=outputs))
+        for name, k in indices.items():
             unit = line.signal_names[k].rpartition(" [")[2].removesuffix("]")
             variables.append(FmuVariable(name=plain_name(f"{line.line.name}.{name}"), unit=unit))
-        first_output += len(measured)
+        first_output += len(indices)
     return Routine(calls=tuple(calls), own=own), tuple(variables)

@@ -9,11 +9,16 @@ from pathlib import Path, PurePosixPath
 
 from tauloop.common.errors import InputError, Problems
 
-#: Default limits: unpacked size in bytes, and ratio of unpacked to packed size. The ratio is not
-#: checked below `UNCHECKED_SIZE` bytes.
-MAX_UNPACKED_SIZE, MAX_SIZE_RATIO, UNCHECKED_SIZE = 2_000_000_000, 200, 100_000_000
-#: Default limit of the number of members; and size of a disk block, as which smaller members count.
-MAX_MEMBERS, DISK_BLOCK = 10_000, 4096
+#: Default limit of the unpacked size, bytes.
+MAX_UNPACKED_SIZE = 2_000_000_000
+#: Default limit of the ratio of unpacked to packed size.
+MAX_SIZE_RATIO = 200
+#: Unpacked size below which the ratio is not checked, bytes.
+UNCHECKED_SIZE = 100_000_000
+#: Default limit of the number of members.
+MAX_MEMBERS = 10_000
+#: Size of a disk block, bytes. Smaller members count as one block.
+DISK_BLOCK = 4096
 #: Number of faulty members that an error lists.
 _LISTED_FAULTS = 5
 

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 #: Largest shared memory of a block, bytes. A multiprocessor with 227 KB then runs several blocks.
 MAX_SHARED_BYTES = 72 * 1024
-#: Maximum and minimum number of samples that a block folds at a time.
-MAX_BLOCK_ROWS, MIN_BLOCK_ROWS = 64, 8
+#: Maximum number of samples that a block folds at a time.
+MAX_BLOCK_ROWS = 64
+#: Minimum number of samples that a block folds at a time.
+MIN_BLOCK_ROWS = 8
 #: Number of chunks of samples, whose triangles are then folded in pairs. With three to six outputs
 #: there are several blocks for each of 132 multiprocessors. The number changes results only by
 #: rounding.

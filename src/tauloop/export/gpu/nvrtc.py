@@ -40,9 +40,15 @@ _KERNEL = re.compile(
 )
 _STACK = re.compile(r"(\d+) bytes (?:cumulative stack size|stack frame)")
 _SPILLED = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
-#: A multiprocessor of the data-center architectures since Ampere: number of registers, threads and
-#: blocks, and the unit of register allocation.
-REGISTERS, THREADS, MAX_BLOCKS, REGISTER_UNIT = 65536, 2048, 32, 256
+# The constants describe a multiprocessor of the data-center architectures since Ampere.
+#: Number of registers.
+REGISTERS = 65536
+#: Maximum number of resident threads.
+THREADS = 2048
+#: Maximum number of resident blocks.
+MAX_BLOCKS = 32
+#: Number of registers that are allocated at a time.
+REGISTER_UNIT = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

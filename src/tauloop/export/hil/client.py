@@ -1,4 +1,4 @@
-"""The controller's side of the link to a plant, in Python."""
+"""The controller's side of the communication with a plant, in Python."""
 
 from __future__ import annotations
 
@@ -19,12 +19,23 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.export.hil.options import is_memory_name, memory_name_problem
 
-#: Number of leading doubles of a packet, maximum number of doubles in it, and flags, as in
-#: `plant_link.h`.
-HEAD, MAX_PACKET_DOUBLES, END, BRAKES, FAILED = 4, 256, 1, 2, 4
-#: Size of a mailbox in bytes; size of the memory (two mailboxes, version and owner); the version.
+# The constants are those of `plant_link.h`.
+#: Number of leading doubles of a packet: version, sequence number, time and flags.
+HEAD = 4
+#: Maximum number of doubles in a packet.
+MAX_PACKET_DOUBLES = 256
+#: Flag of the last measurement.
+END = 1
+#: Flag of a measurement while brakes hold.
+BRAKES = 2
+#: Flag of a measurement whose equations have no solution.
+FAILED = 4
+#: Size of a mailbox, bytes.
 _BOX = 16 + 8 * MAX_PACKET_DOUBLES
-_MEMORY, MEMORY_VERSION = 2 * _BOX + 16, 0x314C50546C756154
+#: Size of the shared memory (two mailboxes, version and owner), bytes.
+_MEMORY = 2 * _BOX + 16
+#: Version at the end of the shared memory.
+MEMORY_VERSION = 0x314C50546C756154
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +57,7 @@ class PlantMeasurement(ReprMixin):
 
     @property
     def is_last(self) -> bool:
-        """Whether it is the last measurement."""
+        """Whether this is the last measurement."""
         return bool(self.flags & END)
 
 
@@ -97,24 +108,24 @@ class PlantClient:
         if shm is not None and not is_memory_name(shm):
             raise InputError.of("shm", *memory_name_problem(shm))
         self.refused = 0
-        self._place = f"/dev/shm/{shm}" if shm else f"{host}:{port}"
+        self._address = f"/dev/shm/{shm}" if shm else f"{host}:{port}"
         self._socket: socket.socket | None = None
         self._map: mmap.mmap | None = None
         self._last_count = 0
         self._first: PlantMeasurement | None = None
-        until = time.monotonic() + wait
+        deadline = time.monotonic() + wait
         if shm is None:
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             self._socket.connect((host, port))
         while self._first is None:
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 self.close()
                 raise EngineError.of(
                     "plant",
-                    f"no answer from {self._place}",
+                    f"no answer from {self._address}",
                     "start the plant first: tauloop run plant MACHINE",
                 )
-            if shm is not None and self._map is None and not self._mapped(Path(self._place)):
+            if shm is not None and self._map is None and not self._mapped(Path(self._address)):
                 time.sleep(0.01)
                 continue
             self.send(-1, 0.0, np.zeros(0))
@@ -152,7 +163,7 @@ class PlantClient:
         """
         largest = MAX_PACKET_DOUBLES - HEAD
         if len(force) > largest:
-            what = f"has {len(force)} values, but a packet holds at most {largest}"
+            what = f"has {len(force)} values, but a packet contains at most {largest}"
             raise InputError.of("force", what, "give one force per actuator or motor of the plant")
         row = struct.pack(f"<{HEAD + len(force)}d", 1.0, sequence, at, flags, *force)
         if self._socket is not None:

@@ -1,4 +1,4 @@
-"""Options of a plant: clock, link, and behavior without commands."""
+"""Options of a plant: clock, communication channel, and behavior without commands."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class PlantOptions(Options):
         return max(round(min(self.duration * self.rate, sys.float_info.max)), 1)
 
     @property
-    def place(self) -> tuple[str, int]:
+    def address(self) -> tuple[str, int]:
         """Host and port; or the name of shared memory, and 0."""
         if self.shm is not None:
             return f"/{self.shm}", 0

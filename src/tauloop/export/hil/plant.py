@@ -209,7 +209,7 @@ class CompiledPlant:
             raise PoseError.of(
                 "plant",
                 "the motion cannot continue: out of reach or singular",
-                "check the forces of the controller",
+                "check the controller's force commands",
             )
         return self.output.copy()
 

@@ -1,4 +1,4 @@
-"""Run of a plant in its own process, with counts and times."""
+"""Run a plant in its own process, and report counts of steps and timing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model.model import MachineSource
 
 #: Limit of the 99.9th percentile of a step's computing time, as a fraction of the period.
-MAX_COMPUTING_SHARE = 0.1
+MAX_COMPUTING_FRACTION = 0.1
 #: Minimum number of steps for which this percentile is assessed.
 MIN_ASSESSED_STEPS = 1000
 #: Number of copies of the recording in memory: one when it is read back, one when it is written.
@@ -52,9 +52,8 @@ class PlantRun(Result):
             rejected or from unknown senders; of brake applications; of stalls; and of periods that
             were skipped or caught up.
         times: count, median, 99th and 99.9th percentile, and largest value, s, by kind. Kinds are
-            the lateness of waking up, the lateness of an empty loop, the computation of a step in
-            processor time and in elapsed time (including other processes), and the exchange of
-            packets.
+            the wake-up latency, the latency of an empty loop, the computation of a step in processor
+            time and in elapsed (wall-clock) time, and the exchange of packets.
         allowed: whether memory could be locked and SCHED_FIFO could be used: "yes", or the reason
             why not.
         digest: hash of all forces and outputs, 16 hexadecimal digits.
@@ -95,7 +94,7 @@ def run_plant(
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        options: clock, link, and behavior without commands.
+        options: clock, communication channel, and behavior without commands.
         cache: cache of compiled code; the user's cache by default.
 
     Returns:
@@ -120,16 +119,16 @@ def run_plant(
         _require_room(options, columns)
     binary = code.program(cache)
     if not options.steps:
-        with _started(binary, options, None) as process:
-            return _result(code, json.loads(_printed(process, options)), None)
+        with _plant_process(binary, options, None) as process:
+            return _result(code, json.loads(_output(process, options)), None)
     # a file without a name, which is also removed if this process is killed
     with ExitStack() as stack:
         with temporary_files_reported():
             record = stack.enter_context(tempfile.TemporaryFile())
-        with _started(binary, options, record.fileno()) as process:
-            printed = _printed(process, options)
+        with _plant_process(binary, options, record.fileno()) as process:
+            output = _output(process, options)
         record.seek(0)
-        return _result(code, json.loads(printed), np.fromfile(record).reshape(-1, columns))
+        return _result(code, json.loads(output), np.fromfile(record).reshape(-1, columns))
 
 
 def _require_room(options: PlantOptions, columns: int) -> None:
@@ -144,34 +143,37 @@ def _require_room(options: PlantOptions, columns: int) -> None:
     available = min(available_memory() / COPIES, free)
     if samples * size <= available:
         return
-    most = int(available // size)
+    max_samples = int(available // size)
     memory, files = _approximate(COPIES * samples * size), _approximate(samples * size)
     what = (
         f"{_approximate(samples)} samples of {columns} numbers need {memory} bytes of memory and "
-        f"{files} bytes of temporary files; {most} samples fit"
+        f"{files} bytes of temporary files; {max_samples} samples fit"
     )
-    longest = f"{most * options.period:.3g} s"
-    remedy = f"use at most {longest} at this rate, or a lower rate; a run without a duration records nothing"
+    longest = f"{max_samples * options.period:.3g} s"
+    remedy = (
+        f"use at most {longest} at this rate, or a lower rate; a run without a duration records "
+        "nothing"
+    )
     raise InputError.of("duration", what, remedy)
 
 
 def _approximate(number: int) -> str:
-    """Return an integer of any size with three digits."""
+    """Return an integer of any size as text, rounded to three significant digits."""
     return f"{float(min(number, int(sys.float_info.max))):.3g}"
 
 
 @contextmanager
-def _started(
+def _plant_process(
     binary: bytes, options: PlantOptions, record: int | None
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run the plant's process in a context. It always ends when this process ends.
+    """Run the plant's process in a context. The plant always ends when this process ends.
 
     Args:
         binary: the program.
-        options: clock, link, and behavior without commands.
+        options: clock, communication channel, and behavior without commands.
         record: descriptor of an open file for the recording.
     """
-    host, port = options.place
+    host, port = options.address
     mode = "lock" if options.lockstep else {"hold": "hold", "catch-up": "catch"}[options.stall]
     numbers = (
         port,
@@ -181,8 +183,9 @@ def _started(
         options.watchdog,
         repr(options.timeout),
     )
-    further = (-1 if record is None else record, int(options.without_controller), os.getpid())
-    # a running program needs no file: nothing remains, however the processes end
+    record_descriptor = -1 if record is None else record
+    further = (record_descriptor, int(options.without_controller), os.getpid())
+    # a running program does not need its file, so the folder is removed at once
     with temporary_folder() as folder:
         program = folder / "plant"
         program.write_bytes(binary)
@@ -212,21 +215,21 @@ def _ended_by_interrupt(process: subprocess.Popen[str]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    was_asked = False
+    is_second = False
 
     def end(*_: object) -> None:
-        nonlocal was_asked
-        process.send_signal(signal.SIGKILL if was_asked else signal.SIGTERM)
-        was_asked = True
+        nonlocal is_second
+        process.send_signal(signal.SIGKILL if is_second else signal.SIGTERM)
+        is_second = True
 
-    former = signal.signal(signal.SIGINT, end)
+    previous_handler = signal.signal(signal.SIGINT, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, former)
+        signal.signal(signal.SIGINT, previous_handler)
 
 
-def _printed(process: subprocess.Popen[str], options: PlantOptions) -> str:
+def _output(process: subprocess.Popen[str], options: PlantOptions) -> str:
     """Return the text that a plant prints at its end.
 
     Raises:
@@ -234,14 +237,14 @@ def _printed(process: subprocess.Popen[str], options: PlantOptions) -> str:
         EngineError: the plant cannot run, or was killed.
     """
     with _ended_by_interrupt(process):
-        printed, error_text = process.communicate()
-    if process.returncode == 0 and printed:
-        return printed
+        output, error_text = process.communicate()
+    if process.returncode == 0 and output:
+        return output
     reason = error_text.replace("listening", "").strip() or _reason(process.returncode)
     address = options.shm or options.udp
     if process.returncode == ADDRESS_REFUSED:
         other = "name" if options.shm else "port"
-        remedy = f"end the program that uses it, or give another {other}"
+        remedy = f"end the program that uses this {other}, or give another {other}"
         raise InputError.of(address, f"the plant cannot run: {reason}", remedy)
     remedy = "check the available memory and disk space, and try again"
     raise EngineError.of(address, f"the plant ended: {reason}", remedy)
@@ -267,14 +270,14 @@ def _result(code: PlantCode, report: Mapping[str, Any], log: np.ndarray | None) 
             diagnostic(
                 "99.9th percentile of the computing time of a step, relative to the period",
                 computing["p999_s"] * options.rate if is_assessed else None,
-                at_most=MAX_COMPUTING_SHARE,
+                at_most=MAX_COMPUTING_FRACTION,
                 advice="use a lower rate, a larger tolerance, or a faster computer",
             ),
             diagnostic(
                 "steps without a solution",
                 bool(report["failure"]),
                 at_most=0.0,
-                advice=f"{report['failure']}: check the forces of the controller",
+                advice=f"{report['failure']}: check the controller's force commands",
             ),
         ),
         provenance=provenance(options={}, inputs={"machine": code.model.mechanism.name}),

@@ -10,12 +10,18 @@ from tauloop.compiler.c.printing.c_helpers import c_file
 from tauloop.compiler.c.printing.source import comment
 from tauloop.export.linuxcnc.machine import MachineJoint, MachineLayout, Pin, WorldAxis
 
-#: Speeds of axes (mm/s, deg/s), and of joints without a largest speed in the machine file.
-LINEAR_AXIS_SPEED, ANGULAR_AXIS_SPEED = 500.0, 90.0
-LINEAR_JOINT_SPEED, ANGULAR_JOINT_SPEED = 2000.0, 720.0
-#: Acceleration of angular axes divided by that of linear axes, deg/mm; and acceleration of joints
-#: divided by that of axes.
-ANGULAR_ACCELERATION_RATIO, JOINT_ACCELERATION_RATIO = 0.36, 10.0
+#: Maximum speed of linear axes, mm/s.
+LINEAR_AXIS_SPEED = 500.0
+#: Maximum speed of angular axes, deg/s.
+ANGULAR_AXIS_SPEED = 90.0
+#: Maximum speed of linear joints for which the machine file gives none, mm/s.
+LINEAR_JOINT_SPEED = 2000.0
+#: Maximum speed of angular joints for which the machine file gives none, deg/s.
+ANGULAR_JOINT_SPEED = 720.0
+#: Acceleration of angular axes divided by that of linear axes, deg/mm.
+ANGULAR_ACCELERATION_RATIO = 0.36
+#: Acceleration of joints divided by that of axes.
+JOINT_ACCELERATION_RATIO = 10.0
 #: Feed of the program, mm/min.
 FEED = 15000.0
 

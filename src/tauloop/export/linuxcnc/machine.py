@@ -16,19 +16,23 @@ from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import Model
 
-#: SI values of LinuxCNC's units.
-MM, DEG = 1e-3, np.pi / 180.0
+#: SI value of a millimeter.
+MM = 1e-3
+#: SI value of a degree.
+DEG = np.pi / 180.0
 #: Unit of a pin by SI unit, with its SI value.
 _PIN_UNITS = {"m": ("mm", MM), "rad": ("deg", DEG)}
-#: Maximum number of joints in LinuxCNC's motion module, and of characters in a HAL name.
-MAX_JOINTS, MAX_NAME_LENGTH = 16, 46
+#: Maximum number of joints in LinuxCNC's motion module.
+MAX_JOINTS = 16
+#: Maximum number of characters in a HAL name.
+MAX_NAME_LENGTH = 46
 #: Number of the world axis of each platform coordinate.
 _WORLD_AXES = {"platform.x": 0, "platform.y": 1, "platform.z": 2, "platform.angle": 5}
 _QUATERNION = tuple(f"platform.q{component}" for component in "wxyz")
 #: Letters of the axes in G-code, by number.
 LETTERS = "XYZABC"
-#: Smaller rotations of the platform (quaternion components, rad) and tool offsets (m) are treated as
-#: zero.
+#: Rotations of the platform (quaternion components, rad) and tool offsets (m) below this value are
+#: treated as zero.
 ROTATION_TOLERANCE = 1e-9
 
 
@@ -75,7 +79,7 @@ class MachineJoint:
 
     @property
     def si(self) -> float:
-        """Return the SI value of the joint's unit."""
+        """SI value of the joint's unit."""
         return DEG if self.is_angular else MM
 
 
@@ -97,7 +101,7 @@ class WorldAxis:
 
     @property
     def letter(self) -> str:
-        """Return the axis letter in G-code."""
+        """Axis letter in G-code."""
         return LETTERS[self.number]
 
 
@@ -128,8 +132,8 @@ def machine_layout(model: Model) -> MachineLayout:
 
     Raises:
         InputError: LinuxCNC cannot drive the machine. It has redundant actuators or passive degrees
-            of freedom; its pose is not made of some of x, y, z with all rotations or none; or its
-            tool is away from the origin of a platform that rotates without an angular axis.
+            of freedom; its pose does not consist of some of x, y, z with all rotations or none; or
+            its tool is not at the origin of a platform that rotates without an angular axis.
     """
     columns = model.platform.ports.position.columns
     world = tuple(3 if name in _QUATERNION else _WORLD_AXES.get(name, -1) for name in columns)
@@ -234,19 +238,19 @@ def platform_positions(layout: MachineLayout, world: np.ndarray) -> np.ndarray:
     """
     from scipy.spatial.transform import Rotation  # SciPy is an optional dependency
 
-    angles = world[:, 3:] * (layout.rotation_mode == 2) + world[:, 3:] * [
-        0,
-        0,
-        layout.rotation_mode == 1,
-    ]
+    angles = np.zeros((len(world), 3))
+    if layout.rotation_mode == 2:
+        angles = world[:, 3:]
+    elif layout.rotation_mode == 1:
+        angles[:, 2] = world[:, 5]
     R = Rotation.from_euler("xyz", angles, degrees=True)
     origins = world[:, :3] * MM
     if layout.tool:
         origins = origins - R.apply(np.array(layout.tool) * MM)
     columns = [origins[:, k] if k < 3 else DEG * world[:, k] for k in layout.world if k != 3]
-    quaternion = (
-        R.as_quat(scalar_first=True) if layout.rotation_mode == 2 else np.empty((len(world), 0))
-    )
+    quaternion = np.empty((len(world), 0))
+    if layout.rotation_mode == 2:
+        quaternion = R.as_quat(scalar_first=True)
     return np.hstack([np.reshape(columns, (-1, len(world))).T, quaternion])
 
 
@@ -260,7 +264,7 @@ def _note_unfit_actuators(model: Model, problems: Problems) -> None:
     if assembly.passive:
         names = ", ".join(assembly.passive_names)
         message = f"{names} move freely, so the joints do not determine the platform's pose"
-        problems.add("actuators", message, "drive them, or hold them in the machine file")
+        problems.add("actuators", message, "drive or lock these coordinates in the machine file")
     if not 1 <= count <= MAX_JOINTS:
         problems.add(
             "actuators",
@@ -296,7 +300,9 @@ def _joints(model: Model) -> tuple[MachineJoint, ...]:
     ):
         is_angular = topology.motor_turns(actuator)
         si = DEG if is_angular else MM
-        lower, upper, speed, k = -np.inf, np.inf, actuator.speed, None
+        lower, upper = -np.inf, np.inf
+        speed = actuator.speed
+        k = None
         driven = np.flatnonzero(row)
         if len(driven) == 1:
             ratio, v = float(row[driven[0]]), int(driven[0])
@@ -332,13 +338,15 @@ def _axes(
             continue
         si, shift = (MM, float(offset[axis])) if axis < 3 else (DEG, 0.0)
         k = limit_index.get(column)
-        lower, upper = (
-            (-np.inf, np.inf) if k is None else (float(limits.lower[k]), float(limits.upper[k]))
+        lower, upper = -np.inf, np.inf
+        if k is not None:
+            lower, upper = float(limits.lower[k]), float(limits.upper[k])
+        axes[axis] = WorldAxis(
+            number=axis,
+            home=_in_unit(float(q[column]) + shift, si),
+            lower=_in_unit(lower + shift, si),
+            upper=_in_unit(upper + shift, si),
         )
-        home, lower, upper = (
-            _in_unit(value + shift, si) for value in (float(q[column]), lower, upper)
-        )
-        axes[axis] = WorldAxis(number=axis, home=home, lower=lower, upper=upper)
     if rotation_mode == 2:
         angles = Rotation.from_quat(q[list(columns[-4:])], scalar_first=True).as_euler(
             "xyz", degrees=True
@@ -378,7 +386,8 @@ def _tool(model: Model, rotation_mode: int) -> tuple[tuple[float, ...], np.ndarr
                 "platform.tool", message, "put the frame of the platform's body at the tool"
             )
         return (), tool
-    if tool.any():  # the frame of a sliding platform may be rotated relative to the base frame
+    if tool.any():
+        # the frame of a platform without rotations may be rotated relative to the base frame
         position = model.platform.tool(model.platform_position(q[:1]), start=q[:1]).place[0]
         tool = position - [q[0, names.index(f"platform.{axis}")] for axis in "xyz"]
     return tuple(_in_unit(float(value), MM) for value in tool), tool

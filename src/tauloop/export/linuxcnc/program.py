@@ -12,13 +12,16 @@ from tauloop.common.records import dataclass
 from tauloop.export.linuxcnc.machine import MM, MachineLayout, WorldAxis, platform_positions
 from tauloop.model.model import Model
 
-#: Half the travel of an axis without a range in the machine file: mm, and deg for angular axes.
-DEFAULT_LINEAR_TRAVEL, DEFAULT_ROTATION = 20.0, 5.0
+#: Half the travel of a linear axis without a range in the machine file, mm.
+DEFAULT_LINEAR_TRAVEL = 20.0
+#: Half the travel of an angular axis without a range in the machine file, deg.
+DEFAULT_ROTATION = 5.0
 #: Fractions of the ranges that are tried, in this order.
-RANGE_SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
-#: Number of checked points of each line and arc, and fraction of a range by which a limit may be
-#: exceeded.
-CHECKED_POINTS, LIMIT_MARGIN = 12, 1e-9
+RANGE_FRACTIONS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
+#: Number of points checked on each line and arc.
+CHECKED_POINTS = 12
+#: Fraction of a range by which a limit may be exceeded.
+LIMIT_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +48,8 @@ def reachable_moves(
         InputError: even 10 % of the ranges exceeds the joint limits.
     """
     for at_home in (False, True):
-        for share in RANGE_SHARES:
-            start, moves = _moves(layout.axes, share, at_home=at_home)
+        for fraction in RANGE_FRACTIONS:
+            start, moves = _moves(layout.axes, fraction, at_home=at_home)
             if _is_reached(model, layout, _points(start, moves)):
                 return start, moves
     message = "even 10 % of the ranges exceeds the joint limits"
@@ -82,7 +85,7 @@ def _words(layout: MachineLayout, position: Sequence[float]) -> str:
 
 
 def _moves(
-    axes: Sequence[WorldAxis], share: float, *, at_home: bool
+    axes: Sequence[WorldAxis], fraction: float, *, at_home: bool
 ) -> tuple[tuple[float, ...], tuple[Move, ...]]:
     """Return the home position, and moves to four corners, a circle, the ends of z, and rotations."""
     middle, half = np.zeros(6), np.zeros(6)
@@ -93,7 +96,7 @@ def _moves(
         if np.isfinite([axis.lower, axis.upper]).all():
             middle[axis.number] = axis.home if at_home else (axis.lower + axis.upper) / 2
             half[axis.number] = (axis.upper - axis.lower) / 2
-    half *= share
+    half *= fraction
     corners = [(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)]
     ends = [middle + half * np.array([x, y, 0, 0, 0, 0]) for x, y in corners]
     moves = [Move(end=_rounded(end)) for end in (middle, *ends, middle)]
@@ -107,8 +110,8 @@ def _moves(
         ]
     for axis in axes:
         if axis.number >= 2:
-            away = half * (np.arange(6) == axis.number)
-            moves += [Move(end=_rounded(end)) for end in (middle + away, middle - away, middle)]
+            offset = half * (np.arange(6) == axis.number)
+            moves += [Move(end=_rounded(end)) for end in (middle + offset, middle - offset, middle)]
     return _rounded(home), (*moves, Move(end=_rounded(home)))
 
 
@@ -119,16 +122,18 @@ def _rounded(numbers: np.ndarray) -> tuple[float, ...]:
 
 def _points(start: Sequence[float], moves: Sequence[Move]) -> np.ndarray:
     """Return positions (N, 6) along the moves."""
-    share = np.linspace(0.0, 1.0, CHECKED_POINTS)[:, None]
+    fraction = np.linspace(0.0, 1.0, CHECKED_POINTS)[:, None]
     points = []
     for before, move in pairwise([Move(end=tuple(start)), *moves]):
         first, last = np.array(before.end), np.array(move.end)
-        points.append(first + share * (last - first))
+        points.append(first + fraction * (last - first))
         if move.center is not None:
-            angle = 2 * np.pi * share[:, 0]
-            arm = -np.array(move.center)
-            turned = np.stack([np.cos(angle) * arm[0], -np.sin(angle) * arm[0]], axis=1)
-            points[-1][:, :2] = first[:2] + np.array(move.center) + turned
+            angle = 2 * np.pi * fraction[:, 0]
+            radius = -move.center[
+                0
+            ]  # each arc is a full circle that starts on the x-axis of its center
+            offset = radius * np.stack([np.cos(angle), -np.sin(angle)], axis=1)
+            points[-1][:, :2] = first[:2] + np.array(move.center) + offset
     return np.concatenate(points)
 
 
@@ -139,4 +144,4 @@ def _is_reached(model: Model, layout: MachineLayout, points: np.ndarray) -> bool
     if not (state.health.is_reached & state.health.is_regular).all():
         return False
     margin = model.limits.room(state.q) + MM * 1e-6  # tolerance: the last digit of the program
-    return bool((margin / model.limits.scale).min(initial=0.0) >= -LIMIT_MARGIN)
+    return bool((margin / model.limits.scale).min(initial=0.0) >= -LIMIT_TOLERANCE)

@@ -77,7 +77,7 @@ def load_correction(model: Model, module: str, taken: set[str]) -> LoadCorrectio
     Raises:
         InputError: the machine has no elastic data, or the code does not support one of its parts.
     """
-    # Elasticity is needed only for this option.
+    # imported here, because only this option needs elasticity
     from tauloop.elasticity.compensation.compensation_program import (
         CORRECTED,
         TEMPERATURES,
@@ -93,8 +93,11 @@ def load_correction(model: Model, module: str, taken: set[str]) -> LoadCorrectio
         CORRECTED: model.platform.ports.position.size,
     }
     ports = {name: CPort(name=name, size=size) for name, size in sizes.items()}
-    inputs = ["position", "wrench", *[TEMPERATURES] * bool(built.parts)]
-    inputs += ["start"] * reads_start(built.correction, (CORRECTED,))
+    inputs = ["position", "wrench"]
+    if built.parts:
+        inputs.append(TEMPERATURES)
+    if reads_start(built.correction, (CORRECTED,)):
+        inputs.append("start")
     names = [f"load.{column}" for column in TOOL_PORT.columns]
     names += [f"temperature.{part}" for part in built.parts]
     max_length = MAX_NAME_LENGTH - len(module) - 1
@@ -139,11 +142,15 @@ def kinematic_functions(model: Model) -> KinematicFunctions:
     def function(
         name: str, program: Program, inputs: Sequence[str], outputs: Sequence[str]
     ) -> CFunction:
-        start = ["start"] * reads_start(program, tuple(outputs))
+        all_inputs = list(inputs)
+        if reads_start(program, tuple(outputs)):
+            all_inputs.append("start")
+        if model.free:
+            all_inputs.append("theta")
         return CFunction(
             name=f"tauloop_{name}_program",
             program=program,
-            inputs=tuple(ports[port] for port in (*inputs, *start, *["theta"] * bool(model.free))),
+            inputs=tuple(ports[port] for port in all_inputs),
             outputs=tuple(ports[port] for port in outputs),
         )
 
@@ -159,11 +166,11 @@ def kinematic_functions(model: Model) -> KinematicFunctions:
 
 def _joints_program(state: MotionState) -> Program:
     """Return the program for all coordinates q and the joints p = A(theta) q + b(theta)."""
-    placed = [i for i, iq in enumerate(state.topology.q_of_v) if iq >= 0]
+    # velocities that are the derivative of a coordinate
+    columns = [i for i, iq in enumerate(state.topology.q_of_v) if iq >= 0]
     q = state.configuration.q
-    joint = (
-        ca.sparsify(state.transmission[:, placed]) @ q[[state.topology.q_of_v[i] for i in placed]]
-    )
+    ratios = ca.sparsify(state.transmission[:, columns])
+    joint = ratios @ q[[state.topology.q_of_v[i] for i in columns]]
     return state.builder.finish({"q": q, "joint": ca.densify(joint + state.actuator_offsets)})
 
 
@@ -314,9 +321,10 @@ def _note(pin: Pin) -> str:
     return comment(f"{pin.parameter}, {pin.unit}")
 
 
-def _array(kind: str, name: str, size: str, values: Iterable[str], more: int = 0) -> str:
-    """Return a C table whose size is TAULOOP_`size` plus `more`, so that it is never empty."""
-    return f"static const {kind} tauloop_{name}[TAULOOP_{size} + {more}] = {{{', '.join(values)}}};"
+def _array(ctype: str, name: str, size: str, values: Iterable[str], extra: int = 0) -> str:
+    """Return a C table of TAULOOP_`size` elements plus `extra` elements, so that it is not empty."""
+    elements = ", ".join(values)
+    return f"static const {ctype} tauloop_{name}[TAULOOP_{size} + {extra}] = {{{elements}}};"
 
 
 def _call(name: str, function: CFunction, inputs: str, outputs: str) -> Iterator[str]:

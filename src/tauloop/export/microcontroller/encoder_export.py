@@ -25,10 +25,11 @@ from tauloop.model.model import MachineSource, modeled
 from tauloop.model.positions.encoder_fit import MIN_REDUNDANCY
 from tauloop.simulation.observers.encoders import encoder_units, sensing
 
-#: Test program: number of samples, and size of the reading errors in standard deviations of the
-#: noise.
-TEST_SAMPLES, READING_ERRORS = 5, 3.0
-#: Gauss-Newton steps per sample; each step reduces the remaining error to about its square.
+#: Number of samples in the test program.
+TEST_SAMPLES = 5
+#: Standard deviation of the reading errors in the test program, in standard deviations of the noise.
+READING_ERRORS = 3.0
+#: Number of Gauss-Newton steps per sample.
 GAUSS_NEWTON_STEPS = 3
 
 
@@ -45,8 +46,8 @@ def export_encoder_fit(
     The function is q, reading_residual, standardized, move = encoder_fit(reading, start). Like
     `fit_encoders`, it returns the coordinates q that close the loops and agree best with all
     readings. It makes three Gauss-Newton steps from the state that the actuators' encoders give.
-    `start` is q of the last sample. `move` is the largest component of the last step. It is at the
-    level of rounding errors if the readings agree within their noise.
+    `start` is q of the previous sample. `move` is the largest component of the last step. It is close
+    to rounding errors if the readings agree within their noise.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -165,7 +166,7 @@ def _deviations(
 
 
 def _program(model: Model, names: tuple[str, ...], deviations: np.ndarray) -> Program:
-    """Return the program that alternates forward kinematics with G and Gauss-Newton steps."""
+    """Return the program that alternates forward kinematics, with its Jacobian G, and steps."""
     embedding, leading = model.actuators.program(EMBEDDING), model.actuators.ports.position.columns
     n, n_e = len(leading), len(names)
     reading = ca.SX.sym("reading", n_e)
@@ -191,7 +192,7 @@ def _program(model: Model, names: tuple[str, ...], deviations: np.ndarray) -> Pr
 def _renamed_steps(
     program: Program, names: Mapping[str, str], ending: str
 ) -> list[Evaluate | Newton]:
-    """Return a program's steps with renamed inputs, and with a suffix on the names of results."""
+    """Return a program's steps with renamed inputs, and a suffix on the names of their outputs."""
     known, steps = dict(names), list[Evaluate | Newton]()
     for step in program.steps:
         assert isinstance(step, Evaluate | Newton), "kinematics has no cables to share"
@@ -237,20 +238,20 @@ def _step(model: Model, names: tuple[str, ...], deviations: np.ndarray, k: int) 
             {"reading": reading, f"at_{k}": position, f"q{ending}": q, f"G{ending}": G},
             {f"at_{k + 1}": position + move},
         )
-    spread = ca.ldl_solve(ca.DM.eye(n), D, L, order)
-    remaining = ca.vertcat(
+    covariance = ca.ldl_solve(ca.DM.eye(n), D, L, order)
+    redundancy = ca.vertcat(
         *(
-            1 - H[i, :] @ spread @ H[i, :].T / float(deviation) ** 2
+            1 - H[i, :] @ covariance @ H[i, :].T / float(deviation) ** 2
             for i, deviation in enumerate(deviations)
         )
     )
-    deviation = ca.DM(deviations) * ca.sqrt(ca.fmax(remaining, MIN_REDUNDANCY))
+    deviation = ca.DM(deviations) * ca.sqrt(ca.fmax(redundancy, MIN_REDUNDANCY))
     return _evaluate(
         "fit",
         {"reading": reading, f"at_{k}": position, f"at_{k - 1}": before, "q": q, "G": G},
         {
             "reading_residual": residual,
-            "standardized": ca.if_else(remaining > MIN_REDUNDANCY, residual / deviation, 0),
+            "standardized": ca.if_else(redundancy > MIN_REDUNDANCY, residual / deviation, 0),
             "move": ca.norm_inf(position - before),
         },
     )

@@ -147,7 +147,9 @@ def _rows_case(model: Model, start: TrackerStart, stem: str) -> tuple[Case, bool
         units=tuple(unit for _, unit in entries),
         meaning="rows of all actuators: derivatives with respect to the tracked parameters, then the known force",
     )
-    names = [*spec.inputs, *(["start"] * has_start)]
+    names = list(spec.inputs)
+    if has_start:
+        names.append("start")
     function = CFunction(
         name=f"{stem}_tracker_rows",
         program=program,
@@ -195,15 +197,10 @@ def _tokens(
     tracked = [start.wander[name] for name in fit.tracked]
     elapsed = filters.interval * filters.period
     described = zip(start.names, start.parameter_units, strict=True)
-    arguments = [
-        "at",
-        "velocity",
-        "acceleration",
-        *(["tracker->q"] * has_start),
-        "q",
-        "rows",
-        "health",
-    ]
+    arguments = ["at", "velocity", "acceleration"]
+    if has_start:
+        arguments.append("tracker->q")
+    arguments += ["q", "rows", "health"]
     return {
         "stem": stem,
         "STEM": stem.upper(),

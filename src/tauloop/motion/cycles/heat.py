@@ -24,12 +24,16 @@ from tauloop.common.shown import ReprMixin
 
 #: Degree of the polynomials.
 DEGREE = 4
-#: Largest factor by which legs are slowed, and relative tolerance of a bound.
-MAX_SLOWDOWN, BOUND_TOLERANCE = 1e3, 1e-9
+#: Largest factor by which legs are slowed.
+MAX_SLOWDOWN = 1e3
+#: Relative tolerance of a bound.
+BOUND_TOLERANCE = 1e-9
 #: Number of halvings that find the common factor of all legs, down to rounding.
 SLOWDOWN_HALVINGS = 64
-#: Maximum number of steps of IPOPT, and tolerance of the optimum.
-MAX_SOLVER_STEPS, SOLVER_TOLERANCE = 200, 1e-12
+#: Maximum number of steps of IPOPT.
+MAX_SOLVER_STEPS = 200
+#: Tolerance of the optimum.
+SOLVER_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,13 +27,16 @@ from tauloop.motion.trajectory import Trajectory
 
 #: Number of points of a leg or a stop at which squared forces are evaluated.
 HEAT_POINTS = 601
-#: Maximum number of rounds in which legs to moving stations are replanned, and relative margin on
-#: their durations.
-MAX_MEETING_ROUNDS, MEETING_MARGIN = 6, 2e-3
+#: Maximum number of rounds in which legs to moving stations are replanned.
+MAX_MEETING_ROUNDS = 6
+#: Relative margin on the durations of these legs.
+MEETING_MARGIN = 2e-3
 #: Assumed duration of a leg before it is planned, s.
 INITIAL_DURATION = 0.15
-#: Maximum number of rounds to find a leg's duration, and relative tolerance of its limits.
-MAX_DURATION_ROUNDS, DURATION_TOLERANCE = 30, 1e-7
+#: Maximum number of rounds to determine a leg's duration.
+MAX_DURATION_ROUNDS = 30
+#: Relative tolerance of this duration.
+DURATION_TOLERANCE = 1e-7
 #: Minimum number of intervals of the law without bounds of changes. This law determines the
 #: distribution of a leg's points.
 MIN_INTERVALS = 400
@@ -43,11 +46,11 @@ LIMIT_POINTS = 513
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleTrajectory(Trajectory):
-    """A cycle whose forces include those of the carried loads.
+    """A cycle whose forces include those of the payloads.
 
     Attributes:
-        starts: start time of each part (K,), s.
-        loads: payload in each part; None for no payload.
+        starts: start time of each segment (K,), s: stops and legs.
+        loads: payload in each segment; None for no payload.
     """
 
     starts: tuple[float, ...]
@@ -58,8 +61,9 @@ class CycleTrajectory(Trajectory):
         return self.loads[int(self._parts(np.array([time]))[0])]
 
     def _parts(self, time: np.ndarray) -> np.ndarray:
-        inside = np.mod(time + 1e-9, self.duration)
-        return np.searchsorted(self.starts, inside, side="right") - 1
+        """Return the index of the segment (N,) at times (N,), s."""
+        cycle_time = np.mod(time + 1e-9, self.duration)
+        return np.searchsorted(self.starts, cycle_time, side="right") - 1
 
     def forces(self, time: np.ndarray) -> np.ndarray:
         """Return the actuator forces (N, n_u), N or N m, at times (N,), s."""
@@ -67,12 +71,14 @@ class CycleTrajectory(Trajectory):
         directions = self.directions(time)
         forces = np.zeros((len(time), len(self.stroke.model.mechanism.actuators)))
         for k in np.unique(parts).tolist():
-            here = parts == k
-            rates = motion.part(here).states
+            samples = parts == k
             solution = self.stroke.forces(
-                places[here], directions[here], rates, payload=self.loads[k]
+                places[samples],
+                directions[samples],
+                motion.part(samples).states,
+                payload=self.loads[k],
             )
-            forces[here] = solution.force
+            forces[samples] = solution.force
         return forces
 
 
@@ -129,8 +135,7 @@ class PlannedCycle(ReprMixin):
         legs: motions from each station to the next, and from the last station to the first.
         durations: durations of the legs (K,), s.
         heat: mean squared forces of the motors.
-        reason: cause that determines the cycle's duration: "limits", "rated force", "conveyor" or
-            "time".
+        reason: what determines the cycle's duration: "limits", "rated force", "conveyor" or "time".
         items: number of items that pass on conveyors in a cycle; 0 without a pitch.
     """
 
@@ -304,7 +309,7 @@ def _durations(
                 f"the {items} items that pass in a cycle arrive within "
                 f"{1e3 * items * interval:.6g} ms"
             )
-            raise InputError.of("duration", what, "leave out either the duration or the pitch")
+            raise InputError.of("duration", what, "omit either the duration or the pitch")
         time, reason = items * interval, "conveyor"
     elif time is not None:
         if time < total * (1 - 1e-9):
@@ -320,7 +325,7 @@ def _meetings(stops: tuple[CycleStation, ...], durations: np.ndarray) -> np.ndar
 
 
 def _met(stops: tuple[CycleStation, ...], durations: np.ndarray) -> tuple[CycleStation, ...]:
-    """Return the stops with their positions at the times when they are reached."""
+    """Return the stops with their positions at the times when the tool reaches them."""
     times = _meetings(stops, durations).tolist()
     return tuple(
         replace(s, position=s.position + t * s.velocity) for s, t in zip(stops, times, strict=True)
@@ -415,7 +420,7 @@ def _way(
         whole = slice(first, first + len(QUATERNION_SUFFIXES))
         turn = turn_between(a[whole].tolist(), b[whole].tolist())
     if len(corners) < 2 and np.array_equal(a, b):
-        raise InputError.of(name, "has no length", "leave out one of the two stations")
+        raise InputError.of(name, "has no length", "omit one of the two stations")
     return WayPath(start=a, end=b, way=way, lengths=lengths, turn=turn, first=first or 0)
 
 

@@ -49,10 +49,8 @@ def _by_name(item: Any) -> MapOf:
     return MapOf(item=item, key="coordinate", is_known=True, may_be_empty=False)
 
 
-_POSITIVE_LENGTH, _TIME = (
-    value(units.LENGTH, sign="positive"),
-    value(units.TIME, sign="not negative"),
-)
+_POSITIVE_LENGTH = value(units.LENGTH, sign="positive")
+_TIME = value(units.TIME, sign="not negative")
 STATION = Shape(
     name="station",
     doc="A position at which the tool stops, or which it passes.",

@@ -34,26 +34,35 @@ from tauloop.motion.fastest.planning import (
 from tauloop.motion.fastest.sweeps import Profile
 from tauloop.motion.laws import POLYNOMIAL_4567, Law
 
-#: Number of points along the path, maximum number of IPOPT steps, and tolerance of the optimum.
-PATH_POINTS, MAX_SOLVER_STEPS, TOLERANCE = 400, 500, 1e-7
+#: Number of intervals along the path.
+PATH_POINTS = 400
+#: Maximum number of IPOPT iterations.
+MAX_SOLVER_STEPS = 500
+#: Tolerance of the optimum.
+TOLERANCE = 1e-7
 #: Factor of the initial law's duration on the shortest duration of this law.
 START_SLOWDOWN = 1.6
-#: Weights of the path and of changes of forces, relative to time, in the distribution of the
-#: points.
-PATH_SHARE, CHANGE_SHARE = 0.5, 0.5
+#: Weight of the path's parameter, relative to time, in the distribution of the points.
+PATH_SHARE = 0.5
+#: Weight of changes of forces, relative to time, in the distribution of the points.
+CHANGE_SHARE = 0.5
 #: Maximum number of programs. The limits of each are reduced by the excess between points of the
 #: previous program.
 MAX_PROGRAMS = 4
-#: Number of points at which the final changes are evaluated; maximum number of rounds to find the
-#: rate; and tolerance.
-CHECK_POINTS, MAX_RATE_ROUNDS, RATE_TOLERANCE = 4001, 30, 1e-7
+#: Number of points at which the final changes are evaluated.
+CHECK_POINTS = 4001
+#: Maximum number of rounds to determine the rate.
+MAX_RATE_ROUNDS = 30
+#: Relative excess of changes at which these rounds end.
+RATE_TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """Quantities with bounded changes: y = alpha a + beta x + gamma sqrt(x) + rest.
 
-    The columns are scaled so that a change of 1 per second is allowed.
+    x and a are squared speed and acceleration of the path's parameter. The columns are scaled so
+    that a change of 1 per second is allowed.
 
     Attributes:
         parts: forces that are bounded individually.
@@ -153,9 +162,11 @@ class LawChanges:
 def changes_taken(
     rows: PathRows, law: Law, rate: float, unit: float, points: int = CHECK_POINTS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest used fraction of the bounds of changes at a rate (1/s), and parameters.
+    """Return the largest used fraction of the bounds of changes at a rate (1/s), along a law.
 
-    Both are arrays (M,), with M = points - 1 intervals of time.
+    Returns:
+        Fractions (M,) in M = points - 1 intervals of time, and the path's parameter in the middle of
+        each interval (M,).
     """
     return LawChanges(rows, law, unit, points).taken(rate)
 

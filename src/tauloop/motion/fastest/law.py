@@ -19,9 +19,9 @@ SERIES_THRESHOLD = 1e-6
 class ProfileLaw(ReprMixin, Law):
     """The law of a speed profile, which may be asymmetric.
 
-    Between points of the grid, u'' = a_l + k (u - u_l). The solution is u - u_l = v_l S(t) + a_l
-    C(t) with S = sinh(sqrt(k) t) / sqrt(k) and C = (cosh(sqrt(k) t) - 1) / k, or sines and cosines
-    for k < 0.
+    Between points of the grid, u'' = a_l + k (u - u_l), where u_l, v_l and a_l are parameter, speed
+    and acceleration at the left point. The solution is u - u_l = v_l S(t) + a_l C(t) with
+    S = sinh(sqrt(k) t) / sqrt(k) and C = (cosh(sqrt(k) t) - 1) / k, or sines and cosines for k < 0.
 
     Attributes:
         profile: squared speeds and accelerations along the path, in any unit of time.
@@ -49,42 +49,46 @@ class ProfileLaw(ReprMixin, Law):
         profile, total = self.profile, self.duration
         time = np.asarray(x) * total
         k = np.clip(np.searchsorted(self.times, time, side="right") - 1, 0, len(profile.first) - 1)
-        t, bend, a, v = (
-            time - self.times[k],
-            profile.bend[k],
-            profile.first[k],
-            np.sqrt(profile.x[k]),
-        )
-        size = bend * t**2
+        t = time - self.times[k]
+        bend = profile.bend[k]
+        a = profile.first[k]
+        v = np.sqrt(profile.x[k])
+        z = bend * t**2
         root = np.sqrt(np.abs(bend))
-        angle, up = root * t, bend > 0
-        safe = np.where(root > 0, root, 1.0)
-        far = np.abs(size) > SERIES_THRESHOLD
-        sine = np.where(up, np.sinh(np.where(up, angle, 0.0)), np.sin(angle)) / safe
-        half = np.where(up, np.sinh(np.where(up, angle / 2, 0.0)), np.sin(angle / 2)) / safe
-        S = np.where(far, sine, t * (1 + size / 6 * (1 + size / 20)))
-        C = np.where(far, 2 * half**2, 0.5 * t**2 * (1 + size / 12 * (1 + size / 30)))
+        angle = root * t
+        is_hyperbolic = bend > 0
+        divisor = np.where(root > 0, root, 1.0)
+        uses_sines = np.abs(z) > SERIES_THRESHOLD
+
+        def sine(x: np.ndarray) -> np.ndarray:
+            hyperbolic = np.sinh(np.where(is_hyperbolic, x, 0.0))
+            return np.where(is_hyperbolic, hyperbolic, np.sin(x)) / divisor
+
+        S = np.where(uses_sines, sine(angle), t * (1 + z / 6 * (1 + z / 20)))
+        C = np.where(uses_sines, 2 * sine(angle / 2) ** 2, 0.5 * t**2 * (1 + z / 12 * (1 + z / 30)))
         w = v * S + a * C
-        speed, pull = v * (1 + bend * C) + a * S, a + bend * w
+        speed = v * (1 + bend * C) + a * S
+        acceleration = a + bend * w
         for is_smooth, end, sign in zip(
             profile.smooth, (0, len(profile.first) - 1), (1.0, -1.0), strict=True
         ):
-            here = (k == end) & is_smooth
-            if here.any():
-                d, whole = (
-                    profile.grid[end + 1] - profile.grid[end],
-                    self.times[end + 1] - self.times[end],
-                )
-                passed = np.where(here, t if sign > 0 else whole - t, 0.0)
-                cubed = d / whole**3
-                w = np.where(here, cubed * passed**3 if sign > 0 else d - cubed * passed**3, w)
-                speed = np.where(here, 3.0 * cubed * passed**2, speed)
-                pull = np.where(here, sign * 6.0 * cubed * passed, pull)
+            # an interval with constant jerk, whose speed and acceleration vanish at the outer end
+            is_inside = (k == end) & is_smooth
+            if is_inside.any():
+                d = profile.grid[end + 1] - profile.grid[end]
+                interval = self.times[end + 1] - self.times[end]
+                # time from the outer end
+                s = np.where(is_inside, t if sign > 0 else interval - t, 0.0)
+                coefficient = d / interval**3
+                distance = coefficient * s**3
+                w = np.where(is_inside, distance if sign > 0 else d - distance, w)
+                speed = np.where(is_inside, 3.0 * coefficient * s**2, speed)
+                acceleration = np.where(is_inside, sign * 6.0 * coefficient * s, acceleration)
         # an interval ends just before the next one begins, because the path's derivatives and
         # friction may differ on the other side
         last = np.append(np.nextafter(profile.grid[1:-1], 0.0), 1.0)
         return LawSample(
             s=np.clip(profile.grid[k] + w, profile.grid[k], last[k]),
             derivative=speed * total,
-            second_derivative=pull * total**2,
+            second_derivative=acceleration * total**2,
         )

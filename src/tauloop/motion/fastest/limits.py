@@ -1,6 +1,7 @@
-"""Limits along a path as rows: p x + q a + g sqrt(x) <= r in the speed sqrt(x) = du/dt and a = d2u/dt2.
+"""Limits along a path as inequalities p x + q a + g sqrt(x) <= r, the rows of a matrix.
 
-Forces of motors and rods are affine in a and x, plus viscous friction, which is linear in sqrt(x).
+Here u is the parameter of the path, x = (du/dt)^2 its squared speed, and a = d2u/dt2. Forces of
+motors and rods are affine in a and x, plus viscous friction, which is linear in sqrt(x).
 Four batches of inverse dynamics give all coefficients exactly. Coulomb friction is part of the
 constant; its sign follows from the direction of motion along the path. The additional static
 friction decreases with speed as exp(-c x) and is a separate term.
@@ -99,7 +100,9 @@ class PathLimits(Options):
                 "give the pairs in the order of their speeds",
             )
         elif (np.diff(steps[:, 1] / steps[:, 0]) > 0).any():
-            problems.add("motor_curve", "is not concave", "use a concave curve below it")
+            problems.add(
+                "motor_curve", "is not concave", "use a concave curve below this motor curve"
+            )
 
     @property
     def bounds_changes(self) -> bool:
@@ -120,9 +123,10 @@ class PathLimits(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitRows(ReprMixin):
-    """Rows at N points: p x + q a + g sqrt(x) + sum of e_j exp(-c_j x) <= r.
+    """Inequalities at N points: p x + q a + g sqrt(x) + sum of e_j exp(-c_j x) <= r.
 
-    They are divided by the limits.
+    They are divided by the limits. x and a are squared speed and acceleration of the path's
+    parameter.
 
     Attributes:
         names: names of the limits (m,).
@@ -149,27 +153,28 @@ class LimitRows(ReprMixin):
         """Return the excess of each row (N, m) at squared speeds and accelerations (N,)."""
         falling = self.falling(x) if self.e.size else None
         x, a = x[:, None], a[:, None]
-        over = self.p * x
-        over += self.q * a
+        # in-place sums, because the arrays are large
+        excess = self.p * x
+        excess += self.q * a
         if self.g.any():
-            over += self.g * np.sqrt(x)
+            excess += self.g * np.sqrt(x)
         if falling is not None:
-            over += falling
-        over -= self.r
-        return np.asarray(over)
+            excess += falling
+        excess -= self.r
+        return np.asarray(excess)
 
     def three(self, x: np.ndarray) -> np.ndarray:
         """Return the coefficients p, q and r of linear rows (N, m, 3) near squared speeds x (N,).
 
-        The root is replaced by its tangent at x, and the term that decreases with speed by its
-        value.
+        The square root is replaced by its tangent at x, and the term that decreases with speed by
+        its value.
         """
         root = np.sqrt(x)[:, None]
         slope = np.divide(self.g, 2.0 * root, out=np.zeros_like(self.g), where=root > 0)
-        rest = self.r - 0.5 * self.g * root
+        rhs = self.r - 0.5 * self.g * root
         if self.e.size:
-            rest = rest - self.falling(x)
-        return np.stack([self.p + slope, self.q, rest], axis=-1)
+            rhs = rhs - self.falling(x)
+        return np.stack([self.p + slope, self.q, rhs], axis=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,11 +210,13 @@ class PathRows:
         Raises:
             InputError: the machine has cables, or nothing limits the acceleration.
         """
-        self.stroke, self.limits, model = stroke, limits, stroke.model
+        self.stroke = stroke
+        self.limits = limits
+        model = stroke.model
         self.directions = (1.0, -1.0) if returns else (1.0,)
-        self.payloads: tuple[Payload | None, ...] = (
-            (None,) if limits.payload is None else (None, limits.payload)
-        )
+        self.payloads: tuple[Payload | None, ...] = (None,)
+        if limits.payload is not None:
+            self.payloads = (None, limits.payload)
         self.names, self.units = model.output_ports("actuators")
         self.full = np.array([actuator.force for actuator in model.mechanism.actuators])
         self.size = limits.force * self.full
@@ -235,7 +242,7 @@ class PathRows:
             problems.add(
                 "limits",
                 "nothing limits the acceleration",
-                "give 'force' to actuators, or tool_acceleration",
+                "specify `force` of actuators in the machine file, or give tool_acceleration",
             )
         InputError.raise_if_any(problems)
 
@@ -248,8 +255,8 @@ class PathRows:
         """Return the columns of the closure forces that are rod forces, by name of the rod."""
         model = self.stroke.model
         rods = {rod.name for rod in model.mechanism.rods}
-        kept = (model.assembly.loops.names[i].partition(":")[0] for i in model.assembly.rows)
-        return {name: i for i, name in enumerate(kept) if name in rods}
+        elements = (model.assembly.loops.names[i].partition(":")[0] for i in model.assembly.rows)
+        return {name: i for i, name in enumerate(elements) if name in rods}
 
     def forces(
         self, u: np.ndarray, speed: np.ndarray, pull: np.ndarray, *, falls: bool = True
@@ -264,15 +271,17 @@ class PathRows:
             falls: whether to include the friction term that decreases with speed.
         """
         stroke = self.stroke
-        places = np.tile(u, len(speed))
+        parameters = np.tile(u, len(speed))
         for direction in self.directions:
             *motion, start = stroke.under(u, direction * speed, pull)
             for payload in self.payloads:
                 solution = stroke.forces(
-                    places, direction, motion, start=start, payload=payload, falls=falls
+                    parameters, direction, motion, start=start, payload=payload, falls=falls
                 )
-                word = " back" * (direction < 0) + " with payload" * (payload is not None)
-                yield word, self._columns(solution, direction).reshape(len(speed), len(u), -1)
+                suffix = " back" if direction < 0 else ""
+                if payload is not None:
+                    suffix += " with payload"
+                yield suffix, self._columns(solution, direction).reshape(len(speed), len(u), -1)
 
     def _columns(self, solution: Forces, direction: float) -> np.ndarray:
         """Return forces of motors and rods, followed by speeds of motors and coordinates (N, m)."""
@@ -296,7 +305,7 @@ class PathRows:
         speeds = unit * np.array([[0.5], [1.0], [1.5], [1.0]])
         pulls = unit**2 * np.array([[0.0], [0.0], [0.0], [1.0]])
         falling = [part for part in self._falling(u) for _ in self.payloads]
-        for (word, values), (parts, fall) in zip(
+        for (suffix, values), (friction, fall) in zip(
             self.forces(u, speeds, pulls, falls=False), falling, strict=True
         ):
             slow, middle, quick, pulled = values[:, :, :n]
@@ -304,12 +313,12 @@ class PathRows:
             beta = ((quick - middle) / (0.5 * unit) - first) / unit
             gamma = first - 1.5 * unit * beta
             yield PathForces(
-                names=tuple(name + word for name in (*self.names, *self._rods)),
+                names=tuple(name + suffix for name in (*self.names, *self._rods)),
                 alpha=(pulled - middle) / unit**2,
                 beta=beta,
                 gamma=gamma,
                 rest=slow - gamma * 0.5 * unit - beta * 0.25 * unit**2,
-                falling=parts,
+                falling=friction,
                 fall=fall,
                 rates=values[1][:, n:] / unit,
             )
@@ -318,24 +327,24 @@ class PathRows:
         """Yield additional static friction (N, m, k) and its decay (N, k) for each direction."""
         stroke, friction = self.stroke, self.stroke.dry_friction
         if friction is None or not friction.depends_on_speed:
-            yield from [(np.zeros((len(u), self.count, 0)), np.zeros((len(u), 0)))] * len(
-                self.directions
-            )
+            for _ in self.directions:
+                yield np.zeros((len(u), self.count, 0)), np.zeros((len(u), 0))
             return
         elements = np.flatnonzero(friction.excess).tolist()
         position, velocity, acceleration, start = stroke.under(u, np.ones((1, 1)), np.zeros((1, 1)))
         motion = position, velocity, acceleration
         for direction in self.directions:
             side = direction * stroke.friction_sides.at(u)
-            without = stroke.with_dry_friction(np.zeros_like(side), start, motion)
-            parts = []
+            frictionless = stroke.with_dry_friction(np.zeros_like(side), start, motion)
+            reference = self._columns(frictionless, direction)
+            contributions = []
             for j in elements:
-                alone = np.zeros_like(side)
-                alone[:, j] = friction.excess[j] * side[:, j]
-                forces = self._columns(stroke.with_dry_friction(alone, start, motion), direction)
-                parts.append((forces - self._columns(without, direction))[:, : self.count])
-            speeds = np.asarray(without.state.v) @ friction.terms[elements].T
-            yield np.stack(parts, axis=2), (speeds / friction.stribeck[elements]) ** 2
+                single = np.zeros_like(side)
+                single[:, j] = friction.excess[j] * side[:, j]
+                forces = self._columns(stroke.with_dry_friction(single, start, motion), direction)
+                contributions.append((forces - reference)[:, : self.count])
+            speeds = np.asarray(frictionless.state.v) @ friction.terms[elements].T
+            yield np.stack(contributions, axis=2), (speeds / friction.stribeck[elements]) ** 2
 
     def even_quantities(self, u: np.ndarray, unit: float) -> list[PathForces]:
         """Return `quantities` of the machine without dry friction."""
@@ -343,24 +352,26 @@ class PathRows:
         if friction is None:
             return list(self.quantities(u, unit))
         functions = friction.model.functions(self.stroke.functions.ports.entry)
-        even = replace(self.stroke, model=friction.model, functions=functions)
-        return list(
-            PathRows(even, self.limits, returns=len(self.directions) > 1).quantities(u, unit)
-        )
+        smooth = replace(self.stroke, model=friction.model, functions=functions)
+        rows = PathRows(smooth, self.limits, returns=len(self.directions) > 1)
+        return list(rows.quantities(u, unit))
 
     def unit(self) -> float:
         """Return a rate of the same magnitude as the fastest motion's rate, 1/s."""
-        u, best = np.linspace(0.0, 1.0, 17), []
+        u = np.linspace(0.0, 1.0, 17)
+        accelerations = []
         n = len(self.names)
         for quantity in self.quantities(u, 1.0):
             with np.errstate(divide="ignore", invalid="ignore"):
-                best.append(np.nanmin(self.size / np.abs(quantity.alpha[:, :n]), axis=1))
+                accelerations.append(np.nanmin(self.size / np.abs(quantity.alpha[:, :n]), axis=1))
         if np.isfinite(self.limits.tool_acceleration):
             tangent, _ = self.tool(u)
             with np.errstate(divide="ignore"):
-                best.append(self.limits.tool_acceleration / np.linalg.norm(tangent, axis=1))
-        least = float(np.median(np.min(best, axis=0)))
-        return float(np.sqrt(least)) / 2.0 if 0 < least < np.inf else 1.0
+                accelerations.append(
+                    self.limits.tool_acceleration / np.linalg.norm(tangent, axis=1)
+                )
+        typical = float(np.median(np.min(accelerations, axis=0)))
+        return float(np.sqrt(typical)) / 2.0 if 0 < typical < np.inf else 1.0
 
     def at(self, u: np.ndarray, unit: float) -> LimitRows:
         """Return the rows at parameters u (N,).
@@ -488,19 +499,17 @@ class PathRows:
             np.concatenate([u, low, high]), np.ones((1, 1)), np.zeros((1, 1))
         )
         twist = np.asarray(self.stroke.functions.tool(position, velocity, start=start).twist)
-        here, before, behind = np.split(twist[:, :3], 3)
-        return here, (behind - before) / (high - low)[:, None]
+        tangent, tangent_low, tangent_high = np.split(twist[:, :3], 3)
+        return tangent, (tangent_high - tangent_low) / (high - low)[:, None]
 
 
-def unmet(stroke: Stroke, rows: LimitRows, grid: np.ndarray, place: int) -> PoseError:
-    """Return the error that no speed satisfies all rows at a point of the grid."""
-    k = min(place, len(grid) - 1)
-    still = rows.e[k].sum(axis=1) - rows.r[k]
-    i = int(still.argmax())
-    alone = (
-        f"; even at rest there, {rows.names[i]} needs {100 * (1 + still[i]):.4g} % of its limit"
-        if still[i] > 0
-        else ""
-    )
-    what = f"no speed satisfies all limits at {stroke.place(float(grid[k]))}{alone}"
+def unmet(stroke: Stroke, rows: LimitRows, grid: np.ndarray, index: int) -> PoseError:
+    """Return the error that no speed satisfies all limits at a point of the grid."""
+    k = min(index, len(grid) - 1)
+    excess_at_rest = rows.e[k].sum(axis=1) - rows.r[k]
+    i = int(excess_at_rest.argmax())
+    what = f"no speed satisfies all limits at {stroke.place(float(grid[k]))}"
+    if excess_at_rest[i] > 0:
+        percentage = 100 * (1 + excess_at_rest[i])
+        what += f"; even at rest there, {rows.names[i]} needs {percentage:.4g} % of its limit"
     return PoseError.of("limits", what, "use a lighter load, another path or wider limits")

@@ -1,10 +1,11 @@
 """The fastest law along a stroke: a profile that satisfies limits also between its grid points.
 
-The profile is first computed on a coarse grid. From it follows a grid that is evenly distributed
-over time, parameter and change of forces. On this grid, `sweep` computes the profile. Ten points in
-each interval then show the excess over limits between grid points. The limits of the interval are
-reduced by this excess, and the profile is computed again, until there is no excess. Peaks between
-these points are removed by lowering the rate of the whole law, as for any other law.
+The profile is first computed on a coarse grid. This profile determines a grid that is uniformly
+distributed over a weighted sum of time, parameter and change of forces. On this grid, `sweep`
+computes the profile. The limits are then checked at points between the grid points. The limits of an
+interval are reduced by the excess there, and the profile is computed again, until there is no
+excess. Peaks between these points are removed by lowering the rate of the whole law, as for any
+other law.
 """
 
 from __future__ import annotations
@@ -27,35 +28,48 @@ from tauloop.motion.strokes.stroke import Stroke
 INTERVALS = 1000
 #: Number of points in each interval at which limits are checked.
 POINTS_PER_INTERVAL = 10
-#: Number of checked points, evenly spaced in time, in each of the outermost intervals; and number
-#: of these intervals at either end. Close to rest, viscous friction grows with the root of the
-#: distance.
-BETWEEN_ENDS, END_INTERVALS = 100, 5
+#: Number of checked points in each of the outermost intervals. Close to rest, viscous friction grows
+#: with the square root of the distance.
+BETWEEN_ENDS = 100
+#: Number of these intervals at either end.
+END_INTERVALS = 5
 #: Number of halvings of an interval next to rest or a reversal if friction decreases with speed.
 END_HALVINGS = 8
 #: Fractions of an interval after rest or a reversal at which friction that decreases with speed is
 #: checked.
 HALVES = 0.5 ** np.arange(1, 41)
-#: Maximum number of sweeps, and excess at which they end.
-MAX_SWEEPS, SWEEP_TOLERANCE = 24, 1e-9
-#: Excess between the ends of an interval above which its acceleration is made constant, and number
-#: of first sweeps in which this is done.
-ROUGH_TOLERANCE, ROUGH_SWEEPS = 1e-3, 4
-#: In later sweeps, the acceleration of an interval is made constant if the excess is larger than
-#: the first value, and than this fraction of the excess in the sweep before.
-STALL_TOLERANCE, STALL_SHARE = 1e-6, 0.5
+#: Maximum number of sweeps.
+MAX_SWEEPS = 24
+#: Excess at which the sweeps end.
+SWEEP_TOLERANCE = 1e-9
+#: Excess between the ends of an interval above which its acceleration is made constant in the first
+#: sweeps.
+ROUGH_TOLERANCE = 1e-3
+#: Number of these first sweeps.
+ROUGH_SWEEPS = 4
+#: Excess above which the acceleration of an interval is made constant in any sweep, if the excess
+#: does not decrease.
+STALL_TOLERANCE = 1e-6
+#: Ratio of the excess to that of the previous sweep above which it does not decrease.
+STALL_SHARE = 0.5
 #: Factor on the reduction of limits in each sweep, for intervals with a constant acceleration whose
 #: excess does not decrease.
 CORRECTION_FACTOR = 2.0
 #: Maximum number of sweeps before limits are reduced, if rows depend on the squared speeds of the
-#: sweep before; and change of the squared speeds, as a fraction of the largest, at which they have
-#: converged.
-MAX_SETTLING_SWEEPS, SETTLING_TOLERANCE = 12, 1e-4
-#: Weights of time, parameter and change of forces in the distribution of the grid.
-TIME_SHARE, PATH_SHARE, CHANGE_SHARE = 1.0, 0.3, 0.5
-#: Number of halvings that find the time at which a law passes a parameter, down to rounding; and a
-#: normalized time just after the start.
-PLANNING_HALVINGS, START_OFFSET = 52, 1e-6
+#: previous sweep.
+MAX_SETTLING_SWEEPS = 12
+#: Change of the squared speeds, as a fraction of the largest, at which they have converged.
+SETTLING_TOLERANCE = 1e-4
+#: Weight of time in the distribution of the grid.
+TIME_SHARE = 1.0
+#: Weight of the path's parameter in the distribution of the grid.
+PATH_SHARE = 0.3
+#: Weight of the change of forces in the distribution of the grid.
+CHANGE_SHARE = 0.5
+#: Number of bisections for the time at which a law passes a parameter, down to rounding.
+PLANNING_HALVINGS = 52
+#: Normalized time just after the start.
+START_OFFSET = 1e-6
 #: Relative excess between points above which a lower rate of the profile is searched for.
 PROFILE_TOLERANCE = 1e-5
 #: Maximum number of rounds of peaks between samples when the rate is computed.
@@ -127,7 +141,8 @@ def fastest_profile(rows: PathRows, unit: float, intervals: int) -> tuple[Profil
     profile = first
     for k in range(settling, MAX_SWEEPS + settling):
         profile = fine.swept(stroke, is_constant)
-        over, dips = fine.excess(profile), profile.dips & (is_constant == 0)
+        over = fine.excess(profile)
+        dips = profile.dips & (is_constant == 0)
         if over.max() < SWEEP_TOLERANCE and not dips.any():
             return profile, k + 1
         most = over.max(axis=1)
@@ -211,7 +226,7 @@ class _Grid:
 
 
 def _closer(grid: np.ndarray, reversals: np.ndarray) -> np.ndarray:
-    """Return a grid with more points where static friction decreases to sliding friction."""
+    """Return a grid with additional points where static friction decreases to sliding friction."""
     shares = 0.5 ** np.arange(1, END_HALVINGS + 1)
     k = np.flatnonzero(np.isin(grid, reversals))
     after, before = np.append(0, k), np.append(k - 1, len(grid) - 2)
@@ -228,14 +243,14 @@ def _looks(grid: np.ndarray, stroke: Stroke) -> list[np.ndarray]:
 
     They are close together next to rest and reversals.
     """
-    n, friction = len(grid) - 1, stroke.dry_friction
-    even, close = (
-        np.arange(POINTS_PER_INTERVAL) / POINTS_PER_INTERVAL,
-        np.arange(BETWEEN_ENDS) / BETWEEN_ENDS,
-    )
-    shares = [even] * n
+    n = len(grid) - 1
+    friction = stroke.dry_friction
+    coarse = np.arange(POINTS_PER_INTERVAL) / POINTS_PER_INTERVAL
+    close = np.arange(BETWEEN_ENDS) / BETWEEN_ENDS
+    shares = [coarse] * n
     falls = friction is not None and friction.depends_on_speed
-    for k in range(min(END_INTERVALS + END_HALVINGS * falls, n)):
+    end_intervals = END_INTERVALS + (END_HALVINGS if falls else 0)
+    for k in range(min(end_intervals, n)):
         shares[k] = shares[n - 1 - k] = close
     shares[0], shares[-1] = close**2, 1.0 - (1.0 - close) ** 2
     if falls:
@@ -276,7 +291,7 @@ def with_breaks(grid: np.ndarray, breaks: np.ndarray) -> np.ndarray:
 
 
 def _spread(profile: Profile, rows: LimitRows, intervals: int) -> np.ndarray:
-    """Return a grid that is evenly distributed over time, parameter and change of forces."""
+    """Return a grid that is uniform over a weighted sum of time, parameter and change of forces."""
     time, length = profile.times(), np.diff(profile.grid)
     changes = sum(
         (

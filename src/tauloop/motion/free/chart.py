@@ -22,8 +22,8 @@ from tauloop.motion.paths.curves import Curve, Path, quaternion_product
 
 #: Degree of the splines. Accelerations are continuous, and linear between knots.
 DEGREE = 3
-#: Smallest cosine of half the rotation angle from the middle for which a chart is used (120 deg).
-WIDEST = 0.5
+#: Smallest cosine of half the rotation angle from the middle orientation in a chart (120 deg).
+MIN_HALF_ANGLE_COSINE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class Chart(ReprMixin):
             n = quaternion_product(
                 np.broadcast_to(_inverse(middle), (len(position), 4)), position[:, k : k + 4]
             )
-            if (np.abs(n[:, 0]) < WIDEST).any():
+            if (np.abs(n[:, 0]) < MIN_HALF_ANGLE_COSINE).any():
                 raise InputError.of(
                     "end",
                     "rotates the platform by more than 240 degrees",
@@ -93,27 +93,37 @@ class Chart(ReprMixin):
 
     def curve(self, free: np.ndarray, first: np.ndarray, second: np.ndarray) -> Curve:
         """Return positions and derivatives (N, size) from those of free coordinates (N, m)."""
-        position, ahead, bend = (np.zeros((len(free), self.size)) for _ in range(3))
+        position = np.zeros((len(free), self.size))
+        derivative = np.zeros((len(free), self.size))
+        second_derivative = np.zeros((len(free), self.size))
         n = len(self.plain)
-        for whole, part in ((position, free), (ahead, first), (bend, second)):
-            whole[:, list(self.plain)] = part[:, :n]
+        plain = list(self.plain)
+        position[:, plain] = free[:, :n]
+        derivative[:, plain] = first[:, :n]
+        second_derivative[:, plain] = second[:, :n]
         for i, (k, middle) in enumerate(zip(self.quaternions, self.middles, strict=True)):
             rows, columns = slice(n + 3 * i, n + 3 * i + 3), slice(k, k + 4)
-            N, dN, ddN = (
-                quaternion_product(
-                    np.broadcast_to(middle, (len(free), 4)),
-                    np.concatenate([np.full((len(free), 1), w), part[:, rows]], axis=1),
-                )
-                for w, part in ((1.0, free), (0.0, first), (0.0, second))
-            )
+            middles = np.broadcast_to(middle, (len(free), 4))
+
+            def product(
+                scalar: float, vector: np.ndarray, middles: np.ndarray = middles
+            ) -> np.ndarray:
+                scalars = np.full((len(vector), 1), scalar)
+                return quaternion_product(middles, np.concatenate([scalars, vector], axis=1))
+
+            # the quaternion N = middle (1, free) before normalization, and its derivatives
+            N = product(1.0, free[:, rows])
+            dN = product(0.0, first[:, rows])
+            ddN = product(0.0, second[:, rows])
             length = np.linalg.norm(N, axis=1, keepdims=True)
             p = N / length
-            rate = (p * dN).sum(axis=1, keepdims=True)
-            dp = (dN - rate * p) / length
-            bent = (dp * dN + p * ddN).sum(axis=1, keepdims=True)
-            position[:, columns], ahead[:, columns] = p, dp
-            bend[:, columns] = (ddN - bent * p - 2.0 * rate * dp) / length
-        return Curve(position=position, derivative=ahead, second_derivative=bend)
+            d_length = (p * dN).sum(axis=1, keepdims=True)
+            dp = (dN - d_length * p) / length
+            dd_length = (dp * dN + p * ddN).sum(axis=1, keepdims=True)
+            position[:, columns] = p
+            derivative[:, columns] = dp
+            second_derivative[:, columns] = (ddN - dd_length * p - 2.0 * d_length * dp) / length
+        return Curve(position=position, derivative=derivative, second_derivative=second_derivative)
 
     def expressions(self, free: ca.SX, first: ca.SX, second: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
         """Return positions (size,), velocities and accelerations as expressions.

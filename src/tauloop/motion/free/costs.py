@@ -16,9 +16,13 @@ from tauloop.mechanism.drive_line import DriveLine, LineFriction, LuGre
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 
-#: Widths of the smoothing of wear: of forces relative to the largest force, of speeds relative to
-#: the norm of all motors' speeds, and of speeds at rest.
-EDGE, CREEP, REST = 1e-2, 1e-2, 1e-6
+# Wear is smoothed near zero forces and speeds.
+#: Width of the smoothing of forces, relative to the largest force.
+EDGE = 1e-2
+#: Width of the smoothing of speeds, relative to the norm of all motors' speeds.
+CREEP = 1e-2
+#: Width of the smoothing of speeds at rest.
+REST = 1e-6
 #: Speed of an inertia below which its Coulomb friction vanishes, relative to the norm of the speeds
 #: of all motors.
 STICK = 1e-2
@@ -61,7 +65,9 @@ def require_goal(model: Model, objective: str, copper_loss: float) -> None:
         endless = [a.name for a in mechanism.actuators if not np.isfinite(a.force)]
         if endless:
             what = f"wear needs the largest forces, which are missing for {', '.join(endless)}"
-            raise InputError.of("optimize", what, "give 'force' to the actuators")
+            raise InputError.of(
+                "optimize", what, "specify `force` of the actuators in the machine file"
+            )
         if len(set(units)) > 1:
             raise InputError.of(
                 "optimize",

@@ -14,9 +14,10 @@ import numpy as np
 
 from tauloop.equations.operators import read_instructions
 
-#: Width of a slope relative to the joint's largest speed in the initial motion, and smallest value
-#: of this speed relative to that of the fastest joint.
-SLOPE_WIDTH, MIN_SPEED_SHARE = 0.1, 0.5
+#: Width of a slope relative to the joint's largest speed in the initial motion.
+SLOPE_WIDTH = 0.1
+#: Minimum of this largest speed, as a fraction of that of the fastest joint.
+MIN_SPEED_FRACTION = 0.5
 
 
 def smooth_at_jumps(
@@ -45,7 +46,7 @@ def smooth_at_jumps(
     most = np.abs(at_start.map(len(start[0]))(*(ca.DM(part.T) for part in start)).full()).max(
         axis=1
     )
-    widths = iter(SLOPE_WIDTH * np.maximum(most, MIN_SPEED_SHARE * most.max(initial=1e-12)))
+    widths = iter(SLOPE_WIDTH * np.maximum(most, MIN_SPEED_FRACTION * most.max(initial=1e-12)))
     return _walked(function, symbols, lambda speed: speed / ca.sqrt(speed**2 + next(widths) ** 2))
 
 

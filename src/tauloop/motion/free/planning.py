@@ -34,25 +34,32 @@ INTERVALS = 24
 #: Default limit of the bound on the condition number, as a multiple of the larger bound at the
 #: ends.
 CONDITION_FACTOR = 3.0
-#: Sideways distances of initial paths, as fractions of the straight line's length, and exponents of
-#: their shapes.
-SIDE_SHARES, SHAPE_POWERS = np.linspace(0.05, 1.0, 20), (2, 8)
+#: Sideways distances of initial paths, as fractions of the straight line's length.
+SIDE_FRACTIONS = np.linspace(0.05, 1.0, 20)
+#: Exponents of the shapes of initial paths.
+SHAPE_POWERS = (2, 8)
 #: Number of points at which initial paths are checked.
 START_POINTS = 65
-#: Maximum number of solutions with bounds reduced by the excess between points, and tolerance of
-#: the excess.
-MAX_ROUNDS, VIOLATION_TOLERANCE = 4, 1e-3
-#: Number of points per interval at which a replanned motion is checked, and permitted excess
-#: between them.
-CHECKS_PER_INTERVAL, GRID_TOLERANCE = 20, 1e-4
+#: Maximum number of solutions with bounds reduced by the violations between points.
+MAX_ROUNDS = 4
+#: Tolerance of these violations.
+VIOLATION_TOLERANCE = 1e-3
+#: Number of points per interval at which a replanned motion is checked.
+CHECKS_PER_INTERVAL = 20
+#: Permitted relative excess between these points.
+GRID_TOLERANCE = 1e-4
 #: When the end has moved, distance bounds are reduced at all points by their largest reduction times
 #: this factor.
 BOUND_FACTOR = 1.2
-#: Exponent of the reduction of a rate with the excess, where inertia causes most of a force; and
-#: smallest rate relative to the planned rate.
-RATE_EXPONENT, MIN_RATE = 0.8, 0.1
-#: Tolerances of clearances (m) and condition bounds between collocation points.
-CLEARANCE_TOLERANCE, CONDITION_TOLERANCE = 1e-4, 1e-2
+#: Relative reduction of a rate per relative excess of a force; it would be 0.5 if inertia caused the
+#: whole force.
+RATE_EXPONENT = 0.8
+#: Smallest rate relative to the planned rate.
+MIN_RATE = 0.1
+#: Tolerance of clearances between collocation points, m.
+CLEARANCE_TOLERANCE = 1e-4
+#: Relative tolerance of condition bounds between collocation points.
+CONDITION_TOLERANCE = 1e-2
 #: Duration of an initial motion, as a multiple of the shortest feasible duration.
 START_SLOWDOWN = 1.2
 
@@ -148,8 +155,11 @@ class FreePlanner:
             compiled: whether the program is compiled to machine code. This takes seconds once and
                 halves the planning time.
         """
-        self.model, self.limits, self.objective = model, limits, objective or Objective()
-        self.surroundings, self._compiled = surroundings or Surroundings(), compiled
+        self.model = model
+        self.limits = limits
+        self.objective = objective or Objective()
+        self.surroundings = surroundings or Surroundings()
+        self._compiled = compiled
         self._last: FreeMotion | None = None
 
     def plan(self, start: object, end: object) -> FreeMotion:
@@ -166,10 +176,8 @@ class FreePlanner:
         platform = self.model.platform
         require_no_cables(self.model)
         require_goal(self.model, self.objective.optimize, self.objective.copper_loss)
-        ends, problems = (
-            np.array([np.asarray(start, dtype=float), np.asarray(end, dtype=float)]),
-            Problems(),
-        )
+        ends = np.array([np.asarray(start, dtype=float), np.asarray(end, dtype=float)])
+        problems = Problems()
         for word, position in zip(("start", "end"), ends, strict=True):
             try:
                 platform.follow(position)
@@ -184,25 +192,26 @@ class FreePlanner:
         self._chart = chart(self.model.topology, platform.ports, ends)
         self._rows = self._rows_between(q, ends)
         free = self._chart.free(ends)
-        motions, failures = [], []
-        for k, (guess, way) in enumerate(self._starts(free)):
+        motions = []
+        failures = []
+        for k, (guess, initial_path) in enumerate(self._starts(free)):
             if k == 0:
                 self._program = self._program_from(guess)
             try:
-                motion, taken = self._solved(guess, free)
-                motions.append((motion, taken, way))
+                motion, reductions = self._solved(guess, free)
+                motions.append((motion, reductions, initial_path))
             except PoseError as error:
                 failures.append(error)
         if not motions:
             raise failures[0]
-        self._last, self._taken, self._bulged_path = min(
+        self._last, self._reductions, self._initial_path = min(
             motions, key=lambda item: _cost(item[0], self.objective.optimize)
         )
         return self._last
 
     def start_path(self) -> Stroke:
         """Return the initial path of the last plan, with a uniform parameter, for other laws."""
-        return self._placed(self._bulged_path)
+        return self._placed(self._initial_path)
 
     def replan(self, end: object) -> FreeMotion:
         """Return the best motion near the last one after its end has moved.
@@ -218,11 +227,13 @@ class FreePlanner:
         guess, m = self._last.guess, self._chart.freedoms
         self._loops.follow(self._last.stroke.grid, self._last.stroke.q)
         last = self._chart.free(np.asarray(end, dtype=float)[None])[0]
-        share = POLYNOMIAL_345.at(np.linspace(0.0, 1.0, len(guess.coefficients))).s[:, None]
-        moved = guess.coefficients + share * (last - guess.coefficients[-1])
+        fraction = POLYNOMIAL_345.at(np.linspace(0.0, 1.0, len(guess.coefficients))).s[:, None]
+        coefficients = guess.coefficients + fraction * (last - guess.coefficients[-1])
         ends = np.array([guess.coefficients[0], last]).reshape(2, m)
-        near = Guess(coefficients=moved, duration=guess.duration, multipliers=guess.multipliers)
-        self._last = self._solved_again(near, ends)
+        nearby = Guess(
+            coefficients=coefficients, duration=guess.duration, multipliers=guess.multipliers
+        )
+        self._last = self._solved_again(nearby, ends)
         return self._last
 
     def restart(self, motion: FreeMotion) -> None:
@@ -237,35 +248,38 @@ class FreePlanner:
                 if value < self.surroundings.clearance:
                     least = f"the clearance of {1e3 * self.surroundings.clearance:.3g} mm"
                     what = f"is {1e3 * value:.3g} mm from {name}, closer than {least}"
-                    raise PoseError.of(word, what, "move it, or allow a smaller clearance")
+                    raise PoseError.of(word, what, f"move the {word}, or allow a smaller clearance")
 
     def _rows_between(self, q: np.ndarray, ends: np.ndarray) -> PointRows:
         """Return the limits at a point; ranges and condition bound include both ends."""
         arguments = self.model, self._chart, self.limits, self.surroundings, q
         copper_loss = copper_losses(self.model.mechanism, self.objective.copper_loss)
         rows = rows_at(*arguments, 1.0, copper_loss, self.objective.exponent)
-        self._loops, free = rows.loops, self._chart.free(ends)
-        inputs, held = [rows.y, self._loops.symbols], self._loops.at(np.array([0.0, 1.0]), free)
-        if not np.isfinite(held).all():
+        self._loops = rows.loops
+        free = self._chart.free(ends)
+        inputs = [rows.y, self._loops.symbols]
+        loop_values = self._loops.at(np.array([0.0, 1.0]), free)
+        if not np.isfinite(loop_values).all():
             what = "lies in another assembly mode than the start: a singularity separates the two"
             raise PoseError.of("end", what, "choose an end pose in the assembly mode of the start")
         measure = ca.Function("measure", inputs, [rows.measure])
-        here = max(
+        at_ends = max(
             float(measure(np.append(row, np.zeros(2 * len(row))), loop))
-            for row, loop in zip(free, held, strict=True)
+            for row, loop in zip(free, loop_values, strict=True)
         )
-        allowed = (
-            np.log(CONDITION_FACTOR) + here
-            if self.objective.max_condition is None
-            else np.log(self.objective.max_condition)
-        )
-        if here > allowed:
-            what = f"the bound on the condition number is {np.exp(here):.3g} at an end (limit {np.exp(allowed):.3g})"
+        allowed = np.log(CONDITION_FACTOR) + at_ends
+        if self.objective.max_condition is not None:
+            allowed = np.log(self.objective.max_condition)
+        if at_ends > allowed:
+            what = (
+                f"the bound on the condition number is {np.exp(at_ends):.3g} at an end (limit "
+                f"{np.exp(allowed):.3g})"
+            )
             raise PoseError.of(
                 "condition", what, "choose other ends, or allow a larger condition number"
             )
         rows.upper[list(rows.names).index("singularity")] = allowed
-        self._figures_at = ca.Function("figures", inputs, [rows.power, rows.wear[1], rows.measure])
+        self._costs_at = ca.Function("figures", inputs, [rows.power, rows.wear[1], rows.measure])
         self._allowed = float(np.exp(allowed))
         return rows
 
@@ -322,7 +336,7 @@ class FreePlanner:
         self, free: np.ndarray, share: np.ndarray, bump: np.ndarray
     ) -> list[tuple[np.ndarray, int]]:
         """Return the first sideways displacement whose path is clear; empty if there is none."""
-        for size in SIDE_SHARES:
+        for size in SIDE_FRACTIONS:
             for power in SHAPE_POWERS:
                 if self._gap(_bulged_path(free, share, size * bump, power)) >= 0:
                     return [(size * bump, power)]
@@ -361,31 +375,31 @@ class FreePlanner:
         return SplinePath(chart=self._chart, coefficients=solution.coefficients).spline
 
     def _solved(self, guess: Guess, free: np.ndarray) -> tuple[FreeMotion, np.ndarray]:
-        """Return a feasible motion, and the reductions of the bounds with which it was found.
+        """Return a feasible motion, and the reductions of the bounds for which it was computed.
 
         The bounds are reduced by the excess between the collocation points.
         """
         program = self._program
-        taken = np.zeros((len(program.u), self._rows.lower.size))
+        reductions = np.zeros((len(program.u), self._rows.lower.size))
         solution = program.solved(guess, free, self.objective.max_duration, self._margin)
         for _ in range(MAX_ROUNDS):
-            over = program.excess(solution)
-            if over.max() < VIOLATION_TOLERANCE:
+            excess = program.excess(solution)
+            if excess.max() < VIOLATION_TOLERANCE:
                 break
-            taken += over
+            reductions += excess
             try:
                 solution = program.solved(
-                    solution, free, self.objective.max_duration, self._margin, taken
+                    solution, free, self.objective.max_duration, self._margin, reductions
                 )
             except PoseError:
-                if over[:, self._rows.is_distance].max(initial=0.0) < VIOLATION_TOLERANCE:
+                if excess[:, self._rows.is_distance].max(initial=0.0) < VIOLATION_TOLERANCE:
                     break  # a slower motion satisfies the limits that are exceeded
                 raise
         placed = self._placed(solution.coefficients)
         self._loops.require_same_assembly_mode(placed, program.u, self._spline(solution)(program.u))
         rows = PathRows(placed, self.limits)
         unit = 1.0 / solution.duration
-        return self._timed(solution, rows, min(unit, law_rate(rows, Uniform(), unit))), taken
+        return self._timed(solution, rows, min(unit, law_rate(rows, Uniform(), unit))), reductions
 
     def _solved_again(self, guess: Guess, free: np.ndarray) -> FreeMotion:
         """Return a motion with the reduced bounds of the last plan.
@@ -393,18 +407,19 @@ class FreePlanner:
         It is checked on a grid and slowed down if it exceeds limits. The condition bound replaces
         the check for singularities by `stroke`.
         """
-        taken, is_distance = self._taken.copy(), self._rows.is_distance
-        taken[:, is_distance] = BOUND_FACTOR * taken[:, is_distance].max(axis=0)
+        is_distance = self._rows.is_distance
+        reductions = self._reductions.copy()
+        reductions[:, is_distance] = BOUND_FACTOR * reductions[:, is_distance].max(axis=0)
         solution = self._program.solved_nearby(
-            guess, free, self.objective.max_duration, self._margin, taken
+            guess, free, self.objective.max_duration, self._margin, reductions
         )
         for _ in range(MAX_ROUNDS if is_distance.any() else 0):
-            over = self._program.excess(solution)
-            if over[:, is_distance].max() <= VIOLATION_TOLERANCE:
+            excess = self._program.excess(solution)
+            if excess[:, is_distance].max() <= VIOLATION_TOLERANCE:
                 break
-            taken += over
+            reductions += excess
             solution = self._program.solved_nearby(
-                solution, free, self.objective.max_duration, self._margin, taken
+                solution, free, self.objective.max_duration, self._margin, reductions
             )
         path = SplinePath(chart=self._chart, coefficients=solution.coefficients)
         columns, unit = self.model.platform.ports.position.columns, 1.0 / solution.duration
@@ -427,12 +442,10 @@ class FreePlanner:
                     "motion", f"exceeds a limit at rest ({100 * share:.4g} %)", "plan again"
                 )
         motion = self._timed(solution, rows, rate * (1.0 - GRID_TOLERANCE))
-        q, is_free = placed.q, not self._rows.distances
-        tool = (
-            q[:, :3]
-            if is_free
-            else self.model.platform.tool(placed.position(placed.grid), start=q).place
-        )
+        q = placed.q
+        tool = q[:, :3]  # without obstacles the position of the tool is not used
+        if self._rows.distances:
+            tool = self.model.platform.tool(placed.position(placed.grid), start=q).place
         for name, values in self.surroundings.distances(self.model, q, tool).items():
             if values.min() < self.surroundings.clearance - CLEARANCE_TOLERANCE:
                 raise PoseError.of(
@@ -454,7 +467,7 @@ class FreePlanner:
         law = FastestLaw(
             law=Uniform(), duration=1.0 / rate, rows=rows, unit=unit, sweeps=solution.steps
         )
-        energy, wear, measure = self._figures(solution, 1.0 / rate)
+        energy, wear, measure = self._costs(solution, 1.0 / rate)
         return FreeMotion(
             law=law,
             guess=solution,
@@ -464,22 +477,25 @@ class FreePlanner:
             allowed=self._allowed,
         )
 
-    def _figures(self, solution: Guess, duration: float) -> tuple[float, float, float]:
+    def _costs(self, solution: Guess, duration: float) -> tuple[float, float, float]:
         """Return the energy (J), wear (rad or m) and the largest bound on the condition number."""
         u = np.linspace(0.0, 1.0, 8 * self.objective.intervals + 1)
         spline = self._spline(solution)
         y = np.concatenate([spline(u, k) / duration**k for k in range(3)], axis=1)
-        held = self._loops.at(u, spline(u))
-        power, wear, measure = (
-            np.asarray(values).ravel() for values in self._figures_at.map(len(u))(y.T, held.T)
+        loop_values = self._loops.at(u, spline(u))
+        power, wear_rate, measure = (
+            np.asarray(values).ravel() for values in self._costs_at.map(len(u))(y.T, loop_values.T)
         )
-        energy, worn = (float(np.trapezoid(rate, u) * duration) for rate in (power, wear))
-        return energy, worn, float(np.exp(measure.max()))
+        energy = float(np.trapezoid(power, u) * duration)
+        wear = float(np.trapezoid(wear_rate, u) * duration)
+        return energy, wear, float(np.exp(measure.max()))
 
 
-def _bulged_path(free: np.ndarray, share: np.ndarray, bump: np.ndarray, power: int) -> np.ndarray:
+def _bulged_path(
+    free: np.ndarray, fraction: np.ndarray, bump: np.ndarray, power: int
+) -> np.ndarray:
     """Return points (n, m) at fractions (n,) of a line between two points, moved sideways."""
-    s = share[:, None]
+    s = fraction[:, None]
     return np.asarray(free[0] + s * (free[1] - free[0]) + bump * (1.0 - (2.0 * s - 1.0) ** power))
 
 

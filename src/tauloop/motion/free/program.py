@@ -28,18 +28,23 @@ from tauloop.motion.free.sequential import Sequential
 INNER_POINTS = 2
 #: Offset of the first and last evaluation of rows from rest, where friction is undefined.
 END_OFFSET = 1e-6
-#: Number of points per collocation point at which rows are checked, and at which distances are
-#: checked, because they vary sharply at corners.
-CHECKS_PER_POINT, DISTANCE_CHECKS_PER_POINT = 8, 32
+#: Number of points per collocation point at which constraints are checked.
+CHECKS_PER_POINT = 8
+#: Number of points per collocation point at which distances are checked: they vary sharply at
+#: vertices.
+DISTANCE_CHECKS_PER_POINT = 32
 #: Number of control points at each end that rest fixes; another one if the forces are also held.
 REST_POINTS = 2
-#: Tolerances of the optimum: for a first solution, and for a solution with a nearby target.
-FIRST_TOLERANCE, NEARBY_TOLERANCE = 1e-6, 1e-4
+#: Tolerance of the optimum for a first solution.
+FIRST_TOLERANCE = 1e-6
+#: Tolerance of the optimum for a solution that starts from that of a nearby target.
+NEARBY_TOLERANCE = 1e-4
 #: Initial barrier parameter of a warm start.
 WARM_BARRIER = 1e-5
-#: Maximum number of IPOPT steps, and of steps from a nearby solution; after these, IPOPT starts
-#: from scratch.
-MAX_PLANNING_STEPS, MAX_NEARBY_STEPS = 300, 40
+#: Maximum number of IPOPT iterations.
+MAX_PLANNING_STEPS = 300
+#: Maximum number of IPOPT iterations from a nearby solution; after these, IPOPT starts from scratch.
+MAX_NEARBY_STEPS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +54,8 @@ class Guess(ReprMixin):
     Attributes:
         coefficients: control points (n + 3, m).
         duration: duration, s.
-        multipliers: multipliers of bounds and rows; empty before the first solution.
-        steps: number of steps of IPOPT.
+        multipliers: Lagrange multipliers of bounds and rows; empty before the first solution.
+        steps: number of iterations of the solver.
     """
 
     coefficients: np.ndarray
@@ -65,13 +70,24 @@ class _Local:
     def __init__(
         self, rows: PointRows, exact: ca.SX, rate: ca.SX | None, changes: bool, is_compiled: bool
     ) -> None:
+        """Differentiate the rows with respect to the control points and the duration.
+
+        Args:
+            rows: limits at a point, as functions of the free coordinates and their derivatives.
+            exact: values of the rows with jumps.
+            rate: cost per second; None for no cost.
+            changes: whether changes of forces are bounded.
+            is_compiled: whether the functions are compiled to machine code.
+        """
         m = rows.y.numel() // 3
+        # control points z of a point, duration T, and weights b of the control points in position,
+        # velocity and acceleration, followed by the weight of the point in the integral of the cost
         z, T, b = ca.SX.sym("z", 4 * m), ca.SX.sym("T"), ca.SX.sym("b", 13)
         Z = ca.reshape(z, m, 4)
         y = ca.vertcat(Z @ b[:4], Z @ b[4:8] / T, Z @ b[8:12] / T**2)
         unknown = ca.vertcat(z, T)
         values = ca.vertcat(rows.values, rows.forces) if changes else rows.values
-        # Common subexpressions are found before differentiation.
+        # common subexpressions are eliminated before differentiation
         values, exact, rate = ca.cse([values, exact, ca.SX(0) if rate is None else rate])
         k = values.numel()
         weight, scale, mu = ca.SX.sym("l", k), ca.SX.sym("s"), ca.SX.sym("m", 3 * m)
@@ -81,32 +97,36 @@ class _Local:
         gradient = ca.gradient(lagrangian, rows.y)
         Hy, mixed = _symmetric(gradient, rows.y, m), ca.jacobian(gradient, T)
         exact = ca.substitute([exact], [rows.y], [y])[0]
-        whole = ca.substitute([values, Jy, cost, slope, gradient, Hy, mixed], [rows.y], [y])
-        values, Jy, cost, slope, gradient, Hy, mixed = whole
+        values, Jy, cost, slope, gradient, Hy, mixed = ca.substitute(
+            [values, Jy, cost, slope, gradient, Hy, mixed], [rows.y], [y]
+        )
+        # chain rule from y to the unknowns, with K = dy/d(unknown)
         K = ca.jacobian(y, unknown)
-        bent = ca.substitute(
+        curvature = ca.substitute(
             [ca.jacobian(ca.jtimes(y, unknown, mu, True), unknown)], [mu], [gradient]
         )[0]
-        last = ca.vertcat(ca.SX(4 * m, 1), 1.0)
-        cross = K.T @ mixed @ last.T
-        H = K.T @ Hy @ K + bent + cross + cross.T
-        down = K.T @ slope + last * (cost / T)
+        duration_vector = ca.vertcat(ca.SX(4 * m, 1), 1.0)
+        cross = K.T @ mixed @ duration_vector.T
+        H = K.T @ Hy @ K + curvature + cross + cross.T
+        cost_gradient = K.T @ slope + duration_vector * (cost / T)
         point = [unknown, b, rows.loops.symbols]
         options = {"cse": True}
         self.count = k
-        made = [
+        functions = [
             ca.Function("free_rows", point, [values, cost], options),
-            ca.Function("free_slopes", point, [values, ca.densify(Jy @ K), cost, down], options),
+            ca.Function(
+                "free_slopes", point, [values, ca.densify(Jy @ K), cost, cost_gradient], options
+            ),
             ca.Function("free_bends", [*point, weight, scale], [ca.densify(ca.triu(H))], options),
             ca.Function("free_between", point, [exact], options),
             ca.Function(
                 "free_distances", point, [exact[np.flatnonzero(rows.is_distance).tolist()]], options
             ),
         ]
-        self._instructions = {function.name(): function.n_instructions() for function in made}
-        self._functions = {
-            function.name(): function for function in (_compiled(made) if is_compiled else made)
-        }
+        self._instructions = {function.name(): function.n_instructions() for function in functions}
+        if is_compiled:
+            functions = _compiled(functions)
+        self._functions = {function.name(): function for function in functions}
 
     def at(self, name: str, width: int) -> ca.Function:
         """Return the function with this name, evaluated at `width` points at once.
@@ -146,15 +166,23 @@ class _Assembly:
     """Assembly of a sparse matrix from the entries of many small dense matrices."""
 
     def __init__(
-        self, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], kept: np.ndarray
+        self, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], is_used: np.ndarray
     ) -> None:
-        key = (columns * shape[0] + rows)[kept]
-        unique, place = np.unique(key, return_inverse=True)
+        """Compute the sparsity.
+
+        Args:
+            rows, columns: row and column of each entry.
+            shape: shape of the sparse matrix.
+            is_used: whether each entry is part of the matrix.
+        """
+        key = (columns * shape[0] + rows)[is_used]
+        unique, element = np.unique(key, return_inverse=True)
         self.sparsity = ca.Sparsity.triplet(
             *shape, (unique % shape[0]).tolist(), (unique // shape[0]).tolist()
         )
         sums = csc_matrix(
-            (np.ones(len(key)), (place, np.flatnonzero(kept))), shape=(len(unique), kept.size)
+            (np.ones(len(key)), (element, np.flatnonzero(is_used))),
+            shape=(len(unique), is_used.size),
         )
         self._sums = _sparse(sums)
 
@@ -193,14 +221,14 @@ class _Selection:
         forces = count - own
         row_of = eye(points * count, format="csr")
         first = np.arange(points)[:, None] * count
-        kept = (first + np.arange(own)).ravel()
-        moved = (first + own + np.arange(forces)).ravel()
+        bounded_rows = (first + np.arange(own)).ravel()
+        force_rows = (first + own + np.arange(forces)).ravel()
         difference = row_of[:0]
         if forces:
-            difference = row_of[moved[forces:]] - row_of[moved[:-forces]]
-        selected = vstack([row_of[kept], difference, difference]).tocsc()
+            difference = row_of[force_rows[forces:]] - row_of[force_rows[:-forces]]
+        selected = vstack([row_of[bounded_rows], difference, difference]).tocsc()
         self.count, self.rises = selected.shape[0], difference.shape[0]
-        by_time = np.zeros(len(kept))
+        by_time = np.zeros(len(bounded_rows))
         if forces:
             limits = [np.full(self.rises, -change), np.full(self.rises, change)]
             by_time = np.concatenate([by_time, *limits])
@@ -273,8 +301,8 @@ class FreeProgram:
         self.fixed = REST_POINTS + is_held
         self._m = rows.y.numel() // 3
         self._loops = ClosedLoops(rows.loops, self.u, self._m)
-        judged = rows.values if exact is None else exact
-        local = _Local(rows, judged, rate, change < np.inf, compiled)
+        checked_values = rows.values if exact is None else exact
+        local = _Local(rows, checked_values, rate, change < np.inf, compiled)
         points = len(self.u)
         selection = _Selection(points, rows.values.numel(), local.count, change * self.u[1])
         self._set_problem(local, selection, is_time=rate is None)
@@ -303,6 +331,7 @@ class FreeProgram:
         points, m = len(self.u), self._m
         n = m * (self.intervals + DEGREE - 2 * self.fixed) + 1
         unknown, ends, unit = ca.MX.sym("w", n), ca.MX.sym("e", 2 * m), ca.MX.sym("t")
+        # the four control points that each point depends on, and their weights
         span, weights = bases(self.u, self.intervals)
         index = (span[:, None, None] + np.arange(DEGREE + 1)[:, None]) * m + np.arange(m)
         index = index.reshape(points, -1)
@@ -317,9 +346,9 @@ class FreeProgram:
             "f": (unknown[-1] if is_time else ca.sum2(cost)) / unit,
             "g": selection(values, unknown[-1]),
         }
-        values, slopes, cost, down = local.at("free_slopes", points).call(arguments)
+        values, slopes, cost, cost_gradients = local.at("free_slopes", points).call(arguments)
         sums = _Assembly(column.ravel(), np.zeros(column.size, int), (n, 1), (column >= 0).ravel())
-        gradient = ca.DM(np.eye(n)[:, -1]) if is_time else ca.densify(sums(down))
+        gradient = ca.DM(np.eye(n)[:, -1]) if is_time else ca.densify(sums(cost_gradients))
         objective = (unknown[-1] if is_time else ca.sum2(cost)) / unit
         factor, multipliers = ca.MX.sym("f"), ca.MX.sym("l", selection.count)
         back = ca.MX(ca.reshape(selection.matrix.T @ multipliers, local.count, points))
@@ -433,13 +462,12 @@ class FreeProgram:
             PoseError: no motion satisfies all rows.
         """
         start, bounds = self._start(guess, ends, longest, margin, taken)
-        more = (
-            dict(zip(("lam_x0", "lam_g0"), guess.multipliers, strict=True))
-            if guess.multipliers
-            else {}
-        )
+        multipliers_0 = {}
+        if guess.multipliers:
+            multipliers_0 = dict(zip(("lam_x0", "lam_g0"), guess.multipliers, strict=True))
         solver = self._solver(bool(guess.multipliers))
-        solution = solver(x0=start, p=np.append(ends.ravel(), guess.duration), **bounds, **more)
+        parameters = np.append(ends.ravel(), guess.duration)
+        solution = solver(x0=start, p=parameters, **bounds, **multipliers_0)
         stats = solver.stats()
         if not stats["success"] and guess.multipliers:
             return self.solved(replace(guess, multipliers=()), ends, longest, margin, taken)
@@ -447,7 +475,7 @@ class FreeProgram:
             what = f"no motion within all limits was found: {stats['return_status']}"
             raise PoseError.of("motion", what, "allow wider limits, other ends or fewer obstacles")
         multipliers = np.asarray(solution["lam_x"]).ravel(), np.asarray(solution["lam_g"]).ravel()
-        return self._made(
+        return self._motion(
             np.asarray(solution["x"]).ravel(), ends, multipliers, int(stats["iter_count"])
         )
 
@@ -460,12 +488,10 @@ class FreeProgram:
         """
         start, bounds = self._start(guess, ends, longest, margin, taken)
         parameters = np.append(ends.ravel(), guess.duration)
-        settled = self._sequential.solved(start, parameters, guess.multipliers[1], bounds)
-        return (
-            self._made(settled[0], ends, *settled[1:])
-            if settled
-            else self.solved(guess, ends, longest, margin, taken)
-        )
+        solution = self._sequential.solved(start, parameters, guess.multipliers[1], bounds)
+        if not solution:
+            return self.solved(guess, ends, longest, margin, taken)
+        return self._motion(solution[0], ends, *solution[1:])
 
     def _start(
         self,
@@ -476,7 +502,8 @@ class FreeProgram:
         taken: np.ndarray | None,
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return the unknowns of an initial guess, and the bounds of unknowns and rows."""
-        inner, own = len(guess.coefficients) - 2 * self.fixed, self.rows.lower.size * len(self.u)
+        inner = len(guess.coefficients) - 2 * self.fixed
+        own = self.rows.lower.size * len(self.u)
         bounds = {
             "lbx": np.append(np.tile(ends.min(axis=0) - margin, inner), 1e-3 * guess.duration),
             "ubx": np.append(np.tile(ends.max(axis=0) + margin, inner), longest),
@@ -486,11 +513,10 @@ class FreeProgram:
         if taken is not None:
             bounds["lbg"][:own] += taken.ravel()
             bounds["ubg"][:own] -= taken.ravel()
-        return np.append(
-            guess.coefficients[self.fixed : -self.fixed].ravel(), guess.duration
-        ), bounds
+        free_points = guess.coefficients[self.fixed : -self.fixed].ravel()
+        return np.append(free_points, guess.duration), bounds
 
-    def _made(
+    def _motion(
         self, x: np.ndarray, ends: np.ndarray, multipliers: tuple[np.ndarray, ...], steps: int
     ) -> Guess:
         """Return the motion of a solution x."""
@@ -503,13 +529,14 @@ class FreeProgram:
     def excess(self, guess: Guess) -> np.ndarray:
         """Return the largest excess of rows in the neighborhood of points (points, own rows)."""
         is_distance = self.rows.is_distance
-        most = self._over(guess, CHECKS_PER_POINT, np.ones(len(is_distance), dtype=bool))
+        all_rows = np.ones(len(is_distance), dtype=bool)
+        excess = self._excess_of(guess, CHECKS_PER_POINT, all_rows)
         if is_distance.any():
-            most[:, is_distance] = self._over(guess, DISTANCE_CHECKS_PER_POINT, is_distance)
-        return most
+            excess[:, is_distance] = self._excess_of(guess, DISTANCE_CHECKS_PER_POINT, is_distance)
+        return excess
 
-    def _over(self, guess: Guess, between: int, chosen: np.ndarray) -> np.ndarray:
-        """Return the excess of chosen rows, checked at `between` points per collocation point."""
+    def _excess_of(self, guess: Guess, between: int, is_checked: np.ndarray) -> np.ndarray:
+        """Return the excess of some rows, checked at `between` points per collocation point."""
         u = np.linspace(0.0, 1.0, between * (len(self.u) - 1) + 1)
         u[[0, -1]] = END_OFFSET, 1.0 - END_OFFSET
         span, weights = bases(u, self.intervals)
@@ -517,12 +544,14 @@ class FreeProgram:
         unknown = np.concatenate([places, np.full((len(u), 1), guess.duration)], axis=1).T
         basis = np.concatenate([weights.reshape(len(u), -1), np.zeros((len(u), 1))], axis=1).T
         free = np.einsum("ni,nij->nj", weights[:, 0], places.reshape(len(u), DEGREE + 1, -1))
-        held = self.rows.loops.at(u, free).T
-        values = self._between[between].call([unknown, basis, held])[0].full()[: chosen.sum()].T
-        lower, upper = self.rows.lower[chosen], self.rows.upper[chosen]
-        over = np.maximum(np.maximum(lower - values, values - upper), 0.0)
-        most = np.zeros((len(self.u), over.shape[1]))
+        loop_values = self.rows.loops.at(u, free).T
+        all_values = self._between[between].call([unknown, basis, loop_values])[0].full()
+        values = all_values[: is_checked.sum()].T
+        lower, upper = self.rows.lower[is_checked], self.rows.upper[is_checked]
+        excess = np.maximum(np.maximum(lower - values, values - upper), 0.0)
+        # the largest excess between the neighbors of each collocation point
+        largest = np.zeros((len(self.u), excess.shape[1]))
         for shift in range(-between, between + 1):
-            at = np.clip(np.arange(len(self.u)) * between + shift, 0, len(u) - 1)
-            most = np.maximum(most, over[at])
-        return most
+            samples = np.clip(np.arange(len(self.u)) * between + shift, 0, len(u) - 1)
+            largest = np.maximum(largest, excess[samples])
+        return largest

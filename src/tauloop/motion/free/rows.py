@@ -47,9 +47,10 @@ from tauloop.motion.free.jumps import smooth_at_jumps
 from tauloop.motion.free.loops import IteratedLoops
 from tauloop.motion.free.obstacles import Obstacle
 
-#: Number of projections that locate the point of a rod nearest to an obstacle, and number of points
-#: of a rod that are checked afterwards.
-PROJECTIONS, ROD_POINTS = 4, 129
+#: Number of projections that locate the point of a rod nearest to an obstacle.
+PROJECTIONS = 4
+#: Number of points of a rod that are checked afterwards.
+ROD_POINTS = 129
 #: Fraction of a rod's squared length that is added so that the distance of two rods is smooth where
 #: they cross or are parallel.
 SQUARED_LENGTH_SHARE = 1e-12
@@ -82,24 +83,26 @@ class Surroundings(Options):
     def distances(self, model: Model, q: np.ndarray, tool: np.ndarray) -> dict[str, np.ndarray]:
         """Return the distances from each obstacle and between rods (N,), m, by name.
 
-        `q` are the coordinates (N, n_q), and `tool` are the positions of the tool (N, 3).
+        Args:
+            model: the machine.
+            q: coordinates (N, n_q).
+            tool: positions of the tool center point (N, 3), m.
         """
         table = {}
         rods = rod_clearance(model) if self.rod_radius is not None else None
         on_rods = None
         if rods is not None and rods.rods:
             ends = rods.segments(q)
-            share = np.linspace(0.0, 1.0, ROD_POINTS)[:, None]
-            on_rods = ends[:, :, None, 0] * (1.0 - share) + ends[:, :, None, 1] * share
+            fraction = np.linspace(0.0, 1.0, ROD_POINTS)[:, None]
+            on_rods = ends[:, :, None, 0] * (1.0 - fraction) + ends[:, :, None, 1] * fraction
         for name, obstacle in zip(names_of(self.obstacles), self.obstacles, strict=True):
             table[name] = obstacle.distances(tool) - self.tool_radius
             if on_rods is not None:
                 rod = obstacle.distances(on_rods).min(axis=(1, 2)) - float(self.rod_radius or 0.0)
                 table[f"{name} to rods"] = rod
         if rods is not None and len(rods.pairs):
-            table["rod to rod"] = rods.distances(q).min(axis=1) - 2.0 * float(
-                self.rod_radius or 0.0
-            )
+            diameter = 2.0 * float(self.rod_radius or 0.0)
+            table["rod to rod"] = rods.distances(q).min(axis=1) - diameter
         return table
 
 
@@ -110,7 +113,7 @@ def require_no_cables(model: Model) -> None:
         InputError: the machine has cables.
     """
     if model.mechanism.cables:
-        what = "has cables, and transfers do not keep tensions within their bounds"
+        what = "has cables, whose tension bounds transfers do not support"
         raise InputError.of(model.mechanism.name, what, OTHER_LAW)
 
 
@@ -155,8 +158,10 @@ class PointRows:
         The initial motion has y (N, 3 m) and values of the loops' symbols (N, k).
         """
         values = [self.values, self.forces, self.power, *self.wear]
-        made = smooth_at_jumps(values, [self.y, self.loops.symbols], [y, loops])
-        return replace(self, values=made[0], forces=made[1], power=made[2], wear=(made[3], made[4]))
+        rows, forces, power, wear, exact_wear = smooth_at_jumps(
+            values, [self.y, self.loops.symbols], [y, loops]
+        )
+        return replace(self, values=rows, forces=forces, power=power, wear=(wear, exact_wear))
 
     @property
     def is_distance(self) -> np.ndarray:
@@ -182,10 +187,11 @@ class _Point:
         }
         if chart.parts:
             self._set_partial_rotations(chart.parts, *free[1:])
-        loaded = (
-            {"wrench": ca.SX(6, 1), "payload": ca.SX(ca.DM(payload.parameters))} if payload else {}
-        )
-        self.values = self._of(LOADED_INVERSE_DYNAMICS if payload else INVERSE_DYNAMICS, **loaded)
+        if payload:
+            load = {"wrench": ca.SX(6, 1), "payload": ca.SX(ca.DM(payload.parameters))}
+            self.values = self._of(LOADED_INVERSE_DYNAMICS, **load)
+        else:
+            self.values = self._of(INVERSE_DYNAMICS)
 
     def _of(self, spec: ProgramSpec, **inputs: ca.SX) -> dict[str, ca.SX]:
         """Return the values of a program from some of its inputs."""
@@ -197,8 +203,8 @@ class _Point:
 
     def _embedding(self) -> ca.SX:
         """Return the matrix (n_v, m) from platform velocities to all velocities."""
-        still = ca.SX(self._velocity.numel(), 1)
-        return ca.reshape(self._of(EMBEDDING, velocity=still)["G"], -1, self._velocity.numel())
+        zero = ca.SX(self._velocity.numel(), 1)
+        return ca.reshape(self._of(EMBEDDING, velocity=zero)["G"], -1, self._velocity.numel())
 
     def _set_partial_rotations(
         self, parts: tuple[PartOfRotation, ...], first: ca.SX, second: ca.SX

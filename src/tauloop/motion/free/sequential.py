@@ -21,14 +21,20 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-#: Maximum number of programs; step size at which they end, relative to the range of each unknown;
-#: and smallest eigenvalue relative to the largest.
-MAX_PROGRAMS, STEP_TOLERANCE, MIN_EIGENVALUE = 10, 2e-3, 3e-3
+#: Maximum number of quadratic programs.
+MAX_PROGRAMS = 10
+#: Step size at which the iteration ends, relative to the range of each unknown.
+STEP_TOLERANCE = 2e-3
+#: Minimum eigenvalue of the Hessian matrix, relative to the largest.
+MIN_EIGENVALUE = 3e-3
 #: Largest accepted step, relative to the range of an unknown.
 MAX_STEP = 1.0
-#: Distance from their bounds within which rows are included at first; tolerance of a step for the
-#: other rows; and maximum number of rounds in which rows are added.
-ROW_MARGIN, ROW_TOLERANCE, MAX_ROW_ROUNDS = 0.5, 1e-4, 4
+#: Distance from its bound within which a constraint is included at first.
+ROW_MARGIN = 0.5
+#: Largest violation of the other constraints by a step.
+ROW_TOLERANCE = 1e-4
+#: Maximum number of rounds in which constraints are added.
+MAX_ROW_ROUNDS = 4
 #: Name of the CasADi solver of quadratic programs.
 SOLVER = "daqp"
 SETTINGS: dict[str, Any] = {"error_on_fail": False, "daqp": {"primal_tol": 1e-9, "dual_tol": 1e-9}}
@@ -77,32 +83,35 @@ class Sequential:
         Only rows near their bounds are included.
         """
         _, gradient = self._derivatives["grad_f"](x, p)
-        rows, slopes = self._derivatives["jac_g"](x, p)
+        rows, jacobian = self._derivatives["jac_g"](x, p)
         r = rows.full().ravel()
         lower, upper = bounds["lbg"] - r, bounds["ubg"] - r
         hessian = _convex(self._derivatives["hess_lag"](x, p, 1.0, weights).full())
-        counted = np.minimum(upper, -lower) < ROW_MARGIN
+        is_included = np.minimum(upper, -lower) < ROW_MARGIN
         for _ in range(MAX_ROW_ROUNDS):
-            kept = np.flatnonzero(counted)
-            part = slopes[kept.tolist(), :]
-            shapes = {"h": ca.Sparsity.dense(*hessian.shape), "a": part.sparsity()}
+            included = np.flatnonzero(is_included)
+            jacobian_rows = jacobian[included.tolist(), :]
+            shapes = {"h": ca.Sparsity.dense(*hessian.shape), "a": jacobian_rows.sparsity()}
             solver = ca.conic("step", SOLVER, shapes, SETTINGS)
             limits = {
-                "lba": lower[kept],
-                "uba": upper[kept],
+                "lba": lower[included],
+                "uba": upper[included],
                 "lbx": bounds["lbx"] - x,
                 "ubx": bounds["ubx"] - x,
             }
-            solution = solver(h=hessian, g=gradient, a=part, **limits)
-            d, made = solution["x"].full().ravel(), np.zeros(len(r))
-            made[kept] = solution["lam_a"].full().ravel()
-            if not (np.isfinite(d).all() and np.isfinite(made).all()):
+            solution = solver(h=hessian, g=gradient, a=jacobian_rows, **limits)
+            d = solution["x"].full().ravel()
+            row_multipliers = np.zeros(len(r))
+            row_multipliers[included] = solution["lam_a"].full().ravel()
+            if not (np.isfinite(d).all() and np.isfinite(row_multipliers).all()):
                 return None
-            ahead = (slopes @ d).full().ravel()
-            beyond = np.maximum(ahead - upper, lower - ahead) > ROW_TOLERANCE
-            if not (beyond & ~counted).any():
-                return (d, solution["lam_x"].full().ravel(), made) if not beyond.any() else None
-            counted |= beyond
+            predicted = (jacobian @ d).full().ravel()
+            is_violated = np.maximum(predicted - upper, lower - predicted) > ROW_TOLERANCE
+            if not (is_violated & ~is_included).any():
+                if is_violated.any():
+                    return None
+                return d, solution["lam_x"].full().ravel(), row_multipliers
+            is_included |= is_violated
         return None
 
 

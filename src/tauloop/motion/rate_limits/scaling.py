@@ -77,25 +77,25 @@ def stacked(parts: Sequence[Quadratics]) -> Quadratics:
 def largest_rate(limits: Quadratics) -> float:
     """Return the largest r >= 0 at which no value is positive.
 
-    It is infinite if r is not limited, and zero if there is no such r. Each quadratic forbids at
-    most two intervals of r, and the result is the largest point outside their union. It may exceed
-    forbidden rates, because inertia may act against gravity.
+    It is infinite if r is not limited, and zero if a value is positive at every r. Each quadratic
+    forbids at most two intervals of r, and the result is the largest point outside their union.
+    Smaller rates may be forbidden, because inertia may act against gravity.
 
     Args:
         limits: quadratics that must not be positive.
     """
     low, high = _forbidden(limits.a.ravel(), limits.b.ravel(), limits.c.ravel())
-    kept = high > low
-    order = np.argsort(low[kept], kind="stable")
-    low, high = low[kept][order], high[kept][order]
+    is_interval = high > low
+    order = np.argsort(low[is_interval], kind="stable")
+    low, high = low[is_interval][order], high[is_interval][order]
     if not len(low):
         return np.inf
-    reach = np.maximum.accumulate(high)
-    if reach[-1] < np.inf:
+    union_end = np.maximum.accumulate(high)
+    if union_end[-1] < np.inf:
         return np.inf
-    ends = np.flatnonzero(low[1:] >= reach[:-1])
-    if len(ends):
-        return float(low[ends[-1] + 1])
+    gaps = np.flatnonzero(low[1:] >= union_end[:-1])
+    if len(gaps):
+        return float(low[gaps[-1] + 1])
     return float(max(low[0], 0.0))
 
 
@@ -110,16 +110,18 @@ def _forbidden(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray,
         roots = np.sort(np.stack([q / a, np.where(q == 0.0, 0.0, c / q)]), axis=0)
         linear = -c / b
     zero, infinity = np.zeros_like(a), np.full_like(a, np.inf)
-    none = (zero, zero)
-    bent, real = a != 0.0, discriminant > 0.0
-    inside = bent & real & (a < 0)
-    outside = bent & real & (a > 0)
-    always = (bent & ~real & (a > 0)) | (~bent & (b == 0) & (c > 0))
-    rising, falling = ~bent & (b > 0), ~bent & (b < 0)
-    cases = [inside, outside, always, rising, falling]
+    is_quadratic = a != 0.0
+    has_roots = is_quadratic & (discriminant > 0.0)
+    # the intervals in which the value is positive
+    between_roots = has_roots & (a < 0)
+    outside_roots = has_roots & (a > 0)
+    everywhere = (is_quadratic & ~has_roots & (a > 0)) | (~is_quadratic & (b == 0) & (c > 0))
+    above_root = ~is_quadratic & (b > 0)
+    below_root = ~is_quadratic & (b < 0)
+    cases = [between_roots, outside_roots, everywhere, above_root, below_root]
     first_low = np.select(cases, [roots[0], zero, zero, linear, zero], zero)
     first_high = np.select(cases, [roots[1], roots[0], infinity, infinity, linear], zero)
-    second_low = np.where(outside, roots[1], none[0])
-    second_high = np.where(outside, infinity, none[1])
+    second_low = np.where(outside_roots, roots[1], zero)
+    second_high = np.where(outside_roots, infinity, zero)
     low, high = np.concatenate([first_low, second_low]), np.concatenate([first_high, second_high])
     return np.maximum(low, 0.0), np.maximum(high, 0.0)

@@ -11,15 +11,20 @@ from tauloop.model import Model
 from tauloop.motion.laws import Law, LawSample
 from tauloop.motion.rate_limits.peaks import refined
 from tauloop.motion.rate_limits.scaling import Quadratics, joined, largest_rate
-from tauloop.motion.rate_limits.tension_rates import Margins, conditions, loose, margins
+from tauloop.motion.rate_limits.tension_rates import (
+    Margins,
+    conditions,
+    margins,
+    tension_problems,
+)
 from tauloop.motion.strokes.stroke import Stroke
 
 #: Permitted relative excess over a limit, which allows for rounding.
-SHARE_TOLERANCE = 1e-9
+LIMIT_TOLERANCE = 1e-9
 #: Maximum number of rounds in which peaks are added; two or three are usual.
 MAX_PEAK_ROUNDS = 12
 #: Maximum number of rounds in which conditions of cables are added; about ten are usual.
-MAX_CONDITIONS = 100
+MAX_CONDITION_ROUNDS = 100
 #: Rate (1/s) at which a stroke counts as at rest.
 STANDSTILL_RATE = 1e-6
 
@@ -32,17 +37,17 @@ class MotionLimits:
         names: names of the limits (n,): forces of actuators, followed by speeds of motors and
             coordinates.
         units: units of the limits.
-        kept: indices of the limited values among all forces and speeds (n,).
-        size: the limits (n,).
-        cables: names of the rods whose tensions also have bounds. The force limits of their winches
-            are part of these bounds and are not in the list above.
+        indices: indices of the limited values among all forces and speeds (n,).
+        values: the limits (n,).
+        cables: names of the cables, whose tensions are also bounded. The force limits of their
+            winches are part of these bounds and are not in `values`.
         force: fraction of the largest tensions and of the winches' forces that may be used.
     """
 
     names: tuple[str, ...]
     units: tuple[str, ...]
-    kept: np.ndarray
-    size: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
     cables: tuple[str, ...]
     force: float
 
@@ -54,70 +59,77 @@ class MotionLimits:
         motion = stroke.motion(progress, rate, progress.s)
         start = stroke.start(progress.s)
         if self.cables:
+            # without redundancy the forces of smallest norm are unique; with redundancy no force of
+            # this list is limited (`limits_of`)
             terms, _, _ = stroke.functions.tension_terms(*motion.states, start=start)
-            force, v = (
-                terms.conditions()[0],
-                np.asarray(stroke.functions.kinematics(*motion.states, start=start).v),
-            )
+            force, _, _, _ = terms.conditions()
+            v = np.asarray(stroke.functions.kinematics(*motion.states, start=start).v)
         else:
             solution = stroke.forces(progress.s, np.sign(rate), motion.states)
-            force, v = solution.force, np.asarray(solution.state.v)
-        everything = np.concatenate(
-            [force, v @ stroke.model.assembly.loops.transmission.T, v], axis=1
-        )
-        return np.asarray(everything[:, self.kept] / self.size)
+            force = solution.force
+            v = np.asarray(solution.state.v)
+        motor_speeds = v @ stroke.model.assembly.loops.transmission.T
+        forces_and_speeds = np.concatenate([force, motor_speeds, v], axis=1)
+        return np.asarray(forces_and_speeds[:, self.indices] / self.values)
 
-    def taken(
+    def utilization(
         self, stroke: Stroke, progress: LawSample, rate: float
     ) -> tuple[np.ndarray, list[tuple[str, ...]]]:
-        """Return the used fractions of the limits (M, n) at a rate (1/s), and their names.
+        """Return the used fractions of the limits (M, n) at a rate (1/s), and the limits' names.
 
-        Tensions are last.
+        With cables, the last column is the used fraction of the tension bounds.
         """
-        shares, names = np.abs(self.demand(stroke, progress, rate)), [self.names] * len(progress.s)
+        fractions = np.abs(self.demand(stroke, progress, rate))
         if not self.cables:
-            return shares, names
+            return fractions, [self.names] * len(progress.s)
         tension = margins(stroke, progress, rate, self.force)
-        pulled = [(*self.names, f"tension of {self.cables[k]}") for k in tension.cable]
-        return np.concatenate([shares, np.maximum(tension.share, 0.0)[:, None]], axis=1), pulled
+        names = [(*self.names, f"tension of {self.cables[k]}") for k in tension.cable]
+        tension_fraction = np.maximum(tension.share, 0.0)[:, None]
+        return np.concatenate([fractions, tension_fraction], axis=1), names
 
 
 def limits_of(model: Model, force: float = 1.0, speed: float = 1.0) -> MotionLimits:
     """Return the limits of the machine file, with forces and speeds multiplied by fractions.
 
     Raises:
-        InputError: actuators with a force limit that are not winches share their forces with
-            winches.
+        InputError: actuators with a force limit that are not winches are redundant with winches.
     """
-    shape, actuators = model.topology, model.mechanism.actuators
+    topology = model.topology
+    actuators = model.mechanism.actuators
     names, force_units = model.output_ports("actuators")
-    held = model.mechanism.cables
-    wound = [winch.index for winch in limited_winches(model.mechanism)]
-    sizes = [
-        np.inf if i in wound else force * actuator.force for i, actuator in enumerate(actuators)
+    cables = model.mechanism.cables
+    winch_indices = [winch.index for winch in limited_winches(model.mechanism)]
+    values = [
+        np.inf if i in winch_indices else force * actuator.force
+        for i, actuator in enumerate(actuators)
     ]
-    if held and model.assembly.is_redundant and np.isfinite(sizes).any():
-        shared = ", ".join(
-            a.name for a, size in zip(actuators, sizes, strict=True) if np.isfinite(size)
+    if cables and model.assembly.is_redundant and np.isfinite(values).any():
+        limited = ", ".join(
+            a.name for a, value in zip(actuators, values, strict=True) if np.isfinite(value)
         )
-        what = "share their forces with winches, so the rate at which they reach their limits is undefined"
-        raise InputError.of(shared, what, "choose a duration")
-    sizes += [speed * actuator.speed for actuator in actuators]
-    sizes += [speed * freedom.speed for freedom in shape.freedoms]
-    motor_units = tuple("rad/s" if shape.motor_turns(actuator) else "m/s" for actuator in actuators)
-    all_names = (*names, *(f"{name} speed" for name in (*names, *shape.velocity_names)))
+        what = (
+            "share their forces with winches: the forces, and the rate at which they reach their "
+            "limits, are not unique"
+        )
+        raise InputError.of(limited, what, "choose a duration")
+    values += [speed * actuator.speed for actuator in actuators]
+    values += [speed * freedom.speed for freedom in topology.freedoms]
+    motor_units = tuple(
+        "rad/s" if topology.motor_turns(actuator) else "m/s" for actuator in actuators
+    )
+    all_names = (*names, *(f"{name} speed" for name in (*names, *topology.velocity_names)))
     all_units = (
         *force_units,
         *motor_units,
-        *("rad/s" if turns else "m/s" for turns in shape.angular),
+        *("rad/s" if is_angular else "m/s" for is_angular in topology.angular),
     )
-    kept = np.flatnonzero(np.isfinite(sizes))
+    indices = np.flatnonzero(np.isfinite(values))
     return MotionLimits(
-        names=tuple(all_names[i] for i in kept),
-        units=tuple(all_units[i] for i in kept),
-        kept=kept,
-        size=np.array(sizes)[kept],
-        cables=tuple(held),
+        names=tuple(all_names[i] for i in indices),
+        units=tuple(all_units[i] for i in indices),
+        indices=indices,
+        values=np.array(values)[indices],
+        cables=tuple(cables),
         force=force,
     )
 
@@ -140,61 +152,70 @@ def fastest_rate(
         returns: whether the stroke also runs backward (friction then has the other sign).
 
     Raises:
-        InputError: the machine file has no limits, or a fraction is not positive.
+        InputError: the machine file has no limits, a fraction is not positive, or the stroke moves
+            nothing that has a limit.
         PoseError: no rate satisfies the limits, because gravity, springs or Coulomb friction alone
-            exceed them (the message states the limit, the position and the value); or a pose is
-            singular.
+            exceed them (the message states the limit, the position and the value); peaks between
+            samples still exceed a limit after the largest number of rounds; or a pose is singular.
     """
-    asked = [("force", force), ("speed", speed)]
-    InputError.raise_if_any(
-        Problem(
-            where=n,
-            what=f"must be positive, got {v:g}",
-            remedy="give a fraction of the limit; 1 uses all of it",
-        )
-        for n, v in asked
-        if not v > 0
-    )
+    problems = Problems()
+    for name, value in (("force", force), ("speed", speed)):
+        if not value > 0:
+            what = f"must be positive, got {value:g}"
+            problems.add(name, what, "give a fraction of the limit; 1 uses all of it")
+    InputError.raise_if_any(problems)
     limits = limits_of(stroke.model, force, speed)
     if not limits.names and not limits.cables:
-        remedy = "give 'force' to actuators or 'speed' to joints, or choose a duration"
+        remedy = (
+            "specify `force` of actuators or `speed` of joints in the machine file, or choose a "
+            "duration"
+        )
         raise InputError.of("limits", "nothing in the machine file limits the rate", remedy)
-    x, rate = sample_times(stroke, law), 1.0
+    x = sample_times(stroke, law)
+    rate = 1.0
     directions = (1.0, -1.0) if returns else (1.0,)
-    highest, allowed = np.inf, _Allowed(limits, stroke, law, directions)
+    highest = np.inf
+    bound = _RateBound(limits, stroke, law, directions)
     for _ in range(MAX_PEAK_ROUNDS):
         shares = [_shares(limits, stroke, law.at(x), direction * rate) for direction in directions]
-        largest = allowed.largest(_excess(shares), x, rate)
+        largest = bound.largest(_excess(shares), x, rate)
         if largest == 0.0:
             raise PoseError(
-                _unmet(limits, stroke, law.at(x), shares)
-                or loose(stroke, law.at(x), STANDSTILL_RATE, limits.force)
+                _static_violations(limits, stroke, law.at(x), shares)
+                or tension_problems(stroke, law.at(x), STANDSTILL_RATE, limits.force)
             )
         if not np.isfinite(largest):
             what = "the stroke does not move anything that has a force or speed limit"
             raise InputError.of("limits", what, "choose a duration")
-        settled = abs(largest - rate) <= SHARE_TOLERANCE * rate
+        has_converged = abs(largest - rate) <= LIMIT_TOLERANCE * rate
         rate = largest
-        places, highest = _peaks(limits, stroke, law, x, rate, directions)
-        if highest <= 1 + SHARE_TOLERANCE and settled:
+        peak_times, highest = _peaks(limits, stroke, law, x, rate, directions)
+        if highest <= 1 + LIMIT_TOLERANCE and has_converged:
             return rate
-        x = np.union1d(x, places)
+        x = np.union1d(x, peak_times)
     what = (
-        f"peaks between samples still need {highest:.9g} of a limit after {MAX_PEAK_ROUNDS} rounds"
+        f"between samples the motion still reaches {100 * highest:.9g} % of a limit after "
+        f"{MAX_PEAK_ROUNDS} rounds"
     )
     raise PoseError.of(
         "limits", what, "give a `duration`, and compare the forces near the peaks with the limits"
     )
 
 
-class _Allowed:
-    """The largest rate that quadratics and cables allow. Conditions of cables are stored."""
+class _RateBound:
+    """The largest rate that quadratics and cables allow.
+
+    Conditions of cables that are computed for a rate are stored for the next calls.
+    """
 
     def __init__(
         self, limits: MotionLimits, stroke: Stroke, law: Law, directions: tuple[float, ...]
     ) -> None:
-        self._limits, self._stroke, self._law, self._directions = limits, stroke, law, directions
-        self._kept: list[Quadratics] = []
+        self._limits = limits
+        self._stroke = stroke
+        self._law = law
+        self._directions = directions
+        self._conditions: list[Quadratics] = []
 
     def largest(self, excess: Quadratics, x: np.ndarray, rate: float) -> float:
         """Return the largest rate allowed at normalized times (M,), 1/s.
@@ -203,21 +224,19 @@ class _Allowed:
         """
         if not self._limits.cables:
             return largest_rate(excess)
-        for _ in range(MAX_CONDITIONS):
-            largest = largest_rate(joined([excess, *self._kept]))
+        for _ in range(MAX_CONDITION_ROUNDS):
+            largest = largest_rate(joined([excess, *self._conditions]))
             if largest == 0.0:
                 return 0.0
             rate = largest if np.isfinite(largest) else 2.0 * rate
-            tried = [
-                (direction * rate, self._margins(x, direction * rate))
-                for direction in self._directions
-            ]
-            if np.isfinite(largest) and max(margins.share.max() for _, margins in tried) <= 1.0:
+            rates = [direction * rate for direction in self._directions]
+            all_margins = [self._margins(x, r) for r in rates]
+            largest_share = max(item.share.max() for item in all_margins)
+            if np.isfinite(largest) and largest_share <= 1.0:
                 return largest
             progress, force = self._law.at(x), self._limits.force
-            self._kept += [
-                conditions(self._stroke, progress, r, margins, force) for r, margins in tried
-            ]
+            for r, item in zip(rates, all_margins, strict=True):
+                self._conditions.append(conditions(self._stroke, progress, r, item, force))
         return np.inf
 
     def _margins(self, x: np.ndarray, rate: float) -> Margins:
@@ -243,17 +262,17 @@ def tightest_limit(
     limits, x = limits_of(stroke.model), sample_times(stroke, law)
     if not limits.names and not limits.cables:
         return None
-    reached = []
+    candidates = []
     for direction in (1.0, -1.0) if returns else (1.0,):
-        places, _ = _peaks(limits, stroke, law, x, rate, (direction,))
-        shares, names = limits.taken(stroke, law.at(places), direction * rate)
-        k, i = np.unravel_index(int(shares.argmax()), shares.shape)
-        reached.append((names[k][i], float(shares[k, i])))
-    return max(reached, key=lambda item: item[1])
+        peak_times, _ = _peaks(limits, stroke, law, x, rate, (direction,))
+        fractions, names = limits.utilization(stroke, law.at(peak_times), direction * rate)
+        k, i = np.unravel_index(int(fractions.argmax()), fractions.shape)
+        candidates.append((names[k][i], float(fractions[k, i])))
+    return max(candidates, key=lambda item: item[1])
 
 
 def sample_times(stroke: Stroke, law: Law) -> np.ndarray:
-    """Return normalized times (M,), evenly spaced, with both sides of jumps of the acceleration."""
+    """Return uniformly spaced normalized times, and both sides of jumps of the acceleration (M,)."""
     x = np.linspace(0.0, 1.0, stroke.path.n_shape_points)
     jumps = np.array(
         law.breaks + tuple(float(np.interp(u, law.at(x).s, x)) for u in stroke.path.breaks)
@@ -264,8 +283,8 @@ def sample_times(stroke: Stroke, law: Law) -> np.ndarray:
 def _shares(limits: MotionLimits, stroke: Stroke, progress: LawSample, rate: float) -> Quadratics:
     """Return the fractions of the limits (M, n) as quadratics in the rate, from three rates.
 
-    Forces are quadratic and speeds are linear. The sign of Coulomb friction does not change because
-    no rate is zero.
+    Forces are quadratic and speeds are linear in the rate. The three rates have the same sign, so
+    Coulomb friction does not change its sign.
     """
     return Quadratics.around(rate, lambda r: limits.demand(stroke, progress, r))
 
@@ -290,29 +309,33 @@ def _peaks(
     directions: tuple[float, ...],
 ) -> tuple[np.ndarray, float]:
     """Return the normalized times of the largest fractions of limits, and the largest fraction."""
-    places, highest = [], 0.0
+    peak_times = []
+    highest = 0.0
     for direction in directions:
 
-        def share(x: np.ndarray, direction: float = direction) -> np.ndarray:
-            return np.asarray(limits.taken(stroke, law.at(x), direction * rate)[0].max(axis=1))
+        def largest_fraction(x: np.ndarray, direction: float = direction) -> np.ndarray:
+            fractions, _ = limits.utilization(stroke, law.at(x), direction * rate)
+            return np.asarray(fractions.max(axis=1))
 
-        peaks, heights = refined(share, x, share(x))
-        places.append(peaks)
+        times, heights = refined(largest_fraction, x, largest_fraction(x))
+        peak_times.append(times)
         highest = max(highest, float(heights[0]))
-    return np.concatenate(places), highest
+    return np.concatenate(peak_times), highest
 
 
-def _unmet(
+def _static_violations(
     limits: MotionLimits, stroke: Stroke, progress: LawSample, shares: list[Quadratics]
 ) -> list[Problem]:
     """Return the problems of limits that even a slow motion exceeds."""
-    still = np.concatenate([np.abs(share.c) for share in shares])
+    static = np.concatenate([np.abs(share.c) for share in shares])
     problems = Problems()
-    for i in np.flatnonzero(still.max(axis=0) >= 1.0 - SHARE_TOLERANCE):
-        k, unit = int(still[:, i].argmax()), limits.units[i]
+    for i in np.flatnonzero(static.max(axis=0) >= 1.0 - LIMIT_TOLERANCE):
+        k = int(static[:, i].argmax())
+        unit = limits.units[i]
+        limit = limits.values[i]
         what = (
-            f"needs {still[k, i] * limits.size[i]:.4g} {unit} however slow the motion (gravity, springs and Coulomb "
-            f"friction alone), limit {limits.size[i]:.4g} {unit}, at "
+            f"needs {static[k, i] * limit:.4g} {unit} however slow the motion (gravity, springs and "
+            f"Coulomb friction alone), limit {limit:.4g} {unit}, at "
             f"{stroke.place(float(progress.s[k % len(progress.s)]))}"
         )
         problems.add(limits.names[i], what, "use a lighter load, another path or a stronger motor")

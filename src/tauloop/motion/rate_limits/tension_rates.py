@@ -1,11 +1,11 @@
 """Fastest rate of a stroke with cables: bounds of tensions as quadratics in the rate.
 
-The forces of redundant winches are chosen freely, so they are not quadratic in the rate r. The
-condition that there are forces within the bounds is quadratic, however. Such tensions exist if
-c h <= 0 for all weights c >= 0 with c G = 0 (Farkas; `nearest`). Here h is quadratic in r, and G
-depends only on the pose. The weights that limit the margin at a rate thus give a condition for all
-rates. Conditions are added at the largest rate that the known conditions allow, until no condition
-is violated.
+The forces of redundant winches can be chosen, so they are not quadratic in the rate r. The condition
+that there are forces within the bounds is quadratic, however. The bounds are G y >= h, where y are
+the free forces, h is quadratic in r, and G depends only on the pose. They can be satisfied if
+c h <= 0 for all weights c >= 0 with c G = 0 (Farkas' lemma; `nearest`). The weights that limit the
+margin at a rate thus give a condition for all rates. Conditions are added at the largest rate that
+the known conditions allow, until no condition is violated.
 """
 
 from __future__ import annotations
@@ -56,10 +56,12 @@ def margins(stroke: Stroke, progress: LawSample, rate: float, force: float) -> M
     """
     terms = _terms(stroke, progress, rate, force)
     distance, weights = margin(*terms.conditions()[2:])
-    bounded = np.isfinite(distance)
-    share = np.where(bounded, 1.0 - np.where(bounded, distance, 0.0) / _size(terms), -np.inf)
+    is_bounded = np.isfinite(distance)
+    relative_distance = np.where(is_bounded, distance, 0.0) / _half_range(terms)
     return Margins(
-        share=share, cable=np.where(bounded, terms.limiting_cable(weights), -1), weights=weights
+        share=np.where(is_bounded, 1.0 - relative_distance, -np.inf),
+        cable=np.where(is_bounded, terms.limiting_cable(weights), -1),
+        weights=weights,
     )
 
 
@@ -71,17 +73,18 @@ def conditions(
     They must not be positive. Their unit is half of the narrowest bounds.
     """
 
-    def asked(r: float) -> np.ndarray:
+    def condition(r: float) -> np.ndarray:
         terms = _terms(stroke, progress, r, force)
-        return np.asarray(
-            (margin.weights * terms.conditions()[3]).sum(axis=1) / _size(terms) + SLACK
-        )
+        _, _, _, h = terms.conditions()
+        return np.asarray((margin.weights * h).sum(axis=1) / _half_range(terms) + SLACK)
 
-    return Quadratics.around(rate, asked)
+    return Quadratics.around(rate, condition)
 
 
-def loose(stroke: Stroke, progress: LawSample, rate: float, force: float) -> list[Problem]:
-    """Return the problems of a stroke that no tensions allow at a rate (1/s) at its worst point."""
+def tension_problems(
+    stroke: Stroke, progress: LawSample, rate: float, force: float
+) -> list[Problem]:
+    """Return the problems of cable tensions at a rate (1/s), at the worst point of a stroke."""
     worst = int(np.argmax(margins(stroke, progress, rate, force).share))
     sample = LawSample(
         s=progress.s[[worst]],
@@ -107,7 +110,7 @@ def _terms(stroke: Stroke, progress: LawSample, rate: float, force: float) -> Te
     )
 
 
-def _size(terms: TensionTerms) -> float:
+def _half_range(terms: TensionTerms) -> float:
     """Return half of the narrowest range of a tension, N.
 
     Without a bounded range it is the largest lower bound, or 1 N.

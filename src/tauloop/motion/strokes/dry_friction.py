@@ -20,14 +20,14 @@ from tauloop.mechanism.model import Friction, given_friction
 from tauloop.model import Model
 
 #: Speed, relative to the largest speed along a path, below which an element is at rest.
-AT_REST = 1e-9
-#: Distance, relative to the path, below which reversals coincide with each other or with an end.
-SAME_PLACE = 1e-8
-#: Number of intervals into which the grid is divided next to a smallest speed, so that two
-#: reversals close to each other are found.
-POINTS_NEAR_LEAST = 16
+REST_SPEED_RATIO = 1e-9
+#: Distance in the path's parameter below which reversals coincide with each other or with an end.
+MIN_REVERSAL_DISTANCE = 1e-8
+#: Number of subintervals of the grid's intervals next to a local minimum of a speed, so that two
+#: reversals close to each other are detected.
+SUBINTERVALS_NEAR_MINIMUM = 16
 #: Number of bisections of an interval with a reversal, down to rounding.
-FRICTION_HALVINGS = 52
+REVERSAL_BISECTIONS = 52
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +68,8 @@ class JumpingFriction(ReprMixin):
 
     def forces(self, side: np.ndarray, speed: np.ndarray) -> np.ndarray:
         """Return the forces (N, k) of elements that move in directions (N, k) at speeds (N, k)."""
-        fallen = np.exp(-((speed / self.stribeck) ** 2))
-        return np.asarray(self.sliding(side) + self.excess * fallen * side)
+        decay = np.exp(-((speed / self.stribeck) ** 2))
+        return np.asarray(self.sliding(side) + self.excess * decay * side)
 
 
 @lru_cache(maxsize=4)
@@ -99,15 +99,14 @@ def dry_friction(model: Model) -> JumpingFriction | None:
     if not names:
         return None
     coulomb, asymmetry, excess, stribeck = np.array(values).T
-    free = tuple(map(given_friction, names))
-    with_parameters = Model(
+    model_with_inputs = Model(
         mechanism.with_given_dry_friction(names),
-        free,
+        tuple(map(given_friction, names)),
         formulation=model.formulation,
         evaluator=model.given_evaluator,
     )
     return JumpingFriction(
-        model=with_parameters.at(model.assembly.q),
+        model=model_with_inputs.at(model.assembly.q),
         elements=tuple(names),
         terms=np.array(terms),
         coulomb=coulomb,
@@ -147,7 +146,7 @@ class FrictionSides(ReprMixin):
 def friction_sides(
     speeds: Callable[[np.ndarray], np.ndarray], grid: np.ndarray, breaks: tuple[float, ...]
 ) -> FrictionSides:
-    """Return where elements reverse, start and stop along a path.
+    """Return the parameters at which elements reverse, start and stop along a path.
 
     Args:
         speeds: function from parameters u (N,) to the elements' speeds (N, k) at du/dt = 1.
@@ -160,62 +159,77 @@ def friction_sides(
     """
     grid = _refined(grid, np.abs(speeds(grid)))
     values = speeds(grid)
-    still = AT_REST * np.abs(values).max()
-    states = np.where(np.abs(values) > still, np.sign(values), 0.0)
-    parts = [_parts(speeds, grid, states[:, j], j, still) for j in range(values.shape[1])]
-    reversals = _merged(
-        np.concatenate([places for places, _ in parts]), np.array([0.0, *breaks, 1.0])
-    )
-    ends = np.concatenate([[0.0], reversals, [1.0]])
+    rest_speed = REST_SPEED_RATIO * np.abs(values).max()
+    directions = np.where(np.abs(values) > rest_speed, np.sign(values), 0.0)
+    by_element = [
+        _reversals(speeds, grid, directions[:, j], j, rest_speed) for j in range(values.shape[1])
+    ]
+    all_reversals = np.concatenate([reversals for reversals, _ in by_element])
+    merged = _merged(all_reversals, np.array([0.0, *breaks, 1.0]))
+    ends = np.concatenate([[0.0], merged, [1.0]])
     middles = 0.5 * (ends[1:] + ends[:-1])
-    sides = [side[np.searchsorted(places, middles, side="right")] for places, side in parts]
-    return FrictionSides(reversals=reversals, sides=np.stack(sides, axis=1))
+    sides = [
+        element_sides[np.searchsorted(reversals, middles, side="right")]
+        for reversals, element_sides in by_element
+    ]
+    return FrictionSides(reversals=merged, sides=np.stack(sides, axis=1))
 
 
-def _refined(grid: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return a grid with more points on both sides of the smallest speeds (N, k)."""
-    inner = sizes[1:-1]
-    is_least = ((inner <= sizes[:-2]) & (inner <= sizes[2:])).any(axis=1)
-    i = np.flatnonzero(is_least) + 1
-    shares = np.arange(1, POINTS_NEAR_LEAST) / POINTS_NEAR_LEAST
+def _refined(grid: np.ndarray, speeds: np.ndarray) -> np.ndarray:
+    """Return a grid with more points next to local minima of the absolute speeds (N, k)."""
+    inner = speeds[1:-1]
+    is_minimum = ((inner <= speeds[:-2]) & (inner <= speeds[2:])).any(axis=1)
+    i = np.flatnonzero(is_minimum) + 1
+    fractions = np.arange(1, SUBINTERVALS_NEAR_MINIMUM) / SUBINTERVALS_NEAR_MINIMUM
     starts = np.union1d(i - 1, i)
-    points = grid[starts, None] + shares * (grid[starts + 1] - grid[starts])[:, None]
+    points = grid[starts, None] + fractions * (grid[starts + 1] - grid[starts])[:, None]
     return np.union1d(grid, points.ravel())
 
 
-def _parts(
+def _reversals(
     speeds: Callable[[np.ndarray], np.ndarray],
     grid: np.ndarray,
-    states: np.ndarray,
+    directions: np.ndarray,
     j: int,
-    still: float,
+    rest_speed: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the parameters at which element j reverses (R,), and its directions (R + 1,)."""
-    is_zero = states == 0
+    """Return the parameters at which element j reverses (R,), and its directions (R + 1,).
+
+    Args:
+        speeds: function from parameters (N,) to the speeds of all elements (N, k).
+        grid: parameters (N,).
+        directions: directions of element j on the grid (N,): -1, 0 or 1.
+        j: index of the element.
+        rest_speed: speed below which the element is at rest.
+    """
+    # a single point with zero speed is a reversal, not a part of the path at rest
+    is_zero = directions == 0
     padded = np.concatenate([[False], is_zero, [False]])
-    is_alone = is_zero & ~padded[:-2] & ~padded[2:]
-    u, states = grid[~is_alone], states[~is_alone]
+    is_single = is_zero & ~padded[:-2] & ~padded[2:]
+    u, directions = grid[~is_single], directions[~is_single]
     if not len(u):
         return np.zeros(0), np.zeros(1)
-    k = np.flatnonzero(states[1:] != states[:-1])
-    before, behind, state = u[k], u[k + 1], states[k]
-    rests = (state == 0) | (states[k + 1] == 0)
-    for _ in range(FRICTION_HALVINGS if len(k) else 0):
-        middle = 0.5 * (before + behind)
-        value = speeds(middle)[:, j]
-        state_there = np.where(np.abs(value) > still * rests, np.sign(value), 0.0)
-        is_before = state_there == state
-        before, behind = np.where(is_before, middle, before), np.where(is_before, behind, middle)
-    return behind, np.concatenate([states[:1], states[k + 1]])
+    k = np.flatnonzero(directions[1:] != directions[:-1])
+    low, high = u[k], u[k + 1]
+    is_rest = (directions[k] == 0) | (directions[k + 1] == 0)
+    for _ in range(REVERSAL_BISECTIONS if len(k) else 0):
+        middle = 0.5 * (low + high)
+        speed = speeds(middle)[:, j]
+        direction = np.where(np.abs(speed) > rest_speed * is_rest, np.sign(speed), 0.0)
+        is_before = direction == directions[k]
+        low = np.where(is_before, middle, low)
+        high = np.where(is_before, high, middle)
+    return high, np.concatenate([directions[:1], directions[k + 1]])
 
 
-def _merged(places: np.ndarray, known: np.ndarray) -> np.ndarray:
+def _merged(parameters: np.ndarray, fixed: np.ndarray) -> np.ndarray:
     """Return ascending, separate parameters inside (0, 1).
 
-    Parameters next to a known parameter are moved to it.
+    Parameters next to one of the fixed parameters are moved to it.
     """
-    nearest = known[np.abs(places[:, None] - known).argmin(axis=1)]
-    places = np.unique(np.where(np.abs(places - nearest) < SAME_PLACE, nearest, places))
-    places = places[(places > 0.0) & (places < 1.0)]
-    is_apart = np.append(np.diff(places) >= SAME_PLACE, True)[: len(places)]
-    return np.asarray(places[is_apart])
+    nearest = fixed[np.abs(parameters[:, None] - fixed).argmin(axis=1)]
+    is_near = np.abs(parameters - nearest) < MIN_REVERSAL_DISTANCE
+    parameters = np.unique(np.where(is_near, nearest, parameters))
+    parameters = parameters[(parameters > 0.0) & (parameters < 1.0)]
+    is_separate = np.diff(parameters) >= MIN_REVERSAL_DISTANCE
+    return np.asarray(parameters[np.append(is_separate, True)[: len(parameters)]])

@@ -44,7 +44,7 @@ class Stroke(ReprMixin):
     Attributes:
         model: the machine.
         functions: functions that take these coordinates: `model.platform` or `model.actuators`.
-        path: curve of the moved positions.
+        path: curve of the positions in `columns`.
         columns: names of the positions that the path moves.
         base: all positions (n_position,); positions that the path does not move keep these values.
     """
@@ -72,9 +72,15 @@ class Stroke(ReprMixin):
             return functions.track(position).q
         except PoseError as error:
             zero = np.zeros((len(grid), functions.ports.velocity.size))
-            lost = np.flatnonzero(~functions.evaluate(position, zero, zero).health.is_reached)
-            first = f"from {self.place(grid[lost[0]])} on" if len(lost) else "somewhere"
-            what = f"leaves the reach of the machine {first}: {len(lost)} of {len(grid)} points are out of reach"
+            is_reached = functions.evaluate(position, zero, zero).health.is_reached
+            unreachable = np.flatnonzero(~is_reached)
+            where = (
+                f"from {self.place(grid[unreachable[0]])} on" if len(unreachable) else "somewhere"
+            )
+            what = (
+                f"leaves the reach of the machine {where}: {len(unreachable)} of {len(grid)} points "
+                "are out of reach"
+            )
             remedy = "move or shrink the path; the distances are listed below"
             raise PoseError(
                 [Problem(where="path", what=what, remedy=remedy), *error.problems]
@@ -95,12 +101,11 @@ class Stroke(ReprMixin):
 
         def speeds(u: np.ndarray) -> np.ndarray:
             position, velocity, _, start = self.under(u, np.ones((1, 1)), np.zeros((1, 1)))
-            return (
-                np.asarray(self.functions.kinematics(position, velocity, start=start).v) @ terms.T
-            )
+            state = self.functions.kinematics(position, velocity, start=start)
+            return np.asarray(state.v) @ terms.T
 
-        even = np.linspace(0.0, 1.0, max(self.path.n_shape_points, MIN_SIDE_POINTS))
-        return friction_sides(speeds, np.union1d(even, self.grid), self.path.breaks)
+        uniform = np.linspace(0.0, 1.0, max(self.path.n_shape_points, MIN_SIDE_POINTS))
+        return friction_sides(speeds, np.union1d(uniform, self.grid), self.path.breaks)
 
     @property
     def breaks(self) -> tuple[float, ...]:
@@ -131,8 +136,8 @@ class Stroke(ReprMixin):
             return np.log(np.minimum(functions.condition(state.q), 1e300))
 
         values = np.log(np.minimum(functions.condition(self.q), 1e300))
-        places, heights = refined(logarithm, self.grid, values)
-        return float(np.exp(heights[0])), float(places[0])
+        parameters, heights = refined(logarithm, self.grid, values)
+        return float(np.exp(heights[0])), float(parameters[0])
 
     def start(self, u: np.ndarray) -> np.ndarray:
         """Return coordinates (N, n_q) near parameters u (N,) as start values of Newton's method."""
@@ -141,12 +146,12 @@ class Stroke(ReprMixin):
     def position(self, u: np.ndarray) -> np.ndarray:
         """Return all positions (N, n_position) at parameters u (N,)."""
         position = np.tile(self.base, (len(u), 1))
-        position[:, self._moved] = self.path.at(u).position
+        position[:, self._moving] = self.path.at(u).position
         return position
 
     @property
-    def _moved(self) -> list[int]:
-        """Return the indices of the positions that the path moves."""
+    def _moving(self) -> list[int]:
+        """Indices of the positions that the path moves."""
         return [self.functions.ports.position.columns.index(name) for name in self.columns]
 
     def motion(self, progress: LawSample, rate: float, time: np.ndarray) -> SampledMotion:
@@ -161,19 +166,20 @@ class Stroke(ReprMixin):
             Positions, velocities and accelerations (N, n), in the columns of `functions.ports`.
         """
         curve = self.path.at(progress.s)
-        first, second = (np.zeros((len(time), len(self.base))) for _ in range(2))
-        speed, pull = (
-            progress.derivative[:, None] * rate,
-            progress.second_derivative[:, None] * rate**2,
+        speed = progress.derivative[:, None] * rate
+        acceleration = progress.second_derivative[:, None] * rate**2
+        first = np.zeros((len(time), len(self.base)))
+        first[:, self._moving] = curve.derivative * speed
+        second = np.zeros((len(time), len(self.base)))
+        second[:, self._moving] = (
+            curve.second_derivative * speed**2 + curve.derivative * acceleration
         )
-        first[:, self._moved] = curve.derivative * speed
-        second[:, self._moved] = curve.second_derivative * speed**2 + curve.derivative * pull
         position = self.position(progress.s)
-        velocity, acceleration = entry_rates(
+        velocities, accelerations = entry_rates(
             self.model, self.functions, position, first, second, self.start(progress.s)
         )
         return SampledMotion(
-            time=time, position=position, velocity=velocity, acceleration=acceleration
+            time=time, position=position, velocity=velocities, acceleration=accelerations
         )
 
     def under(
@@ -181,20 +187,27 @@ class Stroke(ReprMixin):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return the motions at parameters u (N,) for K speeds and accelerations of u.
 
-        The speeds du/dt (1/s) and accelerations d2u/dt2 (1/s^2) are (K, 1) or (K, N).
+        Args:
+            u: parameters (N,).
+            speed: speeds du/dt, 1/s, (K, 1) or (K, N).
+            pull: accelerations d2u/dt2, 1/s^2, (K, 1) or (K, N).
 
         Returns:
             Positions, velocities, accelerations and start values (K N, n), in K blocks of N rows.
         """
-        curve, k, n = self.path.at(u), len(speed), len(u)
-        v, a = (np.broadcast_to(values, (k, n)).reshape(-1, 1) for values in (speed, pull))
+        curve = self.path.at(u)
+        k, n = len(speed), len(u)
+        v = np.broadcast_to(speed, (k, n)).reshape(-1, 1)
+        a = np.broadcast_to(pull, (k, n)).reshape(-1, 1)
         position = np.tile(self.base, (n, 1))
-        position[:, self._moved] = curve.position
-        first, second = (np.zeros((k * n, len(self.base))) for _ in range(2))
+        position[:, self._moving] = curve.position
+        position = np.tile(position, (k, 1))
+        start = np.tile(self.start(u), (k, 1))
         tangent = np.tile(curve.derivative, (k, 1))
-        first[:, self._moved] = tangent * v
-        second[:, self._moved] = np.tile(curve.second_derivative, (k, 1)) * v**2 + tangent * a
-        position, start = np.tile(position, (k, 1)), np.tile(self.start(u), (k, 1))
+        first = np.zeros((k * n, len(self.base)))
+        first[:, self._moving] = tangent * v
+        second = np.zeros((k * n, len(self.base)))
+        second[:, self._moving] = np.tile(curve.second_derivative, (k, 1)) * v**2 + tangent * a
         velocity, acceleration = entry_rates(
             self.model, self.functions, position, first, second, start
         )
@@ -256,19 +269,17 @@ class Stroke(ReprMixin):
         return functions.inverse_dynamics(*motion, start=start, theta=dry, payload=payload)
 
     def place(self, u: float) -> str:
-        """Return a description of a parameter: fraction of the path, and moved positions."""
+        """Return a description of a point of the path: its percentage, and its positions."""
         port = self.functions.ports.position
         units = dict(zip(port.columns, port.units, strict=True))
-        values, way = (
-            self.path.at(np.array([u])).position[0],
-            self.path.at(np.linspace(0.0, 1.0, 17)).position,
-        )
-        values = np.where(np.abs(values) > ZERO_POSITION * np.abs(way).max(), values, 0.0)
-        at = ", ".join(
+        values = self.path.at(np.array([u])).position[0]
+        largest = np.abs(self.path.at(np.linspace(0.0, 1.0, 17)).position).max()
+        values = np.where(np.abs(values) > ZERO_POSITION * largest, values, 0.0)
+        positions = ", ".join(
             f"{name} = {value:.5g}" + (f" {units[name]}" if units[name] != "1" else "")
             for name, value in zip(self.columns, values, strict=True)
         )
-        return f"{100 * u:.1f} % of the path ({at})"
+        return f"{100 * u:.1f} % of the path ({positions})"
 
 
 def stroke(
@@ -305,32 +316,39 @@ def stroke(
         remedy = f"give {', '.join(functions.ports.position.columns)}"
         raise InputError.of("base", "is not a row of finite numbers, one per position", remedy)
     placed = Stroke(model=model, functions=functions, path=path, columns=names, base=fixed)
-    problems, remedy = (
-        Problems(),
-        "move or shrink the path, or correct the limits in the machine file",
-    )
-    for item in model.limits.beyond(placed.q) if ranges else ():
-        what = f"reaches {item.value:.6g} {item.unit}, {item.by:.4g} beyond its stop at {item.stop:.6g}, at "
-        problems.add(item.coordinate, what + placed.place(placed.grid[item.sample]), remedy)
-    PoseError.raise_if_any(problems)
+    if ranges:
+        _require_within_limits(placed)
     _require_regular(placed)
     return placed
+
+
+def _require_within_limits(stroke: Stroke) -> None:
+    """Reject a stroke that leaves the range of a coordinate."""
+    problems = Problems()
+    for item in stroke.model.limits.beyond(stroke.q):
+        what = (
+            f"reaches {item.value:.6g} {item.unit}, {item.by:.4g} beyond its stop at "
+            f"{item.stop:.6g}, at {stroke.place(stroke.grid[item.sample])}"
+        )
+        remedy = "move or shrink the path, or correct the limits in the machine file"
+        problems.add(item.coordinate, what, remedy)
+    PoseError.raise_if_any(problems)
 
 
 def _require_regular(stroke: Stroke) -> None:
     """Reject a stroke that passes through a singularity."""
     if stroke.condition <= SINGULAR_CONDITION:
         return
-    at, functions = np.array([stroke.worst]), stroke.functions
-    near = stroke.start(at)
-    there = functions.evaluate(stroke.position(at), start=near).q[0]
-    kind = singular_kind(functions.assembly, np.where(np.isfinite(there), there, near[0]))
+    u, functions = np.array([stroke.worst]), stroke.functions
+    near = stroke.start(u)
+    q = functions.evaluate(stroke.position(u), start=near).q[0]
+    kind = singular_kind(functions.assembly, np.where(np.isfinite(q), q, near[0]))
     what = (
         f"passes through a singularity ({kind}) at {stroke.place(stroke.worst)}: condition number "
     )
     remedy = (
-        "stay away from poses where the actuators lose control of the platform, or it no longer "
-        "determines the legs"
+        "stay away from poses where the actuators lose control of the platform, or the platform no "
+        "longer determines the legs"
     )
     raise PoseError.of("path", f"{what}{stroke.condition:.3g}", remedy)
 

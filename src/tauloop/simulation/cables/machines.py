@@ -27,8 +27,12 @@ from tauloop.mechanism.model import (
     Telescope,
 )
 
-#: Suffixes of the names of elements that replace a cable.
-STRETCH_SUFFIX, WOUND_SUFFIX, DRUM_SUFFIX = ".stretch", ".wound", ".drum"
+#: Suffix of the actuator that exerts the force of an elastic cable.
+STRETCH_SUFFIX = ".stretch"
+#: Suffix of the coordinate of a winch: the length that it releases.
+WOUND_SUFFIX = ".wound"
+#: Suffix of the massless body of a winch.
+DRUM_SUFFIX = ".drum"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +68,12 @@ def cable_machine(
     Raises:
         InputError: a cable cannot be simulated. The message states the reason.
     """
-    bounds, builder = mechanism.cables, _CableBuilder(mechanism)
+    bounds = mechanism.cables
+    builder = _CableBuilder(mechanism)
     _require_possible(mechanism, held is not None)
     stretched = tuple(name for name, bound in bounds.items() if bound.stiffness is not None)
     bare = _bare_winches(mechanism) if held is None else {}
-    stiff = [name for name in bounds if name not in stretched and name not in bare.values()]
+    inelastic = [name for name in bounds if name not in stretched and name not in bare.values()]
     for rod in mechanism.rods:
         if rod.name in stretched:
             builder.add_elastic(rod, is_driven=held is None)
@@ -81,8 +86,8 @@ def cable_machine(
     return CableMachine(
         mechanism=builder.mechanism(),
         stretched=stretched,
-        taut=tuple(name for name in stiff if name not in slack),
-        slack=tuple(name for name in stiff if name in slack),
+        taut=tuple(name for name in inelastic if name not in slack),
+        slack=tuple(name for name in inelastic if name in slack),
         bare=bare,
     )
 
@@ -93,8 +98,10 @@ class _CableBuilder:
     def __init__(self, mechanism: Mechanism) -> None:
         self._mechanism = mechanism
         self.rods: list[Rod] = []
-        self._bodies, self._joints = list(mechanism.bodies), list(mechanism.joints)
-        self._actuators, self._stretch_motors = list(mechanism.actuators), list[Actuator]()
+        self._bodies = list(mechanism.bodies)
+        self._joints = list(mechanism.joints)
+        self._actuators = list(mechanism.actuators)
+        self._stretch_motors: list[Actuator] = []
 
     def add_elastic(self, rod: Rod, *, is_driven: bool) -> None:
         """Add a force between the ends, and a coordinate of the winch if a force drives it."""
@@ -213,8 +220,8 @@ def _require_possible(mechanism: Mechanism, is_held: bool) -> None:
         drivers = [
             actuator for actuator in mechanism.actuators if rod.name in dict(actuator.drives)
         ]
-        is_stiff = rod.tension.stiffness is None
-        if is_stiff and (rod.lower is not None or rod.upper is not None):
+        is_inelastic = rod.tension.stiffness is None
+        if is_inelastic and (rod.lower is not None or rod.upper is not None):
             what = "has mass but no stiffness, so its motion while it is slack is undefined"
             problems.append(
                 (rod.name, what, "write `model: massless`, or give the cable a stiffness")
@@ -222,7 +229,7 @@ def _require_possible(mechanism: Mechanism, is_held: bool) -> None:
         if is_held and any(len(driver.drives) > 1 for driver in drivers):
             what = "its winch also drives other coordinates, so it cannot be locked at a length"
             problems.append((rod.name, what, "give the forces of the winches"))
-        if not is_held and rod.telescope is not None and not is_stiff:
+        if not is_held and rod.telescope is not None and not is_inelastic:
             inertias = [rod.telescope.freedom.inertia, *(driver.inertia for driver in drivers)]
             if all(inertia is None for inertia in inertias):
                 what = "a force acts on a winch without inertia, so its speed is undefined"
@@ -234,7 +241,7 @@ def _require_possible(mechanism: Mechanism, is_held: bool) -> None:
                     )
                 )
         if (
-            is_stiff
+            is_inelastic
             and not is_held
             and rod.telescope is not None
             and rod.name not in bare.values()

@@ -62,8 +62,11 @@ class CablePhase:
         self.machine = machine
         self.model = Model(machine.mechanism, evaluator=original.evaluator, locks=locks)
         _require_equal_locks(original, self.model, locks)
-        self._original, self._law, self._wrench = original, law, wrench
-        self._lengths, self._held = lengths, held
+        self._original = original
+        self._law = law
+        self._wrench = wrench
+        self._lengths = lengths
+        self._held = held
         bounds, mechanism = original.mechanism.cables, original.mechanism
         coefficients = [
             (bounds[name].stiffness, bounds[name].damping) for name in machine.stretched
@@ -99,10 +102,10 @@ class CablePhase:
         Values that are not given by name follow from the distances between cable ends. Winches have
         the same speed.
         """
-        shape = self.model.topology
-        given_q = np.array([[q.get(name, 0.0) for name in shape.coordinate_names]])
-        given_v = np.array([[v.get(name, 0.0) for name in shape.velocity_names]])
-        spans = self.spans(given_q, given_v)
+        topology = self.model.topology
+        known_q = np.array([[q.get(name, 0.0) for name in topology.coordinate_names]])
+        known_v = np.array([[v.get(name, 0.0) for name in topology.velocity_names]])
+        spans = self.spans(known_q, known_v)
         lengths, _ = self._lengths(0.0)
         wound = {
             f"{name}{WOUND_SUFFIX}": float(x)
@@ -112,12 +115,12 @@ class CablePhase:
         rates = {name: float(rate[0]) for name, (_, rate) in spans.items()} | dict(v)
         rates = {f"{name}{WOUND_SUFFIX}": rates[name] for name in self.machine.stretched} | rates
         return (
-            np.array([known[name] for name in shape.coordinate_names]),
-            np.array([rates.get(name, 0.0) for name in shape.velocity_names]),
+            np.array([known[name] for name in topology.coordinate_names]),
+            np.array([rates.get(name, 0.0) for name in topology.velocity_names]),
         )
 
     def spans(self, q: np.ndarray, v: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Return the distances between the ends of all cables (N,), m, and their rates, by name."""
+        """Return the end distances of all cables (N,), m, and their time derivatives, by name."""
         distance, rate = self._spans([q, v], len(q))
         return dict(
             zip(self._original.mechanism.cables, zip(distance.T, rate.T, strict=True), strict=True)
@@ -128,15 +131,15 @@ class CablePhase:
 
         If a cable has no coordinate in this phase, its value is the distance between its ends.
         """
-        original, topology, spans = self._original.topology, self.model.topology, self.spans(q, v)
-        found_q = dict(zip(topology.coordinate_names, q.T, strict=True))
-        found_v = dict(zip(topology.velocity_names, v.T, strict=True))
-        for name, (distance, rate) in spans.items():
-            found_q.setdefault(name, distance)
-            found_v.setdefault(name, rate)
+        original, topology = self._original.topology, self.model.topology
+        coordinates = dict(zip(topology.coordinate_names, q.T, strict=True))
+        velocities = dict(zip(topology.velocity_names, v.T, strict=True))
+        for name, (distance, rate) in self.spans(q, v).items():
+            coordinates.setdefault(name, distance)
+            velocities.setdefault(name, rate)
         return (
-            np.stack([found_q[name] for name in original.coordinate_names], axis=1),
-            np.stack([found_v[name] for name in original.velocity_names], axis=1),
+            np.stack([coordinates[name] for name in original.coordinate_names], axis=1),
+            np.stack([velocities[name] for name in original.velocity_names], axis=1),
         )
 
     def pull(self, time: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -220,16 +223,19 @@ class CablePhase:
     def impact(
         self, name: str, restitution: float, q: np.ndarray, v: np.ndarray
     ) -> tuple[np.ndarray, dict[str, float]]:
-        """Return the velocities (n_v,) after a cable became taut, and impulses of taut cables, N s.
+        """Return the velocities (n_v,) after a cable becomes taut, and the impulses of taut cables.
+
+        The impulses are in N s, by name.
 
         Args:
             name: name of the cable that becomes taut, an inelastic cable of this phase.
             restitution: coefficient of restitution of this cable.
             q, v: coordinates (n_q,) and velocities (n_v,) before the impact.
         """
-        share = np.zeros(len(self._balanced.rows))
-        share[self._rows[self.machine.taut.index(name)]] = restitution
-        outputs, _ = self._impact.run({"q": q[None], "v": v[None], "restitution": share[None]}, 1)
+        restitutions = np.zeros(len(self._balanced.rows))
+        restitutions[self._rows[self.machine.taut.index(name)]] = restitution
+        inputs = {"q": q[None], "v": v[None], "restitution": restitutions[None]}
+        outputs, _ = self._impact.run(inputs, 1)
         impulses = {
             n: -float(outputs["impulse"][0, i])
             for n, i in zip(self.machine.taut, self._rows, strict=True)
@@ -237,15 +243,16 @@ class CablePhase:
         return outputs["v_after"][0], impulses
 
     def gap(self, name: str, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the end distance minus the length of a cable (N,), m, and its rate.
+        """Return the distance of a cable's ends minus its length (N,), m, and the time derivative.
 
-        It is negative for a slack cable.
+        The difference is negative for a slack cable.
         """
-        shape, length = self.model.topology, self._original.mechanism.rod(name).length
+        topology = self.model.topology
+        length = self._original.mechanism.rod(name).length
         span, rate = self.spans(q, v)[name]
-        if name in shape.coordinate_names:
-            released = q[:, shape.coordinate_names.index(name)]
-            released_rate = v[:, shape.velocity_names.index(name)]
+        if name in topology.coordinate_names:
+            released = q[:, topology.coordinate_names.index(name)]
+            released_rate = v[:, topology.velocity_names.index(name)]
             return span - released, rate - released_rate
         if length is None:
             return span - self._held[name], rate
@@ -266,7 +273,7 @@ class CablePhase:
 
         Events of inelastic cables end the phase.
         """
-        listed = []
+        events = []
 
         def stretch(k: int) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
             return lambda time, q, v: self.pull(time + offset, q, v)[:, k]
@@ -280,24 +287,24 @@ class CablePhase:
         def slack(name: str) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
             return lambda time, q, v: self.gap(name, q, v)[0]
 
-        both = [(name, stretch(k)) for k, name in enumerate(self.machine.stretched)]
-        both += [(name, bare(k)) for k, name in enumerate(self.machine.bare.values())]
-        for name, function in both:
-            listed.append(
+        pulls = [(name, stretch(k)) for k, name in enumerate(self.machine.stretched)]
+        pulls += [(name, bare(k)) for k, name in enumerate(self.machine.bare.values())]
+        for name, function in pulls:
+            events.append(
                 Event(name=f"{name} slack", function=function, direction=-1, is_terminal=False)
             )
-            listed.append(
+            events.append(
                 Event(name=f"{name} taut", function=function, direction=1, is_terminal=False)
             )
-        listed += [
+        events += [
             Event(name=f"{name} slack", function=taut(name), direction=-1)
             for name in self.machine.taut
         ]
-        listed += [
+        events += [
             Event(name=f"{name} taut", function=slack(name), direction=1)
             for name in self.machine.slack
         ]
-        return tuple(listed)
+        return tuple(events)
 
 
 class PhaseForce(ForceLaw):
@@ -317,11 +324,11 @@ def _balanced(assembly: Assembly, taut: Sequence[str]) -> Assembly:
     """Return the assembly whose independent equations include those of taut cables.
 
     Cables may fix a coordinate completely: for example, two cables with locked winches fix a point
-    in a plane. Such a coordinate is constant, and the original assembly leaves out the equations of
-    the cables.
+    in a plane. Such a coordinate is constant, and the original assembly omits the equations of the
+    cables.
     """
-    kept = {assembly.loops.elements[i] for i in assembly.rows}
-    return assembly if kept.issuperset(taut) else assembly.with_constant_coordinates()
+    elements = {assembly.loops.elements[i] for i in assembly.rows}
+    return assembly if elements.issuperset(taut) else assembly.with_constant_coordinates()
 
 
 def _require_equal_locks(original: Model, model: Model, locks: Locks) -> None:

@@ -118,20 +118,29 @@ class _CableRun:
         events: Sequence[Event],
     ) -> None:
         _require(model, duration)
-        self._sampled = (
-            SampledForce(force, len(model.mechanism.actuators)) if force and force.period else None
-        )
-        self._model, self._duration = model, duration
-        self._wrench, self._watched = wrench, tuple(events)
-        self._force = force if self._sampled is None else self._sampled
-        self._route, self._integrator, self._sharing = route, integrator, sharing
+        self._model = model
+        self._duration = duration
+        self._wrench = wrench
+        #: Events that the caller requests.
+        self._events_to_detect = tuple(events)
+        self._sampled: SampledForce | None = None
+        self._force = force
+        if force is not None and force.period:
+            self._sampled = SampledForce(force, len(model.mechanism.actuators))
+            self._force = self._sampled
+        self._route = route
+        self._integrator = integrator
+        self._sharing = sharing
         self._bounds = model.mechanism.cables
-        shape = model.topology
+        topology = model.topology
         self._q = numbers(model.assembly.q if q is None else q, "q").copy()
-        self._v = np.zeros(shape.n_v) if v is None else numbers(v, "v").copy()
+        self._v = np.zeros(topology.n_v) if v is None else numbers(v, "v").copy()
         self._phases: dict[frozenset[str], tuple[CablePhase, Simulator]] = {}
-        names = [rod.name for rod, _, _ in shape.telescopes if rod.name in self._bounds]
-        self._wound = {name: float(self._q[shape.coordinate_names.index(name)]) for name in names}
+        names = [rod.name for rod, _, _ in topology.telescopes if rod.name in self._bounds]
+        #: Lengths of the telescopic cables (those on winches) at the start, m.
+        self._wound = {
+            name: float(self._q[topology.coordinate_names.index(name)]) for name in names
+        }
         # raises if a cable cannot be simulated
         cable_machine(model.mechanism, frozenset(), self._wound if force is None else None)
         self._lengths = self._given_lengths(lengths)
@@ -143,7 +152,8 @@ class _CableRun:
         """Return the function from time to the released lengths and rates of all elastic cables."""
         if callable(lengths):
             return lengths
-        mechanism, positions, rates = self._model.mechanism, [], []
+        mechanism = self._model.mechanism
+        positions = []
         stretched = [name for name, bound in self._bounds.items() if bound.stiffness is not None]
         _require_names(lengths, [name for name in stretched if name in self._wound])
         for name in stretched:
@@ -154,15 +164,13 @@ class _CableRun:
             elif lengths is not None:
                 positions.append(lengths[name])
             else:
-                positions.append(
-                    self._wound[name] - self._static[name] / mechanism.value(stiffness)
-                )
-            rates.append(0.0)
-        constant = (np.array(positions), np.array(rates))
+                stretch = self._static_tensions[name] / mechanism.value(stiffness)
+                positions.append(self._wound[name] - stretch)
+        constant = (np.array(positions), np.zeros(len(positions)))
         return lambda time: constant
 
     @cached_property
-    def _static(self) -> dict[str, float]:
+    def _static_tensions(self) -> dict[str, float]:
         """Tensions that hold the start pose by name, N.
 
         Raises:
@@ -174,18 +182,19 @@ class _CableRun:
             what = f"are not given, and nothing holds {passive} at the start"
             raise InputError.of("lengths", what, "give the unstretched lengths of the cables")
         functions = self._model.platform
-        still = np.zeros(functions.ports.velocity.size)
+        zero = np.zeros(functions.ports.velocity.size)
         position = self._model.platform_position(self._q)
         forces = functions.inverse_dynamics(
-            position, still, still, start=self._q, sharing=self._sharing
+            position, zero, zero, start=self._q, sharing=self._sharing
         )
         assert forces.tension is not None
         return dict(zip(forces.tension_names, map(float, forces.tension), strict=True))
 
     def _phase(self, slack: frozenset[str]) -> tuple[CablePhase, Simulator]:
+        """Return the phase with these slack cables, and its simulator; both are built once."""
         if slack not in self._phases:
-            held = self._wound if self._force is None else None
-            machine = cable_machine(self._model.mechanism, slack, held)
+            locked_lengths = self._wound if self._force is None else None
+            machine = cable_machine(self._model.mechanism, slack, locked_lengths)
             phase = CablePhase(
                 self._model, machine, self._force, self._lengths, self._wound, self._wrench
             )
@@ -200,10 +209,13 @@ class _CableRun:
 
     def result(self, stages: Stages) -> CableSimulation:
         """Run the simulation and return its result."""
-        shape = self._model.topology
-        q = dict(zip(shape.coordinate_names, self._q, strict=True))
-        v = dict(zip(shape.velocity_names, self._v, strict=True))
-        slack, time, problem, changes = self._initially_slack(q, v), 0.0, None, 0
+        topology = self._model.topology
+        q = dict(zip(topology.coordinate_names, self._q, strict=True))
+        v = dict(zip(topology.velocity_names, self._v, strict=True))
+        slack = self._initially_slack(q, v)
+        time = 0.0
+        problem = None
+        n_changes = 0
         until = self._sample(slack, q, v, time)
         slack = self._settled(slack, q, v, time)
         self._events += [
@@ -212,7 +224,7 @@ class _CableRun:
         ]
         ending = Ending.SUCCESS
         while problem is None and not self._is_over(time):
-            if changes >= MAX_PHASES:
+            if n_changes >= MAX_PHASES:
                 problem, ending = _too_many_changes(time), Ending.MAX_STEPS
                 break
             if time >= until - TIME_TOLERANCE * self._duration:
@@ -224,7 +236,8 @@ class _CableRun:
             v = dict(zip(simulation.velocity_names, simulation.v[-1], strict=True))
             ending, problem = simulation.ending, simulation.problem
             if ending is Ending.EVENT and not self._is_ended:
-                before, changes = v, changes + 1
+                n_changes += 1
+                before = v
                 slack, v, problem = self._after_change(phase, slack, q, v, time)
                 self._note_impact_events(phase, q, before, v, time)
         return self._result(Ending.EVENT if self._is_ended else ending, problem)
@@ -271,7 +284,7 @@ class _CableRun:
         for rates in (v, after):
             coordinates, velocities = phase.start(q, rates)
             states.append(phase.described(coordinates[None], velocities[None]))
-        for event in self._watched:
+        for event in self._events_to_detect:
             before, now = (float(event.function(np.array([time]), *state)[0]) for state in states)
             if before * now < 0 and event.direction * now >= 0 and not self._is_ended:
                 at_q, at_v = states[1]
@@ -292,15 +305,15 @@ class _CableRun:
         phase, _ = self._phase(frozenset(fixed))
         state = [row[None] for row in phase.start(q, v)]
         gaps = {name: phase.gap(name, *state) for name in fixed}
-        loose = set()
+        slack = set()
         for name, (gap, rate) in gaps.items():
             is_closing = gap[0] <= START_GAP and rate[0] < -REST_SPEED
             if gap[0] < -START_GAP or is_closing:
-                loose.add(name)
+                slack.add(name)
         self._events += [
-            CableEvent(cable=name, is_slack=True, time=0.0) for name in fixed if name in loose
+            CableEvent(cable=name, is_slack=True, time=0.0) for name in fixed if name in slack
         ]
-        return frozenset(loose)
+        return frozenset(slack)
 
     def _advanced(
         self,
@@ -315,16 +328,16 @@ class _CableRun:
         phase, simulator = self._phase(slack)
         start_q, start_v = phase.start(q, v)
         wrench = self._wrench
-        shifted: Wrench | None = (
-            (lambda t: np.asarray(wrench(t + time))) if callable(wrench) else wrench
-        )
+        phase_wrench: Wrench | None = wrench  # as a function of the time since the phase's start
+        if callable(wrench):
+            phase_wrench = lambda t: np.asarray(wrench(t + time))  # noqa: E731
         simulation = simulator.run(
             until - time,
             q=start_q,
             v=start_v,
             force=PhaseForce(phase, time),
-            wrench=shifted,
-            events=(*phase.events(time), *phase.watched(self._watched, time)),
+            wrench=phase_wrench,
+            events=(*phase.events(time), *phase.watched(self._events_to_detect, time)),
             progress=lambda done, total: stages.part(
                 time + (until - time) * done / total, self._duration
             ),
@@ -337,7 +350,7 @@ class _CableRun:
         for item in simulation.occurrences:
             if item.name.isdecimal():
                 at_q, at_v = phase.described(item.q[None], item.v[None])
-                name, at = self._watched[int(item.name)].name, time + item.time
+                name, at = self._events_to_detect[int(item.name)].name, time + item.time
                 self._occurrences.append(replace(item, name=name, time=at, q=at_q[0], v=at_v[0]))
                 continue
             cable, _, state = item.name.rpartition(" ")
@@ -360,7 +373,9 @@ class _CableRun:
             return self._settled(slack | {event.cable}, q, v, time), v, None
         taut, _ = self._phase(slack - {event.cable})
         start_q, start_v = taut.start(q, v)
-        speed = float(phase.gap(event.cable, *(row[None] for row in phase.start(q, v)))[1][0])
+        phase_q, phase_v = phase.start(q, v)
+        _, gap_rate = phase.gap(event.cable, phase_q[None], phase_v[None])
+        speed = float(gap_rate[0])
         restitution = self._bounds[event.cable].restitution
         if restitution is None:
             return slack, v, _no_restitution(event.cable, time, speed)
@@ -379,7 +394,7 @@ class _CableRun:
     def _settled(
         self, slack: frozenset[str], q: Mapping[str, float], v: Mapping[str, float], time: float
     ) -> frozenset[str]:
-        """Return the slack cables, including cables that would otherwise have to push."""
+        """Return the slack cables, including taut cables whose tension would be negative."""
         for _ in self._bounds:
             phase, _ = self._phase(slack)
             start_q, start_v = phase.start(q, v)
@@ -418,7 +433,8 @@ def _require(model: Model, duration: float) -> None:
         InputError: the machine has no cables, the duration is not positive, or the length of a
             cable is locked.
     """
-    problems, locked = Problems(), [model.topology.velocity_names[i] for i in model.assembly.locked]
+    problems = Problems()
+    locked = [model.topology.velocity_names[i] for i in model.assembly.locked]
     for name in model.mechanism.cables:
         if name in locked:
             what = "is a cable of locked length, so it can neither stretch nor become slack"
@@ -426,7 +442,8 @@ def _require(model: Model, duration: float) -> None:
     if not model.mechanism.cables:
         problems.add("rods", "the machine has no cables", "use `simulate`")
     if not 0 < duration < np.inf:
-        problems.add("duration", f"must be positive, got {duration:g} s", "give seconds")
+        what = f"must be positive and finite, got {duration:g} s"
+        problems.add("duration", what, "give a time such as 1.0")
     InputError.raise_if_any(problems)
 
 
@@ -463,5 +480,5 @@ def _too_many_changes(time: float) -> Problem:
     return Problem(
         where="cables",
         what=f"became slack or taut {MAX_PHASES} times before {time:.6g} s",
-        remedy="give them a stiffness, or a smaller restitution",
+        remedy="give the cables a stiffness, or a smaller restitution",
     )

@@ -40,8 +40,9 @@ class ErrorSteps:
         drift: errors caused by constant forces, because the reference's forces vary within the step
             (K, 2 m).
         speed: reference speeds of all actuators at the end of a step (K, n_u).
-        driven: derivatives of the actuator speeds with respect to e (K, n_u, 2 m).
-        seen: derivatives of the controlled positions and speeds with respect to e (K, 2 r, 2 m).
+        actuator_jacobian: derivatives of the actuator speeds with respect to e (K, n_u, 2 m).
+        output_jacobian: derivatives of the r controlled positions and speeds with respect to e
+            (K, 2 r, 2 m).
     """
 
     A: np.ndarray
@@ -49,39 +50,45 @@ class ErrorSteps:
     mean: np.ndarray
     drift: np.ndarray
     speed: np.ndarray
-    driven: np.ndarray
-    seen: np.ndarray
+    actuator_jacobian: np.ndarray
+    output_jacobian: np.ndarray
 
 
 def between(
     reference: tuple[np.ndarray, ...], period: float, time: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """Return positions, velocities and accelerations (M, n) at times (M,) between samples (N, n).
+    """Return positions, velocities and accelerations (M, n) at times (M,) between samples.
 
     In each interval, they are those of the quintic polynomial that matches positions, velocities
-    and accelerations at both ends. After the last sample, the reference is at rest. Times and
-    period are in seconds.
+    and accelerations at both ends. After the last sample, the reference is at rest.
+
+    Args:
+        reference: positions, velocities and accelerations at the samples (N, n).
+        period: sample period, s.
+        time: times (M,), s.
     """
-    position, velocity, acceleration = (
-        np.concatenate([array, last])
-        for array, last in zip(
-            reference,
-            (reference[0][-1:], 0 * reference[1][-1:], 0 * reference[2][-1:]),
-            strict=True,
-        )
-    )
+    position, velocity, acceleration = reference
+    at_rest = np.zeros_like(velocity[-1:])
+    position = np.concatenate([position, position[-1:]])
+    velocity = np.concatenate([velocity, at_rest])
+    acceleration = np.concatenate([acceleration, at_rest])
     boundary = np.stack([position, velocity * period, acceleration * period**2], axis=1)
     k = np.minimum(np.floor(time / period + 1e-9).astype(int), len(boundary) - 2)
     x = np.minimum(time / period - k, 1.0)[:, None]
     powers = np.arange(6.0)
-    by_order = (
-        x**powers,
-        powers * x ** np.maximum(powers - 1, 0),
-        powers * (powers - 1) * x ** np.maximum(powers - 2, 0),
-    )
+    values = x**powers
+    first_derivatives = powers * x ** np.maximum(powers - 1, 0)
+    second_derivatives = powers * (powers - 1) * x ** np.maximum(powers - 2, 0)
     both_ends = np.concatenate([boundary[k], boundary[k + 1]], axis=1)
-    p, dp, ddp = (np.einsum("mi,min->mn", weights @ _QUINTIC, both_ends) for weights in by_order)
-    return p, dp / period, ddp / period**2
+
+    def combined(monomials: np.ndarray) -> np.ndarray:
+        return np.asarray(np.einsum("mi,min->mn", monomials @ _QUINTIC, both_ends))
+
+    return (
+        combined(values),
+        combined(first_derivatives) / period,
+        combined(second_derivatives) / period**2,
+    )
 
 
 def error_steps(
@@ -126,19 +133,24 @@ def error_steps(
     middles = slice(1, None, 3)
     state = position[middles], velocity[middles]
     derivatives = actuators.derivatives(
-        "forward_dynamics", *state, force[:, 1], wrt=DIFFERENTIATED_BY, start=q[middles]
+        "forward_dynamics",
+        *state,
+        force[:, 1],
+        wrt=("position", "velocity", "force"),
+        start=q[middles],
     )
-    by_position, by_velocity, by_force = (
-        derivatives.jacobian("acceleration", name) for name in DIFFERENTIATED_BY
-    )
+    by_position = derivatives.jacobian("acceleration", "position")
+    by_velocity = derivatives.jacobian("acceleration", "velocity")
+    by_force = derivatives.jacobian("acceleration", "force")
     n_u = force.shape[2]
     rates = np.zeros((count, 2 * m + n_u, 2 * m + n_u))
     rates[:, :m, m : 2 * m] = np.eye(m)
     rates[:, m : 2 * m] = np.concatenate([by_position, by_velocity, by_force], axis=2)
     transition = expm(rates * step)
-    changes = np.einsum("kij,kj->ki", by_force, force[:, 2] - force[:, 0]) * step**2 / 12
-    seen = np.broadcast_to(np.eye(2 * m), (count, 2 * m, 2 * m))
-    A, driven = model.assembly.loops.transmission, seen[:, m:]
+    position_drift = np.einsum("kij,kj->ki", by_force, force[:, 2] - force[:, 0]) * step**2 / 12
+    output_jacobian = np.broadcast_to(np.eye(2 * m), (count, 2 * m, 2 * m))
+    actuator_jacobian = output_jacobian[:, m:]
+    A = model.assembly.loops.transmission
     if in_platform or n_u > m:
         columns = list(model.platform.ports.v)
         derivatives = actuators.derivatives(
@@ -148,21 +160,18 @@ def error_steps(
             wrt=("position", "velocity"),
             start=q[middles],
         )
-        by_speed, by_place = (derivatives.jacobian("v", name) for name in ("velocity", "position"))
-        driven = np.concatenate([A @ by_place, A @ by_speed], axis=2)
+        v_by_velocity = derivatives.jacobian("v", "velocity")
+        v_by_position = derivatives.jacobian("v", "position")
+        actuator_jacobian = np.concatenate([A @ v_by_position, A @ v_by_velocity], axis=2)
         if in_platform:
-            slopes = by_speed[:, columns]
-            seen = np.block([[slopes, 0 * slopes], [by_place[:, columns], slopes]])
+            J = v_by_velocity[:, columns]
+            output_jacobian = np.block([[J, 0 * J], [v_by_position[:, columns], J]])
     return ErrorSteps(
         A=transition[:, : 2 * m, : 2 * m],
         B=transition[:, : 2 * m, 2 * m :],
         mean=np.einsum("i,kij->kj", np.array([1.0, 4.0, 1.0]) / 6, force),
-        drift=np.concatenate([changes, 0 * changes], axis=1),
+        drift=np.concatenate([position_drift, 0 * position_drift], axis=1),
         speed=v[2::3] @ A.T,
-        driven=driven,
-        seen=seen,
+        actuator_jacobian=actuator_jacobian,
+        output_jacobian=output_jacobian,
     )
-
-
-#: Inputs with respect to which forward dynamics is differentiated.
-DIFFERENTIATED_BY = ("position", "velocity", "force")

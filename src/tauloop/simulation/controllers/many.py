@@ -73,7 +73,7 @@ class ManyControlledMotions(Result):
         reached: number of samples that each run reached (N,).
         is_whole: whether each run reached the end (N,).
         steps: number of integration steps of each run (N,).
-        pivot: smallest pivot divided by its typical size (N,).
+        pivot: smallest pivot divided by its typical magnitude (N,).
         residual: largest residual of the loops (N,), divided by the characteristic length or
             dimensionless.
         model: model of the simulated machine.
@@ -136,7 +136,7 @@ def follow_many(
             start.
         velocity: start velocities of the platform (N, n); zero by default.
         plant, method, substeps, settling, wrench, payload, values: see `follow`.
-        every: store every `every`-th sample.
+        every: number of samples from each stored sample to the next.
 
     Returns:
         Motions and forces from all starts; NaN after a run that ended early.
@@ -159,7 +159,7 @@ def follow_many(
         ((20, 51, 2), True)
     """
     _require_positive(every)
-    loop, wanted = prepared_loop(
+    loop, reference_states = prepared_loop(
         trajectory,
         controller,
         sampling,
@@ -177,11 +177,13 @@ def follow_many(
         states, forces, report = _one_by_one(loop, x, v, q, every)
     else:
         states, forces, report = _by_kernel(kernel, loop, x, v, q, every)
-    plant, entry = loop.plant, loop.plant.platform.ports
+    plant = loop.plant
+    n_p = plant.platform.ports.position.size
     stored = slice(None, None, every)
-    reference, n_p = entry.at(wanted.q)[stored], entry.position.size
+    reference_q = reference_states.q[stored]
+    reference = plant.platform.ports.at(reference_q)
     known = np.isfinite(states).all(axis=2)
-    errors = _tool_errors(loop, known, reference, states[known][:, :n_p], wanted.q[stored])
+    errors = _tool_errors(loop, known, reference, states[known][:, :n_p], reference_q)
     starts = np.repeat(q, known.sum(axis=1), axis=0)
     result = ManyControlledMotions(
         diagnostics=(),
@@ -215,7 +217,14 @@ def _require_positive(every: int) -> None:
 def _all_diagnostics(
     result: ManyControlledMotions, loop: Loop, known: np.ndarray, starts: np.ndarray
 ) -> tuple[Diagnostic, ...]:
-    """Return the diagnostics of all motions, of which some samples (N, S) are known."""
+    """Return the diagnostics of all motions.
+
+    Args:
+        result: the motions.
+        loop: the controlled machine.
+        known: whether a sample was reached (N, T).
+        starts: coordinates near the known samples (n_known, n_q).
+    """
     return (
         *_diagnostics(result),
         saturation(result.force[known], loop.limit),
@@ -311,12 +320,11 @@ def _one_by_one(
     loop: Loop, x: np.ndarray, v: np.ndarray, q: np.ndarray, every: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return states (N, T, ...), forces (N, T, n_u) and report (6, N), one run after the other."""
-    samples, run = -(-len(loop.feedforward) // every), loop_runner(loop)
+    run = loop_runner(loop)
+    samples = -(-len(loop.feedforward) // every)
     states = np.full((len(x), samples, x.shape[1] + v.shape[1]), np.nan)
-    forces, report = (
-        np.full((len(x), samples, len(loop.limit)), np.nan),
-        np.zeros((REPORT_ROWS, len(x))),
-    )
+    forces = np.full((len(x), samples, len(loop.limit)), np.nan)
+    report = np.zeros((REPORT_ROWS, len(x)))
     for i in range(len(x)):
         trace = run(replace(loop, position=x[i], velocity=v[i], q=q[i]))
         reached = -(-len(trace.force) // every)
@@ -337,7 +345,7 @@ def _diagnostics(result: ManyControlledMotions) -> tuple[Diagnostic, ...]:
             "fraction of the starts that reached the end",
             np.mean(result.is_whole),
             at_least=1.0,
-            advice="see `is_whole` and `reached`; run a single start with `follow` for details",
+            advice="see `is_whole` and `reached`; for details run a single initial state with `follow`",
         ),
         diagnostic(
             "smallest pivot relative to its typical size",
@@ -363,18 +371,18 @@ def control_arrays(
         loop: the reference, the gains and the sampling.
         parts: layouts of the loop's arrays.
         starts: position, velocity and all coordinates (N, ...).
-        every: store every `every`-th sample.
+        every: number of samples from each stored sample to the next.
         xp: array module of the device that runs the kernel.
     """
     position, velocity, q = starts
     n, samples = len(q), -(-len(loop.feedforward) // every)
     inputs, constants = control_numbers(loop, parts)
-    first = xp.array(xp.asarray(parts.held.rows(n, {"force": loop.initial_force})), order="F")
-    for name, times in (("estimate", 1), ("past", 3)):
-        first[:, parts.held.slices[name]] = xp.concatenate([q] * times, axis=1)
+    held = xp.array(xp.asarray(parts.held.rows(n, {"force": loop.initial_force})), order="F")
+    for name, copies in (("estimate", 1), ("past", 3)):
+        held[:, parts.held.slices[name]] = xp.concatenate([q] * copies, axis=1)
     state = xp.concatenate([position, velocity], axis=1)
     numbers = np.array([loop.period, *loop.method.numbers, float(loop.max_steps)])
-    arrays = [xp.asarray(numbers), xp.asarray(inputs), xp.asarray(constants), first.T, q.T, state.T]
+    arrays = [xp.asarray(numbers), xp.asarray(inputs), xp.asarray(constants), held.T, q.T, state.T]
     return arrays, [
         (samples, state.shape[1], n),
         (samples, len(loop.limit), n),

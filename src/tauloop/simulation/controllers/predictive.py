@@ -50,6 +50,7 @@ MAX_PROGRAM_BYTES = 2e9
 IDLE_FORCE_WEIGHT = 0.03
 #: Relative excess over a limit that counts as rounding.
 PREDICTED_LIMIT_TOLERANCE = 1e-9
+#: Bounds of a program without limits of force changes.
 NO_LIMITS = np.zeros(0)
 #: Diagnostics that count the samples by the kind of solution of their program.
 UNLIMITED = "fraction of samples whose best forces keep all limits"
@@ -146,7 +147,7 @@ def condensed(
         steps: linear steps of the errors, up to the end of the last program.
         law: bandwidth, damping and horizon.
         period: sample period, s.
-        unit: units of the forces (n_u,).
+        unit: scales of the forces (n_u,).
         samples: first samples of the programs (K,).
     """
     if len(samples) > SAMPLES_PER_BLOCK:
@@ -154,56 +155,64 @@ def condensed(
             condensed(steps, law, period, unit, samples[k : k + SAMPLES_PER_BLOCK])
             for k in range(0, len(samples), SAMPLES_PER_BLOCK)
         ]
-        joined = {}
+        arrays = {}
         for item in fields(TrackingPrograms):
-            joined[item.name] = np.concatenate([getattr(block, item.name) for block in blocks])
-        return TrackingPrograms(**joined)
-    (_, m2, n_u), N = steps.B.shape, law.horizon
-    K, r = len(samples), steps.seen.shape[1] // 2
+            arrays[item.name] = np.concatenate([getattr(block, item.name) for block in blocks])
+        return TrackingPrograms(**arrays)
+    _, m2, n_u = steps.B.shape
+    N = law.horizon
+    K = len(samples)
+    r = steps.output_jacobian.shape[1] // 2
     # errors at a step as matrices to be multiplied by (e, 1, x)
     error = np.zeros((K, m2, m2 + 1 + N * n_u))
     error[:, :, :m2] = np.eye(m2)
-    weights = (law.bandwidth**2, np.sqrt(4 * law.damping**2 - 2) * law.bandwidth)
-    cost, speeds, y = [], [], steps.seen[samples] @ error
+    position_weight = np.sqrt(period) * law.bandwidth**2
+    speed_weight = np.sqrt(period) * np.sqrt(4 * law.damping**2 - 2) * law.bandwidth
+    # square roots of the terms of the cost, and actuator speeds, as such matrices
+    cost = []
+    speeds = []
+    y = steps.output_jacobian[samples] @ error
     relative = unit**2 / (unit**2).max()
-    for k, j in ((samples + j, j) for j in range(N)):
-        cost += [np.sqrt(period) * weights[0] * y[:, :r], np.sqrt(period) * weights[1] * y[:, r:]]
+    for j in range(N):
+        k = samples + j
+        cost += [position_weight * y[:, :r], speed_weight * y[:, r:]]
         error = steps.A[k] @ error
         error[:, :, m2] += steps.drift[k]
         columns = slice(m2 + 1 + j * n_u, m2 + 1 + (j + 1) * n_u)
         error[:, :, columns] += steps.B[k] * unit
         after = np.minimum(k + 1, len(steps.A) - 1)
-        before, y = y, steps.seen[after] @ error
+        before, y = y, steps.output_jacobian[after] @ error
         cost.append((y - before)[:, r:] / np.sqrt(period))
         if n_u > r:
             # forces u = mean + unit x have the smallest norm if N^T u = 0, where N = unit V are
             # the forces that do not move the machine
-            _, sizes, directions = np.linalg.svd(cost[-1][:, :, columns])
+            _, singular_values, directions = np.linalg.svd(cost[-1][:, :, columns])
             V = directions[:, r:]
             idle = np.zeros((K, n_u - r, error.shape[2]))
-            weight = IDLE_FORCE_WEIGHT * sizes[:, -1, None, None]
+            weight = IDLE_FORCE_WEIGHT * singular_values[:, -1, None, None]
             scaled = V * relative
             idle[:, :, columns] = weight * np.linalg.solve(scaled @ V.mT, scaled)
             idle[:, :, m2] = np.einsum("kij,kj->ki", idle[:, :, columns], steps.mean[k] / unit)
             cost.append(idle)
-        speeds.append(steps.driven[after] @ error)
-    half = np.linalg.cholesky(last_cost(law.bandwidth, law.damping, period)).T
-    cost += [half[0, 0] * y[:, :r] + half[0, 1] * y[:, r:], half[1, 1] * y[:, r:]]
-    rows = np.concatenate(cost, axis=1)
-    rows, by_force = rows[:, :, : m2 + 1], rows[:, :, m2 + 1 :]
-    H, F = by_force.mT @ by_force, by_force.mT @ rows
-    size = np.einsum("kii->ki", H).max(axis=1)[:, None, None]
-    H, F = H / size, F / size
-    best = np.stack([-cho_solve(cho_factor(each), right) for each, right in zip(H, F, strict=True)])
-    limited = np.concatenate(speeds, axis=1)
+        speeds.append(steps.actuator_jacobian[after] @ error)
+    L = np.linalg.cholesky(last_cost(law.bandwidth, law.damping, period))
+    cost += [L[0, 0] * y[:, :r] + L[1, 0] * y[:, r:], L[1, 1] * y[:, r:]]
+    all_terms = np.concatenate(cost, axis=1)
+    by_error, by_force = all_terms[:, :, : m2 + 1], all_terms[:, :, m2 + 1 :]
+    H = by_force.mT @ by_force
+    F = by_force.mT @ by_error
+    scale = np.einsum("kii->ki", H).max(axis=1)[:, None, None]
+    H, F = H / scale, F / scale
+    best = np.stack([-cho_solve(cho_factor(H_k), F_k) for H_k, F_k in zip(H, F, strict=True)])
+    all_speeds = np.concatenate(speeds, axis=1)
     return TrackingPrograms(
-        H=H, F=F, R=limited[:, :, m2 + 1 :], S=limited[:, :, : m2 + 1], best=best
+        H=H, F=F, R=all_speeds[:, :, m2 + 1 :], S=all_speeds[:, :, : m2 + 1], best=best
     )
 
 
 @final
 class PredictiveRun:
-    """The function of a run, (time, measured, speed, force) -> force, with counts of its solutions.
+    """Force callback of a run, with counts of the kinds of its solutions.
 
     Attributes:
         outcomes: number of samples by diagnostic; the keys are those of `SOLUTION_CHECKS`.
@@ -218,17 +227,22 @@ class PredictiveRun:
             PoseError: the reference is out of reach or singular.
         """
         _require_limits(law, loop)
-        model, T, n_u, count = loop.model, loop.period, len(loop.limit), len(loop.feedforward)
-        self._law, self._period = law, T
+        model = loop.model
+        T = loop.period
+        n_u, count = len(loop.limit), len(loop.feedforward)
+        self._law = law
+        self._period = T
         position, speed, acceleration = _reference(loop)
-        lead = list(model.assembly.leading)
-        self._reference = position[:, lead], speed[:, lead], acceleration[:, lead]
+        leading = list(model.assembly.leading)
+        self._reference = position[:, leading], speed[:, leading], acceleration[:, leading]
         self._fit = _fit(loop, self._reference[0]) if model.assembly.is_redundant else None
         # differences lag by half a sample; the reference's differences have the same lag
-        late_speed = np.diff(position, axis=0, prepend=position[:1]) / T
-        self._expected = position, late_speed if loop.uses_velocity_differences else speed
-        self._whole, fraction = divmod(loop.delay, loop.substeps)
-        late = fraction * T / loop.substeps
+        self._expected = position, speed
+        if loop.uses_velocity_differences:
+            self._expected = position, np.diff(position, axis=0, prepend=position[:1]) / T
+        # the delay is a number of whole samples and a fraction of a sample
+        self._whole, remaining_substeps = divmod(loop.delay, loop.substeps)
+        late = remaining_substeps * T / loop.substeps
         grid = partial(
             error_steps,
             model,
@@ -239,7 +253,9 @@ class PredictiveRun:
         )
         self._steps = grid(first=late, step=T, count=count + self._whole + law.horizon)
         # the part of a sample in which the previous forces still act
-        self._late_step = grid(first=0.0, step=late, count=count) if fraction else None
+        self._late_step = None
+        if remaining_substeps:
+            self._late_step = grid(first=0.0, step=late, count=count)
         self._most = np.broadcast_to(loop.limit, self._steps.mean.shape)
         if law.motor_curve:
             self._most = loop.limit * np.interp(
@@ -270,7 +286,8 @@ class PredictiveRun:
         self, time: float, measured: np.ndarray, speed: np.ndarray, _: np.ndarray
     ) -> np.ndarray:
         """Return the forces (n_u,) of this sample."""
-        k, steps, sent = round(time / self._period), self._steps, self._sent
+        k = round(time / self._period)
+        steps, sent = self._steps, self._sent
         deviation = np.stack([measured - self._expected[0][k], speed - self._expected[1][k]])
         e = (deviation if self._fit is None else deviation @ self._fit[k].T).ravel()
         # predict the error at which the new forces begin to act, under the forces already sent

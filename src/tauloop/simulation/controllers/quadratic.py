@@ -22,7 +22,7 @@ class QuadraticProgram:
     """
 
     def __init__(self, size: int, rows: int) -> None:
-        """Build the solver for `size` unknowns and `rows` rows of R.
+        """Build the solver for `size` unknowns and a matrix R with `rows` rows.
 
         Raises:
             InputError: the installed CasADi has no DAQP.
@@ -88,21 +88,33 @@ def is_optimal(
     R: np.ndarray,
     limits: tuple[np.ndarray, np.ndarray],
 ) -> bool:
-    """Return whether x and its multipliers satisfy the Karush-Kuhn-Tucker conditions."""
-    value, force = np.concatenate([x, R @ x]), np.concatenate([at_bounds, at_rows])
-    lower, upper = (np.concatenate(pair) for pair in zip(bounds, limits, strict=True))
-    balance = H @ x + g + at_bounds + at_rows @ R
-    # Tolerances are relative to the size of the variables and of the gradient. The constants keep
-    # them positive if both are zero.
+    """Return whether x and its multipliers satisfy the Karush-Kuhn-Tucker conditions.
+
+    Args:
+        x: the solution (n,).
+        at_bounds, at_rows: multipliers of the bounds (n,) and of the rows of R (r,).
+        H, g: matrix and vector of the cost.
+        bounds: lower and upper bounds of x.
+        R: matrix of the constraints.
+        limits: lower and upper bounds of R x.
+    """
+    value = np.concatenate([x, R @ x])
+    multiplier = np.concatenate([at_bounds, at_rows])
+    lower = np.concatenate([bounds[0], limits[0]])
+    upper = np.concatenate([bounds[1], limits[1]])
+    gradient = H @ x + g + at_bounds + at_rows @ R
+    # Tolerances are relative to the magnitudes of the variables and of the gradient. The constants
+    # keep them positive if both are zero.
     scale = 1.0 + np.abs(value).max(initial=0.0)
-    weight = np.abs(g).max(initial=0.0) + np.abs(force).max(initial=0.0)
-    slack = np.maximum(
-        np.minimum(upper - value, np.maximum(force, 0)),
-        np.minimum(value - lower, np.maximum(-force, 0)),
+    gradient_scale = np.abs(g).max(initial=0.0) + np.abs(multiplier).max(initial=0.0)
+    # a multiplier and the distance from its bound must not both differ from zero
+    complementarity = np.maximum(
+        np.minimum(upper - value, np.maximum(multiplier, 0)),
+        np.minimum(value - lower, np.maximum(-multiplier, 0)),
     )
-    beyond = np.maximum(value - upper, lower - value).max(initial=0.0)
+    violation = np.maximum(value - upper, lower - value).max(initial=0.0)
     return bool(
-        np.abs(balance).max(initial=0.0) <= OPTIMALITY_TOLERANCE * (1e-9 + weight)
-        and beyond <= OPTIMALITY_TOLERANCE * scale
-        and slack.max(initial=0.0) <= OPTIMALITY_TOLERANCE * (scale + weight)
+        np.abs(gradient).max(initial=0.0) <= OPTIMALITY_TOLERANCE * (1e-9 + gradient_scale)
+        and violation <= OPTIMALITY_TOLERANCE * scale
+        and complementarity.max(initial=0.0) <= OPTIMALITY_TOLERANCE * (scale + gradient_scale)
     )

@@ -32,7 +32,10 @@ def passive_problems(assembly: Assembly) -> list[Problem]:
 
 
 def lengths(model: Model) -> np.ndarray:
-    """Return the motion of each actuator when the machine moves by its scale (n_u,), m or rad."""
+    """Return a characteristic motion of each actuator (n_u,), m or rad.
+
+    It is the largest motion of the actuator when one coordinate moves by its scale.
+    """
     loops = model.assembly.loops
     return np.asarray(np.abs(loops.transmission * loops.velocity_scale).max(axis=1))
 
@@ -52,9 +55,10 @@ def spread(model: Model, resolution: np.ndarray) -> np.ndarray:
 def motor_masses(R: np.ndarray, mass: np.ndarray, unit: np.ndarray) -> np.ndarray:
     """Return the mass that each actuator moves alone (n_u,).
 
-    The actuators move a mass matrix M together. The motion R x' of the machine that is nearest to a
-    motion of actuator i alone is P e_i with P = R R^+. Along it the machine has the mass
-    e_i^T R^+T M R^+ e_i, and gains mu of the actuators act as mu_i P_ii. Without redundancy, R^+ is
+    M is the mass matrix that the actuators move together, and R^+ the pseudoinverse of R. The motion
+    R x' of the machine that is nearest to a motion of actuator i alone is P e_i with P = R R^+. For
+    this motion the machine has the mass e_i^T R^+T M R^+ e_i, and the gain of actuator i acts with
+    the factor P_ii; the result is the ratio of both. Without redundancy, R^+ is
     the inverse and P_ii = 1, so the masses are the diagonal of the mass matrix in the actuator
     velocities.
 
@@ -64,11 +68,11 @@ def motor_masses(R: np.ndarray, mass: np.ndarray, unit: np.ndarray) -> np.ndarra
         unit: comparable motions of the actuators (n_u,), from `lengths`.
     """
     relative = R / unit[:, None]
-    back = np.linalg.pinv(relative)
-    moved, reach = np.einsum("ki,kl,li->i", back, mass, back), np.einsum("ik,ki->i", relative, back)
-    return (
-        np.divide(moved, reach, out=np.zeros(len(unit)), where=reach > STANDSTILL_RATIO) / unit**2
-    )
+    pseudoinverse = np.linalg.pinv(relative)
+    moved_mass = np.einsum("ki,kl,li->i", pseudoinverse, mass, pseudoinverse)
+    gain_factor = np.einsum("ik,ki->i", relative, pseudoinverse)
+    moves = gain_factor > STANDSTILL_RATIO
+    return np.divide(moved_mass, gain_factor, out=np.zeros(len(unit)), where=moves) / unit**2
 
 
 def gained_masses(model: Model, in_platform: bool, q: np.ndarray) -> np.ndarray:

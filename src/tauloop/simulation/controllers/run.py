@@ -193,9 +193,9 @@ def follow(
             `bandwidth` and `damping` of the controller, and start values, such as
             ``position.platform.x``.
         wrench: force and moment at the tool center point in the base frame (6,), or a function of
-            time. The controller does not know it. It is held from sample to sample.
+            time. The controller does not know it. It is constant from sample to sample.
         payload: mass fixed to the tool as a function of time. The controller does not know it. It
-            is held from sample to sample.
+            is constant from sample to sample.
         values: values of free parameters of the simulated machine that replace those of its file.
             The same `CompiledLoop` can be used for all values. Changed lengths do not change the
             start.
@@ -209,7 +209,7 @@ def follow(
         PoseError: the trajectory cannot be followed at all.
         EngineError: no C compiler was found, or it fails.
     """
-    prepared, wanted = prepared_loop(
+    prepared, reference = prepared_loop(
         trajectory,
         controller,
         sampling,
@@ -225,7 +225,7 @@ def follow(
     )
     run = loop_runner(prepared) if loop is None else loop
     time = np.arange(len(prepared.feedforward)) * prepared.period
-    return _result(prepared, wanted, time, run(prepared), sampling)
+    return _result(prepared, reference, time, run(prepared), sampling)
 
 
 def prepared_loop(
@@ -259,35 +259,40 @@ def prepared_loop(
     )
     period = 1.0 / sampling.frequency
     time = np.arange(int(np.ceil((trajectory.total + settling) * sampling.frequency)) + 1) * period
-    wanted = trajectory.states(time)
-    start = _state_at_rest(plant, model.actuators.ports.at(wanted.q[0]), wanted.q[0])
-    entry, u = plant.platform.ports, len(plant.mechanism.actuators)
-    stepped = (
-        method.method if isinstance(method, Integrator) else Method.fixed(method, period / substeps)
-    )
-    if events and stepped.tableau is not None:
-        stepped = replace(stepped, tableau=known_within(stepped.tableau))
+    reference = trajectory.states(time)
+    start = _state_at_rest(plant, model.actuators.ports.at(reference.q[0]), reference.q[0])
+    ports = plant.platform.ports
+    n_u = len(plant.mechanism.actuators)
+    if isinstance(method, Integrator):
+        integration_method, max_steps = method.method, method.max_steps
+    else:
+        integration_method = Method.fixed(method, period / substeps)
+        max_steps = 2 * len(time) * substeps
+    if events and integration_method.tableau is not None:
+        # events are located with the dense output
+        tableau = known_within(integration_method.tableau)
+        integration_method = replace(integration_method, tableau=tableau)
     nominal = plant.mechanism.parameters.vector(plant.free)
     prepared = Loop(
         plant=plant,
         model=model,
         controller=controller,
-        method=stepped,
-        max_steps=method.max_steps if isinstance(method, Integrator) else 2 * len(time) * substeps,
+        method=integration_method,
+        max_steps=max_steps,
         substeps=substeps,
         delay=round(sampling.delay / period * substeps),
         period=period,
-        position=entry.at(start.q),
-        velocity=np.zeros(entry.velocity.size),
+        position=ports.at(start.q),
+        velocity=np.zeros(ports.velocity.size),
         q=start.q,
-        reference=_reference(model, controller, wanted),
-        feedforward=_forward(model, controller, wanted),
-        initial_force=_holding(model, wanted.q[:1])[0],
-        gains=_gains(model, controller, wanted.q[:1]),
+        reference=_reference(model, controller, reference),
+        feedforward=_feed_forward(model, controller, reference),
+        initial_force=_holding_forces(model, reference.q[:1])[0],
+        gains=_gains(model, controller, reference.q[:1]),
         limit=np.array(
             [a.force if sampling.saturates else np.inf for a in plant.mechanism.actuators]
         ),
-        resolution=np.broadcast_to(np.asarray(sampling.resolution, dtype=float), (u,)),
+        resolution=np.broadcast_to(np.asarray(sampling.resolution, dtype=float), (n_u,)),
         uses_velocity_differences=sampling.velocity_differences,
         theta=np.array(
             [values.get(name, value) for name, value in zip(plant.free, nominal, strict=True)]
@@ -296,7 +301,7 @@ def prepared_loop(
         events=tuple(events),
     )
     prepared = replace(prepared, directions=directions(prepared, sensitivities))
-    return prepared, wanted
+    return prepared, reference
 
 
 def _state_at_rest(plant: Model, actuators: np.ndarray, q: np.ndarray) -> State:
@@ -376,34 +381,40 @@ def _check(
         )
     if not 0 <= settling < np.inf:
         problems.add(
-            "settling", f"must not be negative, got {settling:g} s", "give a time such as 0"
+            "settling",
+            f"must be finite and not negative, got {settling:g} s",
+            "give a time such as 0",
         )
     InputError.raise_if_any(problems)
 
 
 def _reference(
-    model: Model, controller: Controller, wanted: State
+    model: Model, controller: Controller, reference: State
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    v, a = np.asarray(wanted.v), np.asarray(wanted.a)
+    """Return reference positions, velocities and accelerations in the controller's space (N, n).
+
+    The positions of a reference in platform space are all coordinates (N, n_q).
+    """
+    v, a = np.asarray(reference.v), np.asarray(reference.a)
     if controller.space == "platform":
         columns = list(model.platform.ports.v)
-        return wanted.q, v[:, columns], a[:, columns]
+        return reference.q, v[:, columns], a[:, columns]
     A = model.assembly.loops.transmission
-    return model.actuator_position(wanted.q), v @ A.T, a @ A.T
+    return model.actuator_position(reference.q), v @ A.T, a @ A.T
 
 
-def _forward(model: Model, controller: Controller, wanted: State) -> np.ndarray:
+def _feed_forward(model: Model, controller: Controller, reference: State) -> np.ndarray:
     """Return the feed-forward forces (N, n_u): inverse dynamics along the reference, or zeros."""
     if not controller.feeds_forward:
-        return np.zeros((len(wanted.q), len(model.mechanism.actuators)))
+        return np.zeros((len(reference.q), len(model.mechanism.actuators)))
     columns = list(model.platform.ports.v)
-    v, a = np.asarray(wanted.v)[:, columns], np.asarray(wanted.a)[:, columns]
+    v, a = np.asarray(reference.v)[:, columns], np.asarray(reference.a)[:, columns]
     return model.platform.inverse_dynamics(
-        model.platform.ports.at(wanted.q), v, a, start=wanted.q
+        model.platform.ports.at(reference.q), v, a, start=reference.q
     ).force
 
 
-def _holding(model: Model, q: np.ndarray) -> np.ndarray:
+def _holding_forces(model: Model, q: np.ndarray) -> np.ndarray:
     """Return the forces (1, n_u) that hold the machine at coordinates (1, n_q)."""
     zero = np.zeros((1, model.platform.ports.velocity.size))
     return model.platform.inverse_dynamics(model.platform.ports.at(q), zero, zero, start=q).force
@@ -423,13 +434,16 @@ def _gains(model: Model, controller: Controller, q: np.ndarray) -> np.ndarray:
 
 
 def _result(
-    loop: Loop, wanted: State, time: np.ndarray, trace: Trace, sampling: Sampling
+    loop: Loop, reference: State, time: np.ndarray, trace: Trace, sampling: Sampling
 ) -> ControlledMotion:
-    plant, n = loop.plant, len(trace.force)
-    entry, start = plant.platform.ports, wanted.q[:n]
-    state = plant.platform.kinematics(trace.position, trace.velocity, start=start) if n else wanted
-    reference = entry.at(start)
-    distance, turn = tool_errors(loop, reference, trace.position, start)
+    plant = loop.plant
+    n = len(trace.force)
+    start = reference.q[:n]
+    state = reference
+    if n:
+        state = plant.platform.kinematics(trace.position, trace.velocity, start=start)
+    reference_position = plant.platform.ports.at(start)
+    distance, angle = tool_errors(loop, reference_position, trace.position, start)
     diagnostics = (
         *trace.samples.diagnostics(len(loop.feedforward), trace.end),
         saturation(trace.force, loop.limit),
@@ -441,13 +455,13 @@ def _result(
         diagnostics=diagnostics,
         provenance=control_provenance(loop, sampling),
         time=time[:n],
-        reference=reference,
+        reference=reference_position,
         position=trace.position,
         velocity=trace.velocity,
         force=trace.force,
         actuator_error=loop.model.actuator_position(start) - plant.actuator_position(state.q),
         tool_error=distance,
-        turn_error=turn,
+        turn_error=angle,
         end=trace.end,
         occurrences=trace.samples.occurrences,
         model=plant,
@@ -494,10 +508,11 @@ def tool_errors(
     """
     if not len(position):
         return np.zeros(0), np.zeros(0)
-    wanted = loop.model.platform.tool(reference, start=start)
-    real = loop.plant.platform.tool(position, start=start)
-    distance = np.linalg.norm(real.place - wanted.place, axis=1)
-    chord = np.linalg.norm(real.rotation - wanted.rotation, axis=(1, 2)) / np.sqrt(8.0)
+    expected = loop.model.platform.tool(reference, start=start)
+    actual = loop.plant.platform.tool(position, start=start)
+    distance = np.linalg.norm(actual.place - expected.place, axis=1)
+    # the Frobenius norm of a difference of rotations is sqrt(8) sin(angle / 2)
+    chord = np.linalg.norm(actual.rotation - expected.rotation, axis=(1, 2)) / np.sqrt(8.0)
     return distance, 2.0 * np.arcsin(np.minimum(chord, 1.0))
 
 

@@ -44,15 +44,15 @@ def directions(loop: Loop, names: Sequence[str]) -> tuple[SensitivityDirection, 
         problems.add("sensitivities", what, "set the resolution to zero")
     require_smooth_friction(loop.plant.mechanism, problems)
     InputError.raise_if_any(problems)
-    plant, parts = (
-        loop.plant,
-        ControlLayouts(loop.plant, loop.model, loop.controller, loaded=loop.load is not None),
-    )
-    ports, size = plant.platform.ports, parts.constants.size
-    known = starts((ports.position, ports.velocity), len(loop.position) + len(loop.velocity), size)
+    plant = loop.plant
+    layouts = ControlLayouts(plant, loop.model, loop.controller, loaded=loop.load is not None)
+    ports = plant.platform.ports
+    n_states = len(loop.position) + len(loop.velocity)
+    available = starts((ports.position, ports.velocity), n_states, layouts.constants.size)
     table = plant.mechanism.parameters
-    require_known(names, (*known, *_GAINS, *table.names))
-    at_rest, free = np.zeros(len(loop.position) + len(loop.velocity)), plant.free
+    require_known(names, (*available, *_GAINS, *table.names))
+    at_rest = np.zeros(n_states)
+    free = plant.free
     proportional, derivative = loop.gains
     w, z = loop.controller.bandwidth, loop.controller.damping
     gains = {
@@ -60,16 +60,15 @@ def directions(loop: Loop, names: Sequence[str]) -> tuple[SensitivityDirection, 
         "damping": {"derivative": derivative / z},
     }
     for name, unit in _GAINS.items():
-        row = parts.constants.rows(1, dict(gains[name]))[0]
-        known[name] = SensitivityDirection(name=name, unit=unit, start=at_rest, constants=row)
-    for unit_row, name, moved in zip(
+        row = layouts.constants.rows(1, dict(gains[name]))[0]
+        available[name] = SensitivityDirection(name=name, unit=unit, start=at_rest, constants=row)
+    for unit_row, name, q_by in zip(
         np.eye(len(free)), free, _start_derivatives(plant, loop.q), strict=True
     ):
-        start = np.concatenate([ports.at(moved), np.zeros(len(loop.velocity))])
-        known[name] = by_parameter(
-            table[name], start, parts.constants.rows(1, {"plant": unit_row})[0]
-        )
-    return tuple(known[name] for name in names)
+        start = np.concatenate([ports.at(q_by), np.zeros(len(loop.velocity))])
+        constants = layouts.constants.rows(1, {"plant": unit_row})[0]
+        available[name] = by_parameter(table[name], start, constants)
+    return tuple(available[name] for name in names)
 
 
 def _start_derivatives(plant: Model, q: np.ndarray) -> np.ndarray:

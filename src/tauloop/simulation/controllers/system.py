@@ -1,4 +1,4 @@
-"""A machine under sampled control as a hybrid system: rates, and the routine of a sample."""
+"""A machine under sampled control as a hybrid system: its equations, and the routine of a sample."""
 
 from __future__ import annotations
 
@@ -51,12 +51,19 @@ class ControlLayouts:
         """Define the layouts; `loaded` adds wrench and payload at the tool."""
         n_q, n_u = plant.topology.n_q, len(plant.mechanism.actuators)
         n_v = plant.platform.ports.velocity.size
-        wanted, n = (n_q, n_v) if controller.space == "platform" else (n_u, n_u)
-        sizes = {"time": 1, "position": wanted, "velocity": n, "acceleration": n, "forward": n_u}
-        self.inputs = Layout(
-            "in", sizes | ({"wrench": WRENCH, "payload": PAYLOAD} if loaded else {})
-        )
+        n_position, n = (n_q, n_v) if controller.space == "platform" else (n_u, n_u)
+        inputs = {
+            "time": 1,
+            "position": n_position,
+            "velocity": n,
+            "acceleration": n,
+            "forward": n_u,
+        }
+        if loaded:
+            inputs |= {"wrench": WRENCH, "payload": PAYLOAD}
+        self.inputs = Layout("in", inputs)
         self.held = Layout("z", {"force": n_u, "estimate": n_q, "past": 3 * n_q, "last": n_u})
+        n_redundant = n_u if model.assembly.is_redundant else 0
         self.constants = Layout(
             "p",
             {
@@ -69,8 +76,9 @@ class ControlLayouts:
                 "differences": 1,
                 "plant": len(plant.free),
                 "model": len(model.free),
-            }
-            | dict.fromkeys(("weight", "spread"), n_u * model.assembly.is_redundant),
+                "weight": n_redundant,
+                "spread": n_redundant,
+            },
         )
 
 
@@ -83,7 +91,7 @@ def control_system(
         plant: the simulated machine.
         model: the machine that the controller assumes, of the same structure.
         controller: the control law.
-        loaded: whether a wrench and a payload act at the tool of the plant, held from sample to
+        loaded: whether a wrench and a payload act at the tool of the plant, constant from sample to
             sample.
     """
     parts = ControlLayouts(plant, model, controller, loaded=loaded)
@@ -179,14 +187,14 @@ def _measured(plant: Model, parts: ControlLayouts) -> list[RoutineCall]:
     def read(q: ca.SX, full: ca.SX) -> dict[str, ca.SX]:
         return {"measured": ca.vertcat(*actuator_motion(plant.assembly, q, full))}
 
-    def counted(position: ca.SX, step: ca.SX) -> dict[str, ca.SX]:
+    def quantized(position: ca.SX, step: ca.SX) -> dict[str, ca.SX]:
         return {"measured": ca.if_else(step > 0, step * ca.floor(position / step + 0.5), position)}
 
     def differences(position: ca.SX, before: ca.SX, time: ca.SX, period: ca.SX) -> dict[str, ca.SX]:
         speed = ca.if_else(time > 0, (position - before) / period, 0)
         return {f"measured + {n_u}": speed, last: position}
 
-    def ahead(past: ca.SX) -> dict[str, ca.SX]:
+    def extrapolated(past: ca.SX) -> dict[str, ca.SX]:
         a, b, c, d = ca.vertsplit(past, n_q)
         return {parts.held.place("estimate"): ca.vertcat(4 * a - 6 * b + 4 * c - d, a, b, c)}
 
@@ -195,7 +203,7 @@ def _measured(plant: Model, parts: ControlLayouts) -> list[RoutineCall]:
         straight(
             "counted",
             {"measured": n_u, constants("resolution"): n_u},
-            counted,
+            quantized,
             when=constants("counts"),
         ),
         straight(
@@ -204,14 +212,15 @@ def _measured(plant: Model, parts: ControlLayouts) -> list[RoutineCall]:
             differences,
             when=constants("differences"),
         ),
-        straight("ahead", {parts.held.place("estimate"): 4 * n_q}, ahead),
+        straight("ahead", {parts.held.place("estimate"): 4 * n_q}, extrapolated),
     ]
 
 
 def _fitted(model: Model, parts: ControlLayouts) -> list[RoutineCall]:
     """Return the calls that fit the leading actuators' motion to all measured actuators.
 
-    They also compute the actuator Jacobian R and the shares of forces.
+    They also compute the actuator Jacobian R, and the matrix "share" that distributes forces among
+    redundant actuators.
     """
     leading = list(model.assembly.leading)
     n_u, constants = len(model.mechanism.actuators), parts.constants.place
@@ -351,14 +360,15 @@ def pose_error(model: Model, reference: ca.SX, measured: ca.SX) -> ca.SX:
         model: the machine.
         reference, measured: all coordinates of the reference and of the measurement (n_q,).
     """
-    shape = model.topology
-    errors = {iv: reference[iq] - measured[iq] for iv, iq in enumerate(shape.q_of_v) if iq >= 0}
-    for q0, v0 in shape.quaternions:
-        a, b = (ca.vertsplit(part[q0 : q0 + 4]) for part in (reference, measured))
-        (a0, *u), (b0, *w) = a, b
-        side = ca.if_else(a0 * b0 + u[0] * w[0] + u[1] * w[1] + u[2] * w[2] >= 0, 2, -2)
-        turned = (
-            b0 * ca.vertcat(*u) - a0 * ca.vertcat(*w) - ca.cross(ca.vertcat(*u), ca.vertcat(*w))
-        )
-        errors |= {v0 + k: side * turned[k] for k in range(3)}
+    topology = model.topology
+    errors = {iv: reference[iq] - measured[iq] for iv, iq in enumerate(topology.q_of_v) if iq >= 0}
+    for q0, v0 in topology.quaternions:
+        # reference quaternion (a0, u) and measured quaternion (b0, w)
+        a0, u1, u2, u3 = ca.vertsplit(reference[q0 : q0 + 4])
+        b0, w1, w2, w3 = ca.vertsplit(measured[q0 : q0 + 4])
+        u, w = ca.vertcat(u1, u2, u3), ca.vertcat(w1, w2, w3)
+        # q and -q are the same rotation: take the shorter one
+        factor = ca.if_else(a0 * b0 + u1 * w1 + u2 * w2 + u3 * w3 >= 0, 2, -2)
+        vector_part = b0 * u - a0 * w - ca.cross(u, w)
+        errors |= {v0 + k: factor * vector_part[k] for k in range(3)}
     return ca.vertcat(*(errors[iv] for iv in model.platform.ports.v))

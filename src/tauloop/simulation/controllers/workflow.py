@@ -311,11 +311,13 @@ def _plant(model: Model, values: Mapping[str, str | float] | None) -> Model | No
     """Return the simulated machine; None if it is the controller's model."""
     if values is None:
         return None
-    known, problems, changed = model.mechanism.parameters.names, Problems(), {}
+    names = model.mechanism.parameters.names
+    problems = Problems()
+    changed = {}
     for name, value in values.items():
-        if name not in known:
+        if name not in names:
             problems.add(
-                "plant", f"no parameter {name!r}", suggestion(name, known) or "see `tauloop show`"
+                "plant", f"no parameter {name!r}", suggestion(name, names) or "see `tauloop show`"
             )
             continue
         with problems.collecting(InputError):

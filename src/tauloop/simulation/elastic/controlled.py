@@ -16,8 +16,8 @@ from tauloop.integrate.linear import LinearMotion, LinearTerms
 from tauloop.simulation.elastic.moving_structure import SampledStructure
 from tauloop.simulation.elastic.time_course import Sampled, TimeCourse
 
-#: What the reference adds to the outputs of the position loops: nothing; its speed, to that of the
-#: position loop; or the force of the undeformed machine as well.
+#: Feed-forward of the reference. "none": nothing; "speed": its speed is added to the output of the
+#: position loop; "force": the force of the undeformed machine is also added.
 FEEDFORWARDS = ("none", "speed", "force")
 
 
@@ -26,12 +26,13 @@ class SampledLoops:
     """Position loops of u motors at P times of a motion, in continuous coordinates.
 
     Attributes:
-        torque, position, speed: (P, u, n) motions that motors drive and encoders measure.
-        speed_rate: (P, u, n) derivative of `speed` by time.
-        dampers: (P, d, n) motions with a viscous resistance.
-        reference_speed: (P, u, m) speeds at the encoders by the independent velocities.
-        damper_speed: (P, d, m) speeds of the dampers by the independent velocities.
-        holding: (P, u, n) forces of the motors that hold the undeformed machine against forces.
+        torque: motions that the motors drive, as rows of the coordinates (P, u, n).
+        position, speed: motions that the position and speed encoders measure (P, u, n).
+        speed_rate: time derivative of `speed` (P, u, n).
+        dampers: motions with viscous friction (P, d, n).
+        reference_speed: speeds at the encoders per independent velocity (P, u, m).
+        damper_speed: speeds of the dampers per independent velocity (P, d, m).
+        holding: motor forces that hold the undeformed machine, per generalized force (P, u, n).
     """
 
     torque: Array
@@ -55,24 +56,24 @@ def sampled_loops(structure: SampledStructure) -> SampledLoops:
     torque, position, speed = (row @ structure.basis for row in rows)
     dampers = [terms for item in machine.drives for terms, _ in item.dampers]
     empty = np.zeros((assembled.samples, 0, assembled.size))
-    moved = [motion_row(assembled, machine.lengths, terms)[:, None] for terms in dampers]
-    free = np.linalg.solve(structure.basis, assembled.mechanisms)
-    back = np.swapaxes(free, -1, -2)
-    by_motors = np.linalg.pinv(back @ np.swapaxes(torque, -1, -2))
+    damper_rows = [motion_row(assembled, machine.lengths, terms)[:, None] for terms in dampers]
+    rigid_modes = np.linalg.solve(structure.basis, assembled.mechanisms)
+    rigid_modes_T = np.swapaxes(rigid_modes, -1, -2)
+    motor_forces = np.linalg.pinv(rigid_modes_T @ np.swapaxes(torque, -1, -2))
     return SampledLoops(
         torque=torque,
         position=position,
         speed=speed,
         speed_rate=structure.rate(speed) if len(structure.time) > 1 else np.zeros_like(speed),
-        dampers=np.concatenate([empty, *moved], axis=1) @ structure.basis,
+        dampers=np.concatenate([empty, *damper_rows], axis=1) @ structure.basis,
         reference_speed=_rigid_speeds(structure, [item.speed for item in machine.drives]),
         damper_speed=_rigid_speeds(structure, dampers),
-        holding=np.asarray(-by_motors @ back, dtype=float),
+        holding=np.asarray(-motor_forces @ rigid_modes_T, dtype=float),
     )
 
 
 def _rigid_speeds(structure: SampledStructure, motions: list[Terms]) -> Array:
-    """Return the speeds (P, k, m) of motions of the undeformed machine by independent velocities."""
+    """Return the speeds (P, k, m) of motions of the undeformed machine per independent velocity."""
     count = len(structure.directions)
     speeds = np.zeros((len(structure.time), len(motions), count))
     for column, direction in enumerate(structure.directions):
@@ -83,10 +84,11 @@ def _rigid_speeds(structure: SampledStructure, motions: list[Terms]) -> Array:
 
 
 class ControlledCourse(TimeCourse):
-    """A machine and its position loops: their states follow the coordinates of the structure.
+    """A machine with its position loops.
 
-    The law ż = A z + B_y y + B_v v, u = C z + D_y y + D_v v of each motor acts on deviations y = P x
-    and v = S ẋ + Ṡ x from the reference, which the undeformed machine follows exactly.
+    The states of the loops come after the coordinates of the structure in the state vector. The law
+    ż = A z + B_y y + B_v v, u = C z + D_y y + D_v v of each motor acts on deviations y = P x and
+    v = S ẋ + Ṡ x from the reference, which the undeformed machine follows exactly.
     """
 
     def __init__(
@@ -110,16 +112,17 @@ class ControlledCourse(TimeCourse):
         """
         velocity, acceleration = motion
         super().__init__(time, sampled, acceleration, wrench)
-        self._velocity, self._feedforward = velocity, feedforward
+        self._velocity = velocity
+        self._feedforward = feedforward
         self._laws, self._damping = laws
         self.add_samples({name: getattr(loops, name) for name in LOOP_QUANTITIES})
         states = [law.states for law in self._laws]
-        self._places = np.concatenate([[0], np.cumsum(states)]).astype(int)
+        self._offsets = np.concatenate([[0], np.cumsum(states)]).astype(int)
 
     @property
     def states(self) -> int:
         """Number of states of all laws."""
-        return int(self._places[-1])
+        return int(self._offsets[-1])
 
     def damping(self, time: Array) -> Array:
         """Return the damping (N, n, n) of modes and of viscous friction in the drives."""
@@ -133,7 +136,7 @@ class ControlledCourse(TimeCourse):
         return np.einsum("nkm,nm->nk", self.at(name, time), velocity)
 
     def rigid(self, time: Array) -> Array:
-        """Return the forces (N, n) by the rigid motion: inertia and viscous friction."""
+        """Return the forces (N, n) due to the rigid-body motion: inertia and viscous friction."""
         resistance = self._damping * self.speeds("damper_speed", time)
         friction = np.einsum("nki,nk->ni", self.at("dampers", time), resistance)
         return super().rigid(time) - friction
@@ -146,36 +149,41 @@ class ControlledCourse(TimeCourse):
         return np.einsum("nui,ni->nu", self.at("holding", time), needed)
 
     def _lag(self, time: Array) -> Array:
-        """Return the speeds (N, u) that the loops take for errors: those not fed forward."""
+        """Return the reference speeds (N, u) that are not fed forward, so that they act as errors."""
         speeds = self.speeds("reference_speed", time)
         return speeds if self._feedforward == "none" else np.zeros_like(speeds)
 
     def loop_gains(self, time: Array) -> tuple[Array, Array, Array]:
-        """Return the forces (N, u, ·) of the motors by x, ẋ and the states of the laws."""
+        """Return the derivatives of the motor forces (N, u, ·) with respect to x, ẋ and the states."""
         D = np.array([law.D for law in self._laws])
         by_position = D[:, 1, None] * self.at("position", time)
         by_position = by_position + D[:, 2, None] * self.at("speed_rate", time)
         by_speed = D[:, 2, None] * self.at("speed", time)
         by_states = np.zeros((len(self._laws), self.states))
         for k, law in enumerate(self._laws):
-            by_states[k, self._places[k] : self._places[k + 1]] = law.C
+            by_states[k, self._offsets[k] : self._offsets[k + 1]] = law.C
         return by_position, by_speed, by_states
 
     def _state_rates(self, time: Array) -> tuple[Array, Array, Array, Array]:
-        """Return the rates (N, s, ·) of the laws' states by x, ẋ, states, and constant ones (N, s)."""
+        """Return the terms of the laws' state equations.
+
+        Returns:
+            Factors of x, ẋ (N, s, n) and of the states (s, s), and constant terms (N, s).
+        """
         n = self.at("position", time).shape[-1]
-        by_position, by_speed = (np.zeros((len(time), self.states, n)) for _ in range(2))
+        by_position = np.zeros((len(time), self.states, n))
+        by_speed = np.zeros((len(time), self.states, n))
         by_states = np.zeros((self.states, self.states))
         constant = np.zeros((len(time), self.states))
         position, speed, rate = (self.at(k, time) for k in ("position", "speed", "speed_rate"))
         lag = self._lag(time)
         for k, law in enumerate(self._laws):
-            own = slice(self._places[k], self._places[k + 1])
-            y, v = law.B[:, 1, None], law.B[:, 2, None]
-            by_position[:, own] = y * position[:, k, None] + v * rate[:, k, None]
-            by_speed[:, own] = v * speed[:, k, None]
-            by_states[own, own] = law.A
-            constant[:, own] = law.B[:, 2] * lag[:, k, None]
+            rows = slice(self._offsets[k], self._offsets[k + 1])
+            B_y, B_v = law.B[:, 1, None], law.B[:, 2, None]
+            by_position[:, rows] = B_y * position[:, k, None] + B_v * rate[:, k, None]
+            by_speed[:, rows] = B_v * speed[:, k, None]
+            by_states[rows, rows] = law.A
+            constant[:, rows] = law.B[:, 2] * lag[:, k, None]
         return by_position, by_speed, by_states, constant
 
     def terms(self, time: Array) -> LinearTerms:

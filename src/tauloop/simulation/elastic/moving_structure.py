@@ -27,11 +27,11 @@ class SampledStructure:
     """An elastic machine at P times of its rigid motion.
 
     Attributes:
-        time: (P,) of the poses, s.
+        time: times (P,) of the poses, s.
         machine, assembled: the structure at these poses.
-        rates: its rigid motion.
-        directions: rigid accelerations by each of the m independent accelerations, at rest.
-        independent: (P, m) independent accelerations.
+        rates: rigid motion of the machine without independent accelerations.
+        directions: rigid accelerations per unit of each of the m independent accelerations, at rest.
+        independent: independent accelerations (P, m), m/s^2 or rad/s^2.
     """
 
     time: Array
@@ -43,7 +43,7 @@ class SampledStructure:
 
     @cached_property
     def basis(self) -> Array:
-        """Coordinates (P, n, n) of the structure by coordinates that are continuous over time.
+        """Map (P, n, n) from coordinates that are continuous over time to those of the structure.
 
         Each displacement is projected onto the displacements that the next pose allows, by least
         squares of the twists of all bodies.
@@ -69,16 +69,16 @@ class SampledStructure:
         return basis
 
     def _mode_signs(self) -> Array:
-        """Return signs (N, i) that make the modes of links continuous where their lengths change."""
+        """Return signs (P, i) that make the modes of links of variable length continuous."""
         signs = []
         for element in self.machine.structure.elements:
-            own = np.ones((len(self.time), element.internal))
+            element_signs = np.ones((len(self.time), element.internal))
             if element.internal and element.name in self.machine.telescopes:
                 shapes = self.machine.telescopes[element.name].shapes
                 modes = shapes[..., shapes.shape[-1] - element.internal :]
                 overlap = np.sum(modes[1:] * modes[:-1], axis=(1, 2))
-                own[1:] = np.cumprod(np.where(overlap < 0.0, -1.0, 1.0), axis=0)
-            signs.append(own)
+                element_signs[1:] = np.cumprod(np.where(overlap < 0.0, -1.0, 1.0), axis=0)
+            signs.append(element_signs)
         return np.concatenate([np.ones((len(self.time), 0)), *signs], axis=1)
 
     def congruent(self, matrix: Array) -> Array:
@@ -117,7 +117,7 @@ class SampledStructure:
 
     @cached_property
     def inertial(self) -> Array:
-        """Forces (P, n, m) that each independent acceleration needs."""
+        """Forces (P, n, m) required per unit of each independent acceleration."""
         parts = [
             inertia_forces(self.machine, self.assembled, direction) for direction in self.directions
         ]
@@ -143,10 +143,11 @@ class SampledStructure:
 
     @cached_property
     def gyroscopic(self) -> Array:
-        """Forces (P, n, n) by elastic velocities while the pose changes: 2 Bᵀ M dB/dt.
+        """Forces (P, n, n) per elastic velocity while the pose changes: 2 Bᵀ M dB/dt.
 
-        Forces along a beam by the speed of its bending modes are left out: they act against its
-        stiffness to tension, with an effect of second order in the rotation rate.
+        Forces along a beam that come from the speed of its bending modes are neglected. The axial
+        stiffness of the beam resists them, so that their effect is of second order in the rotation
+        rate.
         """
         size = self.assembled.size
         total = np.zeros((len(self.time), size, size))
@@ -157,16 +158,16 @@ class SampledStructure:
             if body.inertia is not None:
                 motion = self.assembled.body_motion[body.name] @ self.basis
                 inertia = np.asarray(body.inertia)
-                by_velocity = velocity_terms(self.machine, self.rates, body.name, inertia)
-                force = 2.0 * inertia @ self.rate(motion) + by_velocity @ motion
+                terms = velocity_terms(self.machine, self.rates, body.name, inertia)
+                force = 2.0 * inertia @ self.rate(motion) + terms @ motion
                 total += np.swapaxes(motion, -1, -2) @ force
         for element, rows in zip(structure.elements, self.assembled.element_motion, strict=True):
             rod = self.machine.telescopes.get(element.name)
             if rod is not None:
-                total += self._of_points(rod, rows @ self.basis)
+                total += self._rod_terms(rod, rows @ self.basis)
             elif element.matrices.mass.any():
                 motion = rows @ self.basis
-                rate = self.rate(motion) + self._turned(element, motion)
+                rate = self.rate(motion) + self._rotation_terms(element, motion)
                 total += 2.0 * np.swapaxes(motion, -1, -2) @ (element.matrices.mass @ rate)
         for joint, rows in zip(structure.joints, self.assembled.joint_motion, strict=True):
             if joint.inertia is not None:
@@ -174,22 +175,22 @@ class SampledStructure:
                 total += 2.0 * np.swapaxes(motion, -1, -2) @ (joint.inertia @ self.rate(motion))
         return total
 
-    def _of_points(self, rod: TelescopicRod, motion: Array) -> Array:
-        """Return 2 Σ m Yᵀ dY/dt (N, n) for the displacements Y of a telescopic rod's points."""
-        moved = rod.axes[:, None] @ (rod.shapes @ motion[:, None])
-        weighted = rod.masses[:, None, None] * self.rate(moved)
-        return np.asarray(2.0 * np.einsum("npxi,npxj->nij", moved, weighted))
+    def _rod_terms(self, rod: TelescopicRod, motion: Array) -> Array:
+        """Return 2 Σ m Yᵀ dY/dt (P, n, n) for the displacements Y of a telescopic rod's points."""
+        displacement = rod.axes[:, None] @ (rod.shapes @ motion[:, None])
+        weighted = rod.masses[:, None, None] * self.rate(displacement)
+        return np.asarray(2.0 * np.einsum("npxi,npxj->nij", displacement, weighted))
 
     def rate(self, values: Array) -> Array:
-        """Return the derivatives of arrays (P, ...) by time."""
+        """Return the derivatives of arrays (P, ...) with respect to time."""
         from scipy.interpolate import CubicSpline  # of an extra
 
         return np.asarray(CubicSpline(self.time, values, axis=0)(self.time, 1))
 
-    def _turned(self, element: Element, motion: Array) -> Array:
-        """Return ω × y of the coordinates (P, k, n) of an element, in its local axes.
+    def _rotation_terms(self, element: Element, motion: Array) -> Array:
+        """Return ω × y for the coordinates y (P, k, n) of an element, in its local axes.
 
-        The local axes rotate with the rate of their directions.
+        ω is the angular velocity of the local axes.
         """
         parts = []
         offset = 0
@@ -197,31 +198,31 @@ class SampledStructure:
             size = len(item.freedoms)
             axes = np.broadcast_to(item.axes, (len(self.time), 3, 3))
             spin = np.swapaxes(axes, -1, -2) @ self.rate(axes)
-            both = np.zeros((len(self.time), NODE_FREEDOMS, motion.shape[-1]))
-            both[:, list(item.freedoms)] = motion[:, offset : offset + size]
-            turned = np.concatenate([spin @ both[:, :3], spin @ both[:, 3:]], axis=1)
-            parts.append(turned[:, list(item.freedoms)])
+            twist = np.zeros((len(self.time), NODE_FREEDOMS, motion.shape[-1]))
+            twist[:, list(item.freedoms)] = motion[:, offset : offset + size]
+            product = np.concatenate([spin @ twist[:, :3], spin @ twist[:, 3:]], axis=1)
+            parts.append(product[:, list(item.freedoms)])
             offset += size
         parts.append(np.zeros_like(motion[:, offset:]))
         return np.concatenate(parts, axis=1)
 
     def turning_rate(self) -> float:
-        """Return the largest rotation rate of a body or an element, or relative speed of a rod, 1/s."""
+        """Return the largest rotation rate of a body or element, or relative rate of a rod's length, 1/s."""
         largest = max(np.abs(omega).max() for omega in self.rates.angular_velocity.values())
         if len(self.time) > 1:
             for element in self.machine.structure.elements:
                 for item in element.attachments:
                     axes = np.broadcast_to(item.axes, (len(self.time), 3, 3))
-                    # A rotation changes its axes by ω √2.
-                    size = np.linalg.norm(self.rate(axes), axis=(1, 2)) / np.sqrt(2.0)
-                    largest = max(largest, size.max())
+                    # The Frobenius norm of the derivative of a rotation matrix is ω √2.
+                    omega = np.linalg.norm(self.rate(axes), axis=(1, 2)) / np.sqrt(2.0)
+                    largest = max(largest, omega.max())
         for rod in self.machine.telescopes.values():
             if len(self.time) > 1:
                 largest = max(largest, np.abs(self.rate(rod.length) / rod.length).max())
         return float(largest)
 
     def axial(self) -> tuple[tuple[str, ...], Array]:
-        """Return names of the beams (b), and their mean axial forces (P, b, n), N."""
+        """Return names of b beams, and their mean axial forces per coordinate (P, b, n)."""
         names, rows = [], []
         for element, motion in zip(
             self.machine.structure.elements, self.assembled.element_motion, strict=True

@@ -29,25 +29,29 @@ from tauloop.simulation.elastic.time_course import TimeCourse
 
 #: Periods of the lowest mode that are simulated after a motion by default.
 PERIODS_AFTER = 10.0
-#: Steps per period of the lowest mode, and in all, of the first attempt.
-STEPS_PER_PERIOD, MIN_STEPS = 8, 100
-#: Number of steps at most.
+#: Number of steps per period of the lowest mode in the first attempt.
+STEPS_PER_PERIOD = 8
+#: Minimum number of steps in the first attempt.
+MIN_STEPS = 100
+#: Maximum number of steps.
 MAX_STEPS = 200_000
-#: Factor of the number of steps where the error is far from the tolerance by this order.
-MAX_FACTOR, ORDER = 4, 2
+#: Factor on the number of steps if the error is far from the tolerance; otherwise it is doubled.
+MAX_FACTOR = 4
+#: Order of the error in the step length that decides whether it is far from the tolerance.
+ORDER = 2
 #: Largest error of the energy balance of a reliable simulation, relative to the largest energy.
 ENERGY_TOLERANCE = 0.01
-#: Speeds that count as rest, relative to the largest.
-REST = 1e-6
+#: Speed, relative to the largest, below which a motion starts at rest.
+REST_SPEED_RATIO = 1e-6
 #: Fraction of the largest energy of the vibration above which a mode counts.
 ENERGY_SHARE = 0.01
 #: Change of energy below which a motion is a rounding error, as a fraction of the elastic energy.
 ROUNDED_ENERGY = 1e-10
-#: Steps per period of the highest mode that counts, for which its motion is known.
+#: Minimum number of steps per period of the highest mode that counts, so that its motion is resolved.
 MIN_STEPS_PER_PERIOD = 10.0
-#: Times at which the energy is divided among modes.
+#: Number of times at which the energy is divided among modes.
 MODE_TIMES = 64
-#: Times per batch where matrices are evaluated; limits the memory.
+#: Number of times per batch of matrices, which limits the memory.
 BATCH = 256
 
 
@@ -64,19 +68,25 @@ class ElasticRun:
         options: ElasticSimulationOptions,
         modes: Vibration,
     ) -> None:
-        """Store them.
+        """Build the equations of motion.
 
         Args:
             course: the structure along the motion.
-            path, motion_end: the motion; None and zero for none.
-            wrench: at the tool, (N, 6) at times (N,).
-            released: (6,) further wrench in whose equilibrium the machine starts.
+            path: the motion of the undeformed machine; None for none.
+            motion_end: end time of the motion, s; zero for none.
+            wrench: function from times (N,) to the wrench at the tool (N, 6).
+            released: additional wrench (6,) of the equilibrium in which the machine starts; it is
+                released at the start.
             options: duration and tolerance.
             modes: vibration of the machine at its start.
         """
-        self.course, self.path, self.motion_end = course, path, motion_end
+        self.course = course
+        self.path = path
+        self.motion_end = motion_end
+        self.released = released
+        self.options = options
+        self.modes = modes
         self._runs: dict[int, LinearMotion] = {}
-        self.released, self.options, self.modes = released, options, modes
 
         def acceleration(time: Array) -> Array:
             if path is None:
@@ -118,7 +128,10 @@ class ElasticRun:
         )
 
     def _lowest_frequency(self) -> float:
-        """Return the lowest natural frequency at the start, Hz, with free motors if all loops creep."""
+        """Return the lowest natural frequency at the start, Hz.
+
+        If the machine with its position loops has no vibration, the motors are free.
+        """
         if self.modes.frequency.size:
             return float(np.nanmin(self.modes.frequency[0]))
         angular = self.course.structure.modes.angular[0]
@@ -183,7 +196,7 @@ class ElasticRun:
     def _integrated(self) -> tuple[LinearMotion, float]:
         """Return the motion with the number of steps that the tolerance needs, and its error.
 
-        The error is estimated by a motion with longer steps.
+        The error is estimated from a motion with longer steps.
         """
         steps, factor = self._first_steps, 2
         coarse = self._extrapolated(steps)
@@ -198,24 +211,22 @@ class ElasticRun:
             coarse = fine
 
     def _extrapolated(self, steps: int) -> LinearMotion:
-        """Return the motion by extrapolation from two runs, which have errors of second order."""
-        whole, halves = self._run(steps), self._run(2 * steps)
-        names = ("position", "velocity", "acceleration")
-        values = {
-            name: getattr(halves, name)[::2]
-            + (getattr(halves, name)[::2] - getattr(whole, name)) / 3.0
-            for name in names
-        }
-        return LinearMotion(time=whole.time, **values)
+        """Return the motion by Richardson extrapolation from two runs of second order."""
+        coarse, fine = self._run(steps), self._run(2 * steps)
+        values = {}
+        for name in ("position", "velocity", "acceleration"):
+            fine_values = getattr(fine, name)[::2]
+            values[name] = fine_values + (fine_values - getattr(coarse, name)) / 3.0
+        return LinearMotion(time=coarse.time, **values)
 
     def _run(self, steps: int) -> LinearMotion:
-        """Return the motion by a number of time steps from static equilibrium; computed once."""
+        """Return the motion in a number of time steps, from a cache if it was computed before."""
         if steps not in self._runs:
-            self._runs[steps] = self._computed(steps)
+            self._runs[steps] = self._integrate(steps)
         return self._runs[steps]
 
-    def _computed(self, steps: int) -> LinearMotion:
-        """Return the motion by a number of time steps from static equilibrium."""
+    def _integrate(self, steps: int) -> LinearMotion:
+        """Integrate the motion in a number of time steps from static equilibrium."""
         time = np.linspace(0.0, self.duration, steps + 1)
         first, equations = time[:1], self.equations
         tool = equations.at("tool", first)[0]
@@ -230,19 +241,20 @@ class ElasticRun:
         if self.path is None:
             return False
         speed = np.abs(self.path.at(self.course.structure.time).velocity).max(axis=1)
-        return bool(speed[0] > REST * speed.max())
+        return bool(speed[0] > REST_SPEED_RATIO * speed.max())
 
     def _step_error(self, coarse: LinearMotion, fine: LinearMotion, factor: int) -> float:
         """Return the error of the shorter steps, relative to the largest change of the tool's position.
 
-        The order of the error is at least one: it is lower than that of the method where the loads
-        or the accelerations jump, as high modes are not resolved then.
+        The estimate assumes an error of first order. The order is lower than that of the method if
+        loads or accelerations jump, because high modes are then not resolved.
         """
-        known, better = (self._outputs("tool", motion)[:, :3] for motion in (coarse, fine))
-        change = np.linalg.norm(better - better[0], axis=1).max()
-        if change <= np.finfo(float).eps * np.abs(better).max() * len(better):
+        coarse_tool = self._outputs("tool", coarse)[:, :3]
+        fine_tool = self._outputs("tool", fine)[:, :3]
+        change = np.linalg.norm(fine_tool - fine_tool[0], axis=1).max()
+        if change <= np.finfo(float).eps * np.abs(fine_tool).max() * len(fine_tool):
             return 0.0
-        difference = np.linalg.norm(better[::factor] - known, axis=1).max()
+        difference = np.linalg.norm(fine_tool[::factor] - coarse_tool, axis=1).max()
         return float(difference / change / (factor - 1))
 
     # Results
@@ -257,7 +269,7 @@ class ElasticRun:
         return np.concatenate(parts)
 
     def _motors(self, motion: LinearMotion) -> tuple[tuple[str, ...], Array, Array]:
-        """Return controlled motors (u), their forces and errors of their position (N, u)."""
+        """Return the names of the controlled motors, their forces and their position errors (N, u)."""
         equations = self.equations
         if not isinstance(equations, ControlledCourse):
             empty = np.zeros((len(motion.time), 0))
@@ -293,10 +305,16 @@ class ElasticRun:
     def _energies(self, motion: LinearMotion) -> tuple[Array, Array, Array, Array]:
         """Return kinetic and elastic energy, work and loss (N,) of the elastic motion, J.
 
-        d/dt (½ ẋᵀ M ẋ + ½ xᵀ K x) = ẋᵀ f - ẋᵀ C ẋ + ẋᵀ (½ dM/dt - G) ẋ + ½ xᵀ dK/dt x. The last two terms
-        are work of the motors as well, which change the pose of the deformed machine.
+        With the elastic coordinates x, the matrices M, C, G and K of mass, damping, gyroscopic terms
+        and stiffness, and the forces f:
+        d/dt (½ ẋᵀ M ẋ + ½ xᵀ K x) = ẋᵀ f - ẋᵀ C ẋ + ẋᵀ (½ dM/dt - G) ẋ + ½ xᵀ dK/dt x.
+        The last two terms are also work of the motors, which change the pose of the deformed
+        machine.
         """
-        kinetic, elastic, power, lost = (np.empty(len(motion.time)) for _ in range(4))
+        kinetic = np.empty(len(motion.time))
+        elastic = np.empty(len(motion.time))
+        power = np.empty(len(motion.time))
+        lost = np.empty(len(motion.time))
         equations, size = self.equations, self.course.structure.assembled.size
         _, motor_force, _ = self._motors(motion)
         for part in self._batches(motion):
@@ -325,7 +343,7 @@ class ElasticRun:
     def _diagnostics(
         self, result: ElasticSimulation, motion: LinearMotion, error: float
     ) -> Iterator[Diagnostic]:
-        """Yield numbers that measure whether the simulation holds."""
+        """Yield the diagnostics of the simulation: errors of the integration, and of linearity."""
         yield diagnostic(
             "error of the tool's deflection by the time steps, relative to its largest change",
             error,
@@ -338,9 +356,12 @@ class ElasticRun:
             at_most=INTERPOLATION_TOLERANCE,
             advice="simulate a part of the motion, or a smoother one",
         )
-        changed = result.work - result.work[0]
-        scale = max(float(np.ptp(result.elastic)), float(result.kinetic.max()), np.ptp(changed))
-        # A machine that stays in equilibrium has only rounding errors of its elastic energy.
+        scale = max(
+            float(np.ptp(result.elastic)),
+            float(result.kinetic.max()),
+            np.ptp(result.work - result.work[0]),
+        )
+        # a machine that stays in equilibrium has only rounding errors of its elastic energy
         is_moving = scale > ROUNDED_ENERGY * float(np.abs(result.elastic).max())
         worst = float(np.abs(result.energy_error).max())
         yield diagnostic(
@@ -357,19 +378,20 @@ class ElasticRun:
             "largest deflection, fraction of the machine's size",
             result.largest_deflection / size,
             at_most=MAX_DEFLECTION,
-            advice="the equations are linear in the deflection; reduce loads or accelerations",
+            advice="the linear equations hold only for small deflections; reduce loads or "
+            "accelerations",
         )
         yield from self._second_order(result)
         yield from self.modes.model.limits.diagnostics(self.course.coordinates)
         yield from omission_diagnostics(self.modes.model.mechanism)
 
     def _second_order(self, result: ElasticSimulation) -> Iterator[Diagnostic]:
-        """Yield the size of the terms that linear equations leave out."""
+        """Yield diagnostics of the magnitude of the terms that the linear equations omit."""
         structure = self.course.structure
         at_poses = np.searchsorted(result.time, structure.time).clip(max=len(result.time) - 1)
         compression = -result.axial.min(axis=1, initial=0.0)
         axial = result.axial[at_poses]
-        # After the motion, the pose is the last one.
+        # after the motion, the machine stays in the last pose
         last = np.flatnonzero(result.time >= structure.time[-1])
         if len(last):
             axial[-1] = result.axial[last[np.argmax(compression[last])]]
@@ -379,7 +401,7 @@ class ElasticRun:
             "largest axial force as a fraction of the buckling load",
             float((1.0 / factors).max()),
             at_most=MAX_BUCKLING_USE,
-            advice="the stiffness is that of unloaded links: reduce loads or accelerations",
+            advice="the equations use the stiffness of unloaded links: reduce loads or accelerations",
         )
         if self.path is not None:
             fastest = structure.turning_rate() / (2.0 * math.pi * self._lowest_frequency())
@@ -387,30 +409,31 @@ class ElasticRun:
                 "squared ratio of the largest rotation rate to the lowest natural frequency",
                 fastest**2,
                 at_most=MAX_BUCKLING_USE,
-                advice="centrifugal stiffness is left out: move slower, or stiffen the links",
+                advice="centrifugal stiffness is neglected: move slower, or stiffen the links",
             )
 
     def _buckling(self, geometric: Array) -> Array:
-        """Return the load factors (P, 1) by geometric stiffness (P, n, n), with all motors held."""
+        """Return the load factors (P, 1) by geometric stiffness (P, n, n), with all motors locked."""
         structure, loops = self.course.structure, self.course.loops
         if loops is None:
             return buckling_factors(structure.assembled, geometric)
+        # basis of the motions without motion of the motors
         _, _, rows = np.linalg.svd(loops.torque, full_matrices=True)
-        held = np.swapaxes(rows[:, loops.torque.shape[1] :], -1, -2)
-        back = np.swapaxes(held, -1, -2)
-        stiffness = back @ structure.stiffness @ held
-        return load_factors(stiffness, back @ structure.congruent(geometric) @ held)
+        basis_T = rows[:, loops.torque.shape[1] :]
+        basis = np.swapaxes(basis_T, -1, -2)
+        stiffness = basis_T @ structure.stiffness @ basis
+        return load_factors(stiffness, basis_T @ structure.congruent(geometric) @ basis)
 
     def _resolved_modes(self, motion: LinearMotion) -> Diagnostic:
-        """Return the steps per period of the highest mode that has energy."""
+        """Return the diagnostic of the steps per period of the highest mode that has energy."""
         structure = self.course.structure
-        chosen = np.unique(np.linspace(0, len(motion.time) - 1, MODE_TIMES).astype(int))
+        samples = np.unique(np.linspace(0, len(motion.time) - 1, MODE_TIMES).astype(int))
         size = structure.assembled.size
-        time, x, v = (values[chosen] for values in (motion.time, motion.position, motion.velocity))
-        x, v = x[:, :size], v[:, :size]
+        time = motion.time[samples]
+        x, v = motion.position[samples, :size], motion.velocity[samples, :size]
         K = self.equations.at("stiffness", time)
-        away = x - self.equations.equilibrium(time, self.equations.loads(time))[:, :size]
-        potential = 0.5 * np.einsum("ni,nij,nj->n", away, K, away)
+        deviation = x - self.equations.equilibrium(time, self.equations.loads(time))[:, :size]
+        potential = 0.5 * np.einsum("ni,nij,nj->n", deviation, K, deviation)
         modes = structure.modes
         pose = np.searchsorted(structure.time, time).clip(max=len(structure.time) - 1)
         momentum = np.einsum("nij,nj->ni", (structure.assembled.mass @ structure.basis)[pose], v)
@@ -433,7 +456,7 @@ class ElasticRun:
 
 
 def _integral(values: Array, step: float) -> Array:
-    """Return the integral (N,) of equidistant values from the first one, with an error of step^4."""
+    """Return the integral (N,) of uniformly sampled values up to each sample, to fourth order."""
     if len(values) < 4:
         return np.concatenate([[0.0], np.cumsum(0.5 * step * (values[1:] + values[:-1]))])
     inner = 13.0 * (values[1:-2] + values[2:-1]) - values[:-3] - values[3:]

@@ -33,12 +33,14 @@ from tauloop.simulation.elastic.controlled import SampledLoops, sampled_loops
 from tauloop.simulation.elastic.moving_structure import SampledStructure
 from tauloop.simulation.elastic.time_course import INTERPOLATED, Sampled, TimeCourse
 
-#: Number of poses at first, and at most.
-FIRST_POSES, MAX_POSES = 33, 1025
-#: Relative error of interpolated matrices that is small enough.
+#: Initial number of poses.
+FIRST_POSES = 33
+#: Maximum number of poses.
+MAX_POSES = 1025
+#: Tolerance of the relative error of interpolated matrices.
 INTERPOLATION_TOLERANCE = 1e-4
-#: Factor by which half the distance of samples reduces the error of cubic splines.
-SPLINE_GAIN = 16.0
+#: Factor by which half the sample spacing reduces the error of cubic splines.
+SPLINE_ERROR_RATIO = 16.0
 
 
 class RigidPath(Protocol):
@@ -54,9 +56,9 @@ class SampledCourse:
 
     Attributes:
         structure: the structure at P poses.
-        coordinates: (P, n_q) of the machine at these poses.
-        sampled: its matrices and forces.
-        error: relative error of the matrices between the poses.
+        coordinates: coordinates (P, n_q) of the machine at these poses, m and rad.
+        sampled: matrices and forces of the structure.
+        error: largest relative error of the interpolated matrices between the poses.
         beams, drives: names of beams and elastic drives.
         loops: position loops of controlled motors; None for motors that follow exactly.
     """
@@ -89,8 +91,8 @@ def sampled_course(
     Args:
         model: the machine.
         path: motion of the platform; None for a machine that does not move.
-        duration: of the motion, s.
-        pose: position of the platform without a motion.
+        duration: duration of the motion, s.
+        pose: position of the platform if there is no motion.
         settings: how the machine becomes a structure.
         ratios: angular frequencies (P, k) -> damping ratios; None for no damping.
     """
@@ -131,7 +133,7 @@ def _course(
 
 
 def tool_path(model: Model, path: RigidPath, time: Array) -> Array:
-    """Return the tool center point (N, 3) of the undeformed machine at times (N,) of a motion."""
+    """Return the tool center point (N, 3), m, of the undeformed machine at times (N,), s."""
     q = path_entry(model, path).track(path.at(time).position).q
     return machine_constants(model).shape.at(q).tool
 
@@ -160,12 +162,12 @@ def _along(
 ) -> tuple[SampledStructure, Array]:
     """Return the structure of a machine at times (P,) of a motion, and its coordinates."""
     motion, entry = path.at(time), path_entry(model, path)
-    near = entry.track(motion.position).q
-    state = entry.kinematics(*motion.states, start=near)
+    q_start = entry.track(motion.position).q
+    state = entry.kinematics(*motion.states, start=q_start)
     assert state.v is not None
     assert state.a is not None
     machine, assembled = _structure_at(model, state.q, settings)
-    embedding = entry.embedding(motion.position, start=near)
+    embedding = entry.embedding(motion.position, start=q_start)
     independent = motion.acceleration
     bias = state.a - np.einsum("nij,nj->ni", embedding, independent)
     rigid, rest = rigid_motion(model), np.zeros_like(state.v)
@@ -188,7 +190,8 @@ def _structure_at(
     """Return the structure of a machine at coordinates (P, n_q).
 
     Raises:
-        InputError: the machine has no elastic data, or the file does not state where a mass is.
+        InputError: the machine has no elastic data, or the machine file does not state where a mass
+            is.
         AssemblyError: a part can move without any deformation.
     """
     machine = machine_structure(model, q, settings)
@@ -228,7 +231,7 @@ def _quantities(
 def _drive_forces(
     mechanism: Mechanism, structure: SampledStructure
 ) -> tuple[tuple[str, ...], Array]:
-    """Return the names of elastic drives (d), and their forces on the machine (P, d, n)."""
+    """Return the names of d elastic drives, and their forces per coordinate (P, d, n)."""
     ratios = {actuator.name: actuator.drives for actuator in mechanism.actuators}
     combined = {item.name for item in structure.machine.structure.combinations}
     names, rows = [], []
@@ -247,24 +250,25 @@ def _drive_forces(
 def _interpolation_error(structure: SampledStructure, sampled: Sampled) -> float:
     """Return the estimated error of splines through all samples, relative to the largest values.
 
-    Forces by velocities are compared with all forces by the rigid motion, and those by elastic
-    velocities with the momentum over the time of the motion.
+    Centrifugal forces are compared with the inertial forces of the rigid motion if those are larger.
+    Gyroscopic forces per elastic velocity are compared with 2 π times the largest mass divided by the
+    duration of the motion, if that is larger.
     """
     time = structure.time
     coarse = TimeCourse(time[::2], sampled.every_second(), _nothing, _nothing)
-    by_acceleration = np.einsum("pnm,pm->pn", sampled.inertial, structure.independent)
+    inertial_force = np.einsum("pnm,pm->pn", sampled.inertial, structure.independent)
     references = {
-        "centrifugal": np.abs(by_acceleration).max(initial=0.0),
+        "centrifugal": np.abs(inertial_force).max(initial=0.0),
         "gyroscopic": 2.0 * np.pi / time[-1] * np.abs(sampled.mass).max(initial=0.0),
     }
-    worst = 0.0
+    largest = 0.0
     for name in INTERPOLATED:
         exact = getattr(sampled, name)[1::2]
         scale = np.abs(getattr(sampled, name)).max(initial=references.get(name, 0.0))
         if scale > 0.0:
             difference = np.abs(coarse.at(name, time[1::2]) - exact).max(initial=0.0)
-            worst = max(worst, float(difference / scale))
-    return worst / SPLINE_GAIN
+            largest = max(largest, float(difference / scale))
+    return largest / SPLINE_ERROR_RATIO
 
 
 def _nothing(time: Array) -> Array:

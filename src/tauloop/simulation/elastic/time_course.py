@@ -99,7 +99,7 @@ class TimeCourse:
         return np.asarray(spline(np.minimum(time, self._end)))
 
     def rate(self, name: str, time: Array) -> Array:
-        """Return the derivative (N, ...) of a quantity by time."""
+        """Return the derivative (N, ...) of a quantity with respect to time."""
         spline = self._splines.get(name)
         if spline is None:
             return np.zeros_like(self.at(name, time))
@@ -108,14 +108,14 @@ class TimeCourse:
         return values
 
     def rigid(self, time: Array) -> Array:
-        """Return the forces (N, n) by the rigid motion."""
+        """Return the inertial forces (N, n) of the rigid motion."""
         during = self.is_moving(time)
         acceleration = np.where(during[:, None], self._acceleration(time), 0.0)
         force = np.einsum("nij,nj->ni", self.at("inertial", time), acceleration)
         return np.asarray(-force - np.where(during[:, None], self.at("centrifugal", time), 0.0))
 
     def force(self, time: Array) -> Array:
-        """Return the forces (N, n) by the rigid motion, weight and wrench."""
+        """Return the sum (N, n) of the inertial forces, the weight and the wrench."""
         return self.rigid(time) + self.loads(time)
 
     def loads(self, time: Array) -> Array:
@@ -128,12 +128,12 @@ class TimeCourse:
         return self.at("damping", time)
 
     def gyroscopic(self, time: Array) -> Array:
-        """Return the forces (N, n, n) by elastic velocities; zero after the motion."""
+        """Return the forces (N, n, n) per elastic velocity; zero after the motion."""
         values = self.at("gyroscopic", time)
         return np.where((time < self._end)[:, None, None], values, 0.0)
 
     def poses(self, time: Array) -> Array:
-        """Return the times at which matrices differ: after the motion all are constant."""
+        """Return the times at which matrices differ; one time after the motion, when all are constant."""
         return time if time.min() < self._end else time[:1]
 
     def equilibrium(self, time: Array, force: Array) -> Array:

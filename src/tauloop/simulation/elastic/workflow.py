@@ -123,7 +123,7 @@ def _prescribed(model: Model, motion: MotionSource) -> tuple[RigidPath, float]:
     duration = getattr(path, "total", getattr(path, "duration", None))
     if not hasattr(path, "at") or duration is None:
         what = f"a {type(motion).__name__} is not a motion"
-        raise InputError.of("motion", what, "give what `plan_stroke` returns, or a table")
+        raise InputError.of("motion", what, "give a motion from `plan_stroke`, or a table")
     prescribed: RigidPath = path
     return prescribed, float(duration)
 

@@ -111,7 +111,7 @@ class CollisionDetectionOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detection(ReprMixin):
-    """Results of one observer for all machines.
+    """Results of an observer for all machines.
 
     Attributes:
         threshold: alarm threshold for each of the platform's velocities (n,), N or N m.
@@ -146,7 +146,7 @@ class Detection(ReprMixin):
         return self.quantile(0.9)
 
     def quantile(self, share: float) -> float | None:
-        """Return a quantile of the delay, s; None if a smaller fraction is detected."""
+        """Return the quantile of the delay for a fraction, s; None if fewer are detected."""
         delay = float(np.quantile(self.delays, share, method="higher"))
         return delay if np.isfinite(delay) else None
 
@@ -246,23 +246,26 @@ def simulate_collision_detection(
     rng = np.random.default_rng(options.stroke.seed)
     stages = Stages(progress, 1 + options.error_samples)
     trajectory = planned(model, options.stroke, STROKE_LIMIT_SHARE)
-    error_shares = dict.fromkeys(_mass_parameters(model, "inertia", "drive"), options.mass_error)
-    error_shares |= dict.fromkeys(_mass_parameters(model, "friction"), options.friction_error)
-    error_shares = {name: share for name, share in error_shares.items() if share}
-    simulation = _CollisionSimulation(model, trajectory, options, error_shares)
+    max_errors = dict.fromkeys(_mass_parameters(model, "inertia", "drive"), options.mass_error)
+    max_errors |= dict.fromkeys(_mass_parameters(model, "friction"), options.friction_error)
+    max_errors = {name: error for name, error in max_errors.items() if error}
+    simulation = _CollisionSimulation(model, trajectory, options, max_errors)
     stages.done()
     runs = []
     for _ in stages.over(range(options.error_samples)):
         values = {}
-        for name, error in zip(error_shares, rng.uniform(-1, 1, len(error_shares)), strict=True):
+        for name, random in zip(max_errors, rng.uniform(-1, 1, len(max_errors)), strict=True):
             nominal = model.mechanism.parameters[name].value
-            values[name] = nominal * (1 + error_shares[name] * error)
+            values[name] = nominal * (1 + max_errors[name] * random)
         runs.append(simulation.run(values))
-    return simulation.result(runs, tuple(error_shares))
+    return simulation.result(runs, tuple(max_errors))
 
 
 def _mass_parameters(model: Model, *groups: str) -> list[str]:
-    """Return the machine parameters with kg in the unit that dynamic parameters of groups use."""
+    """Return the machine parameters that are proportional to a mass (kg in the unit).
+
+    Only nonzero parameters are returned that dynamic parameters of the given groups use.
+    """
     table = model.mechanism.parameters
     used = {name for p in model.parameters if p.group in groups for name in leaves(p.expression)}
     return [
@@ -277,15 +280,15 @@ class _Run:
     """Estimates for a machine by observer, and the true force.
 
     Attributes:
-        quiet: estimates without the collision (N, n).
-        noise: difference of `quiet` from the estimates with exact measurements (N, n).
-        struck: estimates with the collision (N, n).
+        without_collision: estimates without the collision (N, n).
+        noise: difference of `without_collision` from the estimates with exact measurements (N, n).
+        with_collision: estimates with the collision (N, n).
         force: true force of the collision (N, n).
     """
 
-    quiet: Mapping[str, np.ndarray]
+    without_collision: Mapping[str, np.ndarray]
     noise: Mapping[str, np.ndarray]
-    struck: Mapping[str, np.ndarray]
+    with_collision: Mapping[str, np.ndarray]
     force: np.ndarray
 
 
@@ -299,16 +302,20 @@ class _CollisionSimulation:
         options: CollisionDetectionOptions,
         varied: Iterable[str],
     ) -> None:
-        self._model, self._trajectory, self._options = model, trajectory, options
+        self._model = model
+        self._trajectory = trajectory
+        self._options = options
         self._plant = model.with_free_parameters(varied)
         self.period = 1.0 / options.rate
-        self.at = trajectory.total / 2 if options.collision_time is None else options.collision_time
-        self.until = (
-            np.inf if options.collision_duration is None else self.at + options.collision_duration
-        )
-        if not self.at < trajectory.total:
-            problem = f"is {self.at:g} s, but the stroke lasts {trajectory.total:.4g} s"
-            raise InputError.of("at", problem, "give a time within the stroke")
+        start = options.collision_time
+        #: Start and end of the collision, s.
+        self.start = trajectory.total / 2 if start is None else start
+        self.end = np.inf
+        if options.collision_duration is not None:
+            self.end = self.start + options.collision_duration
+        if not self.start < trajectory.total:
+            problem = f"is {self.start:g} s, but the stroke lasts {trajectory.total:.4g} s"
+            raise InputError.of("collision_time", problem, "give a time within the stroke")
         self._wrench = wrench_at_tool({} if options.wrench is None else options.wrench)
         self._law = CONTROLLERS[options.controller](bandwidth=options.controller_bandwidth)
         differs = options.speeds == "differences"
@@ -318,25 +325,26 @@ class _CollisionSimulation:
         self._loop = CompiledLoop(self._plant, model, self._law, loaded=True)
 
     def _is_active(self, time: float) -> bool:
-        return self.at <= time < self.until
+        return self.start <= time < self.end
 
     def run(self, values: Mapping[str, float]) -> _Run:
         """Simulate a machine with and without the collision, and return the estimates."""
         no_wrench = np.zeros(6)
-        no_payload, payload = Payload(mass=0.0), Payload(mass=self._options.payload)
-        quiet = self._follow(values, lambda _: no_wrench, lambda _: no_payload)
-        struck = self._follow(
+        no_payload = Payload(mass=0.0)
+        payload = Payload(mass=self._options.payload)
+        without_collision = self._follow(values, lambda _: no_wrench, lambda _: no_payload)
+        with_collision = self._follow(
             values,
             lambda time: np.asarray(self._wrench) if self._is_active(time) else no_wrench,
             lambda time: payload if self._is_active(time) else no_payload,
         )
-        measured = self._estimates(quiet, measured=True)
-        exact = self._estimates(quiet, measured=False)
+        measured = self._estimates(without_collision, measured=True)
+        exact = self._estimates(without_collision, measured=False)
         return _Run(
-            quiet=measured,
+            without_collision=measured,
             noise={name: measured[name] - exact[name] for name in measured},
-            struck=self._estimates(struck, measured=True),
-            force=self._true_force(struck),
+            with_collision=self._estimates(with_collision, measured=True),
+            force=self._true_force(with_collision),
         )
 
     def _follow(
@@ -353,7 +361,7 @@ class _CollisionSimulation:
         if run.end:
             raise PoseError.of(
                 "stroke",
-                f"the machine cannot follow it: {run.end}",
+                f"the machine cannot follow the stroke: {run.end}",
                 "use a slower stroke, or a smaller wrench",
             )
         return run
@@ -392,19 +400,21 @@ class _CollisionSimulation:
 
     def result(self, runs: list[_Run], varied: tuple[str, ...]) -> CollisionDetection:
         """Return thresholds, delays and diagnostics of all runs."""
-        options, count = self._options, len(runs[0].force)
+        options = self._options
+        count = len(runs[0].force)
         time = np.arange(count) * self.period
-        chance = min(options.alarms * time[-1] / HOUR, 0.5)
+        probability = min(options.alarms * time[-1] / HOUR, 0.5)
         observers = {}
-        for name in runs[0].quiet:
-            threshold = _thresholds(
-                np.array([np.abs(run.quiet[name]).max(axis=0) for run in runs]), chance
-            )
+        for name in runs[0].without_collision:
+            largest = np.array([np.abs(run.without_collision[name]).max(axis=0) for run in runs])
+            threshold = _thresholds(largest, probability)
             observers[name] = Detection(
                 threshold=threshold,
                 noise=np.sqrt(np.mean([run.noise[name] ** 2 for run in runs], axis=(0, 1))),
-                delays=np.array([self._delay(time, run.struck[name], threshold) for run in runs]),
-                estimate=runs[0].struck[name],
+                delays=np.array(
+                    [self._delay(time, run.with_collision[name], threshold) for run in runs]
+                ),
+                estimate=runs[0].with_collision[name],
             )
         best = observers["momentum"]
         advice = (
@@ -442,19 +452,18 @@ class _CollisionSimulation:
             time=time,
             force=runs[0].force,
             observers=observers,
-            at=self.at,
+            at=self.start,
             varied=varied,
         )
 
     def _delay(self, time: np.ndarray, estimate: np.ndarray, threshold: np.ndarray) -> float:
         """Return the time from the collision to the first alarm, s; infinite without an alarm."""
-        alarms = (
-            (np.abs(estimate) > threshold).any(axis=1) & (time >= self.at) & (time < self.until)
-        )
-        return float(time[np.argmax(alarms)] - self.at) if alarms.any() else np.inf
+        is_during = (time >= self.start) & (time < self.end)
+        is_alarm = (np.abs(estimate) > threshold).any(axis=1) & is_during
+        return float(time[np.argmax(is_alarm)] - self.start) if is_alarm.any() else np.inf
 
 
-def _thresholds(largest: np.ndarray, chance: float) -> np.ndarray:
+def _thresholds(largest: np.ndarray, probability: float) -> np.ndarray:
     """Return thresholds (n,) that the largest residual of a stroke exceeds with a probability.
 
     A Gumbel distribution is fitted to the largest residuals (d, n) of all machines. The probability
@@ -464,7 +473,7 @@ def _thresholds(largest: np.ndarray, chance: float) -> np.ndarray:
     """
     n = largest.shape[1]
     tails = [
-        gumbel_r.isf(chance / n, *gumbel_r.fit(column)) if np.ptp(column) else column[0]
+        gumbel_r.isf(probability / n, *gumbel_r.fit(column)) if np.ptp(column) else column[0]
         for column in largest.T
     ]
     return np.maximum(tails, MIN_THRESHOLD_RATIO * np.max(tails))

@@ -27,7 +27,7 @@ from tauloop.model.positions.encoder_fit import MAX_STANDARDIZED_RESIDUAL, least
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderFit(Result):
-    """Machine states that fit the readings of all encoders best.
+    """Machine states that best fit the readings of all encoders.
 
     Attributes:
         model: model of the machine.
@@ -36,7 +36,7 @@ class EncoderFit(Result):
         position: positions of the platform (N, n).
         residual: readings minus the values at the fitted states (N, n_e), m or rad.
         standardized: residuals divided by their expected standard deviations (N, n_e); zero for
-            encoders that no other encoder checks.
+            encoders whose readings the other encoders do not check.
         redundancy: number of encoders minus degrees of freedom.
     """
 
@@ -68,10 +68,9 @@ def encoder_units(model: Model) -> dict[str, str]:
     names = dict(
         zip(model.topology.coordinate_names, coordinate_units(model.topology), strict=True)
     )
-    turns = (model.topology.motor_turns(actuator) for actuator in model.mechanism.actuators)
-    return names | {
-        a.name: "rad" if t else "m" for a, t in zip(model.mechanism.actuators, turns, strict=True)
-    }
+    for actuator in model.mechanism.actuators:
+        names[actuator.name] = "rad" if model.topology.motor_turns(actuator) else "m"
+    return names
 
 
 @solving(PoseError)
@@ -136,7 +135,7 @@ def fit_encoders(
             "readings", f"differ in number: {shapes}", "give one row of numbers for each encoder"
         )
     elif not np.isfinite(arrays).all():
-        problems.add("readings", "are not all finite", "remove samples with values that are not")
+        problems.add("readings", "are not all finite", "remove samples with non-finite readings")
     if not (np.isfinite(deviations).all() and (deviations > 0).all()):
         problems.add(
             "noise",
@@ -154,12 +153,13 @@ def _fitted(
     deviations: np.ndarray,
     start: np.ndarray | None,
 ) -> EncoderFit:
-    entry, columns_of = model.actuators, model.actuators.ports.position.columns
-    x = measured[:, [names.index(name) for name in columns_of]]
-    q = np.atleast_2d(entry.track(x, start).q)
-    n = len(entry.ports.velocity.columns)
+    actuators = model.actuators
+    leading = actuators.ports.position.columns
+    x = measured[:, [names.index(name) for name in leading]]
+    q = np.atleast_2d(actuators.track(x, start).q)
+    n = len(actuators.ports.velocity.columns)
     fit = least_squares(
-        entry,
+        actuators,
         sensing(model, names),
         lambda q: _readings(model, names, q),
         measured,
@@ -174,9 +174,9 @@ def _fitted(
     unit = encoder_units(model)[names[worst[1]]]
     advice = (
         f"{names[worst[1]]} disagrees with the other encoders, by {residual[worst]:.3g} {unit} "
-        f"in sample {worst[0]}: "
+        f"in sample {worst[0]}: check its zero, its scale and its coupling, or calibrate the "
+        "machine's lengths"
     )
-    advice += "check its zero, its scale and its coupling, or calibrate the machine's lengths"
     return EncoderFit(
         diagnostics=(
             diagnostic(
@@ -201,8 +201,9 @@ def _fitted(
 
 
 def sensing(model: Model, names: tuple[str, ...]) -> np.ndarray:
-    """Return the matrix (n_e, n_v) that maps all velocities to the rates of the readings."""
-    topology, rows = model.topology, []
+    """Return the matrix (n_e, n_v) that maps all velocities to the derivatives of the readings."""
+    topology = model.topology
+    rows = []
     actuators = [actuator.name for actuator in model.mechanism.actuators]
     for name in names:
         if name in actuators:
@@ -214,7 +215,7 @@ def sensing(model: Model, names: tuple[str, ...]) -> np.ndarray:
 
 
 def _readings(model: Model, names: tuple[str, ...], q: np.ndarray) -> np.ndarray:
-    """Return the readings of the encoders at coordinates (N, n_e)."""
+    """Return the readings of the encoders (N, n_e) at coordinates (N, n_q)."""
     actuators = [actuator.name for actuator in model.mechanism.actuators]
     driven = model.actuator_position(q)
     readings = [

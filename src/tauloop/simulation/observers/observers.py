@@ -20,7 +20,7 @@ from tauloop.model import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredMotion(ReprMixin):
-    """Measurements of encoders and drives along a motion.
+    """A motion that is measured by encoders and drives.
 
     Attributes:
         period: sample period, s.
@@ -52,11 +52,10 @@ class ForceObserver(ABC):
 
         The forces are zero at the first sample.
         """
-        raw = self.unfiltered(model, motion)
-        share = -np.expm1(-bandwidth * motion.period)
-        return np.concatenate(
-            [np.zeros((1, raw.shape[1])), lfilter([share], [1.0, share - 1.0], raw, axis=0)]
-        )
+        unfiltered = self.unfiltered(model, motion)
+        gain = -np.expm1(-bandwidth * motion.period)
+        filtered = lfilter([gain], [1.0, gain - 1.0], unfiltered, axis=0)
+        return np.concatenate([np.zeros((1, unfiltered.shape[1])), filtered])
 
 
 @final
@@ -67,7 +66,10 @@ class MomentumObserver(ForceObserver):
     """
 
     def unfiltered(self, model: Model, motion: MeasuredMotion) -> np.ndarray:
-        """Return the rate of momentum that the model and the actuator forces do not explain."""
+        """Return the part of dp/dt that the model and the actuator forces do not explain.
+
+        p are the generalized momenta in the coordinates of the platform's velocities.
+        """
         count, n = len(motion.position), len(model.assembly.independent)
         q = _coordinates(model, motion)
         arguments: dict[str, object] = {"position": motion.position, "velocity": motion.velocity}
@@ -103,9 +105,10 @@ class DifferencedVelocities(ForceObserver):
         needed = runner.run(INVERSE_DYNAMICS, arguments, start=q)[0]["force"]
         embedding = runner.run(EMBEDDING, state, start=q)[0]["G"]
         G = embedding.reshape(len(q), -1, model.topology.n_v).transpose(0, 2, 1)
-        platform = G[:, list(model.assembly.independent)].transpose(0, 2, 1)
+        # the transpose of the map from actuator to platform velocities: platform to actuator forces
+        to_actuators = G[:, list(model.assembly.independent)].transpose(0, 2, 1)
         unexplained = (needed - motion.force[:-1])[:, :, None]
-        return np.asarray(np.linalg.solve(platform, unexplained)[:, :, 0])
+        return np.asarray(np.linalg.solve(to_actuators, unexplained)[:, :, 0])
 
 
 def _coordinates(model: Model, motion: MeasuredMotion) -> np.ndarray:

@@ -50,16 +50,18 @@ from tauloop.simulation.planned.limit_options import LimitOptions
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Number of simulated cycles, and time of the run-in before them, s.
-CYCLES, RUN_IN = 3, 0.1
+#: Number of simulated cycles.
+CYCLES = 3
+#: Duration of the run-in before these cycles, s.
+RUN_IN = 0.1
 #: Number of times per leg at which fractions of limits are computed.
 LIMIT_SAMPLES = 4001
 #: Number of samples of a cycle at which the motors' peak values are computed.
 PEAK_SAMPLES = 4001
 #: Largest relative excess of a limit that counts as rounding.
 CYCLE_LIMIT_TOLERANCE = 1e-5
-#: Largest accepted jump of acceleration where two parts of the cycle meet, relative to the largest
-#: acceleration.
+#: Largest accepted jump of acceleration at the boundaries between segments of the cycle, relative to
+#: the largest acceleration.
 SEAM_TOLERANCE = 1e-6
 #: Largest distance between tool and item while they meet, m.
 MEETING_TOLERANCE = 1e-9
@@ -186,9 +188,9 @@ class Cycle(Result):
         limits: limits of all legs, without their payloads.
         time: duration of the cycle, s.
         fastest: shortest duration within the limits, s.
-        evenly: duration if all legs were slowed by the same factor until the motor loads are
-            allowed, s.
-        reason: cause that determines the duration: "limits", "rated force", "conveyor" or "time".
+        evenly: duration if all legs were slowed by the same factor until the motor loads are within
+            their ratings, s.
+        reason: what determines the duration: "limits", "rated force", "conveyor" or "time".
         motor: name of the motor with the largest load relative to its rated force; "" if no rated
             force is known.
         picks: number of stations that add payload, at least one.
@@ -247,7 +249,7 @@ class Cycle(Result):
         count = self.time * frequency
         if not 1.5 <= count < 1e7:
             problem = f"{frequency:g} Hz gives {count:.3g} samples in {self.time:.4g} s"
-            raise InputError.of("rate", problem, "choose it for 2 to 10 million samples")
+            raise InputError.of("rate", problem, "choose a rate that gives 2 to 10 million samples")
         return np.linspace(0.0, self.time, round(count) + 1)
 
     @property
@@ -315,13 +317,13 @@ def plan_cycle(
     """
     options = options or CycleOptions()
     model = modeled(machine)
-    listed = stations if isinstance(stations, CycleList) else load_cycle(stations, model)
-    stages = Stages(progress, sum(station.is_stop for station in listed.stations) + 1)
+    cycle_list = stations if isinstance(stations, CycleList) else load_cycle(stations, model)
+    stages = Stages(progress, sum(station.is_stop for station in cycle_list.stations) + 1)
     limits = options.limits(options.reserve, model.mechanism.platform)
     rated = _rated(model, options)
     planned = cycle_trajectory(
         model,
-        listed,
+        cycle_list,
         limits,
         rated=rated,
         time=options.duration,
@@ -334,14 +336,14 @@ def plan_cycle(
     rms = np.sqrt(squares / planned.time)
     runs = _simulated(planned, trajectory, options)
     legs = tuple(_leg_limits(planned, leg, k) for k, leg in enumerate(planned.legs))
-    known = np.isfinite(rated)
+    has_rating = np.isfinite(rated)
     motors = _motor_loads(model, _peaks(trajectory, planned.time), rms, runs[0], rated)
     stages.done()
     masses = [_mass(stop.payload) for stop in planned.stops]
     return Cycle(
         diagnostics=(
-            *_diagnostics(planned, trajectory, listed, legs),
-            *([_thermal_load(float((rms / rated).max()))] if known.any() else []),
+            *_diagnostics(planned, trajectory, cycle_list, legs),
+            *([_thermal_load(float((rms / rated).max()))] if has_rating.any() else []),
             *simulated_diagnostics(runs),
             *(_periodicity(run) for run in runs),
             condition_diagnostic(trajectory.stroke),
@@ -362,7 +364,7 @@ def plan_cycle(
         fastest=planned.fastest,
         evenly=float(planned.heat.evenly().sum() + planned.heat.dwell),
         reason=planned.reason,
-        motor=names[int((rms / rated).argmax())] if known.any() else "",
+        motor=names[int((rms / rated).argmax())] if has_rating.any() else "",
         picks=max(sum(mass > masses[k - 1] for k, mass in enumerate(masses)), 1),
         legs=legs,
         motors=motors,
@@ -436,7 +438,7 @@ def _leg_limits(planned: PlannedCycle, leg: CycleLeg, k: int) -> LegLimits:
 def _diagnostics(
     planned: PlannedCycle,
     trajectory: CycleTrajectory,
-    listed: CycleList,
+    cycle_list: CycleList,
     legs: tuple[LegLimits, ...],
 ) -> Iterator[Diagnostic]:
     """Yield the diagnostics of limits, continuity and meetings, computed from the trajectory."""
@@ -453,15 +455,16 @@ def _diagnostics(
         at_most=SEAM_TOLERANCE,
         advice="report this as a bug in Tauloop",
     )
-    stops = [station for station in listed.stations if station.is_stop]
-    missed = 0.0
+    stops = [station for station in cycle_list.stations if station.is_stop]
+    largest_distance = 0.0
     for stop, meeting in zip(stops, planned.meetings.tolist(), strict=True):
         time = meeting + np.linspace(0.0, stop.dwell, 5)
         item = stop.position + time[:, None] * stop.velocity
-        missed = max(missed, float(np.abs(trajectory.at(time).position - item).max()))
+        distance = float(np.abs(trajectory.at(time).position - item).max())
+        largest_distance = max(largest_distance, distance)
     yield diagnostic(
         "largest distance of the tool from a moving item during its stop",
-        missed,
+        largest_distance,
         at_most=MEETING_TOLERANCE,
         unit="m",
         advice="report this as a bug in Tauloop",
@@ -469,11 +472,12 @@ def _diagnostics(
 
 
 def seam_jump(planned: PlannedCycle) -> float:
-    """Return the largest acceleration jump between parts, relative to the largest acceleration.
+    """Return the largest acceleration jump between segments, relative to the largest acceleration.
 
     A velocity jump counts as the acceleration that would cause it within 1 ms.
     """
-    boundaries, largest = [], 0.0
+    boundaries = []
+    largest = 0.0
     for path, duration, _ in planned.parts():
         curve = path.at(np.linspace(0.0, 1.0, LIMIT_SAMPLES))
         velocity, acceleration = curve.derivative / duration, curve.second_derivative / duration**2
@@ -509,13 +513,13 @@ def _periodicity(run: TriedCycle) -> Diagnostic:
 
 
 def _peaks(trajectory: CycleTrajectory, duration: float) -> tuple[np.ndarray, ...]:
-    """Return the largest force, speed and power (n_u,) of each actuator, at evenly spaced times."""
+    """Return the largest force, speed and power (n_u,) of each actuator at uniform sample times."""
     time = np.linspace(0.0, duration, PEAK_SAMPLES)
     model = trajectory.stroke.model
     force = trajectory.forces(time)
     speed = np.asarray(trajectory.states(time).v) @ model.assembly.loops.transmission.T
-    sizes = (np.abs(force), np.abs(speed), np.abs(force * speed))
-    return tuple(size.max(axis=0) for size in sizes)
+    magnitudes = (np.abs(force), np.abs(speed), np.abs(force * speed))
+    return tuple(magnitude.max(axis=0) for magnitude in magnitudes)
 
 
 def _simulated(
@@ -528,27 +532,31 @@ def _simulated(
     first = int(np.ceil(RUN_IN * rate))
     repeated = planned.repeated(CYCLES, first / rate)
     law = CONTROLLERS[options.controller](bandwidth=options.bandwidth)
-    size = np.array([actuator.force for actuator in model.mechanism.actuators])
+    max_force = np.array([actuator.force for actuator in model.mechanism.actuators])
     no_payload = Payload(mass=0.0)
     heaviest = max(_mass(load) for load in trajectory.loads)
-    lengths = [i for i, unit in enumerate(model.platform.ports.position.units) if unit == "m"]
+    translational = [i for i, unit in enumerate(model.platform.ports.position.units) if unit == "m"]
+    last = slice(first + (CYCLES - 1) * n, first + CYCLES * n)
+    previous = slice(first + (CYCLES - 2) * n, first + (CYCLES - 1) * n)
     runs = []
     for mass in dict.fromkeys((heaviest, 0.0)):
 
-        def carried(time: float, mass: float = mass) -> Payload:
-            return (trajectory.load(time - first / rate) if mass else None) or no_payload
+        def payload_at(time: float, mass: float = mass) -> Payload:
+            load = trajectory.load(time - first / rate) if mass else None
+            return load or no_payload
 
-        run = follow(repeated, law, Sampling(frequency=rate), payload=carried if heaviest else None)
-        last, before = (slice(first + k * n, first + (k + 1) * n) for k in (CYCLES - 1, CYCLES - 2))
+        run = follow(
+            repeated, law, Sampling(frequency=rate), payload=payload_at if heaviest else None
+        )
         is_whole = not run.end
         change, rms = np.zeros((1, 1)), ()
         if is_whole:
-            change = run.position[last][:, lengths] - run.position[before][:, lengths]
+            change = run.position[last][:, translational] - run.position[previous][:, translational]
             rms = tuple(np.sqrt(np.mean(run.force[last] ** 2, axis=0)).tolist())
         runs.append(
             TriedCycle(
                 payload=mass,
-                peak_share=float((np.abs(run.force) / size).max(initial=0.0)),
+                peak_share=float((np.abs(run.force) / max_force).max(initial=0.0)),
                 saturated=next(
                     item.value or 0.0 for item in run.diagnostics if item.name == SATURATED
                 ),

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 #: Number of times at which the active limit is determined.
 LIMIT_SAMPLES = 2001
-#: Fraction of a limit above which the limit is active.
+#: Used fraction of a limit above which the limit is active.
 ACTIVE_SHARE = 0.995
-#: This fraction for the limits of changes of forces and of the tool's acceleration.
+#: The same for the limits of changes of forces and of the tool's acceleration.
 ACTIVE_CHANGE_SHARE = ACTIVE_SHARE - 0.02
 #: Shortest reported interval of an active limit, relative to the duration.
 MIN_ACTIVE_DURATION = 0.005
@@ -195,8 +195,8 @@ class FastestMotion(Result):
     @in_json()
     def worst_place(self) -> str:
         """Description of the position on the path with the largest condition number."""
-        placed = self.trajectory.stroke
-        return placed.place(placed.worst)
+        stroke = self.trajectory.stroke
+        return stroke.place(stroke.worst)
 
 
 @keywords(PathOptions)
@@ -239,12 +239,14 @@ def plan_path(
     """
     model = modeled(machine)
     stages = Stages(progress, 3)
-    placed, returns = placed_stroke(model, options.stroke), options.stroke.returns
-    best = _planned(placed, options, options.reserve)
+    stroke = placed_stroke(model, options.stroke)
+    best = _planned(stroke, options, options.reserve)
     stages.done()
-    unreserved = best if options.reserve == 0 else _planned(placed, options, 0.0)
+    unreserved = best if options.reserve == 0 else _planned(stroke, options, 0.0)
     stages.done()
-    trajectory = Trajectory(stroke=placed, law=best.law, duration=best.duration, returns=returns)
+    trajectory = Trajectory(
+        stroke=stroke, law=best.law, duration=best.duration, returns=options.stroke.returns
+    )
     names = dict.fromkeys((*COMPARED, options.stroke.law))
     names.pop("fastest", None)
     laws = {name: 1.0 / law_rate(best.rows, LAWS[name], 1.0 / best.duration) for name in names}
@@ -254,7 +256,7 @@ def plan_path(
         diagnostics=(
             *shares_diagnostics(best),
             *simulated_diagnostics(runs),
-            condition_diagnostic(placed),
+            condition_diagnostic(stroke),
             *omission_diagnostics(model.mechanism),
         ),
         provenance=provenance(
@@ -277,16 +279,16 @@ def plan_path(
     )
 
 
-def condition_diagnostic(placed: Stroke) -> Diagnostic:
+def condition_diagnostic(stroke: Stroke) -> Diagnostic:
     """Return the diagnostic of the largest condition number along a stroke."""
-    return diagnostic("worst condition number along the path", placed.condition)
+    return diagnostic("worst condition number along the path", stroke.condition)
 
 
-def _planned(placed: Stroke, options: PathOptions, reserve: float) -> FastestLaw:
+def _planned(stroke: Stroke, options: PathOptions, reserve: float) -> FastestLaw:
     """Return the fastest motion law with a reserve in the forces."""
-    limits = options.limits(reserve, placed.model.mechanism.platform)
+    limits = options.limits(reserve, stroke.model.mechanism.platform)
     best = fastest_law(
-        PathRows(placed, limits, returns=options.stroke.returns), intervals=options.intervals
+        PathRows(stroke, limits, returns=options.stroke.returns), intervals=options.intervals
     )
     return limited_law(best) if limits.bounds_changes else best
 
@@ -328,16 +330,16 @@ def simulate_with_payloads(
     sampling = Sampling(frequency=options.rate)
     payload = options.limits(0.0, mechanism.platform).payload
     loads = [None] if payload is None else [None, payload]
-    size = np.array([actuator.force for actuator in mechanism.actuators])
+    max_force = np.array([actuator.force for actuator in mechanism.actuators])
     runs = []
     for load in loads:
-        carried = None if load is None else (lambda _, load=load: load)
-        run = follow(trajectory, law, sampling, payload=carried)
-        shares = np.abs(run.force) / size
+        payload_at = None if load is None else (lambda _, load=load: load)
+        run = follow(trajectory, law, sampling, payload=payload_at)
+        fractions = np.abs(run.force) / max_force
         runs.append(
             TriedMotion(
                 payload=0.0 if load is None else load.mass,
-                peak_share=float(shares.max(initial=0.0)),
+                peak_share=float(fractions.max(initial=0.0)),
                 saturated=next(
                     item.value or 0.0 for item in run.diagnostics if item.name == SATURATED
                 ),
@@ -351,21 +353,24 @@ def simulate_with_payloads(
 
 def active_limits(best: FastestLaw) -> tuple[ActiveLimit, ...]:
     """Return the active limits in order of time."""
-    x, rows, rate = np.linspace(0.0, 1.0, LIMIT_SAMPLES), best.rows, 1.0 / best.duration
+    x = np.linspace(0.0, 1.0, LIMIT_SAMPLES)
+    rows = best.rows
+    rate = 1.0 / best.duration
     middle = 0.5 * (x[1:] + x[:-1])
-    shares, names = rows.shares(best.law.at(middle), rate)
-    reached, last = [], 0
-    for row in shares:
-        # an active limit stays the reported one until it is no longer active
-        last = last if row[last] >= ACTIVE_SHARE else int(row.argmax())
-        reached.append(names[last] if row[last] >= ACTIVE_SHARE else "")
+    fractions, names = rows.shares(best.law.at(middle), rate)
+    active = []
+    current = 0
+    for row in fractions:
+        # an active limit is reported until it is no longer active
+        if row[current] < ACTIVE_SHARE:
+            current = int(row.argmax())
+        active.append(names[current] if row[current] >= ACTIVE_SHARE else "")
     if rows.limits.bounds_changes:
         changes, _ = changes_taken(rows, best.law, rate, best.unit, points=LIMIT_SAMPLES)
-        reached = [
-            name or (CHANGE_LIMIT if change >= ACTIVE_CHANGE_SHARE else "")
-            for name, change in zip(reached, changes, strict=True)
-        ]
-    is_new = [a != b for a, b in zip(reached[1:], reached[:-1], strict=True)]
+        for k, change in enumerate(changes):
+            if not active[k] and change >= ACTIVE_CHANGE_SHARE:
+                active[k] = CHANGE_LIMIT
+    is_new = [a != b for a, b in zip(active[1:], active[:-1], strict=True)]
     starts = np.concatenate([[0], np.flatnonzero(is_new) + 1, [LIMIT_SAMPLES - 1]])
     s = best.law.at(x).s
     intervals = [
@@ -374,7 +379,7 @@ def active_limits(best: FastestLaw) -> tuple[ActiveLimit, ...]:
             end=float(x[k] * best.duration),
             first=float(s[i]),
             last=float(s[k]),
-            limit=reached[i],
+            limit=active[i],
         )
         for i, k in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
     ]

@@ -128,8 +128,8 @@ class TransferOptions(LimitOptions):
 
     def planner(self, model: Model, reserve: float, *, compiled: bool = False) -> FreePlanner:
         """Return the planner for a model."""
-        around = {name: getattr(self, name) for name in _SURROUNDINGS_OPTIONS}
-        surroundings = Surroundings(obstacles=(*self.boxes, *self.spheres), **around)
+        distances = {name: getattr(self, name) for name in _SURROUNDINGS_OPTIONS}
+        surroundings = Surroundings(obstacles=(*self.boxes, *self.spheres), **distances)
         objective = Objective(**{name: getattr(self, name) for name in _OBJECTIVE_OPTIONS})
         return FreePlanner(
             model,
@@ -140,8 +140,9 @@ class TransferOptions(LimitOptions):
         )
 
 
-#: Options with the same name as an attribute of the surroundings or of the objective.
+#: Options with the same name as an attribute of `Surroundings`.
 _SURROUNDINGS_OPTIONS = ("tool_radius", "rod_radius", "clearance")
+#: Options with the same name as an attribute of `Objective`.
 _OBJECTIVE_OPTIONS = (
     "optimize",
     "max_duration",
@@ -285,9 +286,12 @@ def _ends(model: Model, options: TransferOptions) -> tuple[np.ndarray, np.ndarra
         first = quaternion_start(port)
         if first is None:
             what = f"the platform has no free orientation: {', '.join(port.columns)}"
-            raise InputError.of("rotation", what, "omit it, or give the coordinates of the end")
-        whole = slice(first, first + len(QUATERNION_SUFFIXES))
-        end[whole] = AxisTurn(start[whole], np.array(options.rotation)).at(np.ones(1)).position[0]
+            raise InputError.of(
+                "rotation", what, "omit `rotation`, or give the coordinates of the end"
+            )
+        quaternion = slice(first, first + len(QUATERNION_SUFFIXES))
+        axis_rotation = AxisTurn(start[quaternion], np.array(options.rotation))
+        end[quaternion] = axis_rotation.at(np.ones(1)).position[0]
     if np.array_equal(start, end):
         raise InputError.of("end", "is the same as the start", "give a different end")
     return start, end

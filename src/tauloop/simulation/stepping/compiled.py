@@ -18,8 +18,8 @@ from tauloop.simulation.stepping.stepper import CAPACITY, ENDING_OF_OUTCOME, Ste
 from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
 
-#: Number of operations of the rates above which the system's compiler takes minutes. Above it, the
-#: embedded compiler is used for any amount of work.
+#: Number of operations of the right-hand side above which the system's compiler takes minutes. The
+#: embedded compiler is then used for any amount of work.
 MAX_OPERATIONS = 40_000
 
 
@@ -34,11 +34,17 @@ class _StepCode:
 
 @dataclass(slots=True)
 class _IntegrationMemory:
-    """Code and memory of an integration, and its numbers of evaluations and rejected steps."""
+    """Code and memory of an integration.
+
+    Attributes:
+        code: the step loop.
+        memory: memory of the step loop.
+        counts: numbers of evaluations and of rejected steps so far (2,).
+    """
 
     code: _StepCode
     memory: np.ndarray
-    counted: np.ndarray
+    counts: np.ndarray
 
 
 @final
@@ -59,7 +65,7 @@ class CompiledStepper(Stepper):
         self._kernels: dict[bool, RowKernel] = {}
 
     def _work(self, duration: float, starts: int = 1) -> float:
-        """Return the number of evaluations of the rates, which determines their compiler."""
+        """Return the expected number of evaluations, which determines the compiler."""
         if self.system.rate.program.operations > MAX_OPERATIONS:
             return 0.0
         return starts * self.method.evaluations(duration)
@@ -96,36 +102,50 @@ class CompiledStepper(Stepper):
     def _begin_integration(self, progress: SteppingState, duration: float) -> _IntegrationMemory:
         code = self._code(self._work(duration))
         memory = np.zeros(-(-code.size // 8))
-        own = _IntegrationMemory(code=code, memory=memory, counted=np.zeros(2))
         arrays = progress.y, progress.acting, progress.guess, progress.p
-        code.begin(own.memory, *arrays, *self.method.numbers)
-        return own
+        code.begin(memory, *arrays, *self.method.numbers)
+        return _IntegrationMemory(code=code, memory=memory, counts=np.zeros(2))
 
     def advance(self, progress: SteppingState, end: float) -> Steps:
         """Return the next steps, computed in machine code that calls the laws in Python."""
-        own, n, laws = progress.own, self.routines.states, progress.laws
-        assert isinstance(own, _IntegrationMemory)
-        time, count, before = np.empty(1), np.zeros(1, dtype=np.uintp), own.counted.copy()
-        times, states = np.empty(CAPACITY), np.empty((CAPACITY, n))
-        known, polynomials = (
-            np.empty((CAPACITY, self._known)),
-            np.empty((CAPACITY, self._degree, n)),
-        )
-        called = [
-            Callback(each, self.system.size, self.system.acting)
-            for each in (laws.law, laws.sampled)
+        integration = progress.own
+        assert isinstance(integration, _IntegrationMemory)
+        n = self.routines.states
+        laws = progress.laws
+        time = np.empty(1)
+        count = np.zeros(1, dtype=np.uintp)
+        counts_before = integration.counts.copy()
+        times = np.empty(CAPACITY)
+        states = np.empty((CAPACITY, n))
+        known = np.empty((CAPACITY, self._known))
+        polynomials = np.empty((CAPACITY, self._degree, n))
+        callbacks = [
+            Callback(law, self.system.size, self.system.acting) for law in (laws.law, laws.sampled)
         ]
-        pointers = (each.pointer for each in called)
-        arrays = count, times, states, known, polynomials, own.counted, time
-        code = own.code.advance(own.memory, end, *pointers, laws.period, CAPACITY, *arrays)
-        for each in called:
-            each.raise_error()
-        progress.time, m, spent = float(time[0]), int(count[0]), own.counted - before
-        if code == DONE:
+        outcome = integration.code.advance(
+            integration.memory,
+            end,
+            *(callback.pointer for callback in callbacks),
+            laws.period,
+            CAPACITY,
+            count,
+            times,
+            states,
+            known,
+            polynomials,
+            integration.counts,
+            time,
+        )
+        for callback in callbacks:
+            callback.raise_error()
+        progress.time = float(time[0])
+        if outcome == DONE:
             ending = Ending.SUCCESS
-        elif code == FULL:
+        elif outcome == FULL:
             ending = None
         else:
-            ending = ENDING_OF_OUTCOME[StepOutcome(code)]
+            ending = ENDING_OF_OUTCOME[StepOutcome(outcome)]
+        m = int(count[0])
         rows = times[:m], states[:m], known[:m], polynomials[:m]
-        return self._steps(progress, rows, (int(spent[0]), int(spent[1])), ending)
+        evaluations, rejected = integration.counts - counts_before
+        return self._steps(progress, rows, (int(evaluations), int(rejected)), ending)

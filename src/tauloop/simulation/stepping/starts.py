@@ -14,8 +14,11 @@ from tauloop.compiler.c.printing.rows import RowKernel, row_kernel_letters, with
 from tauloop.simulation.stepping.stepper import ENDING_OF_OUTCOME, Stepper
 from tauloop.simulation.stepping.steps import Ending, ManySteps
 
-#: Outcomes of `steps.c` in addition to `StepOutcome`: the end time is reached; the buffer is full.
-DONE, FULL = 10, 11
+# Outcomes of `steps.c` in addition to `StepOutcome`.
+#: The end time is reached.
+DONE = 10
+#: The buffer is full.
+FULL = 11
 
 
 def steps_text(stepper: Stepper, precision: Precision = Precision.DOUBLE) -> str:
@@ -58,21 +61,21 @@ def many_steps(
         end: end time, s.
         times: times of the returned states (T,), increasing, s.
     """
-    count, wanted = len(starts[0]), len(times)
+    count, n_times = len(starts[0]), len(times)
     size, n_q = stepper.system.size, stepper.system.model.topology.n_q
     columns = [np.ascontiguousarray(array.T, dtype=float) for array in starts]
     numbers = np.array([end, *stepper.method.numbers], dtype=float)
-    shapes = ((wanted * size, count), (wanted * n_q, count), (3, count))
+    shapes = ((n_times * size, count), (n_times * n_q, count), (3, count))
     arrays = (times, numbers, stepper.system.theta, *columns)
-    states, near, report = kernel(count, (wanted, stepper.max_steps), arrays, shapes)
+    states, near, report = kernel(count, (n_times, stepper.max_steps), arrays, shapes)
     endings = {DONE: Ending.SUCCESS, FULL: Ending.MAX_STEPS} | {
         int(code): ending for code, ending in ENDING_OF_OUTCOME.items()
     }
-    ended = tuple(endings[int(code)] for code in report[1])
+    reasons = tuple(endings[int(code)] for code in report[1])
     return ManySteps(
-        y=np.ascontiguousarray(states.reshape(wanted, size, count).transpose(2, 0, 1)),
-        near=np.ascontiguousarray(near.reshape(wanted, n_q, count).transpose(2, 0, 1)),
-        reached=np.where([ending is Ending.SUCCESS for ending in ended], end, report[0]),
-        endings=ended,
+        y=np.ascontiguousarray(states.reshape(n_times, size, count).transpose(2, 0, 1)),
+        near=np.ascontiguousarray(near.reshape(n_times, n_q, count).transpose(2, 0, 1)),
+        reached=np.where([reason is Ending.SUCCESS for reason in reasons], end, report[0]),
+        endings=reasons,
         steps=report[2].astype(int),
     )

@@ -81,7 +81,9 @@ class Stepper(ABC):
 
     def __init__(self, system: System, integrator: Integrator, directions: int = 0) -> None:
         """Store the system. `directions` is the number of directions of sensitivities."""
-        self.system, self.method, self.max_steps = system, integrator.method, integrator.max_steps
+        self.system = system
+        self.method = integrator.method
+        self.max_steps = integrator.max_steps
         self.routines = sensitive(system.routines, directions)
 
     def begin(
@@ -104,9 +106,13 @@ class Stepper(ABC):
         Raises:
             EngineError: no C compiler was found, or it fails.
         """
-        first, constants = along_start(y, along), along_constants(self.system.theta, along)
-        acting = laws.constant.copy()
-        progress = SteppingState(y=first, laws=laws, acting=acting, guess=guess.copy(), p=constants)
+        progress = SteppingState(
+            y=along_start(y, along),
+            laws=laws,
+            acting=laws.constant.copy(),
+            guess=guess.copy(),
+            p=along_constants(self.system.theta, along),
+        )
         progress.own = self._begin_integration(progress, duration)
         return progress
 
@@ -122,10 +128,17 @@ class Stepper(ABC):
         self,
         progress: SteppingState,
         rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
-        spent: tuple[int, int],
+        counts: tuple[int, int],
         ending: Ending | None,
     ) -> Steps:
-        """Return the steps, from `rows`: times, states, known outputs and polynomials."""
+        """Return the steps.
+
+        Args:
+            progress: state of the integration after the steps.
+            rows: times, states, known outputs and polynomials of the steps.
+            counts: numbers of evaluations and of rejected steps.
+            ending: reason why the integration ended; None if it can continue.
+        """
         times, states, known, polynomials = rows
         n_q, n_v = self.routines.coordinates, self.routines.velocities
         return Steps(
@@ -135,7 +148,7 @@ class Stepper(ABC):
             v=known[:, n_q : n_q + n_v].copy(),
             acting=known[:, n_q + n_v :].copy(),
             polynomials=polynomials.copy(),
-            evaluations=spent[0],
-            rejected=spent[1],
+            evaluations=counts[0],
+            rejected=counts[1],
             ending=ending,
         )

@@ -10,8 +10,10 @@ from tauloop.common.execution.stopping import StopReason
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 
-#: Fields with values at the starts of steps and at the end, and fields with values only at starts.
-_BOUNDARY_FIELDS, _START_FIELDS = ("time", "y"), ("q", "v", "acting", "polynomials")
+#: Fields with values at the starts of all steps and at the end of the last step.
+_BOUNDARY_FIELDS = ("time", "y")
+#: Fields with values only at the starts of steps.
+_START_FIELDS = ("q", "v", "acting", "polynomials")
 
 
 class Ending(StopReason):
