@@ -8,10 +8,17 @@ from collections.abc import Sequence
 import casadi as ca
 import numpy as np
 import pytest
+from plain_orders import (
+    plain_depth_first,
+    plain_few_live_values,
+    plain_most_live,
+    plain_schedule,
+)
 
 import tauloop as tl
-from tauloop.compiler.c.printing import source
+from tauloop.compiler.c.printing import few_values, source
 from tauloop.compiler.c.printing.few_values import depth_first, most_live, with_few_live_values
+from tauloop.compiler.c.printing.scheduling import scheduled
 from tauloop.compiler.c.printing.straight import Instruction, instructions
 from tauloop.compiler.c.printing.sums import with_sums_in_order
 from tauloop.compiler.program import Evaluate
@@ -120,15 +127,57 @@ def test_terms_of_a_sum_are_added_as_they_become_available():
     assert values(changed, inputs)[0, 0] == pytest.approx(float(signs @ inputs**2), rel=1e-14)
 
 
+@pytest.mark.parametrize(
+    ("order", "plain"), [(depth_first, plain_depth_first), (scheduled, plain_schedule)]
+)
+def test_orders_are_those_of_plain_searches(order, plain):
+    for seed in range(8):
+        code = random_code(seed, 30 + 20 * seed)
+        assert order(code) == plain(code), seed
+        assert most_live(code) == plain_most_live(code)
+
+
+@pytest.mark.parametrize("most_ahead", [2, 4, few_values.MOST_AHEAD])
+def test_the_search_for_few_values_is_a_plain_one_with_every_limit(most_ahead, monkeypatch):
+    """A low limit leaves more endings that become short later."""
+    monkeypatch.setattr(few_values, "MOST_AHEAD", most_ahead)
+    for seed in range(8):
+        code = random_code(seed, 30 + 15 * seed)
+        assert with_few_live_values(code) == plain_few_live_values(code), seed
+
+
+def dynamics(machine: str, program: str, port: str) -> tuple[Instruction, ...]:
+    """The code of a function of the shipped machine's platform."""
+    function = tl.Model(tl.load(machine)).platform.source_function(program, (port,))
+    (step,) = (step for step in function.program.steps if isinstance(step, Evaluate))
+    return instructions(step.function.function, [name == port for name in step.outputs])
+
+
+def check_orders_of(code: Sequence[Instruction]) -> None:
+    """Fast and plain searches return the same instructions."""
+    few = with_few_live_values(code)
+    assert few == plain_few_live_values(code)
+    assert most_live(few) == plain_most_live(few)
+    assert scheduled(few) == plain_schedule(few)
+
+
+def test_orders_of_a_planar_machine_are_those_of_plain_searches():
+    check_orders_of(dynamics("planar_3rrr", "inverse_dynamics", "force"))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("machine", ["rcid", "scissor_lift", "tricept", "hexapod"])
+def test_orders_of_shipped_machines_are_those_of_plain_searches(machine):
+    check_orders_of(dynamics(machine, "inverse_dynamics", "force"))
+
+
 @pytest.mark.parametrize(("machine", "most"), [("rcid", 60), ("hexapod", 90)])
 def test_dynamics_of_a_hexapod_needs_fewer_values_than_registers_of_a_graphics_processor(
     machine, most
 ):
     program = "forward_dynamics" if machine == "rcid" else "inverse_dynamics"
     port = "acceleration" if machine == "rcid" else "force"
-    function = tl.Model(tl.load(machine)).platform.source_function(program, (port,))
-    (step,) = (step for step in function.program.steps if isinstance(step, Evaluate))
-    code = instructions(step.function.function, [name == port for name in step.outputs])
+    code = dynamics(machine, program, port)
     changed = with_few_live_values(code)
     check_order(changed)
     assert most_live(changed) <= most < 0.6 * most_live(code)
@@ -150,9 +199,25 @@ def test_equal_code_is_ordered_once_and_code_with_another_sign_of_zero_is_not_eq
     assert [str(code[0].constant) for code in kept.values()] == ["0.0", "-0.0"]
 
 
+def test_code_for_lanes_and_for_one_sample_share_the_search(monkeypatch):
+    code = random_code(1, 200)
+    calls = []
+
+    def search(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
+        calls.append(code)
+        return with_few_live_values(code)
+
+    monkeypatch.setattr(source, "with_few_live_values", search)
+    monkeypatch.setattr(source, "LONGEST_STRETCH_OF_LANES", 0)
+    few = source._LANES.order(code)
+    assert source._ONE_SAMPLE.order(code) == scheduled(few)
+    assert few == with_few_live_values(code)
+    assert len(calls) == 1
+
+
 @pytest.mark.parametrize("order", [source._ONE_SAMPLE.order, source._LANES.order])
 def test_code_that_would_take_long_keeps_its_order(order, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every process orders its code anew, also if the compiled code is in the cache."""
+    """The time grows faster than the number of instructions."""
     x = ca.SX.sym("x", 40)
     products = [x[i] * x[i + 1] for i in range(39)]
     results = [products[i] + products[38 - i] for i in range(39)]

@@ -34,28 +34,34 @@ class Dependences:
 
     @classmethod
     def of(cls, code: Sequence[Instruction]) -> Dependences:
-        """Return the graph of some code."""
-        place = {
-            instruction.number: i
-            for i, instruction in enumerate(code)
-            if instruction.operation != ca.OP_OUTPUT
-        }
-        is_computed = [instruction.operation not in READING for instruction in code]
+        """Return the graph of some code, with every value before its use."""
+        place: dict[int, int] = {}
+        is_computed: list[bool] = []
         readings: list[list[int]] = []
         operands: list[list[int]] = []
         users: list[list[int]] = [[] for _ in code]
-        for i, instruction in enumerate(code):
-            needed = [place[number] for number in dict.fromkeys(instruction.operands)]
-            readings.append([j for j in needed if not is_computed[j]])
-            operands.append([j for j in needed if is_computed[j]])
-            for j in operands[i]:
-                users[j].append(i)
+        for i, (number, operation, needed, _, _) in enumerate(code):
+            is_computed.append(operation not in READING)
+            read: list[int] = []
+            values: list[int] = []
+            for k in needed if len(needed) < 2 else dict.fromkeys(needed):
+                j = place[k]
+                if is_computed[j]:
+                    values.append(j)
+                    users[j].append(i)
+                else:
+                    read.append(j)
+            readings.append(read)
+            operands.append(values)
+            if operation != ca.OP_OUTPUT:
+                place[number] = i
         return cls(tuple(code), is_computed, readings, operands, users)
 
     def with_readings(self, order: Iterable[int]) -> tuple[Instruction, ...]:
         """Return instructions in an order, each reading before the first instruction that needs it."""
         listed: dict[int, None] = {}
         for i in order:
-            listed.update(dict.fromkeys(self.readings[i]))
+            for j in self.readings[i]:
+                listed[j] = None
             listed[i] = None
-        return tuple(self.code[i] for i in listed)
+        return tuple([self.code[i] for i in listed])

@@ -15,8 +15,7 @@ The method has three steps, of which the last two are repeated:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 from tauloop.compiler.c.printing.dependences import Dependences
 from tauloop.compiler.c.printing.straight import Instruction
@@ -39,11 +38,14 @@ def with_few_live_values(code: Sequence[Instruction]) -> tuple[Instruction, ...]
         code: instructions, every value before its use.
     """
     best = tuple(code)
-    least = most_live(best)
-    order = depth_first(code)
+    graph = Dependences.of(best)
+    least = _most_live(graph, range(len(best)))
+    order = graph.with_readings(_depth_first(graph))
     for _ in range(ROUNDS):
-        order = _EarlyEnds(order).run()
-        number = most_live(order)
+        graph = Dependences.of(order)
+        search = _EarlyEnds(graph).run()
+        order = graph.with_readings(search)
+        number = _most_live(graph, search)
         if number < least:
             best, least = order, number
         order = with_sums_in_order(order)
@@ -52,15 +54,23 @@ def with_few_live_values(code: Sequence[Instruction]) -> tuple[Instruction, ...]
 
 def most_live(code: Sequence[Instruction]) -> int:
     """Return the maximum number of live values; arguments and constants are not counted."""
-    graph = Dependences.of(code)
+    return _most_live(Dependences.of(code), range(len(code)))
+
+
+def _most_live(graph: Dependences, order: Iterable[int]) -> int:
+    """Return the maximum number of live values in an order of the instructions."""
+    operands, is_computed = graph.operands, graph.is_computed
     uses = [len(users) for users in graph.users]
     alive = most = 0
-    for i, operands in enumerate(graph.operands):
-        alive += graph.is_computed[i] and uses[i] > 0
-        for j in operands:
+    for i in order:
+        if is_computed[i] and uses[i]:
+            alive += 1
+        for j in operands[i]:
             uses[j] -= 1
-            alive -= not uses[j]
-        most = max(most, alive)
+            if not uses[j]:
+                alive -= 1
+        if alive > most:
+            most = alive
     return most
 
 
@@ -71,10 +81,12 @@ def depth_first(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     (Sethi and Ullman, 1970).
     """
     graph = Dependences.of(code)
-    needs = [1] * len(code)
-    for i, operands in enumerate(graph.operands):
-        sizes = sorted((needs[j] for j in operands), reverse=True)
-        needs[i] = max([1, *(size + before for before, size in enumerate(sizes))])
+    return graph.with_readings(_depth_first(graph))
+
+
+def _depth_first(graph: Dependences) -> list[int]:
+    """Return the order of a depth-first search, without arguments and constants."""
+    needs = _needed_live_values(graph)
     is_done = [not is_computed for is_computed in graph.is_computed]
     order: list[int] = []
     for last, users in enumerate(graph.users):
@@ -87,105 +99,166 @@ def depth_first(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
             i = path.pop()
             is_done[i] = True
             order.append(i)
-    return graph.with_readings(order)
+    return order
 
 
-class _Ending(NamedTuple):
-    """How a live value is used up. The smallest ending is the best one.
-
-    Attributes:
-        added: number of live values that this adds.
-        length: number of instructions to compute.
-        age: minus the index of the value, so that recent values come first.
-        instructions: the instructions to compute, as indices in the code.
-    """
-
-    added: int
-    length: int
-    age: int
-    instructions: list[int]
+def _needed_live_values(graph: Dependences) -> list[int]:
+    """Return the number of live values that the computation of each value needs in a tree."""
+    needs = [1] * len(graph.operands)
+    for i, operands in enumerate(graph.operands):
+        if len(operands) == 1:
+            needs[i] = needs[operands[0]]
+        elif operands:
+            sizes = sorted([needs[j] for j in operands], reverse=True)
+            needs[i] = max([size + before for before, size in enumerate(sizes)])
+    return needs
 
 
 class _EarlyEnds:
     """Search for an order in which live values are used up early.
 
-    An ending changes only with the values that it concerns. It is then determined again before the
-    next choice.
+    The ending of a live value consists of the missing instructions that use it or on which these
+    depend. Sets of instructions are integers with one bit for each instruction, which take n^2 / 16
+    bytes for n instructions.
+
+    The best ending adds the fewest live values. Of several, it is the shortest, and of several
+    again, that of the most recent value. While an ending is short enough, its rank is updated with
+    each instruction:
+
+    - An instruction of the ending shortens it. The number of live values changes by the same amount
+      now instead of later.
+    - If all missing instructions that use another live value belong to the ending, then the ending
+      uses up this value too.
     """
 
-    def __init__(self, code: Sequence[Instruction]) -> None:
-        self._graph = graph = Dependences.of(code)
+    def __init__(self, graph: Dependences) -> None:
+        n = len(graph.code)
+        self._graph = graph
         self._is_done = [not is_computed for is_computed in graph.is_computed]
         self._uses = [len(users) for users in graph.users]
-        self._order: list[int] = []
-        # how each live value is used up, without values for which this takes too many instructions
-        self._endings: dict[int, _Ending] = {}
-        self._changed: set[int] = set()
-        # values whose endings concern a value, and how often one of these endings uses it at most
-        self._concerned: list[set[int]] = [set() for _ in code]
-        self._most_used = [0] * len(code)
+        self._missing = sum(1 << i for i in range(n) if graph.is_computed[i])
+        self._ends = _instructions_to_end(graph)
+        #: Ranks of short endings by value; the smallest is the best. Each is a number that consists
+        #: of the number of added live values, the length, and minus the value.
+        self._ranks: dict[int, int] = {}
+        self._per_instruction = n
+        self._per_live_value = n * (MOST_AHEAD + 1)
+        #: Values with short endings to which an instruction belongs; values that were used up remain.
+        self._values: list[set[int]] = [set() for _ in range(n)]
+        #: Values with long endings, by the number of computed instructions at which their endings
+        #: may have become short.
+        self._long: list[list[int]] = [[] for _ in range(n + 1)]
 
-    def run(self) -> tuple[Instruction, ...]:
-        """Return all instructions in their new order."""
-        for first in range(len(self._is_done)):
-            while not self._is_done[first]:
-                self._continue(first)
-        return self._graph.with_readings(self._order)
-
-    def _continue(self, first: int) -> None:
-        """Use up the value with the best ending, or compute the first missing instruction."""
-        for value in self._changed:
-            if self._uses[value]:
-                self._determine_ending(value)
-        self._changed.clear()
-        if not self._endings:
-            self._compute(first)
-            return
-        for i in min(self._endings.values()).instructions:
-            self._compute(i)
-
-    def _determine_ending(self, value: int) -> None:
-        """Determine how a live value is used up."""
-        operands, is_done, uses = self._graph.operands, self._is_done, self._uses
-        self._endings.pop(value, None)
-        needed: set[int] = set()
-        used: dict[int, int] = {}
-        waiting = [i for i in self._graph.users[value] if not is_done[i]]
-        while waiting and len(needed) <= MOST_AHEAD:
-            i = waiting.pop()
-            if i in needed:
-                continue
-            needed.add(i)
-            for j in operands[i]:
-                used[j] = used.get(j, 0) + 1
-                if not is_done[j]:
-                    waiting.append(j)
-        for i in needed:
-            self._concerned[i].add(value)
-        if len(needed) > MOST_AHEAD:
-            return
-        added = sum(uses[i] > used.get(i, 0) for i in needed)
-        for j, number in used.items():
-            if j not in needed:
-                added -= uses[j] == number
-                self._concerned[j].add(value)
-                self._most_used[j] = max(self._most_used[j], number)
-        self._endings[value] = _Ending(added, len(needed), -value, sorted(needed))
+    def run(self) -> list[int]:
+        """Return the computed instructions in their new order."""
+        order: list[int] = []
+        first = 0
+        while True:
+            if self._ranks:
+                value = -min(self._ranks.values()) % self._per_instruction
+                ending = _members(self._ends[value] & self._missing)
+            else:
+                while first < len(self._is_done) and self._is_done[first]:
+                    first += 1
+                if first == len(self._is_done):
+                    return order
+                ending = [first]
+            for i in ending:
+                self._compute(i)
+            changed = [i for i in ending if self._uses[i]]
+            for number in range(len(order) + 1, len(order) + len(ending) + 1):
+                changed += self._long[number]
+            order += ending
+            for value in changed:
+                self._determine_ending(value, len(order))
 
     def _compute(self, i: int) -> None:
-        """Append an instruction to the order."""
+        """Compute an instruction, and update the ranks of the endings that this concerns."""
+        uses, ranks, values = self._uses, self._ranks, self._values[i]
         self._is_done[i] = True
-        self._order.append(i)
-        self._note_change(i)
+        self._missing ^= 1 << i
+        change = -self._per_instruction
+        if uses[i]:
+            change -= self._per_live_value
         for j in self._graph.operands[i]:
-            self._uses[j] -= 1
-            if self._uses[j] <= self._most_used[j]:
-                self._note_change(j)
-            if not self._uses[j]:
-                self._endings.pop(j, None)
-        self._changed.add(i)
+            uses[j] -= 1
+            if not uses[j]:
+                change += self._per_live_value
+                ranks.pop(j, None)
+            elif ranks and uses[j] <= MOST_AHEAD:
+                for value in self._values_that_end(j) - values:
+                    if value in ranks:
+                        ranks[value] -= self._per_live_value
+        for value in values:
+            if value in ranks:
+                ranks[value] += change
+        values.clear()
 
-    def _note_change(self, i: int) -> None:
-        self._changed |= self._concerned[i]
-        self._concerned[i].clear()
-        self._most_used[i] = 0
+    def _values_that_end(self, j: int) -> set[int]:
+        """Return the values whose short endings contain all missing instructions that use j."""
+        common: set[int] | None = None
+        for i in self._graph.users[j]:
+            if not self._is_done[i]:
+                common = self._values[i] if common is None else common & self._values[i]
+                if not common:
+                    break
+        return common or set()
+
+    def _determine_ending(self, value: int, computed: int) -> None:
+        """Determine the rank of a live value's ending if it is short, or when it may be short.
+
+        Args:
+            value: the value.
+            computed: number of instructions that are computed.
+        """
+        ending = self._ends[value] & self._missing
+        length = ending.bit_count()
+        if not length:
+            return
+        if length > MOST_AHEAD:
+            self._long[computed + length - MOST_AHEAD].append(value)
+            return
+        operands, uses = self._graph.operands, self._uses
+        used: dict[int, int] = {}
+        needed = _members(ending)
+        for i in needed:
+            self._values[i].add(value)
+            for j in operands[i]:
+                used[j] = used.get(j, 0) + 1
+        added = 0
+        for i in needed:
+            if uses[i] > used.pop(i, 0):
+                added += 1
+        for j, number in used.items():
+            if uses[j] == number:
+                added -= 1
+        self._ranks[value] = added * self._per_live_value + length * self._per_instruction - value
+
+
+def _instructions_to_end(graph: Dependences) -> list[int]:
+    """Return the instructions that use each value or on which these depend, as sets of bits."""
+    needed: list[int] = []
+    for i, operands in enumerate(graph.operands):
+        bits = 1 << i if graph.is_computed[i] else 0
+        for j in operands:
+            bits |= needed[j]
+        needed.append(bits)
+    ends = []
+    for users in graph.users:
+        bits = 0
+        for i in users:
+            bits |= needed[i]
+        ends.append(bits)
+    return ends
+
+
+def _members(bits: int) -> list[int]:
+    """Return the numbers of the bits that are set, in ascending order."""
+    numbers = []
+    number = -1
+    while bits:
+        distance = (bits & -bits).bit_length()
+        bits >>= distance
+        number += distance
+        numbers.append(number)
+    return numbers

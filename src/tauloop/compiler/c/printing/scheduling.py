@@ -46,7 +46,12 @@ def scheduled(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
 
 
 class _Schedule:
-    """State of a list scheduling; instructions are indices in the code."""
+    """State of a list scheduling; instructions are indices in the code.
+
+    Ready instructions are in three heaps, one for each criterion. An entry ends with the number of
+    instructions that became ready before it, the number of registers that it takes, and the
+    instruction. It is ignored if the instruction has started or takes another number of registers.
+    """
 
     def __init__(self, code: Sequence[Instruction]) -> None:
         every = range(len(code))
@@ -55,9 +60,8 @@ class _Schedule:
         self._latency = [LATENCIES.get(instruction.operation, LATENCY) for instruction in code]
         self._chain = [0] * len(code)
         for i in reversed(every):
-            self._chain[i] = self._latency[i] + max(
-                (self._chain[j] for j in self._users[i]), default=0
-            )
+            longest = max([self._chain[j] for j in self._users[i]], default=0)
+            self._chain[i] = self._latency[i] + longest
         self._done = [False] * len(code)
         self._available = [0] * len(code)
         self._missing = [len(self._operands[i]) for i in every]
@@ -66,24 +70,33 @@ class _Schedule:
         # that no other instruction needs
         self._takes = [int(bool(users)) for users in self._users]
         for i in every:
-            self._takes[i] -= sum(self._uses[j] == 1 for j in self._operands[i])
-        self._urgent = [0] * len(code)
-        self._frugal = [(0, 0)] * len(code)
-        self._oldest = [(0, 0, 0)] * len(code)
-        for i in every:
-            self._rank(i)
-        self._now = [i for i in every if not self._missing[i] and graph.is_computed[i]]
+            for j in self._operands[i]:
+                if self._uses[j] == 1:
+                    self._takes[i] -= 1
+        #: Ready instructions, each with the number of instructions that became ready before it.
+        self._ready: dict[int, int] = {}
+        self._ready_before = 0
+        self._urgent: list[tuple[int, ...]] = []
+        self._frugal: list[tuple[int, ...]] = []
+        self._oldest: list[tuple[int, ...]] = []
+        #: Times at which instructions become ready, with the instructions.
         self._waiting: list[tuple[int, int]] = []
+        for i in every:
+            if not self._missing[i] and graph.is_computed[i]:
+                self._make_ready(i)
 
     def run(self) -> tuple[Instruction, ...]:
         """Return all instructions in their new order."""
         order: list[int] = []
         cycle = started = held = 0
-        while self._now or self._waiting:
-            if started == WIDTH or not self._now:
-                cycle, started = cycle + 1 if self._now else max(cycle + 1, self._waiting[0][0]), 0
+        while self._ready or self._waiting:
+            if started == WIDTH or not self._ready:
+                cycle += 1
+                if not self._ready:
+                    cycle = max(cycle, self._waiting[0][0])
+                started = 0
             while self._waiting and self._waiting[0][0] <= cycle:
-                self._now.append(heapq.heappop(self._waiting)[1])
+                self._make_ready(heapq.heappop(self._waiting)[1])
             i = self._next(is_short=held >= REGISTERS)
             held += self._takes[i]
             started += 1
@@ -93,15 +106,32 @@ class _Schedule:
 
     def _next(self, is_short: bool) -> int:
         """Choose the next instruction, remove it from the ready instructions, and return it."""
-        i = min(self._now, key=(self._frugal if is_short else self._urgent).__getitem__)
+        i = self._first(self._frugal if is_short else self._urgent)
         if is_short and self._takes[i] > 0:
-            i = min((*self._now, *(k for _, k in self._waiting)), key=self._oldest.__getitem__)
-        if self._available[i] and (self._available[i], i) in self._waiting:
-            self._waiting.remove((self._available[i], i))
-            heapq.heapify(self._waiting)
-        else:
-            self._now.remove(i)
+            i = self._first(self._oldest)
+            age = self._age(i)
+            later = None
+            for entry in self._waiting:
+                if self._age(entry[1]) < age:
+                    later, age = entry, self._age(entry[1])
+            if later is not None:
+                self._waiting.remove(later)
+                heapq.heapify(self._waiting)
+                return later[1]
+        del self._ready[i]
         return i
+
+    def _first(self, heap: list[tuple[int, ...]]) -> int:
+        """Return the first ready instruction of a heap, after removing ignored entries."""
+        while True:
+            i = heap[0][-1]
+            if i in self._ready and heap[0][-2] == self._takes[i]:
+                return i
+            heapq.heappop(heap)
+
+    def _age(self, i: int) -> tuple[int, int, int]:
+        """Return the key of an instruction when all instructions need a further register."""
+        return self._takes[i], self._available[i], -self._chain[i]
 
     def _finish(self, i: int, cycle: int) -> None:
         """Record that an instruction has started, for its operands and its users."""
@@ -111,17 +141,24 @@ class _Schedule:
             if self._uses[j] == 1:
                 last = next(k for k in self._users[j] if not self._done[k])
                 self._takes[last] -= 1
-                self._rank(last)
+                if last in self._ready:
+                    self._push(last)
         for k in self._users[i]:
             self._missing[k] -= 1
             self._available[k] = max(self._available[k], cycle + self._latency[i])
             if not self._missing[k]:
-                self._rank(k)
                 heapq.heappush(self._waiting, (self._available[k], k))
 
-    def _rank(self, i: int) -> None:
-        """Store the sort keys of an instruction for the three criteria; the smallest is chosen."""
+    def _make_ready(self, i: int) -> None:
+        """Add an instruction whose operands are available to the ready instructions."""
+        self._ready[i] = self._ready_before
+        self._ready_before += 1
+        self._push(i)
+
+    def _push(self, i: int) -> None:
+        """Add a ready instruction to the heaps of the three criteria; the smallest is chosen."""
         takes, chain = self._takes[i], self._chain[i]
-        self._urgent[i] = takes - chain
-        self._frugal[i] = (takes, -chain)
-        self._oldest[i] = (takes, self._available[i], -chain)
+        entry = (self._ready[i], takes, i)
+        heapq.heappush(self._urgent, (takes - chain, *entry))
+        heapq.heappush(self._frugal, (takes, -chain, *entry))
+        heapq.heappush(self._oldest, (takes, self._available[i], -chain, *entry))

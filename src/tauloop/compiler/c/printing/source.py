@@ -530,7 +530,7 @@ def _with_short_waits(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """Return code for one sample at a time: few live values, and other work during long waits."""
     if len(code) > ORDERED_TO:
         return tuple(code)
-    return scheduled(with_few_live_values(code))
+    return scheduled(_with_few_live_values(code))
 
 
 def _for_lanes(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
@@ -540,7 +540,12 @@ def _for_lanes(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """
     if len(code) <= LONGEST_STRETCH_OF_LANES:
         return scheduled(with_sums_in_order(code))
-    return with_few_live_values(code) if len(code) <= ORDERED_TO else tuple(code)
+    return _with_few_live_values(code) if len(code) <= ORDERED_TO else tuple(code)
+
+
+def _with_few_live_values(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """Return code with few live values; the code for lanes and for one sample share the search."""
+    return _ordered(with_few_live_values, tuple(code), _negative_zeros(code))
 
 
 _ONE_SAMPLE = _Layout(

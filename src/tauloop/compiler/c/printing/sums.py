@@ -21,7 +21,9 @@ def with_sums_in_order(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     sums = _Sums(code)
     rewritten: list[Instruction] = []
     for instruction in code:
-        if instruction.number not in sums.inner:
+        if instruction.operation not in SUMMING:
+            rewritten.append(instruction)
+        elif instruction.number not in sums.inner:
             rewritten.extend(sums.chain(instruction))
     return tuple(_each_after_operands(rewritten))
 
@@ -30,32 +32,30 @@ class _Sums:
     """Sums with partial sums that nothing else uses."""
 
     def __init__(self, code: Sequence[Instruction]) -> None:
-        self._makers = {
-            instruction.number: instruction
-            for instruction in code
-            if instruction.operation != ca.OP_OUTPUT
-        }
-        self._places = {
-            instruction.number: -1 if instruction.operation in READING else i
-            for i, instruction in enumerate(code)
-        }
-        self._last_number = max((instruction.number for instruction in code), default=0)
-        self._only_user: dict[int, Instruction | None] = {}
-        for instruction in code:
-            for number in instruction.operands:
-                self._only_user[number] = None if number in self._only_user else instruction
+        self._makers: dict[int, Instruction] = {}
+        self._places: dict[int, int] = {}
+        users: dict[int, Instruction | None] = {}
+        self._last_number = 0
+        for i, instruction in enumerate(code):
+            number, operation, operands, _, _ = instruction
+            if operation != ca.OP_OUTPUT:
+                self._makers[number] = instruction
+            self._places[number] = -1 if operation in READING else i
+            self._last_number = max(self._last_number, number)
+            for operand in operands:
+                users[operand] = None if operand in users else instruction
         #: Numbers of partial sums that a longer sum replaces.
-        self.inner = {number for number in self._makers if self._is_inner(number)}
-
-    def _is_inner(self, number: int) -> bool:
-        user = self._only_user.get(number)
-        is_sum = self._makers[number].operation in SUMMING
-        return is_sum and user is not None and user.operation in SUMMING
+        self.inner = {
+            number
+            for number, user in users.items()
+            if user is not None
+            and user.operation in SUMMING
+            and self._makers[number].operation in SUMMING
+        }
 
     def chain(self, instruction: Instruction) -> list[Instruction]:
-        """Return the instructions that compute a sum; others are returned unchanged."""
-        is_long = not self.inner.isdisjoint(instruction.operands)
-        if instruction.operation not in SUMMING or not is_long:
+        """Return the instructions that compute a sum."""
+        if self.inner.isdisjoint(instruction.operands):
             return [instruction]
         terms = sorted(self._terms(instruction), key=lambda term: self._places[term[0]])
         if len(terms) == 1:  # the negative of a negative
@@ -106,6 +106,10 @@ def _each_after_operands(code: Sequence[Instruction]) -> list[Instruction]:
     done: set[int] = set()
     ordered = []
     for last in code:
+        if last.number not in done and done.issuperset(last.operands):
+            done.add(last.number)
+            ordered.append(last)
+            continue
         path = [last]
         while path:
             missing = [makers[number] for number in path[-1].operands if number not in done]
