@@ -358,7 +358,7 @@ def test_a_record_that_cannot_be_written_is_done_without(tmp_path, machine, monk
     def refuse(*_: object) -> None:
         raise InputError("full")
 
-    monkeypatch.setattr(ready, "write_private", refuse)
+    monkeypatch.setattr(ready, "write_record", refuse)
     folder = tmp_path / "cache"
     assert load_function(machine, folder=folder).function.outputs[0].name == "force"
     assert records(folder) == []

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -31,7 +30,7 @@ from tauloop.common.keywords import keywords
 from tauloop.common.options import Options
 from tauloop.common.records import dataclass
 from tauloop.common.result import content
-from tauloop.compiler.c.calling.cache import cache_folder, is_intact, is_own, write_private
+from tauloop.compiler.c.calling.cache import cache_folder, is_intact, read_record, write_record
 from tauloop.compiler.c.calling.caller import prepare
 from tauloop.compiler.c.calling.compiled import CompiledFunction
 from tauloop.compiler.c.calling.compiler import compiler_stamp, file_stamp, processor_stamp
@@ -282,13 +281,7 @@ def _toolkit() -> list[str]:
 def _read(record: Path, threads: int) -> CompiledFunction | None:
     """Return the function of a record; None if the record or its library is missing or damaged."""
     try:
-        if not is_own(record):
-            return None
-        text = record.read_text(encoding="ascii")
-        checksum, _, body = text.partition("\n")
-        if checksum != hashlib.sha256(body.encode()).hexdigest():
-            return None
-        content = json.loads(body)
+        content = read_record(record)
         library = record.parent / Path(content["library"]).name
         if not is_intact(library):
             return None
@@ -314,14 +307,13 @@ def _port(content: dict[str, Any]) -> CPort:
 def _write(record: Path, made: CompiledFunction) -> None:
     function = made.function
     assert made.library is not None
-    body = json.dumps(
+    write_record(
+        record,
         {
             "library": made.library.name,
             "name": function.name,
             "inputs": [asdict(port) for port in function.inputs],
             "outputs": [asdict(port) for port in function.outputs],
             "nominal": {name: values.tolist() for name, values in made.nominal.items()},
-        }
+        },
     )
-    text = f"{hashlib.sha256(body.encode()).hexdigest()}\n{body}"
-    write_private(record, text.encode("ascii"))

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from pathlib import Path
+from typing import Any
 
 from tauloop.common.errors import InputError
 from tauloop.common.files import hold, is_abandoned, locked, write_file
@@ -275,6 +276,27 @@ def write_private(target: Path, content: bytes) -> None:
     with suppress(OSError):
         target.chmod(MODE)  # writing to an existing file does not change its mode
     write_file(target, fill)
+
+
+def read_record(path: Path) -> Any:
+    """Return the content of a record; None if it is missing, damaged or not only the user's."""
+    try:
+        if not is_own(path.parent) or not is_own(path) or _exposed(path.parent) is not None:
+            return None
+        checksum, _, body = path.read_text(encoding="ascii").partition("\n")
+        return json.loads(body) if checksum == _checksum(body.encode()) else None
+    except (OSError, ValueError):
+        return None
+
+
+def write_record(path: Path, content: object) -> None:
+    """Write a record, which is plain data in JSON after its SHA-256.
+
+    Raises:
+        InputError: the file cannot be written, for example because the disk is full.
+    """
+    body = json.dumps(content)
+    write_private(path, f"{_checksum(body.encode())}\n{body}".encode("ascii"))
 
 
 @contextmanager

@@ -41,14 +41,15 @@ def with_few_live_values(code: Sequence[Instruction]) -> tuple[Instruction, ...]
     graph = Dependences.of(best)
     least = _most_live(graph, range(len(best)))
     order = graph.with_readings(_depth_first(graph))
-    for _ in range(ROUNDS):
+    for finished in range(ROUNDS):
+        if finished:
+            order = with_sums_in_order(order)
         graph = Dependences.of(order)
         search = _EarlyEnds(graph).run()
         order = graph.with_readings(search)
         number = _most_live(graph, search)
         if number < least:
             best, least = order, number
-        order = with_sums_in_order(order)
     return best
 
 

@@ -33,6 +33,7 @@ from tauloop.compiler.c.printing.checked_values import CheckedValues, Element, c
 from tauloop.compiler.c.printing.few_values import with_few_live_values
 from tauloop.compiler.c.printing.scheduling import scheduled
 from tauloop.compiler.c.printing.single import in_single
+from tauloop.compiler.c.printing.stored_orders import stored_order
 from tauloop.compiler.c.printing.straight import (
     Instruction,
     Piece,
@@ -69,9 +70,9 @@ HALF_OF_LANES = "TL_LANES / 2"
 #: themselves: few live values make batches of Delta 4 to 12 % slower, and those of hexapod's
 #: forward dynamics a fifth faster (205 instead of 262 ns).
 ORDERED_FROM = 600
-#: Maximum number of instructions of code for the processor that is reordered, because the time grows
-#: faster than their number and each process repeats the work: 1 s for the 4 900 of the hexapod's
-#: forward dynamics, 9 s for 9 200.
+#: Maximum number of instructions of code for the processor that is reordered. The 9 200 of a
+#: regressor of gantry_tau_5dof take 7.0 us in batches in either order, and 3.1 instead of 1.9 us for
+#: single samples if reordered.
 ORDERED_TO = 5000
 #: Number of orders that are kept. An export in single precision prints its code a dozen times.
 KEPT_ORDERS = 4
@@ -472,6 +473,7 @@ class _Layout:
         whole: maximum number of instructions of code in one piece.
         longest: maximum number of instructions of a piece of longer code.
         order: function that returns long code in another order; None for the given order.
+        ordered_to: maximum number of instructions of code that is reordered.
         kind: text before the function's name.
         first: parameter before the arrays, and its name.
     """
@@ -485,6 +487,7 @@ class _Layout:
     whole: int
     longest: int
     order: Callable[[Sequence[Instruction]], tuple[Instruction, ...]] | None
+    ordered_to: float = ORDERED_TO
     kind: str = "static void"
     first: tuple[str, str] | None = None
 
@@ -528,8 +531,6 @@ class _Apart:
 
 def _with_short_waits(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """Return code for one sample at a time: few live values, and other work during long waits."""
-    if len(code) > ORDERED_TO:
-        return tuple(code)
     return scheduled(_with_few_live_values(code))
 
 
@@ -540,12 +541,19 @@ def _for_lanes(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """
     if len(code) <= LONGEST_STRETCH_OF_LANES:
         return scheduled(with_sums_in_order(code))
-    return _with_few_live_values(code) if len(code) <= ORDERED_TO else tuple(code)
+    return _with_few_live_values(code)
 
 
 def _with_few_live_values(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """Return code with few live values; the code for lanes and for one sample share the search."""
-    return _ordered(with_few_live_values, tuple(code), _negative_zeros(code))
+    return _searched(tuple(code), _negative_zeros(code))
+
+
+@lru_cache(maxsize=1)
+def _searched(
+    code: tuple[Instruction, ...], negative_zeros: tuple[int, ...]
+) -> tuple[Instruction, ...]:
+    return with_few_live_values(code)
 
 
 _ONE_SAMPLE = _Layout(
@@ -588,6 +596,7 @@ def _thread(strided: Set[str]) -> _Layout:
         whole=LONGEST_STRETCH_OF_THREADS,
         longest=LONGEST_PIECE_OF_THREADS,
         order=with_few_live_values,
+        ordered_to=math.inf,
         first=("const size_t n", "n"),
     )
 
@@ -598,7 +607,7 @@ def _ordered(
     code: tuple[Instruction, ...],
     negative_zeros: tuple[int, ...],
 ) -> tuple[Instruction, ...]:
-    """Return the code in an order; equal code is ordered once.
+    """Return the code in an order; equal code is ordered once (see `stored_order`).
 
     Args:
         order: function that orders code.
@@ -606,7 +615,14 @@ def _ordered(
         negative_zeros: instructions whose constant is -0.0, which is equal to 0.0 but printed
             differently.
     """
-    return order(code)
+    return stored_order(order, code)
+
+
+def _reordered(code: tuple[Instruction, ...], layout: _Layout) -> tuple[Instruction, ...]:
+    """Return code in the order of a layout; short and very long code keeps its order."""
+    if layout.order is None or not ORDERED_FROM <= len(code) <= layout.ordered_to:
+        return code
+    return _ordered(layout.order, code, _negative_zeros(code))
 
 
 def _negative_zeros(code: Sequence[Instruction]) -> tuple[int, ...]:
@@ -634,8 +650,7 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
         code = with_reciprocals(
             instructions(step.function.function, [name in wanted for name in step.outputs])
         )
-        if layout.order is not None and len(code) >= ORDERED_FROM:
-            code = _ordered(layout.order, code, _negative_zeros(code))
+        code = _reordered(code, layout)
         parts, constants = pieces(code, layout.longest, layout.whole), _constants(code)
         for part in parts:
             used: dict[str, bool] = {}
