@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tauloop.formats.xml.foreign_elements import (
     ANY_PARENT,
-    DRAKE_LOOKS,
+    DRAKE_APPEARANCE,
     ELEMENT_ROWS,
     PLUGIN_FORCE_WORDS,
     PLUGIN_TIE_WORDS,
@@ -25,7 +25,7 @@ HEADINGS = {
 }
 #: Words of the meaning of a harmless element that the page states: the others are listed by parent.
 STATED_WORDS = ("read", "reported", "looked for", "drawn", "listed")
-#: The name under which the page refers to `DRAKE_LOOKS`.
+#: The name under which the page refers to `DRAKE_APPEARANCE`.
 DRAKE_LINK = "[Drake's properties](#drake-properties)"
 
 
@@ -51,12 +51,12 @@ A plugin is rejected if its name or its library contains {cells(PLUGIN_TIE_WORDS
 {cells(PLUGIN_FORCE_WORDS)} in their names are [left out](importing.md#forces-that-are-left-out).
 
 <a id="drake-properties"></a>Drake's properties for drawing and contact, harmless in links, models and robots, are
-{cells(DRAKE_LOOKS.split())}."""
+{cells(DRAKE_APPEARANCE.split())}."""
 
 
 def tags_of(row: ElementRow) -> str:
     """Return the tags of a row; those of Drake's properties by their common name."""
-    looks = DRAKE_LOOKS.split()
+    looks = DRAKE_APPEARANCE.split()
     if set(looks) <= set(row.tags):
         others = [tag for tag in row.tags if tag not in looks]
         return f"{cells(others)}, {DRAKE_LINK}"

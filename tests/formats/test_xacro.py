@@ -135,7 +135,7 @@ def test_what_is_wrong_in_the_expanded_text_is_named_with_its_line(tmp_path: Pat
 def test_a_xacro_without_the_package_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(xacro, "_place", lambda name: None)
+    monkeypatch.setattr(xacro, "_import_folder", lambda name: None)
     for name, text in (
         (
             "r.urdf.xacro",
@@ -171,7 +171,7 @@ def test_a_folder_called_xacro_is_not_the_package(
     (tmp_path / "someones_xacro_folder").mkdir()
     monkeypatch.syspath_prepend(tmp_path)
     assert importlib.util.find_spec("someones_xacro_folder") is not None
-    assert xacro._place("someones_xacro_folder") is None
+    assert xacro._import_folder("someones_xacro_folder") is None
 
 
 def test_a_link_to_a_file_reads_what_is_next_to_that_file(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ from tauloop.mechanism.reduction import (
     total_mass,
     without_unused_parameters,
 )
-from tauloop.mechanism.reduction.inertia import carried, total, turned
+from tauloop.mechanism.reduction.inertia import rotated_inertia, total, transferred_inertia
 from tauloop.model import Model
 
 #: "Exact": rounding of forces made by two different sets of equations, as a share of the largest
@@ -91,11 +91,11 @@ def test_carried_inertia_is_that_of_the_carried_points(cloud: list, at: list, tu
     x, (s, r) = np.array(cloud), np.array(at[:2])
     masses = np.linspace(0.5, 2.0, len(x))
     R = rotation_matrix(list(zip("zxy", turn, strict=True)))  # type: ignore[arg-type]
-    moved = carried(of_points(masses, x), vector(s), vector(r), R)
+    moved = transferred_inertia(of_points(masses, x), vector(s), vector(r), R)
     np.testing.assert_allclose(
         values(moved), values(of_points(masses, (x - s) @ R.T + r)), atol=60 * ALGEBRA
     )
-    both = total(of_points(masses, x), turned(of_points(masses, x), R))
+    both = total(of_points(masses, x), rotated_inertia(of_points(masses, x), R))
     joined = of_points(np.tile(masses, 2), np.vstack([x, x @ R.T]))
     np.testing.assert_allclose(values(both), values(joined), atol=60 * ALGEBRA)
 

@@ -52,12 +52,12 @@ class ConvertOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion(Result):
-    """Written files, and differences from the mechanism.
+    """Result of a conversion: the written files and what they omit.
 
     Attributes:
         mechanism: the written machine.
         format: name of the format.
-        written: files and notes.
+        written: written files, and notes on omissions.
     """
 
     mechanism: Mechanism = field(metadata=json_keys(machine="name") | tabulated("parameters"))
@@ -73,10 +73,11 @@ def convert(
 ) -> Conversion:
     """Write a machine in another format.
 
-    A machine file reads back as an equal machine with all its parameters. Other formats store only
-    numeric values, no parameters: loops are cut, rods become bodies, and omissions are listed. The
-    text is read back before it is written, and a machine whose text cannot be read is rejected. The
-    result is doubtful if forces at random states or the tool's pose differ.
+    A machine file reads back as an equal machine with all its parameters. Other formats store
+    numeric values without parameters: loops are cut, rods become bodies, and omissions are listed.
+    The text is read back before it is written, and a machine whose text cannot be read is rejected.
+    The status of the result is ``doubtful`` if forces at random states or the tool's pose differ
+    after reading back.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -105,34 +106,37 @@ def convert(
         for candidate in FORMATS.values()
         if candidate.writes and target.suffix.lower() in candidate.endings
     ]
-    to = options.format or next(iter(by_extension), "")
-    if not to:
+    format_name = options.format or next(iter(by_extension), "")
+    if not format_name:
         writable = [name for name, candidate in FORMATS.items() if candidate.writes]
         raise InputError.of(
             "format",
             f"{target.name} does not determine the format",
             f"choose among {', '.join(writable)}",
         )
-    format_ = named(to, FORMATS)
+    format_ = named(format_name, FORMATS)
     if isinstance(machine, str | Path):
         mechanism = load(machine, options.side, options=options.reading)
     else:
         mechanism = mechanism_of(machine)
-    made = provenance(
+    origin = provenance(
         packages=(), options={"format": format_.name}, inputs={"machine": mechanism.name}
     )
-    shown, notes = (mechanism, ()) if format_.name == "yaml" else _placed(mechanism, options.solids)
+    converted = mechanism
+    notes: tuple[str, ...] = ()
+    if format_.name != "yaml":
+        converted, notes = _assembled(mechanism, options.solids)
     if mechanism.outputs and format_.name != "yaml":
         names = listing(output.name for output in mechanism.outputs)
         notes = (*notes, f"{format_.title} has no outputs; omitted: {names}")
     is_comparable = format_.reads and not format_.is_kinematic
-    checks = _read_back(shown, format_, target) if is_comparable else ()
-    written = format_.write(shown, target)
+    checks = _read_back(converted, format_, target) if is_comparable else ()
+    written = format_.write(converted, target)
     unknown = [item.name for item in checks if item.value is None]
     written = replace(written, notes=(*written.notes, *notes, *unknown))
     return Conversion(
         diagnostics=(*checks, *omission_diagnostics(mechanism)),
-        provenance=made,
+        provenance=origin,
         mechanism=mechanism,
         format=format_.name,
         written=written,
@@ -140,7 +144,7 @@ def convert(
 
 
 def _read_back(mechanism: Mechanism, format_: Format, target: Path) -> tuple[Diagnostic, ...]:
-    """Return diagnostics of how well forces agree after writing a machine and reading it back.
+    """Return diagnostics of the agreement of forces after writing a machine and reading it back.
 
     Raises:
         DescriptionError: the written files cannot be read.
@@ -150,7 +154,7 @@ def _read_back(mechanism: Mechanism, format_: Format, target: Path) -> tuple[Dia
     with temporary_folder() as folder:
         written = format_.write(mechanism, folder / target.name)
         try:
-            back = format_.read(written.files[0], written.side, None)
+            reread = format_.read(written.files[0], written.side, None)
         except DescriptionError as error:
             what = (
                 f"{format_.title} written for this machine cannot be read back: "
@@ -160,10 +164,10 @@ def _read_back(mechanism: Mechanism, format_: Format, target: Path) -> tuple[Dia
             raise DescriptionError.of(
                 error.problems[0].where, what, remedy, file=mechanism.file
             ) from None
-        return read_back_diagnostics(mechanism, back, written.names)
+        return read_back_diagnostics(mechanism, reread, written.names)
 
 
-def _placed(mechanism: Mechanism, solids: bool) -> tuple[Mechanism, tuple[str, ...]]:
+def _assembled(mechanism: Mechanism, solids: bool) -> tuple[Mechanism, tuple[str, ...]]:
     """Return the machine at an assembled pose with generated solids, and notes on the changes.
 
     A machine without a regular reference pose is not changed. If the file's start values do not

@@ -37,14 +37,18 @@ from tauloop.mechanism.description.yaml_nodes import read_text
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
 
-#: Number of poses along each axis of the work volume that a machine must reach.
+#: Number of poses along each axis of the work volume (the required workspace) that a machine must
+#: reach.
 POSES_PER_AXIS = 3
-#: Factors that are tried for each dimension, and maximum number of reported remedies.
-REMEDY_FACTORS, MAX_REMEDIES = (1.25, 0.8, 2.0, 0.5), 3
+#: Factors that are tried for each dimension.
+REMEDY_FACTORS = (1.25, 0.8, 2.0, 0.5)
+#: Maximum number of reported remedies.
+MAX_REMEDIES = 3
 #: Number of bisections between a sufficient and the insufficient value.
 REMEDY_BISECTIONS = 3
 #: Effects that are reported with a remedy.
-REACHES_VOLUME, CLOSES = "the machine reaches its whole work volume", "the loops close"
+REACHES_VOLUME = "the machine reaches its whole work volume"
+CLOSES = "the loops close"
 #: SI units of values that may be tried: lengths and angles.
 _GEOMETRY = ("m", "rad")
 
@@ -89,7 +93,7 @@ class NewMachine(Result):
         changed: names of the values that the user has set.
         scaled: names of the template's values that were scaled with the user's lengths.
         inspection: result of `check`.
-        remedies: changes of a single dimension with which it reaches the whole work volume.
+        remedies: changes of a single dimension with which the machine reaches its work volume.
         folder: folder of the files that its text refers to.
     """
 
@@ -139,11 +143,11 @@ def dimensions(
     text = _source(source, NewMachineOptions(), "machine")[0]
     if str(source) in TEMPLATES:
         text = with_values(text, "machine", scaled_defaults(text, stated))
-    named = [item for item, _ in named_values(text).values()]
-    asked = [item for item in named if item.bounds and item.note]
-    return tuple(
-        asked or [item for item in named if item.value is not None and "." not in item.name]
-    )
+    items = [item for item, _ in named_values(text).values()]
+    described = [item for item in items if item.bounds and item.note]
+    if described:
+        return tuple(described)
+    return tuple(item for item in items if item.value is not None and "." not in item.name)
 
 
 @keywords(NewMachineOptions)
@@ -188,10 +192,11 @@ def new_machine(
         )
     stated = dict(options.values)
     draft, scaled = _scaled_draft(name, source, options)
-    text, remedies = draft.written(stated), tuple[Problem, ...]()
+    text = draft.written(stated)
+    remedies: tuple[Problem, ...] = ()
     try:
         inspection = check(draft.model(stated))
-        reach, blamed = _reach(inspection.model)
+        reach, excluded_by = _reach(inspection.model)
     except TauloopError as error:
         is_out_of_bounds = any(problem.where.endswith(".bounds") for problem in error.problems)
         if not is_out_of_bounds:
@@ -203,7 +208,7 @@ def new_machine(
     if reach is not None and reach < 1.0:
         remedies = _find_remedies(draft.text, stated, draft.reaches, REACHES_VOLUME, progress)
     return NewMachine(
-        diagnostics=_diagnostics(inspection, reach, blamed, remedies),
+        diagnostics=_diagnostics(inspection, reach, excluded_by, remedies),
         provenance=provenance(options={"values": stated}, inputs={"source": str(source)}),
         text=text,
         source=str(source),
@@ -266,8 +271,8 @@ def _scaled_draft(
 ) -> tuple[_Draft, dict[str, str]]:
     """Return the text of a source, and the values of a template that were scaled.
 
-    A template's values are scaled with the lengths that the user states. Its work volume is reduced
-    if the machine does not reach it otherwise.
+    A template's values are scaled with the lengths that the user states. If the scaled machine does
+    not reach its work volume, the work volume is reduced.
     """
     text, folder, origin = _source(source, options, name)
     draft = _Draft(name=name, text=text, folder=folder, origin=origin)
@@ -290,7 +295,7 @@ def _scaled_draft(
 def _diagnostics(
     inspection: Inspection,
     reach: float | None,
-    blamed: Mapping[str, int],
+    excluded_by: Mapping[str, int],
     remedies: Sequence[Problem],
 ) -> tuple[Diagnostic, ...]:
     """Return the diagnostics of a new machine: its reach and its problems.
@@ -298,11 +303,11 @@ def _diagnostics(
     Args:
         inspection: the check of the machine.
         reach: usable fraction of the work volume.
-        blamed: number of poses that each element excludes.
+        excluded_by: number of poses that each element excludes.
         remedies: changes of single dimensions with which the machine works.
     """
-    blame = ", ".join(
-        f"{element} excludes {count}" for element, count in itertools.islice(blamed.items(), 3)
+    exclusions = ", ".join(
+        f"{element} excludes {count}" for element, count in itertools.islice(excluded_by.items(), 3)
     )
     remedy = (
         " or ".join(item.remedy for item in remedies)
@@ -314,7 +319,7 @@ def _diagnostics(
             "reachable fraction of the work volume",
             reach,
             at_least=1.0,
-            advice=f"{blame} of the tested poses; {remedy}",
+            advice=f"{exclusions} of the tested poses; {remedy}",
         ),
         diagnostic(
             "problems of the machine", len(problems), at_most=0.0, advice="; ".join(problems)
@@ -346,11 +351,11 @@ def _source(source: str | Path, options: NewMachineOptions, name: str) -> tuple[
         if not is_shipped_name(source):
             raise
         what = "there is neither a template nor a shipped machine with this name"
-        near = (
+        remedy = (
             suggestion(word, TEMPLATES)
             or f"templates: {', '.join(TEMPLATES)}; shipped machines: see `tauloop list`"
         )
-        raise DescriptionError.of(word, what, f"{near}; or give a file") from error
+        raise DescriptionError.of(word, what, f"{remedy}, or give a file") from error
     if is_shipped_name(source) or format_of(path).name == "yaml":
         return read_text(path), path.parent, path.name
     from tauloop.formats.writing.yaml_writer import dumps  # slow to import
@@ -376,73 +381,81 @@ def _reach(model: Model) -> tuple[float | None, dict[str, int]]:
         grid = workspace_grid(model, axes, refined=False)
         return float((grid.reason == Reason.USABLE).mean()), grid.excluded_by()
     driven = {model.topology.q_of_v[i] for i in assembly.driven}
-    ends = [
+    ranges = [
         (column, low, high)
         for column, low, high in zip(limits.columns, limits.lower, limits.upper, strict=False)
         if column in driven and np.isfinite([low, high]).all()
     ]
-    if axes or len(ends) != len(driven) or not 0 < len(ends) <= 3:
+    if axes or len(ranges) != len(driven) or not 0 < len(ranges) <= 3:
         return None, {}
-    corners = np.array(list(itertools.product(*((low, high) for _, low, high in ends))))
-    q = np.tile(assembly.q, (len(corners), 1))
-    q[:, [column for column, _, _ in ends]] = corners
-    blamed: dict[str, int] = {}
-    reached = 0
+    vertices = np.array(list(itertools.product(*((low, high) for _, low, high in ranges))))
+    q = np.tile(assembly.q, (len(vertices), 1))
+    q[:, [column for column, _, _ in ranges]] = vertices
+    excluded_by: dict[str, int] = {}
+    reached_count = 0
     for position in model.actuator_position(q):
         try:
             model.forward_kinematics(position[None])
-            reached += 1
+            reached_count += 1
         except PoseError as error:
             for problem in error.problems:
-                blamed[problem.where] = blamed.get(problem.where, 0) + 1
-    return reached / len(corners), blamed
+                excluded_by[problem.where] = excluded_by.get(problem.where, 0) + 1
+    return reached_count / len(vertices), excluded_by
 
 
 def _find_remedies(
     text: str,
-    own: Mapping[str, str | float],
+    user_values: Mapping[str, str | float],
     works: Callable[[Mapping[str, str | float]], bool],
     effect: str,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[Problem, ...]:
     """Return changes of single dimensions with which the machine works.
 
-    Each is the value nearest to the present one. Values that the user specifies belong to a real
-    machine. They are changed only if no change of another dimension by `REMEDY_FACTORS` helps. Then
-    each is changed towards the value of the source.
+    Each new value is the sufficient one nearest to the current value, up to `REMEDY_BISECTIONS`.
+    Values that the user specifies belong to a real machine. They are changed only if no change of
+    another dimension by `REMEDY_FACTORS` helps. Then each is changed towards the value of the
+    source.
 
     Args:
         text: text of the source.
-        own: values that the user specifies.
+        user_values: values that the user specifies.
         works: function that returns whether the machine works with values.
         effect: text for the result of a changed dimension.
         progress: function (completed trials, all trials).
     """
-    before, after = _dimensions(text), _dimensions(with_values(text, "trial", own))
-    stated = [
-        (item, _value(after[name]) / _value(item), 1.0)
-        for name, item in before.items()
-        if name in own
+    source_dimensions = _dimensions(text)
+    user_dimensions = _dimensions(with_values(text, "trial", user_values))
+    # trials: dimension, insufficient factor and possibly sufficient factor
+    user_trials = [
+        (item, _value(user_dimensions[name]) / _value(item), 1.0)
+        for name, item in source_dimensions.items()
+        if name in user_values
     ]
-    others = [name for name, item in after.items() if item.bounds and name not in own]
-    any_other = [(after[name], 1.0, factor) for factor in REMEDY_FACTORS for name in others]
+    other_names = [
+        name for name, item in user_dimensions.items() if item.bounds and name not in user_values
+    ]
+    other_trials = [
+        (user_dimensions[name], 1.0, factor) for factor in REMEDY_FACTORS for name in other_names
+    ]
     remedies: dict[str, Problem] = {}
-    for first, trials in ((0, any_other), (len(any_other), stated)):
-        for done, (item, bad, good) in enumerate(trials, first):
+    for first_trial, trials in ((0, other_trials), (len(other_trials), user_trials)):
+        for done, (item, insufficient, sufficient) in enumerate(trials, first_trial):
             if progress is not None:
-                progress(done, len(any_other) + len(stated))
-            if item.name in remedies or not works({**own, item.name: item.scaled(good)}):
+                progress(done, len(other_trials) + len(user_trials))
+            if item.name in remedies or not works(
+                {**user_values, item.name: item.scaled(sufficient)}
+            ):
                 continue
             for _ in range(REMEDY_BISECTIONS):
-                middle = (good + bad) / 2
-                good, bad = (
-                    (middle, bad)
-                    if works({**own, item.name: item.scaled(middle)})
-                    else (good, middle)
-                )
-            what = f"is {after[item.name].text}; with {item.scaled(good)} {effect}"
+                midpoint = (sufficient + insufficient) / 2
+                if works({**user_values, item.name: item.scaled(midpoint)}):
+                    sufficient = midpoint
+                else:
+                    insufficient = midpoint
+            what = f"is {user_dimensions[item.name].text}; with {item.scaled(sufficient)} {effect}"
             remedies[item.name] = Problem(
-                item.name, what, f"set {item.name} to {item.scaled(good)}"
+                item.name, what, f"set {item.name} to {item.scaled(sufficient)}"
             )
             if len(remedies) == MAX_REMEDIES:
                 break

@@ -1,4 +1,4 @@
-"""Round-trip check: compare a written machine with the one read back, at random states."""
+"""Round-trip check: compare a written machine with the machine read back, at random states."""
 
 from __future__ import annotations
 
@@ -22,24 +22,26 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.motion import Motion
 
-#: Difference of forces and motor speeds, relative to the largest, up to which it counts as
-#: rounding.
+#: Largest difference of forces, motor speeds and tool poses that counts as rounding. Forces and
+#: speeds are relative to the largest value, positions to the characteristic length.
 ROUND_TRIP_TOLERANCE = 1e-9
 #: Velocity scales of the compared states; they cover both Stribeck and viscous friction.
 VELOCITY_SCALES = np.array([1.0, 0.1, 0.01, 0.001])
-#: Number of compared states, and their distances from the reference pose, rad or characteristic
-#: lengths. If one state is out of reach, the next smaller distance is used for all.
-READ_BACK_STATES, DISTANCES = len(VELOCITY_SCALES), (0.02, 0.002, 0.0)
+#: Number of compared states.
+READ_BACK_STATES = len(VELOCITY_SCALES)
+#: Distances of the compared states from the reference pose, rad or characteristic lengths. If a
+#: state is out of reach, the next smaller distance is used for all states.
+DISTANCES = (0.02, 0.002, 0.0)
 
 
 def read_back_diagnostics(
     before: Mechanism, after: Mechanism, names: Mapping[str, str]
 ) -> tuple[Diagnostic, ...]:
-    """Return diagnostics of the largest differences between a machine and the one read back.
+    """Return diagnostics of the largest differences between a machine and the machine read back.
 
-    At random states, these are compared: the forces on the independent coordinates (M a + h, with
-    friction and springs), the motor speeds (actuator Jacobian times velocities), and the pose of
-    the tool. If a comparison is impossible, the diagnostic states the reason.
+    Three quantities are compared at random states: the forces on the independent coordinates
+    (M a + h, with friction and springs), the motor speeds (actuator Jacobian times velocities), and
+    the pose of the tool. If a comparison is impossible, the diagnostic states the reason.
 
     Args:
         before: the written machine.
@@ -58,11 +60,12 @@ def read_back_diagnostics(
 def _differences(
     before: Mechanism, after: Mechanism, names: Mapping[str, str], locks: Locks
 ) -> tuple[Diagnostic, ...]:
-    """Return the largest differences between two machines with these coordinates locked."""
+    """Return diagnostics of the largest differences between two machines with these locks."""
     try:
         first_model = Model(before, locks=locks)
         is_equal = replace(after, file=before.file) == before
-        models = first_model, first_model if is_equal else Model(after, locks=locks)
+        second_model = first_model if is_equal else Model(after, locks=locks)
+        models = first_model, second_model
     except TauloopError as error:
         return (_not_compared(f"{error.problems[0].where}: {error.problems[0].what}"),)
     reason = "the two machines have different independent coordinates"
@@ -78,9 +81,9 @@ def _differences(
             reason = f"{error.problems[0].where}: {error.problems[0].what}"
     try:
         motions = models[0].platform, models[1].platform
-        by_all = same_coordinates(models, motions, names)
-        if by_all is not None:
-            return _compared(_Pair(models, motions, by_all, names))
+        relation = same_coordinates(models, motions, names)
+        if relation is not None:
+            return _compared(_Pair(models, motions, relation, names))
     except TauloopError as error:
         reason = f"{error.problems[0].where}: {error.problems[0].what}"
     return (_not_compared(reason),)
@@ -102,9 +105,10 @@ class _Pair:
     def outputs(
         self, x: np.ndarray, v: np.ndarray, a: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return pairs of outputs (N, n) of both machines: forces, motor speeds, poses of the tool.
+        """Return pairs of outputs (N, n) of both machines.
 
-        Forces on rotations and on lengths are separate pairs.
+        The pairs are torques, forces, motor speeds and poses of the tool, in this order. Torques
+        act on rotational coordinates, forces on lengths.
 
         Args:
             x, v, a: the motion of the copy (N, n); forces are those on its velocities.
@@ -120,21 +124,24 @@ class _Pair:
             original.acceleration,
         )
         expected = np.einsum("kij,ki->kj", original.rates, first[0])
-        forces, speeds, place = _outputs(self.motions[1], self.models[1], length, x, v, a)
+        forces, speeds, tool_pose = _outputs(self.motions[1], self.models[1], length, x, v, a)
         motors = [actuator.name for actuator in self.models[1].mechanism.actuators]
-        speeds = speeds[
-            :,
-            [
-                motors.index(self.renamed.get(a.name, a.name))
-                for a in self.models[0].mechanism.actuators
-            ],
+        order = [
+            motors.index(self.renamed.get(actuator.name, actuator.name))
+            for actuator in self.models[0].mechanism.actuators
         ]
-        turns = np.array([unit.startswith("rad") for unit in self.motions[1].ports.velocity.units])
-        kinds = [(expected[:, turns == kind], forces[:, turns == kind]) for kind in (True, False)]
-        return [*kinds, (first[1], speeds), (first[2], place)]
+        units = self.motions[1].ports.velocity.units
+        is_angular = np.array([unit.startswith("rad") for unit in units])
+        return [
+            (expected[:, is_angular], forces[:, is_angular]),
+            (expected[:, ~is_angular], forces[:, ~is_angular]),
+            (first[1], speeds[:, order]),
+            (first[2], tool_pose),
+        ]
 
 
 def _compared(pair: _Pair) -> tuple[Diagnostic, ...]:
+    """Return diagnostics of the largest differences between the outputs of a pair."""
     ports, model = pair.motions[1].ports, pair.models[1]
     rng = np.random.default_rng(0)
     length = pair.models[0].mechanism.characteristic_length
@@ -158,7 +165,7 @@ def _compared(pair: _Pair) -> tuple[Diagnostic, ...]:
         except TauloopError:
             if distance == DISTANCES[-1]:
                 raise
-    *forces, place = outputs
+    *forces, tool_poses = outputs
     advice = (
         "see the notes on the limits of the format; `--format yaml` preserves the whole machine"
     )
@@ -171,7 +178,7 @@ def _compared(pair: _Pair) -> tuple[Diagnostic, ...]:
         ),
         diagnostic(
             "largest difference of the tool's pose after reading back, relative to characteristic length",
-            np.abs(place[1] - place[0]).max(),
+            np.abs(tool_poses[1] - tool_poses[0]).max(),
             at_most=ROUND_TRIP_TOLERANCE,
             advice=advice,
         ),
@@ -181,7 +188,7 @@ def _compared(pair: _Pair) -> tuple[Diagnostic, ...]:
 def _outputs(
     motion: Motion, model: Model, length: float, x: np.ndarray, v: np.ndarray, a: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return forces (N, n) on given velocities, motor speeds (N, n_u) and tool poses (N, 12)."""
+    """Return generalized forces (N, n), motor speeds (N, n_u) and tool poses (N, 12)."""
     forces = np.einsum("kij,kj->ki", motion.mass_matrix(x), a) + motion.bias(x, v)
     speeds = np.zeros((len(x), 0))
     if model.mechanism.actuators:

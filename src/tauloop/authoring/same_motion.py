@@ -1,6 +1,6 @@
-"""Map motions of a converted model to the original machine.
+"""Map motions of a converted model (the copy) to the original machine.
 
-The columns of the motion are permuted, or the motion follows from all coordinates of the model.
+The columns of the motion are permuted, or the motion follows from all coordinates of the copy.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from tauloop.mechanism.poses import quaternion_rotation, rotation_about, rotatio
 from tauloop.model import Model
 from tauloop.model.motion import Motion
 
-#: Axes of the three hinges that replace a ball joint, in this order. Their names are BALL.x, BALL.y
-#: and BALL.z.
+#: Axes of the three revolute joints that replace a ball joint, in this order. For a ball joint BALL
+#: their names are BALL.x, BALL.y and BALL.z.
 HINGES = ("x", "y", "z")
 
 
@@ -101,7 +101,7 @@ class HingedBall:
         return np.einsum("kij,kj->ki", self._to_parent(q), total)
 
     def _rotations(self, q: np.ndarray) -> list[np.ndarray]:
-        """Return the rotations (N, 3, 3) before each hinge and after the last."""
+        """Return the rotations (N, 3, 3) before each hinge and after the last hinge."""
         rotations = [np.broadcast_to(np.eye(3), (len(q), 3, 3))]
         for axis, column in zip(np.eye(3), self.hinge_q, strict=True):
             rotations.append(rotations[-1] @ rotation_about(axis, q[:, column]))
@@ -140,7 +140,10 @@ class SameCoordinates:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all given coordinates of the machine are known, with equally many velocities."""
+        """Whether all independent coordinates of the machine follow from those of its copy.
+
+        Both must have the same number of independent velocities.
+        """
         first, second = (motion.ports for motion in self.motions)
         known_q = {i for i, column in enumerate(self.q) if column >= 0}
         known_v = {i for i, column in enumerate(self.v) if column >= 0}
@@ -166,13 +169,13 @@ class SameCoordinates:
             ball_rates = ball.rates(state.q) @ np.swapaxes(G[..., ball.hinge_v], -1, -2)
             rates[..., ball.v : ball.v + 3] = np.swapaxes(ball_rates, -1, -2)
             accelerations[:, ball.v : ball.v + 3] = ball.acceleration(state.q, state.v, state.a)
-        by_given = np.swapaxes(first.ports.rates(rates), -1, -2)
-        velocity = np.einsum("kij,kj->ki", by_given, v)
-        return MappedMotion(first.ports.at(q), velocity, first.ports.rates(accelerations), by_given)
+        jacobian = np.swapaxes(first.ports.rates(rates), -1, -2)
+        velocity = np.einsum("kij,kj->ki", jacobian, v)
+        return MappedMotion(first.ports.at(q), velocity, first.ports.rates(accelerations), jacobian)
 
 
 def same_columns(motions: tuple[Motion, Motion], renamed: Mapping[str, str]) -> SameColumns | None:
-    """Return how the motion of a machine follows from that of its copy.
+    """Return the relation between the columns of a machine's motion and those of its copy.
 
     The result is None if the columns differ.
 
@@ -191,9 +194,9 @@ def same_columns(motions: tuple[Motion, Motion], renamed: Mapping[str, str]) -> 
 def same_coordinates(
     models: tuple[Model, Model], motions: tuple[Motion, Motion], renamed: Mapping[str, str]
 ) -> SameCoordinates | None:
-    """Return how the motion of a machine follows from all coordinates of its copy.
+    """Return the relation between the coordinates of a machine and all coordinates of its copy.
 
-    The result is None if some are missing.
+    The result is None if the copy lacks a coordinate.
 
     Args:
         models: the machine and its copy.
@@ -217,8 +220,8 @@ def same_coordinates(
 
 def _order(names: Sequence[str], others: Sequence[str], renamed: Mapping[str, str]) -> list[int]:
     """Return the index of each name among others; -1 if it is missing."""
-    places = {name: k for k, name in enumerate(others)}
-    return [places.get(renamed.get(name, name), -1) for name in names]
+    indices = {name: k for k, name in enumerate(others)}
+    return [indices.get(renamed.get(name, name), -1) for name in names]
 
 
 def _hinged_ball(edge: TreeJoint, copy: Model, renamed: Mapping[str, str]) -> HingedBall | None:

@@ -1,4 +1,4 @@
-"""Scaling of a template's defaults with the lengths that the user states.
+"""Scaling of a template's default values with the lengths that the user states.
 
 The scaling follows geometric similarity. If lengths are multiplied by s, masses and forces are
 multiplied by s^3, torques by s^4 and moments of inertia by s^5. Speeds of similar motions under
@@ -14,7 +14,7 @@ import numpy as np
 from tauloop.authoring.text import NamedValue, named_values
 from tauloop.mechanism.description.units import literal
 
-#: Names of lengths of the work volume start with this word.
+#: Names of lengths of the work volume (the required workspace) start with this word.
 WORK_VOLUME = "stroke"
 #: Power of the ratio of lengths, by the SI unit of a value.
 POWERS = {
@@ -30,9 +30,9 @@ POWERS = {
 def scaled_defaults(text: str, stated: Mapping[str, str | float]) -> dict[str, str]:
     """Return the values of a template that the user does not state, scaled with the stated lengths.
 
-    The ratio is the geometric mean of the ratios of the stated lengths to the template's. If the
-    user only states a work volume, it counts only if it is larger than the template's, because a
-    large machine can work in a small volume.
+    The scale is the geometric mean of the ratios of the stated lengths to the template's. If the
+    user states only lengths of the work volume, their largest ratio is used, and at least 1, because
+    a large machine can work in a small volume.
 
     Args:
         text: text of the template.
@@ -52,26 +52,26 @@ def scaled_defaults(text: str, stated: Mapping[str, str | float]) -> dict[str, s
 
 
 def smaller_work_volumes(
-    text: str, stated: Mapping[str, str | float], shares: tuple[float, ...] = (0.8, 0.6, 0.4)
+    text: str, stated: Mapping[str, str | float], factors: tuple[float, ...] = (0.8, 0.6, 0.4)
 ) -> list[dict[str, str]]:
-    """Return the values of smaller work volumes, without values that the user states.
+    """Return the lengths of smaller work volumes, without those that the user states.
 
     Args:
         text: text of the template.
         stated: values of the user, by name.
-        shares: factors for the lengths of the work volume.
+        factors: factors for the lengths of the work volume.
     """
     items = [item for item, _ in named_values(text).values()]
-    free = [
+    adjustable = [
         item
         for item in items
         if item.name.startswith(WORK_VOLUME) and item.name not in stated and item.value
     ]
-    if not free:
+    if not adjustable:
         return []
     volumes: list[dict[str, str]] = []
-    for share in shares:
-        volumes.append({item.name: _within_bounds(item, share) for item in free})
+    for factor in factors:
+        volumes.append({item.name: _within_bounds(item, factor) for item in adjustable})
     return volumes
 
 
@@ -99,8 +99,11 @@ def _dimension(item: NamedValue) -> str:
 
 def _within_bounds(item: NamedValue, factor: float) -> str:
     """Return a value times a factor as text, limited to its bounds."""
-    low, high = (literal(end).value for end in item.bounds) if item.bounds else (0.0, np.inf)
+    if not item.bounds:
+        return item.scaled(factor)
     value = (item.value or 0.0) * factor
-    if value > high:
+    if value > literal(item.bounds[1]).value:
         return item.bounds[1]
-    return item.bounds[0] if value < low else item.scaled(factor)
+    if value < literal(item.bounds[0]).value:
+        return item.bounds[0]
+    return item.scaled(factor)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -14,9 +13,9 @@ from tauloop.mechanism.description.units import UnitError, literal, read_quantit
 from tauloop.mechanism.suggestions import listing, suggestion, unknown_names
 
 _LOADER: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: Maximum number of listed names of values.
+#: Maximum number of names of values in an error message.
 MAX_LISTED_VALUES = 24
-#: Status and source of a changed value in a file with other sources.
+#: Status and source of a value that the user changed in a copied file.
 OWN_PROVENANCE = {"status": "chosen", "source": "own dimension"}
 
 
@@ -28,7 +27,7 @@ class NamedValue:
         name: name of the parameter: ``arm_length``, or ``tower1.arm`` of one leg.
         text: the value as written, with its unit; a formula if it depends on others.
         note: description; "" if there is none.
-        bounds: least and greatest value as written; empty if there are none.
+        bounds: lower and upper bound as written; empty if there are none.
     """
 
     name: str
@@ -52,38 +51,38 @@ class NamedValue:
         """
         text = f"{value:.12g}" if isinstance(value, int | float) else value.strip()
         try:
-            own, other = literal(self.text), literal(text)
-        except UnitError:  # one of them is a formula, which is checked when the file is read
+            current, new = literal(self.text), literal(text)
+        except UnitError:  # a formula, which is checked when the file is read
             return text
-        read_quantity(text, own.dimension, is_si=True)
-        return text if other.unit or not str(own.dimension) else f"{text} {own.dimension}"
+        read_quantity(text, current.dimension, is_si=True)
+        has_unit = new.unit or not str(current.dimension)
+        return text if has_unit else f"{text} {current.dimension}"
 
     def accepted(self, answer: str) -> str:
-        """Return an accepted input, formatted for a machine file.
+        """Return an answer of the user as text for a machine file, after checking it.
 
         Raises:
             InputError: the unit has another dimension, or the value is out of bounds.
         """
         try:
             text = self.written(answer)
-            low, high = (
-                (literal(end).value for end in self.bounds)
-                if self.bounds
-                else (-math.inf, math.inf)
-            )
-            value = literal(text).value if self.bounds else low
+            if not self.bounds:
+                return text
+            lower = literal(self.bounds[0]).value
+            upper = literal(self.bounds[1]).value
+            value = literal(text).value
         except UnitError as error:
             raise InputError.of(self.name, error.what, error.remedy) from None
-        if not low <= value <= high:
+        if not lower <= value <= upper:
             raise InputError.of(
                 self.name, f"{text} is out of bounds", f"give {' to '.join(self.bounds)}"
             )
         return text
 
     def scaled(self, factor: float) -> str:
-        """Return the value times a factor, in its unit with three digits."""
-        own = literal(self.text)
-        return f"{float(f'{own.number * factor:.3g}'):g} {own.unit}".strip()
+        """Return the value times a factor as text, in its unit, rounded to three digits."""
+        current = literal(self.text)
+        return f"{float(f'{current.number * factor:.3g}'):g} {current.unit}".strip()
 
 
 def named_values(text: str) -> dict[str, tuple[NamedValue, yaml.Node]]:
@@ -104,9 +103,9 @@ def with_values(text: str, name: str, values: Mapping[str, str | float], origin:
         name: name of the machine.
         values: new values by parameter name; the name `tower.arm` sets the value of every leg.
             Numbers without a unit are SI.
-        origin: name of the original machine, if description and sources are those of another
-            machine. The source of changed values is then "own dimension", and the description lists
-            them.
+        origin: name of the machine from which the text was copied; empty for a template. If
+            there is a name, the source of changed values is "own dimension", and the description
+            lists them.
 
     Raises:
         InputError: names are unknown, or units have another dimension.
@@ -114,19 +113,19 @@ def with_values(text: str, name: str, values: Mapping[str, str | float], origin:
     known, problems = named_values(text), Problems()
     groups = {key: [key] for key in known}
     for key in known:
-        leg, dot, rest = key.partition(".")
-        if dot and leg.rstrip("0123456789") + dot + rest not in known:
-            groups.setdefault(leg.rstrip("0123456789") + dot + rest, []).append(key)
+        group = _leg_group(key)
+        if group and group not in known:
+            groups.setdefault(group, []).append(key)
     problems += _unknown_values(values, groups, {key: item for key, (item, _) in known.items()})
     root = _keys(yaml.compose(text, Loader=_LOADER))
     edits = [(root["name"], name)]
     if origin and values and isinstance(root.get("description"), yaml.ScalarNode):
-        made = f"Derived from {origin}, with these values changed: {', '.join(values)}."
-        story = f"{root['description'].value.rstrip()}\n{made}"
-        edits.append((root["description"], _block(story)))
+        note = f"Derived from {origin}, with these values changed: {', '.join(values)}."
+        description = f"{root['description'].value.rstrip()}\n{note}"
+        edits.append((root["description"], _block(description)))
     for key, value in values.items():
-        for place in groups.get(key, ()):
-            named_value, node = known[place]
+        for full_name in groups.get(key, ()):
+            named_value, node = known[full_name]
             try:
                 edits.append(_edit(node, named_value.written(value), bool(origin)))
             except UnitError as error:
@@ -137,6 +136,15 @@ def with_values(text: str, name: str, values: Mapping[str, str | float], origin:
         start, end = node.start_mark.index, node.end_mark.index
         text = text[:start] + new + text[start + len(text[start:end].rstrip()) :]
     return text
+
+
+def _leg_group(name: str) -> str:
+    """Return the name of a value for all legs: ``tower.arm`` for ``tower1.arm``.
+
+    The result is empty if the value does not belong to a leg.
+    """
+    leg, dot, rest = name.partition(".")
+    return leg.rstrip("0123456789") + dot + rest if dot else ""
 
 
 def _unknown_values(
@@ -157,35 +165,32 @@ def _unknown_values(
 def _values(root: Mapping[str, yaml.Node]) -> Iterator[tuple[NamedValue, yaml.Node]]:
     for key, node in _keys(root.get("parameters")).items():
         yield _named_value(key, node), node
-    legs = root.get("legs")
-    for leg in legs.value if isinstance(legs, yaml.SequenceNode) else ():
+    for leg in _items(root.get("legs")):
         keys = _keys(leg)
         prefix = getattr(keys.get("name"), "value", "")
         for key, node in _keys(keys.get("each")).items():
-            for i, item in enumerate(node.value if isinstance(node, yaml.SequenceNode) else (), 1):
-                yield _named_value(f"{prefix}{i}.{key}", item), item
+            for number, item in enumerate(_items(node), 1):
+                yield _named_value(f"{prefix}{number}.{key}", item), item
 
 
 def _named_value(name: str, node: yaml.Node) -> NamedValue:
     keys = _keys(node)
-    bounds = keys.get("bounds")
     return NamedValue(
         name=name,
         text=" ".join(str(keys.get("value", node).value).split()),
         note=str(getattr(keys.get("note"), "value", "")),
-        bounds=tuple(item.value for item in bounds.value)
-        if isinstance(bounds, yaml.SequenceNode)
-        else (),
+        bounds=tuple(item.value for item in _items(keys.get("bounds"))),
     )
 
 
-def _edit(node: yaml.Node, text: str, is_foreign: bool) -> tuple[yaml.Node, str]:
+def _edit(node: yaml.Node, text: str, is_copied: bool) -> tuple[yaml.Node, str]:
     """Return the node to replace and its new text.
 
-    Only the value is replaced if the source of the file applies; otherwise the source is added.
+    In a copied file the provenance of the original does not hold for a changed value. Therefore the
+    value gets `OWN_PROVENANCE` there.
     """
     keys = _keys(node)
-    if not is_foreign:
+    if not is_copied:
         return keys.get("value", node), _flow(text)
     rest = {
         key: yaml.safe_load(yaml.serialize(item)) for key, item in keys.items() if key != "value"
@@ -195,16 +200,23 @@ def _edit(node: yaml.Node, text: str, is_foreign: bool) -> tuple[yaml.Node, str]
 
 
 def _flow(value: object) -> str:
-    """Return a value as written between braces, on one line."""
+    """Return a value as YAML flow text on one line."""
     text = yaml.safe_dump([value], default_flow_style=True, width=10**9, allow_unicode=True)
     return text.strip()[1:-1]
 
 
 def _block(text: str) -> str:
+    """Return a text as a YAML literal block."""
     return "|\n" + "\n".join(f"  {line}".rstrip() for line in text.splitlines())
 
 
+def _items(node: yaml.Node | None) -> list[yaml.Node]:
+    """Return the items of a YAML list; empty for other nodes."""
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
 def _keys(node: yaml.Node | None) -> dict[str, yaml.Node]:
+    """Return the values of a YAML mapping by key; empty for other nodes."""
     if not isinstance(node, yaml.MappingNode):
         return {}
     return {str(key.value): item for key, item in node.value}

@@ -11,7 +11,7 @@ from tauloop.formats.xml.nodes import MAX_NUMBER
 
 #: Lengths below this fraction of the largest one are rounding errors of an exporter or of a product
 #: of poses.
-LENGTH_ROUNDING_SHARE = 1e-12
+LENGTH_ROUNDING_FRACTION = 1e-12
 
 
 def largest_length(positions: Iterable[str]) -> float:
@@ -28,7 +28,7 @@ def largest_length(positions: Iterable[str]) -> float:
 def without_rounding(position: Iterable[float] | np.ndarray, largest: float) -> np.ndarray:
     """Return a position (3,) after setting components that are rounding errors to zero."""
     position = np.asarray(position, dtype=float)
-    return np.where(np.abs(position) < LENGTH_ROUNDING_SHARE * largest, 0.0, position)
+    return np.where(np.abs(position) < LENGTH_ROUNDING_FRACTION * largest, 0.0, position)
 
 
 def _magnitude(word: str) -> float:

@@ -22,8 +22,8 @@ from tauloop.mechanism.suggestions import suggestion
 if TYPE_CHECKING:
     from tauloop.formats.xml.meshes import MeshCopies
 
-#: Longest name of a shipped machine, characters; a longer word is a path.
-LONGEST_NAME = 100
+#: Maximum length of the name of a shipped machine, characters; a longer word is a path.
+MAX_NAME_LENGTH = 100
 #: Number of shipped machines that stay in memory.
 MACHINES_IN_MEMORY = 64
 _OWN_FORMATS: tuple[Format, ...] = (
@@ -69,7 +69,7 @@ def is_shipped_name(name_or_path: str | Path) -> bool:
     """Return whether a name is a plain word and therefore refers to a shipped machine."""
     return (
         isinstance(name_or_path, str)
-        and re.fullmatch(rf"\w{{1,{LONGEST_NAME}}}", name_or_path) is not None
+        and re.fullmatch(rf"\w{{1,{MAX_NAME_LENGTH}}}", name_or_path) is not None
     )
 
 
@@ -87,8 +87,8 @@ def format_of(path: Path) -> Format:
 
     A file that no format claims is a machine file.
     """
-    own = next((candidate for candidate in _OWN_FORMATS if candidate.claims(path)), None)
-    return own or next(
+    own_format = next((candidate for candidate in _OWN_FORMATS if candidate.claims(path)), None)
+    return own_format or next(
         (candidate for candidate in FORMATS.values() if candidate.claims(path)), _OWN_FORMATS[0]
     )
 
@@ -116,9 +116,8 @@ def load(
     Args:
         name_or_path: a plain word is the name of a shipped machine (``./word`` is a file); anything
             else is a path. The file extension determines the format: ``.urdf`` is URDF, ``.sdf``
-                and
-            ``.world`` are SDF. For ``.xml`` and ``.mjcf`` the root element determines whether the
-            file is URDF or MJCF. ``.cfg`` is Klipper, ``.h`` Marlin and ``.g`` RepRapFirmware.
+            and ``.world`` are SDF. For ``.xml`` and ``.mjcf`` the root element determines whether
+            the file is URDF or MJCF. ``.cfg`` is Klipper, ``.h`` Marlin and ``.g`` RepRapFirmware.
             Installed packages may add extensions. Any other file is read as a machine file.
         side: side file of a URDF or SDF.
         options: options for descriptions of other tools.
@@ -172,7 +171,7 @@ def mechanism_of(machine: object) -> Mechanism:
             shipped machine.
 
     Raises:
-        DescriptionError: there is no such machine or file, or the file is wrong.
+        DescriptionError: there is no such machine or file, or the file is invalid.
         InputError: the argument is none of these.
     """
     if isinstance(machine, Mechanism):

@@ -146,11 +146,11 @@ class _Firmware(Format):
 
     def _machine(self, printer: Printer, path: Path) -> Mechanism:
         """Return the mechanism of a printer's geometry."""
-        from tauloop.formats.printers.geometry import faults, machine_text
+        from tauloop.formats.printers.geometry import geometry_problems, machine_text
         from tauloop.formats.urdf.parts import identifier
 
         problems = Problems()
-        for where, what, remedy in faults(printer):
+        for where, what, remedy in geometry_problems(printer):
             problems.add(where, what, remedy, file=str(path))
         DescriptionError.raise_if_any(problems)
         name = identifier(path.stem.replace(".", "_")) or "printer"

@@ -15,8 +15,8 @@ def frames(
 ) -> dict[str, FramePose]:
     """Return the poses of bodies and rods in the base frame at N states, by name.
 
-    A rod's z axis points from A to B. Its x axis is a fixed direction of its start body, projected
-    perpendicular to the rod.
+    A rod's z axis points from its start A to its end B. Its x axis is a fixed direction of its
+    start body, projected onto the plane perpendicular to the rod.
 
     Args:
         mechanism: the machine.
@@ -25,7 +25,7 @@ def frames(
             for all calls.
     """
     shape = geometry.shape
-    placed = {
+    poses = {
         body.name: FramePose(geometry.rotations[:, i], geometry.origins[:, i])
         for i, body in enumerate(shape.bodies)
     }
@@ -41,13 +41,13 @@ def frames(
         rod_direction = np.diff(reference.segments[0, i], axis=0)[0]
         rod_direction = reference.rotations[0, body].T @ rod_direction
         rod_direction /= np.linalg.norm(rod_direction)
-        across = geometry.rotations[:, body] @ -first_hinge(mechanism, rod, rod_direction)
-        x = across - z * np.sum(across * z, axis=-1, keepdims=True)
+        hinge = geometry.rotations[:, body] @ -first_hinge(mechanism, rod, rod_direction)
+        x = hinge - z * np.sum(hinge * z, axis=-1, keepdims=True)
         x /= np.linalg.norm(x, axis=-1, keepdims=True)
         R = np.stack([x, np.cross(z, x), z], axis=-1)
         # a cable has a telescope but is a single solid, so it needs this pose too
-        placed[segment.name] = FramePose(R, A)
+        poses[segment.name] = FramePose(R, A)
         if rod.telescope is not None:
-            placed[f"{segment.name}.lower"] = FramePose(R, A)
-            placed[f"{segment.name}.upper"] = FramePose(R, B)
-    return placed
+            poses[f"{segment.name}.lower"] = FramePose(R, A)
+            poses[f"{segment.name}.upper"] = FramePose(R, B)
+    return poses

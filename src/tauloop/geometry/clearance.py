@@ -11,8 +11,8 @@ from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.model import Model
 
-#: Distance of ends of rods at the reference pose, relative to the characteristic length, below
-#: which the rods count as joined.
+#: Rods share a joint if the distance of two of their ends at the reference pose, relative to the
+#: characteristic length, is at most this value.
 JOINED_DISTANCE = 1e-3
 
 
@@ -59,8 +59,8 @@ def rod_clearance(model: Model) -> RodClearance:
     pairs = np.array(np.triu_indices(len(names), 1)).T
     segments = RodClearance(rods=names, pairs=pairs, ends=ends).segments(model.assembly.q[None])[0]
     first, second = segments[pairs[:, 0], :, None], segments[pairs[:, 1], None]
-    of_ends = np.linalg.norm(first - second, axis=-1).min(axis=(1, 2))
-    is_separate = of_ends > JOINED_DISTANCE * model.assembly.loops.length
+    end_distances = np.linalg.norm(first - second, axis=-1).min(axis=(1, 2))
+    is_separate = end_distances > JOINED_DISTANCE * model.assembly.loops.length
     return RodClearance(rods=names, pairs=pairs[is_separate], ends=ends)
 
 

@@ -23,7 +23,7 @@ from tauloop.geometry.machine_geometry import (
     Segment,
     body_lines,
 )
-from tauloop.geometry.shapes import about, ball, bar, mesh, plate, tube
+from tauloop.geometry.shapes import ball, bar, mesh, plate, rotation_z_along, tube
 from tauloop.mechanism.links.rigid_tree import VECTORS
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
 from tauloop.mechanism.poses import placement_pose
@@ -33,9 +33,9 @@ from tauloop.mechanism.solids.visual import solid_at
 #: Largest radius of a link relative to the machine's size.
 LINK_RADIUS = 0.013
 #: Largest radius of a link relative to the smallest distance between unconnected parts.
-CLEARANCE_SHARE = 0.42
-#: Smallest radius of a link relative to the largest, so that links remain visible.
-MIN_RADIUS_SHARE = 0.3
+RADIUS_PER_DISTANCE = 0.42
+#: Smallest radius of a link relative to the largest radius, so that links remain visible.
+MIN_RADIUS_FRACTION = 0.3
 #: Dimensions relative to the radius of a link.
 ROD_RADIUS = 0.55
 CABLE_RADIUS = 0.22
@@ -50,19 +50,20 @@ TOOL_RADIUS = 0.5
 LAYER_DISTANCE = 2.6
 #: Distance between the two bars of a parallelogram relative to their length.
 PARALLELOGRAM_WIDTH = 0.1
-#: Shortest and longest length of a telescope without limits, relative to its length at the
-#: reference pose.
-SHORTEST_ROD, LONGEST_ROD = 0.7, 1.3
+#: Length of a retracted telescope without limits, relative to its length at the reference pose.
+SHORTEST_ROD = 0.7
+#: Length of an extended telescope without limits, relative to its length at the reference pose.
+LONGEST_ROD = 1.3
 
 
-def designed(mechanism: Mechanism, geometry: MachineGeometry) -> tuple[Solid, ...]:
-    """Return the solids of a machine, with designed solids for parts without a description.
+def with_designed_solids(mechanism: Mechanism, geometry: MachineGeometry) -> tuple[Solid, ...]:
+    """Return the solids of a machine, with designed solids for bodies and rods without solids.
 
     Args:
         mechanism: the machine.
         geometry: its geometry at the reference pose.
     """
-    stated = {solid.body for solid in mechanism.solids}
+    described_bodies = {solid.body for solid in mechanism.solids}
     radius = _radius(mechanism, geometry)
     design = _Design(
         mechanism=mechanism,
@@ -70,11 +71,12 @@ def designed(mechanism: Mechanism, geometry: MachineGeometry) -> tuple[Solid, ..
         radius=radius,
         shifts=_shifts(mechanism, geometry, radius),
     )
-    return (*mechanism.solids, *(solid for solid in design.solids() if solid.body not in stated))
+    additions = [solid for solid in design.solids() if solid.body not in described_bodies]
+    return (*mechanism.solids, *additions)
 
 
 def _radius(mechanism: Mechanism, geometry: MachineGeometry) -> float:
-    """Return the radius of a link, m, from which all sizes follow."""
+    """Return the radius of a link, m. All other dimensions are multiples of it."""
     largest = LINK_RADIUS * geometry.size
     names, ends = _center_lines(geometry)
     joined = _joined_pairs(mechanism)
@@ -88,9 +90,9 @@ def _radius(mechanism: Mechanism, geometry: MachineGeometry) -> float:
         return largest
     first, second = (ends[list(side)] for side in zip(*pairs, strict=True))
     distances = segment_distances(first[:, 0], first[:, 1], second[:, 0], second[:, 1])
-    # Parts whose center lines intersect collide at any radius.
+    # parts whose center lines intersect collide at any radius
     smallest = distances[distances > 1e-6 * geometry.size].min(initial=np.inf)
-    return float(np.clip(CLEARANCE_SHARE * smallest, MIN_RADIUS_SHARE * largest, largest))
+    return float(np.clip(RADIUS_PER_DISTANCE * smallest, MIN_RADIUS_FRACTION * largest, largest))
 
 
 def _center_lines(geometry: MachineGeometry) -> tuple[list[str], np.ndarray]:
@@ -113,8 +115,8 @@ def _shifts(
 ) -> dict[str, np.ndarray]:
     """Return displacements (3,) of drawn bodies along parallel hinges, in body coordinates, m.
 
-    Bodies that are connected by a hinge, or that cross, are in different layers. Each body gets the
-    lowest free layer, starting at the base. A slider is in the layer of its body. The result is
+    Bodies that are connected by a hinge, or whose center lines are close, are in different layers.
+    Each body gets the lowest free layer, starting at the base. A slider is in the layer of its body. The result is
     empty if hinges have different directions, or if layers would separate joints or rods.
     """
     poses = frames(mechanism, geometry, geometry)
@@ -128,7 +130,7 @@ def _shifts(
     kinds = {joint.kind for joint in mechanism.joints}
     if not is_planar or not kinds <= {"revolute", "fixed", "prismatic", "planar"}:
         return {}
-    separate = {frozenset((joint.parent.body, joint.child.body)) for joint in hinges}
+    in_different_layers = {frozenset((joint.parent.body, joint.child.body)) for joint in hinges}
     fixed = [
         {joint.parent.body, joint.child.body}
         for joint in mechanism.joints
@@ -140,7 +142,7 @@ def _shifts(
         ends[:, None, 0], ends[:, None, 1], ends[None, :, 0], ends[None, :, 1]
     )
     near = np.argwhere(distances < LAYER_DISTANCE * radius)
-    separate |= {frozenset((names[i], names[j])) for i, j in near}
+    in_different_layers |= {frozenset((names[i], names[j])) for i, j in near}
     layers: dict[str, int] = {}
     for body in geometry.shape.bodies:
         if body.name in layers:
@@ -150,7 +152,7 @@ def _shifts(
             layers[other]
             for other in layers
             for name in group
-            if frozenset((name, other)) in separate
+            if frozenset((name, other)) in in_different_layers
         }
         lowest = next(i for i in range(len(layers) + 1) if i not in used)
         layers |= dict.fromkeys(group, 0 if BASE in group else lowest)
@@ -248,10 +250,9 @@ class _Design:
         if len(body.arcs) or self._is_bolted(body.name):
             return
         points = body.points
-        if is_base:
-            # the frames of the rails replace the base
-            if any(self._is_rail(point) for point in points):
-                return
+        # the frames of the rails replace the base
+        if is_base and any(self._is_rail(point) for point in points):
+            return
         if len(body.faces) and not is_base:
             rank = np.linalg.matrix_rank(points - points.mean(axis=0), tol=1e-6)
             if rank == 2:
@@ -281,13 +282,13 @@ class _Design:
         platform = shape.bodies[shape.index[body]]
         arcs = list(_joined_lines(platform.arcs))
         if arcs:
-            middle = arcs[0][len(arcs[0]) // 2]
+            center = arcs[0][len(arcs[0]) // 2]
         elif len(platform.points):
-            middle = platform.points.mean(axis=0)
+            center = platform.points.mean(axis=0)
         else:
-            middle = np.zeros(3)
-        if np.linalg.norm(tip - middle) > 2 * self.radius:
-            yield bar(body, np.stack([middle, tip]), TOOL_RADIUS * self.radius, "tool")
+            center = np.zeros(3)
+        if np.linalg.norm(tip - center) > 2 * self.radius:
+            yield bar(body, np.stack([center, tip]), TOOL_RADIUS * self.radius, "tool")
         yield ball(body, tip, 0.8 * self.radius, "tool")
 
     # Rods
@@ -370,7 +371,7 @@ class _Design:
         if joint.kind == "revolute":
             origin, axis = _axis(self.mechanism, parent, joint.axes[0])
             size = (HOUSING_RADIUS * r, 3.4 * r)
-            yield solid_at(parent.body, "cylinder", size, origin, about(axis), "joint")
+            yield solid_at(parent.body, "cylinder", size, origin, rotation_z_along(axis), "joint")
             origin, child_axis = _axis(self.mechanism, child, joint.axes[0])
             step = float(self._shift(parent.body) @ axis - self._shift(child.body) @ child_axis)
             pin = np.array([min(step, 0.0) - 2.3 * r, max(step, 0.0) + 2.3 * r])
@@ -380,7 +381,9 @@ class _Design:
             for placement, letter in zip((parent, child), joint.axes, strict=True):
                 origin, axis = _axis(self.mechanism, placement, letter)
                 size = (PIN_RADIUS * r, 3.6 * r)
-                yield solid_at(placement.body, "cylinder", size, origin, about(axis), "joint")
+                yield solid_at(
+                    placement.body, "cylinder", size, origin, rotation_z_along(axis), "joint"
+                )
         elif joint.kind == "spherical":
             origin, _ = _axis(self.mechanism, parent, "z")
             yield ball(parent.body, origin, 1.3 * BALL_RADIUS * r, "joint")
@@ -398,7 +401,8 @@ class _Design:
         """
         r = self.radius
         origin, axis, limits = self._rail(joint)
-        offset, middle = self._rail_offset(joint, axis), origin + limits.mean() * axis
+        offset = self._rail_offset(joint, axis)
+        rail_center = origin + limits.mean() * axis
         length = float(np.ptp(limits))
         role = "rail" if joint.parent.body == BASE else "link"
         driven = {name for actuator in self.mechanism.actuators for name, _ in actuator.drives}
@@ -414,19 +418,21 @@ class _Design:
             width = 2 * RAIL_RADIUS * r
             rail = (width, width, length)
             carriage = (0.8 * size + float(np.linalg.norm(offset)), 0.8 * size, 1.2 * size)
-            yield solid_at(joint.parent.body, "box", rail, middle + offset, frame, role)
+            yield solid_at(joint.parent.body, "box", rail, rail_center + offset, frame, role)
             yield solid_at(joint.child.body, "box", carriage, center, carriage_frame, carriage_role)
         else:
-            rail_size, carriage_size = (RAIL_RADIUS * r, length), (0.6 * size, 1.2 * size)
-            yield solid_at(joint.parent.body, "cylinder", rail_size, middle, frame, role)
+            rail_size = (RAIL_RADIUS * r, length)
+            carriage_size = (0.6 * size, 1.2 * size)
+            yield solid_at(joint.parent.body, "cylinder", rail_size, rail_center, frame, role)
             yield solid_at(
                 joint.child.body, "cylinder", carriage_size, center, carriage_frame, carriage_role
             )
 
     def _rail_offset(self, joint: Joint, axis: np.ndarray) -> np.ndarray:
-        """Return the displacement (3,) of a rail on the base from the joint center, m.
+        """Return the displacement (3,) of a rail from the joint center, m.
 
-        The displacement points away from the rods of the carriage.
+        A prismatic rail on the base is displaced away from the rods of its carriage; other rails
+        are not displaced.
         """
         if joint.parent.body != BASE or joint.kind != "prismatic":
             return np.zeros(3)
@@ -483,31 +489,38 @@ class _Design:
         if axis.direction is None:
             return
         size = (MOTOR_RADIUS * self.radius, 5.0 * self.radius)
-        yield solid_at(axis.body, "cylinder", size, axis.origin, about(axis.direction), "motor")
+        yield solid_at(
+            axis.body, "cylinder", size, axis.origin, rotation_z_along(axis.direction), "motor"
+        )
 
 
 def _cylinder(name: str, radius: float, start: float, end: float, role: str) -> Solid:
-    """Return a cylinder along the z axis of a part, between two heights, m."""
+    """Return a cylinder along the z axis of a body or rod, from z = `start` to z = `end`, m."""
     center = np.array([0.0, 0.0, 0.5 * (start + end)])
     return solid_at(name, "cylinder", (radius, end - start), center, np.eye(3), role)
 
 
-def _frame_along(across: np.ndarray, axis: np.ndarray) -> np.ndarray:
-    """Return a rotation (3, 3) with z along an axis and x along a perpendicular vector."""
-    length = np.linalg.norm(across)
+def _frame_along(perpendicular: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    """Return a rotation (3, 3) with z along an axis and x along a perpendicular vector.
+
+    If the perpendicular vector is zero, x is any direction perpendicular to the axis.
+    """
+    length = np.linalg.norm(perpendicular)
     if length == 0.0:
-        return about(axis)
-    x = across / length
+        return rotation_z_along(axis)
+    x = perpendicular / length
     return np.column_stack([x, np.cross(axis, x), axis])
 
 
 def _joined_lines(pieces: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield lines (k, 3) joined from consecutive straight pieces (m, 2, 3)."""
+    """Yield polylines (k, 3) joined from consecutive straight pieces (m, 2, 3)."""
     line: list[np.ndarray] = []
     for start, end in pieces:
         if line and np.linalg.norm(line[-1] - start) > 1e-9:
             yield np.array(line)
             line = []
-        line += [end] if line else [start, end]
+        if not line:
+            line.append(start)
+        line.append(end)
     if line:
         yield np.array(line)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.geometry.design import designed
+from tauloop.geometry.design import with_designed_solids
 from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.geometry.triangle_meshes import DEFAULT_SECTIONS, triangles
 from tauloop.mechanism.model import BASE, Mechanism
@@ -26,7 +26,7 @@ def machine_solids(model: Model) -> tuple[Solid, ...]:
     Args:
         model: the machine.
     """
-    solids = designed(model.mechanism, machine_geometry(model, model.assembly.q))
+    solids = with_designed_solids(model.mechanism, machine_geometry(model, model.assembly.q))
     colors = _body_colors(model.mechanism)
     return tuple(
         replace(solid, color=colors[solid.body])
@@ -45,8 +45,8 @@ def _body_colors(mechanism: Mechanism) -> dict[str, str]:
         return {}
     colors = {BASE: ROLE_COLORS["base"], mechanism.platform.body: ROLE_COLORS["platform"]}
     others = [body for body in bodies if body not in colors]
-    for number, body in enumerate(others):
-        colors[body] = BODY_COLORS[number % len(BODY_COLORS)]
+    for i, body in enumerate(others):
+        colors[body] = BODY_COLORS[i % len(BODY_COLORS)]
     return colors
 
 
@@ -55,7 +55,7 @@ def parts(solids: Iterable[Solid], sections: int = DEFAULT_SECTIONS) -> dict[tup
 
     Args:
         solids: solids of a machine.
-        sections: number of corners of round sections.
+        sections: number of vertices of round sections.
 
     Raises:
         EngineError: trimesh is not installed.
@@ -69,8 +69,8 @@ def parts(solids: Iterable[Solid], sections: int = DEFAULT_SECTIONS) -> dict[tup
 
 def joined(meshes: list[Mesh]) -> Mesh:
     """Return several meshes as a single mesh."""
-    first = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes[:-1])])
-    faces = [mesh.faces + start for mesh, start in zip(meshes, first, strict=True)]
+    first_vertices = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes[:-1])])
+    faces = [mesh.faces + start for mesh, start in zip(meshes, first_vertices, strict=True)]
     return Mesh(
         vertices=np.concatenate([mesh.vertices for mesh in meshes]), faces=np.concatenate(faces)
     )

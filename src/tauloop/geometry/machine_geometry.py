@@ -36,7 +36,8 @@ class BodyShape:
 
     Attributes:
         name: name of the body.
-        points: (k, 3) distinct joint centers, m; for a single joint center, also the mass center.
+        points: (k, 3) distinct joint centers, m. A body with a single joint center also has its
+            mass center as a point.
         edges: (e, 2) pairs of points joined by lines: a chain, the outline of a plate, or the edges
             of a hull.
         faces: (f, 3) triples of points that fill the plate or the hull.
@@ -120,7 +121,7 @@ class MachineShape:
         return {body.name: i for i, body in enumerate(self.bodies)}
 
     def at(self, q: np.ndarray) -> MachineGeometry:
-        """Return the machine at coordinates (N, n_q)."""
+        """Return the geometry of the machine at coordinates (N, n_q)."""
         n = len(q)
         flat = self.poses([q], n)[0].reshape(n, -1, 12)
         base_rotations = np.broadcast_to(np.eye(3), (n, 1, 3, 3))
@@ -148,7 +149,7 @@ class MachineGeometry:
         return len(self.origins)
 
     def fixed_to(self, body: str, points: np.ndarray) -> np.ndarray:
-        """Return the positions (N, k, 3) of points (k, 3) in the coordinates of a body."""
+        """Return the positions (N, k, 3) in the base frame of points (k, 3) of a body."""
         i = self.shape.index[body]
         return np.asarray(self.origins[:, i, None] + points @ self.rotations[:, i].mT)
 
@@ -209,7 +210,7 @@ class MachineGeometry:
 
     @property
     def extent(self) -> tuple[np.ndarray, np.ndarray]:
-        """Smallest and largest coordinates (3,) of all points over all states, m."""
+        """Bounding box of all points over all states: smallest and largest coordinates (3,), m."""
         origins, _ = self.drives
         arrays = [self.points(body.name) for body in self.shape.bodies]
         arrays += [self.tool, self.segments, origins]
@@ -218,7 +219,7 @@ class MachineGeometry:
 
     @property
     def size(self) -> float:
-        """Largest side of the extent, m; the characteristic length if all points coincide."""
+        """Longest side of the bounding box, m; the characteristic length if all points coincide."""
         low, high = self.extent
         return float(np.max(high - low)) or self.shape.length
 
@@ -231,11 +232,11 @@ class MachineGeometry:
 
 
 def machine_geometry(model: Model, q: np.ndarray) -> MachineGeometry:
-    """Return a machine at coordinates (N, n_q)."""
+    """Return the geometry of a machine at coordinates (N, n_q)."""
     return machine_shape(model).at(np.atleast_2d(q))
 
 
-#: Shapes by model; building one takes 20 ms.
+#: Shapes by model, because building a shape takes 20 ms.
 _SHAPES: WeakKeyDictionary[Model, MachineShape] = WeakKeyDictionary()
 
 
@@ -256,22 +257,21 @@ def _shape(loops: Loops) -> MachineShape:
     poses = BatchFunction(
         ca.Function("poses", [motion.q], [ca.densify(ca.vertcat(ca.SX(0, 1), *columns))])
     )
-    places: dict[str, list[np.ndarray]] = {name: [] for name in (BASE, *names)}
+    points_by_body: dict[str, list[np.ndarray]] = {name: [] for name in (BASE, *names)}
     for placement in _joint_centers(mechanism):
-        places[placement.body].append(placement_pose(mechanism, placement).position)
-    spherical = spherical_bodies(
-        mechanism, values, {name: np.array(points) for name, points in places.items()}, loops.length
-    )
+        points_by_body[placement.body].append(placement_pose(mechanism, placement).position)
+    joint_centers = {name: np.array(points) for name, points in points_by_body.items()}
+    spherical = spherical_bodies(mechanism, values, joint_centers, loops.length)
     for body in mechanism.bodies:
         mass_center = _mass_center(mechanism, body)
-        joint_centers = np.array(places[body.name]).reshape(-1, 3)
-        has_one_center = len(_distinct_points(joint_centers, loops.length)) == 1
+        centers = joint_centers[body.name].reshape(-1, 3)
+        has_one_center = len(_distinct_points(centers, loops.length)) == 1
         if mass_center is not None and has_one_center:
-            places[body.name].append(mass_center)
+            points_by_body[body.name].append(mass_center)
     return MachineShape(
         bodies=tuple(
             _body_shape(name, np.array(points).reshape(-1, 3), spherical.get(name), loops.length)
-            for name, points in places.items()
+            for name, points in points_by_body.items()
         ),
         platform=mechanism.platform.body,
         segments=tuple(_segments(mechanism)),
@@ -435,16 +435,16 @@ def _distinct_points(points: np.ndarray, length: float) -> np.ndarray:
 def body_lines(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return lines (e, 2) and triangles (f, 3) that form a body from distinct points (k, 3).
 
-    Points on a line are joined to a chain. Points in a plane are joined by the outline of their
-    convex hull. Points in space are joined by the edges of their convex hull, except edges within
-    plane faces. Points inside a hull are not on any line.
+    Collinear points form a chain. Coplanar points are joined by the outline of their convex hull.
+    Other points are joined by the edges of their convex hull, except edges within plane faces.
+    Points inside a hull are not on any line.
     """
     no_faces = np.zeros((0, 3), dtype=int)
     if len(points) < 2:
         return no_faces[:, :2], no_faces
     centered = points - points.mean(axis=0)
-    _, sizes, axes = np.linalg.svd(centered, full_matrices=True)
-    rank = int(np.sum(sizes > FLATNESS_TOLERANCE * sizes[0]))
+    _, singular_values, axes = np.linalg.svd(centered, full_matrices=True)
+    rank = int(np.sum(singular_values > FLATNESS_TOLERANCE * singular_values[0]))
     if rank == 1:
         order = np.argsort(centered @ axes[0], kind="stable")
         return np.column_stack([order[:-1], order[1:]]), no_faces
@@ -452,9 +452,10 @@ def body_lines(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     from scipy.spatial import ConvexHull
 
     if rank == 2:
-        corners = ConvexHull(centered @ axes[:2].T).vertices
-        fan = np.column_stack([np.full(len(corners) - 2, corners[0]), corners[1:-1], corners[2:]])
-        return np.column_stack([corners, np.roll(corners, -1)]), fan
+        outline = ConvexHull(centered @ axes[:2].T).vertices
+        first = np.full(len(outline) - 2, outline[0])
+        fan = np.column_stack([first, outline[1:-1], outline[2:]])
+        return np.column_stack([outline, np.roll(outline, -1)]), fan
     hull = ConvexHull(centered)
     edges = [
         sorted(set(hull.simplices[i]) & set(hull.simplices[j]))

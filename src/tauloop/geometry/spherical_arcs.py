@@ -42,19 +42,19 @@ class SphericalBody:
 
 
 def spherical_bodies(
-    mechanism: Mechanism, values: Values, places: Mapping[str, np.ndarray], length: float
+    mechanism: Mechanism, values: Values, joint_centers: Mapping[str, np.ndarray], length: float
 ) -> dict[str, SphericalBody]:
     """Return the bodies that are drawn by arcs between their axes, by name.
 
-    A body is spherical if its joint centers coincide, at least two axes of revolute joints through
-    this point are not parallel, and one of these joints connects it to another such body. The cross
-    of a universal joint is therefore not spherical. The end of a joint is on the side to which its
-    axis points, in both bodies.
+    A body is a candidate if its joint centers coincide and at least two axes of its revolute joints
+    are not parallel. A candidate is spherical if a revolute joint connects it to another candidate;
+    the cross of a universal joint is therefore not spherical. Arcs end on the side of the center to
+    which the axes point, in both bodies of a joint.
 
     Args:
         mechanism: the machine.
         values: parameter values.
-        places: joint centers (m, 3) of each body, by name.
+        joint_centers: joint centers (m, 3) of each body, by name.
         length: characteristic length of the machine, m.
     """
     hinges = [joint for joint in mechanism.joints if joint.kind == "revolute"]
@@ -63,17 +63,21 @@ def spherical_bodies(
         for frame, other in ((joint.parent, joint.child), (joint.child, joint.parent)):
             point, direction = _axis_line(frame, joint.axes[0], values)
             axes.setdefault(frame.body, []).append((point, direction, other.body))
-    with_points = {name for name, points in places.items() if len(points)}
-    single = {name for name in with_points if np.ptp(places[name], axis=0).max() < length * 1e-9}
+    connected = {name for name, centers in joint_centers.items() if len(centers)}
+    with_one_center = {
+        name for name in connected if np.ptp(joint_centers[name], axis=0).max() < length * 1e-9
+    }
     candidates = {
-        name: lines for name, lines in axes.items() if name in single and _has_two_directions(lines)
+        name: lines
+        for name, lines in axes.items()
+        if name in with_one_center and _has_two_directions(lines)
     }
     spherical = {}
     for name, lines in candidates.items():
         neighbors = {other for *_, other in lines}
         if neighbors & candidates.keys():
             spherical[name] = lines
-    is_spherical_machine = not mechanism.rods and single >= with_points
+    is_spherical_machine = not mechanism.rods and with_one_center >= connected
     largest_radius = (MACHINE_RADIUS if is_spherical_machine else WRIST_RADIUS) * length
     depths = _depths(hinges, spherical)
     radii = {name: largest_radius * RADIUS_RATIO**depth for name, depth in depths.items()}
@@ -107,7 +111,11 @@ def _spherical_body(
 
 
 def _depths(hinges: list[Joint], spherical: Collection[str]) -> dict[str, int]:
-    """Return the number of revolute joints from the base, or from the first spherical body."""
+    """Return the depth of each spherical body, by name.
+
+    The depth is the number of revolute joints from the base, or from the first spherical body of a
+    linkage that is not connected to a spherical base.
+    """
     depth: dict[str, int] = {}
     pairs = [
         hinge.bodies
@@ -123,7 +131,7 @@ def _depths(hinges: list[Joint], spherical: Collection[str]) -> dict[str, int]:
 def great_arcs(ends: np.ndarray, center: np.ndarray) -> np.ndarray:
     """Return straight pieces (m, 2, 3) of the great arcs between ends (k, 3) about a center (3,).
 
-    More than two ends form a closed ring. Opposite ends have no arc.
+    More than two ends form a closed ring. Coincident and opposite ends have no arc.
     """
     pieces = [np.zeros((0, 2, 3))]
     pairs = [(i, i + 1) for i in range(len(ends) - 1)]

@@ -12,9 +12,9 @@ from tauloop.common.errors import EngineError, InputError
 from tauloop.mechanism.poses import rotation_matrix
 from tauloop.mechanism.solids.solid import Mesh, Solid
 
-#: Number of corners of round sections.
+#: Number of vertices of round sections.
 DEFAULT_SECTIONS = 24
-#: Largest size of a mesh file in bytes.
+#: Maximum size of a mesh file in bytes.
 MAX_FILE_BYTES = 200_000_000
 #: Maximum number of triangles of a mesh file.
 MAX_FACES = 2_000_000
@@ -25,7 +25,7 @@ def triangles(solid: Solid, sections: int = DEFAULT_SECTIONS) -> Mesh:
 
     Args:
         solid: any solid.
-        sections: number of corners of round sections.
+        sections: number of vertices of round sections.
 
     Raises:
         EngineError: trimesh is not installed.
@@ -62,10 +62,11 @@ def _read(path: Path, scale: np.ndarray) -> Mesh:
     """Return the triangles of a file."""
     trimesh = _trimesh()
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
+        n_bytes = path.stat().st_size
+        if n_bytes > MAX_FILE_BYTES:
             raise InputError.of(
                 str(path),
-                f"{path.stat().st_size / 1e6:.0f} MB are more than {MAX_FILE_BYTES / 1e6:.0f} MB",
+                f"has {n_bytes / 1e6:.0f} MB; at most {MAX_FILE_BYTES / 1e6:.0f} MB are allowed",
                 "simplify the mesh",
             )
         loaded = trimesh.load_mesh(path)
@@ -75,7 +76,7 @@ def _read(path: Path, scale: np.ndarray) -> Mesh:
     except InputError:
         raise
     except Exception as error:
-        # trimesh passes on the errors of its readers, which can be of any class
+        # the readers of trimesh raise errors of any class
         raise InputError.of(
             str(path), f"is not a readable mesh ({error})", "check the file"
         ) from error

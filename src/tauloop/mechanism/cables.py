@@ -33,7 +33,8 @@ def cable_problems(mechanism: Mechanism) -> list[Problem]:
     names = list(mechanism.cables)
     if not names:
         return []
-    what = f"is a cable{' (one of several)' if len(names) > 1 else ''}, but this calculation would let it push"
+    several = " (one of several)" if len(names) > 1 else ""
+    what = f"is a cable{several}, but this calculation would let it push"
     remedy = "use `simulate_cables` (command: `tauloop simulate`), or remove `tension` to treat it as a strut"
     return [Problem(where=names[0], what=what, remedy=remedy, file=mechanism.file)]
 

@@ -17,8 +17,8 @@ from tauloop.mechanism.expression import ONE, Expression, ParameterTable, divide
 class LineFriction:
     """Friction of an inertia against the frame.
 
-    F = (coulomb + (static - coulomb) exp(-(v/stribeck)^2)) sign(v) + viscous v. At rest it holds
-    forces up to `static`.
+    F = (coulomb + (static - coulomb) exp(-(v/stribeck)^2)) sign(v) + viscous v with the velocity v.
+    At rest the friction balances forces up to `static`.
 
     Attributes:
         viscous: viscous coefficient, N s/m or N m s/rad.
@@ -36,7 +36,7 @@ class LineFriction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LuGre:
-    """Dynamic friction with presliding hysteresis.
+    """Dynamic friction with presliding hysteresis (LuGre model).
 
     Source: Canudas de Wit, Olsson, Astrom, Lischinsky 1995, eqs. 1 to 6.
 
@@ -44,7 +44,8 @@ class LuGre:
         stiffness: stiffness of the bristles, sigma_0, N/m or N m/rad.
         damping: damping of the bristles, sigma_1, N s/m or N m s/rad.
         viscous: viscous coefficient, sigma_2, N s/m or N m s/rad.
-        coulomb, static, stribeck: parameters of g(v) = coulomb + (static - coulomb) exp(-(v/stribeck)^2).
+        coulomb, static, stribeck: parameters of g(v) = coulomb + (static - coulomb)
+            exp(-(v/stribeck)^2).
     """
 
     stiffness: Expression
@@ -61,7 +62,7 @@ class LineInertia:
 
     Attributes:
         name: name in the file.
-        turns: whether it rotates (rad, kg m^2) or translates (m, kg).
+        turns: whether the body rotates (rad, kg m^2) or translates (m, kg).
         value: moment of inertia or mass.
         friction: friction against the frame.
     """
@@ -74,7 +75,7 @@ class LineInertia:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shaft:
-    """Spring and damper: force = stiffness D + damping dD/dt, with the deflection D."""
+    """A spring and damper: force = stiffness D + damping dD/dt, with the deflection D."""
 
     stiffness: Expression
     damping: Expression
@@ -111,9 +112,9 @@ class Connection:
     Attributes:
         name: name in the file.
         first, second: names of the inertias.
-        ratio: displacement of the second per displacement of the first (gear: 1 / reduction; rack
-            and pinion: the pinion's radius; ball screw: lead / 2 pi).
-        compliance: compliance between the two; None for a rigid connection.
+        ratio: displacement of the second inertia per displacement of the first (gear: 1 /
+            reduction; rack and pinion: the pinion's radius; ball screw: lead / (2 pi)).
+        compliance: compliance between the inertias; None for a rigid connection.
     """
 
     name: str
@@ -131,10 +132,10 @@ class Motor:
 
     Attributes:
         name: name in the file.
-        on: inertia that it drives.
+        on: inertia that the motor drives.
         torque: largest torque or force; None if unlimited.
-        rated_speed, speed: speed up to which the full torque is available, and speed at which it is
-            zero; both or neither.
+        rated_speed: speed up to which the full torque is available; None if `speed` is None.
+        speed: speed at which the available torque is zero; None if unlimited.
     """
 
     name: str
@@ -150,8 +151,9 @@ class Encoder:
 
     Attributes:
         name: name in the file.
-        on: inertia whose position it measures.
-        resolution: size of one count; None for a perfect encoder. It requires a sampled control.
+        on: inertia whose position the encoder measures.
+        resolution: size of one count; None for a perfect encoder. A resolution requires a sampled
+            control.
     """
 
     name: str
@@ -164,7 +166,7 @@ class Pid:
     """PID with a filtered derivative: y = gain (1 + 1/(T_i s) + T_d s / (1 + s T_d / N)) u.
 
     Attributes:
-        gain: K_p.
+        gain: K, the gain.
         integral_time: T_i, s; None without integral part.
         derivative_time: T_d, s; None without derivative part.
         filter: N, the filter coefficient of the derivative.
@@ -198,8 +200,8 @@ class DualDrive:
         preload: torque with which the slave pulls against the master.
         feed_forward_share: fraction of the preload that is added to the master's command.
         switch_min: relative error e_min below which the slave only pulls against the master.
-        switch_max: relative error e_max above which it only drives. Both are None if the slave
-            always pulls against the master.
+        switch_max: relative error e_max above which the slave only drives. Both thresholds are None
+            if the slave always pulls against the master (constant preload).
     """
 
     master: str
@@ -220,8 +222,8 @@ class Control:
         position: law of the position loop; its output is a torque, or a speed if there is a speed
             loop.
         speed_encoder, speed: encoder and law of the speed loop; None without it.
-        drive: how the output is distributed to the motors.
-        sample_time: period of a sampled control, s; None for a continuous one.
+        drive: distribution of the output to the motors.
+        sample_time: sampling period of the control, s; None for a continuous control.
     """
 
     encoder: str
@@ -234,10 +236,11 @@ class Control:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Performance:
-    """The position that the criteria refer to and the band in which it counts as settled.
+    """The position to which the criteria refer, and the band in which it counts as settled.
 
     Attributes:
-        of: name of the inertia; on a machine it is the load, which the machine replaces.
+        of: name of the inertia with this position; on a machine, the load, which the machine
+            replaces.
         band: half width of the settling band; None on a machine, where paths are evaluated, not
             steps.
     """
@@ -284,15 +287,15 @@ class DriveLine(ReprMixin):
         Only inertias that are connected to `performance.of` are included.
         """
         factors: dict[str, Expression] = {self.performance.of: ONE}
-        waiting = [self.performance.of]
-        while waiting:
-            here = waiting.pop()
+        pending = [self.performance.of]
+        while pending:
+            current = pending.pop()
             for connection in self.connections:
-                # the second moves by ratio times the first
-                if connection.second == here and connection.first not in factors:
-                    factors[connection.first] = divide(factors[here], connection.ratio)
-                    waiting.append(connection.first)
-                elif connection.first == here and connection.second not in factors:
-                    factors[connection.second] = multiply(factors[here], connection.ratio)
-                    waiting.append(connection.second)
+                # the displacement of the second inertia is ratio times that of the first
+                if connection.second == current and connection.first not in factors:
+                    factors[connection.first] = divide(factors[current], connection.ratio)
+                    pending.append(connection.first)
+                elif connection.first == current and connection.second not in factors:
+                    factors[connection.second] = multiply(factors[current], connection.ratio)
+                    pending.append(connection.second)
         return factors

@@ -1,7 +1,7 @@
 """Independent parameters, and scalar expressions of them as frozen trees.
 
-The tree does not depend on a number type: `evaluate` takes the functions to use. The same description
-thus yields floats (math) or CasADi expressions, without this package importing CasADi.
+The tree does not depend on a number type: `evaluate` takes the functions to use. Therefore the same
+description yields floats or CasADi expressions, and this package does not import CasADi.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ class Parameter:
         return replace(self, value=value, status="chosen", source=self.change_text())
 
     def change_text(self) -> str:
-        """Return the source text for a value that replaces this one: this value with its source."""
+        """Return the source of a value that replaces the current value.
+
+        The text contains the current value, its status and its source.
+        """
         before = f"{self.value / self.scale:.6g} {self.unit}".strip()
         origin = f"{self.status}: {self.source}" if self.source else self.status
         return f"changed from {before} ({origin})"
@@ -131,7 +134,7 @@ class ParameterTable(Tabular):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number, SI, that is part of the structure and not a parameter, such as 0 or 1/2."""
+    """A number in SI units that is not a parameter, such as 0 or 1/2."""
 
     value: float
 
@@ -168,7 +171,7 @@ ONE = Constant(1.0)
 
 
 def add(*terms: Expression) -> Expression:
-    """Return the sum; exact zeros are omitted and constants are added immediately."""
+    """Return the sum; exact zeros are omitted, and leading constants are added immediately."""
     total: Expression = ZERO
     for term in terms:
         if isinstance(total, Constant) and isinstance(term, Constant):
@@ -321,47 +324,51 @@ def steps_from(start: str, pairs: Iterable[tuple[str, str]]) -> dict[str, int]:
     for first, second in pairs:
         neighbors.setdefault(first, []).append(second)
         neighbors.setdefault(second, []).append(first)
-    steps, waiting = {start: 0}, [start]
-    for name in waiting:  # the list grows during the loop
-        further = [other for other in dict.fromkeys(neighbors.get(name, ())) if other not in steps]
-        steps |= dict.fromkeys(further, steps[name] + 1)
-        waiting += further
+    steps, queue = {start: 0}, [start]
+    for name in queue:  # the list grows during the loop
+        new_names = [
+            other for other in dict.fromkeys(neighbors.get(name, ())) if other not in steps
+        ]
+        steps |= dict.fromkeys(new_names, steps[name] + 1)
+        queue += new_names
     return steps
 
 
 def ordered(graph: Mapping[str, Iterable[str]], report: Callable[[list[str]], None]) -> list[str]:
-    """Return the names in topological order: each follows the names it needs.
+    """Return the names in topological order: each name follows the names that it requires.
 
     The order depends only on the graph. The search is depth-first, without recursion, in time
     linear in the size of the graph. (`graphlib` reports only one cycle.)
 
     Args:
-        graph: the names that each name needs; needed names that are not keys are ignored.
-        report: called with the names of each cycle, the first repeated at the end. No name is
-            reported in two cycles.
+        graph: the names that each name requires; required names that are not keys are ignored.
+        report: called with the names of each cycle; the first name is repeated at the end. No name
+            is reported in two cycles.
     """
     order: list[str] = []
     done: set[str] = set()
     cyclic: set[str] = set()
     for root in graph:
-        path: dict[str, Iterator[str]] = {} if root in done else {root: iter(graph[root])}
+        if root in done:
+            continue
+        path: dict[str, Iterator[str]] = {root: iter(graph[root])}
         while path:
             name = next(reversed(path))
-            need = next(path[name], None)
-            if need is None:
+            required_name = next(path[name], None)
+            if required_name is None:
                 del path[name]
                 done.add(name)
                 order.append(name)
-            elif need in path and name not in cyclic:
-                cycle = [need]
-                for member in reversed(path):
-                    cycle.append(member)
-                    if member == need:
+            elif required_name in path and name not in cyclic:
+                cycle = [required_name]
+                for name_in_path in reversed(path):
+                    cycle.append(name_in_path)
+                    if name_in_path == required_name:
                         break
                 cyclic.update(cycle)
                 report(cycle[::-1])
-            elif need in graph and need not in done and need not in path:
-                path[need] = iter(graph[need])
+            elif required_name in graph and required_name not in done and required_name not in path:
+                path[required_name] = iter(graph[required_name])
     return order
 
 
@@ -374,8 +381,8 @@ def chain(names: list[str]) -> str:
     )
 
 
-#: Distance from a multiple of 90 deg, in quarter revolutions, below which an angle counts as that
-#: multiple. A multiple of 90 deg has no exact representation in radians.
+#: An angle counts as a multiple of 90 deg if its distance from the multiple, in quarter
+#: revolutions, is smaller than this. Multiples of 90 deg are not exact floats in radians.
 RIGHT_ANGLE_TOLERANCE = 1e-12
 
 
@@ -392,21 +399,19 @@ def exact_sine(angle: float) -> float:
 
 def exact_cosine(angle: float) -> float:
     """Return the cosine of a number (rad), exact at multiples of 90 degrees."""
-    ahead = exact_sine(angle + math.pi / 2)
-    return ahead if ahead in (-1.0, 0.0, 1.0) else math.cos(angle)
+    shifted_sine = exact_sine(angle + math.pi / 2)
+    return shifted_sine if shifted_sine in (-1.0, 0.0, 1.0) else math.cos(angle)
 
 
 def sine(angle: Expression) -> Expression:
     """Return the sine; a constant is evaluated immediately."""
-    return (
-        Constant(exact_sine(angle.value)) if isinstance(angle, Constant) else Call("sin", (angle,))
-    )
+    if isinstance(angle, Constant):
+        return Constant(exact_sine(angle.value))
+    return Call("sin", (angle,))
 
 
 def cosine(angle: Expression) -> Expression:
     """Return the cosine; a constant is evaluated immediately."""
-    return (
-        Constant(exact_cosine(angle.value))
-        if isinstance(angle, Constant)
-        else Call("cos", (angle,))
-    )
+    if isinstance(angle, Constant):
+        return Constant(exact_cosine(angle.value))
+    return Call("cos", (angle,))

@@ -56,11 +56,11 @@ def about_origin(mass: Expression, center: Vector, moments: Sequence[Expression]
     x, y, z = center
     xx, yy, zz = (multiply(mass, component, component) for component in center)
     I_xx, I_xy, I_yy, I_xz, I_yz, I_zz = moments
-    first = (multiply(mass, component) for component in center)
+    first_moment = (multiply(mass, component) for component in center)
     return Inertia.of(
         (
             mass,
-            *first,
+            *first_moment,
             add(I_xx, yy, zz),
             subtract(I_xy, multiply(mass, x, y)),
             add(I_yy, xx, zz),
@@ -81,13 +81,15 @@ def principal_moments(parameters: Sequence[float]) -> tuple[np.ndarray, float] |
         The moments in ascending order and the rounding error; None if they are too large or
         undefined (no mass).
     """
-    m, h, about = as_matrices(parameters)
+    m, h, about_frame_origin = as_matrices(parameters)
     with np.errstate(all="ignore"):
-        central = about - offset_inertia(h) / np.float64(m)
+        central = about_frame_origin - offset_inertia(h) / np.float64(m)
         if not np.max(np.abs(central)) < _MAX_MOMENT:
             return None
-    allowance = DEGENERACY_TOLERANCE * max(abs(np.trace(about)), abs(np.trace(central)))
-    return np.linalg.eigvalsh(central), float(allowance)
+    rounding_error = DEGENERACY_TOLERANCE * max(
+        abs(np.trace(about_frame_origin)), abs(np.trace(central))
+    )
+    return np.linalg.eigvalsh(central), float(rounding_error)
 
 
 def is_possible(parameters: Sequence[float]) -> bool:
@@ -95,5 +97,5 @@ def is_possible(parameters: Sequence[float]) -> bool:
     moments = principal_moments(parameters)
     if moments is None or parameters[0] <= 0.0:
         return False
-    (least, middle, largest), allowance = moments
-    return bool(least >= -allowance and largest <= least + middle + allowance)
+    (smallest, middle, largest), rounding_error = moments
+    return bool(smallest >= -rounding_error and largest <= smallest + middle + rounding_error)

@@ -55,8 +55,7 @@ if TYPE_CHECKING:  # drive_line imports the parameter table of machines
 
 #: Row and column of each of the six moments of an `Inertia`, in their order.
 MOMENT_ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
-#: Lengths below this fraction of the largest one count as rounding errors of zero in the
-#: characteristic length.
+#: Lengths below this fraction of the largest length count as zero in the characteristic length.
 _ZERO_LENGTH = 1e-9
 
 #: Name of the fixed body of a machine.
@@ -64,14 +63,17 @@ BASE = "base"
 #: Name of the joint that connects a platform with its own coordinates to the base.
 PLATFORM_JOINT = "platform"
 
-#: Kinds of limits of a coordinate. Stop: the machine cannot exceed it. Drawing: range used for
-#: drawing and sampling; motions may leave it.
+#: Kinds of limits of a coordinate. "stop": hard stop, which the machine cannot exceed. "drawing":
+#: range used for drawing and sampling, which motions may leave.
 LimitKind = Literal["stop", "drawing"]
 LIMIT_KINDS: tuple[LimitKind, ...] = ("stop", "drawing")
 
 #: Name of the diagnostic for forces of a source file that an imported machine lacks.
 OMITTED_FORCES = "forces of the source file that are left out"
-_OMISSION_REMEDY = "remove them from the source if they are unintended, or add equivalent elements to a machine file"
+_OMISSION_REMEDY = (
+    "remove them from the source if they are unintended, or add equivalent elements to a machine "
+    "file"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +106,7 @@ class Inertia:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """A rigid body; without inertia it is massless and only connects others.
+    """A rigid body; a body without inertia is massless and only connects other bodies.
 
     Attributes:
         name: unique name.
@@ -121,7 +123,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Friction:
-    """Friction force of one motion, opposing v (N or N m).
+    """Friction force F (N or N m) of one coordinate with velocity v, which opposes v.
 
     F = viscous v + viscous_asymmetry |v| + (coulomb + (static - coulomb) exp(-(v / stribeck)^2))
     sign(v) + coulomb_asymmetry |sign(v)| + offset (Stribeck's curve as in Armstrong-Helouvry,
@@ -130,10 +132,11 @@ class Friction:
 
     Attributes:
         viscous, coulomb, offset: coefficients; None if absent.
-        viscous_asymmetry, coulomb_asymmetry: amounts by which they are larger for forward motion
-            and smaller for backward motion.
+        viscous_asymmetry, coulomb_asymmetry: amounts by which `viscous` and `coulomb` are larger
+            for forward motion and smaller for backward motion.
         static: friction at the onset of motion; requires `coulomb` and `stribeck`.
-        stribeck: speed at which its excess over Coulomb friction has fallen to 1 / e, m/s or rad/s.
+        stribeck: Stribeck velocity, at which the excess of static over Coulomb friction has fallen
+            to 1 / e, m/s or rad/s.
     """
 
     viscous: Expression | None = None
@@ -151,16 +154,17 @@ class Friction:
 
     @property
     def reversed(self) -> Friction:
-        """Return the same friction for the reversed motion."""
-        turned = {
-            name: getattr(self, name)
-            for name in ("offset", "viscous_asymmetry", "coulomb_asymmetry")
-        }
-        return replace(self, **{name: value and negate(value) for name, value in turned.items()})
+        """The same friction for a coordinate with the opposite sign."""
+        negated: dict[str, Expression] = {}
+        for name in ("offset", "viscous_asymmetry", "coulomb_asymmetry"):
+            value = getattr(self, name)
+            if value is not None:
+                negated[name] = negate(value)
+        return replace(self, **negated)
 
 
 def given_friction(element: str) -> str:
-    """Return the name of the parameter that holds an element's given dry friction.
+    """Return the name of the parameter that contains an element's given dry friction.
 
     See `Mechanism.with_given_dry_friction`.
     """
@@ -244,17 +248,23 @@ def _builtin_kind(
 
     `scalars` maps each suffix to whether the coordinate is an angle.
     """
+    quaternion: tuple[str, ...] = ()
+    angular_velocity: tuple[str, ...] = ()
+    if is_ball:
+        quaternion = ("qw", "qx", "qy", "qz")
+        angular_velocity = ("wx", "wy", "wz")
     return JointKind(
-        coordinates=(*scalars, *("qw", "qx", "qy", "qz") * is_ball),
-        velocities=(*scalars, *("wx", "wy", "wz") * is_ball),
+        coordinates=(*scalars, *quaternion),
+        velocities=(*scalars, *angular_velocity),
         axes=axes,
-        angular=(*scalars.values(), *(True,) * 3 * is_ball),
+        angular=(*scalars.values(), *(True for _ in angular_velocity)),
         reversible=reversible,
     )
 
 
-_PLANE, _SPACE = {"x": False, "y": False}, {"x": False, "y": False, "z": False}
-_OWN_KINDS = {
+_PLANE = {"x": False, "y": False}
+_SPACE = {"x": False, "y": False, "z": False}
+_BUILTIN_KINDS = {
     "fixed": _builtin_kind({}),
     "revolute": _builtin_kind({"": True}, axes=1),
     "prismatic": _builtin_kind({"": False}, axes=1),
@@ -267,7 +277,7 @@ _OWN_KINDS = {
     "free": _builtin_kind(_SPACE, is_ball=True, reversible=False),
 }
 #: All joint kinds: the built-in ones, then those of installed plugins.
-JOINT_KINDS: Mapping[str, JointKind] = Registry("tauloop.joints", JointKind, _OWN_KINDS)
+JOINT_KINDS: Mapping[str, JointKind] = Registry("tauloop.joints", JointKind, _BUILTIN_KINDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,7 +297,7 @@ class Joint:
         freedoms: one `Freedom` per velocity.
         is_cut: whether the description specifies that this joint closes a loop and has no
             coordinates. Tauloop chooses the other loop-closing joints.
-        compliance: compliance of its bearings in calculations of elasticity; None if rigid.
+        compliance: compliance of the joint's bearings in calculations of elasticity; None if rigid.
     """
 
     name: str
@@ -322,12 +332,12 @@ class Joint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlenderPart:
-    """Inertia of a slender link (no axial inertia) about its own end.
+    """Inertia of a slender link, without axial inertia, about one of its ends.
 
     Attributes:
         mass: m, kg.
         first_moment: h = m s, with s the distance of the mass center from that end, kg m.
-        second_moment: J about that end, across the link, kg m^2.
+        second_moment: J about an axis through that end perpendicular to the link, kg m^2.
     """
 
     mass: Expression
@@ -356,7 +366,7 @@ class Telescope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tension:
-    """Bounds that make a rod a cable: it pulls within them and never pushes.
+    """Tension bounds of a cable: a rod that only pulls.
 
     Attributes:
         least, greatest: bounds of the tension, N; `least` is not negative.
@@ -452,7 +462,7 @@ class Actuator(NamedFields):
         name: unique name.
         drives: (coordinate name, ratio) pairs; a coordinate is a scalar joint coordinate or a
             telescopic rod.
-        offset: its position when the driven coordinates are zero, rad or m.
+        offset: position of the actuator when the driven coordinates are zero, rad or m.
         inertia: inertia on the motor side, kg m^2 (or kg for a linear motor).
         friction: friction on the motor side.
         turns: whether the motor is rotary (rad, N m) or linear (m, N); None: the same as the
@@ -463,8 +473,8 @@ class Actuator(NamedFields):
         copper_loss: coefficient R/k^2 with the torque constant k: winding losses per squared
             force, W/N^2 or W/(N m)^2.
         drive: drive line between motors and actuator; None if the motor acts directly.
-        stiffness: stiffness with the motor locked, seen at the actuator's position, N/m or N m/rad;
-            None if not stated (see `tauloop.mechanism.elastic.drives.drive_stiffness`).
+        stiffness: stiffness with the motor locked, reflected to the actuator's position, N/m or
+            N m/rad; None if not stated (see `tauloop.mechanism.elastic.drives.drive_stiffness`).
     """
 
     name: str
@@ -608,9 +618,10 @@ class Mechanism(ReprMixin):
     @property
     def combined(self) -> frozenset[str]:
         """Names of the coordinates in couplings, losses and outputs."""
-        read = {name for output in self.outputs for name in output.coordinates}
-        coupled = {name for coupling in self.couplings for name in coupling.coordinates}
-        return frozenset(read | coupled | {name for loss in self.losses for name, _ in loss.terms})
+        in_outputs = {name for output in self.outputs for name in output.coordinates}
+        in_couplings = {name for coupling in self.couplings for name in coupling.coordinates}
+        in_losses = {name for loss in self.losses for name, _ in loss.terms}
+        return frozenset(in_outputs | in_couplings | in_losses)
 
     @property
     def freedoms(self) -> dict[str, Freedom]:
@@ -643,7 +654,7 @@ class Mechanism(ReprMixin):
     def characteristic_length(self) -> float:
         """Typical dimension of the machine, m.
 
-        It is the median of its nonzero rod lengths and joint offsets.
+        This is the median of the nonzero rod lengths and joint offsets; 1 m if there are none.
         """
         lengths = [self.value(rod.length) for rod in self.rods if rod.length is not None]
         lengths += [rod.telescope.reference for rod in self.rods if rod.telescope is not None]
@@ -657,7 +668,7 @@ class Mechanism(ReprMixin):
         return 0.5 * (lengths[(len(lengths) - 1) // 2] + lengths[len(lengths) // 2])
 
     def with_freedoms(self, change: Callable[[str, Freedom], Freedom]) -> Mechanism:
-        """Return the machine with the freedoms of its joints and telescopic rods replaced.
+        """Return the machine with the `Freedom` of each joint velocity and telescopic rod replaced.
 
         Args:
             change: function (velocity name, freedom) -> new freedom.
@@ -693,13 +704,13 @@ class Mechanism(ReprMixin):
             names: names of velocities, actuators and losses that have friction.
         """
         chosen = set(names)
-        nothing = dict.fromkeys(("coulomb", "coulomb_asymmetry", "static", "stribeck"))
+        no_dry_friction = dict.fromkeys(("coulomb", "coulomb_asymmetry", "static", "stribeck"))
 
         def changed(name: str, friction: Friction | None) -> Friction | None:
             if friction is None or name not in chosen:
                 return friction
             offset = add(friction.offset or ZERO, Leaf(given_friction(name)))
-            return replace(friction, offset=offset, **nothing)
+            return replace(friction, offset=offset, **no_dry_friction)
 
         parameters = tuple(
             Parameter(name=given_friction(name), value=0.0, group="friction") for name in names
@@ -726,21 +737,22 @@ class Mechanism(ReprMixin):
         )
 
     def is_loaded(self, joint: Joint) -> bool:
-        """Return whether something acts on a joint or refers to its coordinate.
+        """Return whether a force acts on a joint or an element refers to its coordinates.
 
-        This includes losses, springs, rotors, motors, gears and user coordinates.
+        This includes losses, springs, rotors, motors, gears, outputs and independent coordinates.
 
         Joint kinds of plugins always count as loaded, because their motion is defined by their
         coordinates.
         """
         driven = {name for actuator in self.actuators for name, _ in actuator.drives}
-        wanted = self.combined | driven | set(self.platform.independent)
-        acts = any(
+        referenced = self.combined | driven | set(self.platform.independent)
+        has_forces = any(
             f.friction is not None or f.spring is not None or f.inertia is not None
             for f in joint.freedoms
         )
-        is_brought = JOINT_KINDS[joint.kind].placement is not None
-        return acts or is_brought or not wanted.isdisjoint(joint.velocity_names)
+        is_from_plugin = JOINT_KINDS[joint.kind].placement is not None
+        is_referenced = not referenced.isdisjoint(joint.velocity_names)
+        return has_forces or is_from_plugin or is_referenced
 
     def value(self, expression: Expression | str) -> float:
         """Return the nominal value of an expression or (by name) independent parameter, SI."""
@@ -791,7 +803,8 @@ class Mechanism(ReprMixin):
                 problems.add(name, what, getattr(error, "remedy", "give a number"), file=self.file)
                 continue
             if not parameter.allows(number):
-                what = f"{number:g} is outside its bounds, {parameter.lower:g} to {parameter.upper:g} (SI)"
+                bounds = f"{parameter.lower:g} to {parameter.upper:g} (SI)"
+                what = f"{number:g} is outside its bounds, {bounds}"
                 remedy = "give a value within the bounds, or change them in the machine file"
                 problems.add(name, what, remedy, file=self.file)
             numbers[name] = number
@@ -813,8 +826,9 @@ class Mechanism(ReprMixin):
                 for section in (segment.start, segment.end):
                     excess = section.excessive_wall(self.value)
                     if excess is not None:
-                        wall, half = (f"{1e3 * length:g} mm" for length in excess)
-                        what = f"the wall of its section is too thick: {wall} > {half}"
+                        wall, largest_wall = excess
+                        comparison = f"{1e3 * wall:g} mm > {1e3 * largest_wall:g} mm"
+                        what = f"the wall of its section is too thick: {comparison}"
                         remedy = "correct the wall or the outer dimensions"
                         problems.add(name, what, remedy, file=self.file)
                         break
@@ -865,13 +879,13 @@ def spanning_joints(
 
     The direction is True if the tree traverses the joint from its child to its parent.
 
-    The tree is grown by Prim's algorithm with this order of preference: the platform's own joint,
-    fixed joints, joints on which something acts (they need a coordinate), joints with few degrees
+    The tree is grown by Prim's algorithm with this order of preference: the joint `PLATFORM_JOINT`,
+    fixed joints, joints that need a coordinate (see `Mechanism.is_loaded`), joints with few degrees
     of freedom.
 
     Args:
         mechanism: the machine; joints with `is_cut` are never in the tree.
-        error: type of the error for bodies that no joint leads to.
+        error: type of the error for bodies without a chain of joints to the base.
         order: sort key for joints that are otherwise equal.
         turns_around: whether a joint may be traversed from its child to its parent.
 
@@ -893,13 +907,14 @@ def spanning_joints(
     while True:
         candidates = []
         for index, joint in remaining.items():
-            ends = (joint.parent.body in depth, joint.child.body in depth)
-            if ends[0] != ends[1] and (ends[0] or turns_around(joint)):
-                near = joint.parent.body if ends[0] else joint.child.body
-                candidates.append((costs[joint.name], order(depth[near], index), index))
+            has_parent = joint.parent.body in depth
+            has_child = joint.child.body in depth
+            if has_parent != has_child and (has_parent or turns_around(joint)):
+                near_body = joint.parent.body if has_parent else joint.child.body
+                candidates.append((costs[joint.name], order(depth[near_body], index), index))
         if not candidates:
             break
-        index = min(candidates)[2]
+        _, _, index = min(candidates)
         joint = remaining.pop(index)
         is_reversed = joint.child.body in depth
         inner, outer = (joint.child, joint.parent) if is_reversed else (joint.parent, joint.child)
@@ -920,7 +935,7 @@ def spanning_joints(
 
 
 def omission_diagnostics(mechanism: Mechanism) -> tuple[Diagnostic, ...]:
-    """Return a diagnostic of omitted forces, which make results doubtful; else empty."""
+    """Return a diagnostic of omitted forces, which make results doubtful; or an empty tuple."""
     if not mechanism.omitted_forces:
         return ()
     advice = f"{'; '.join(mechanism.omitted_forces)}: {_OMISSION_REMEDY}"

@@ -49,8 +49,8 @@ class FramePose:
 
     def inverse(self) -> FramePose:
         """Return the pose of A in B."""
-        back = np.swapaxes(self.rotation, -1, -2)
-        return FramePose(back, -turned(back, self.position))
+        inverse = np.swapaxes(self.rotation, -1, -2)
+        return FramePose(inverse, -turned(inverse, self.position))
 
     def at(self, sample: int) -> FramePose:
         """Return the pose at one sample of a batch."""
@@ -70,11 +70,11 @@ class FramePose:
 IDENTITY = FramePose()
 
 
-def homogeneous(rotation: np.ndarray, place: np.ndarray) -> np.ndarray:
+def homogeneous(rotation: np.ndarray, position: np.ndarray) -> np.ndarray:
     """Return homogeneous matrices (..., 4, 4) of rotations (..., 3, 3) and origins (..., 3)."""
-    matrices = np.zeros((*place.shape[:-1], 4, 4))
+    matrices = np.zeros((*position.shape[:-1], 4, 4))
     matrices[..., :3, :3] = rotation
-    matrices[..., :3, 3] = place
+    matrices[..., :3, 3] = position
     matrices[..., 3, 3] = 1.0
     return matrices
 
@@ -199,8 +199,8 @@ def turned_quaternion(quaternion: Array, turn: Array) -> Array:
     half = 0.5 * np.linalg.norm(turn, axis=-1, keepdims=True)
     d0, d = np.cos(half), 0.5 * np.sinc(half / np.pi) * turn
     w, x = quaternion[..., :1], quaternion[..., 1:]
-    parts = (d0 * w - np.sum(d * x, axis=-1, keepdims=True), d0 * x + w * d + np.cross(d, x))
-    product = np.concatenate(parts, axis=-1)
+    components = (d0 * w - np.sum(d * x, axis=-1, keepdims=True), d0 * x + w * d + np.cross(d, x))
+    product = np.concatenate(components, axis=-1)
     return product / np.linalg.norm(product, axis=-1, keepdims=True)
 
 
@@ -210,8 +210,8 @@ def rotation_matrix(turns: Sequence[tuple[AxisName, float]]) -> np.ndarray:
     for axis, angle in turns:
         i = "xyz".index(axis)
         j, k = (i + 1) % 3, (i + 2) % 3
-        turn = np.eye(3)
-        turn[j, j] = turn[k, k] = math.cos(angle)
-        turn[k, j], turn[j, k] = math.sin(angle), -math.sin(angle)
-        R = R @ turn
+        elementary = np.eye(3)
+        elementary[j, j] = elementary[k, k] = math.cos(angle)
+        elementary[k, j], elementary[j, k] = math.sin(angle), -math.sin(angle)
+        R = R @ elementary
     return R

@@ -50,10 +50,12 @@ class Linkage:
     def world(self) -> dict[str, FramePose]:
         """Return the poses of all bodies at the reference coordinates, without cut joints."""
         return propagate_poses(
-            {BASE: FramePose()}, (j for j in self.mechanism.joints if not j.is_cut), self._across
+            {BASE: FramePose()},
+            (j for j in self.mechanism.joints if not j.is_cut),
+            self._relative_pose,
         )
 
-    def _across(self, joint: Joint) -> FramePose:
+    def _relative_pose(self, joint: Joint) -> FramePose:
         """Return the reference pose of a joint's child body in its parent body."""
         if joint.name not in self._poses:
             parent, child = (
@@ -115,34 +117,36 @@ class Linkage:
 
     def pose_in(self, link: Sequence[str], body: str) -> FramePose:
         """Return the pose of a body in the frame of the first body of its link."""
-        inside = (
+        link_welds = (
             weld for weld in self._welds if weld.parent.body in link and weld.child.body in link
         )
-        return propagate_poses({link[0]: FramePose()}, inside, self._across)[body]
+        return propagate_poses({link[0]: FramePose()}, link_welds, self._relative_pose)[body]
 
     def inertia(self, link: Sequence[str]) -> LinkInertia:
         """Return the inertia of a link in the frame of its first body."""
-        mass, first, about = 0.0, np.zeros(3), np.zeros((3, 3))
+        mass, first_moment, about_origin = 0.0, np.zeros(3), np.zeros((3, 3))
         for body in link:
             inertia = self.mechanism.body(body).inertia
             if inertia is None:
                 continue
-            m, h, own = as_matrices(map(self.mechanism.value, inertia.parameters))
+            m, h, body_inertia = as_matrices(map(self.mechanism.value, inertia.parameters))
             pose = self.pose_in(link, body)
             R, p = pose.rotation, pose.position
-            h_turned = R @ h
-            turned = R @ own @ R.T
-            cross = np.outer(p, h_turned) + np.outer(h_turned, p)
+            h_link = R @ h
+            rotated = R @ body_inertia @ R.T
+            cross = np.outer(p, h_link) + np.outer(h_link, p)
             # I about a point at distance p: I + 2 (p.h) 1 - (p h^T + h p^T) + m (p.p 1 - p p^T)
-            about += turned + 2 * float(p @ h_turned) * np.eye(3) - cross + m * offset_inertia(p)
-            first += h_turned + m * p
+            about_origin += (
+                rotated + 2 * float(p @ h_link) * np.eye(3) - cross + m * offset_inertia(p)
+            )
+            first_moment += h_link + m * p
             mass += m
-        center = first / mass if mass > 0.0 else np.zeros(3)
+        center = first_moment / mass if mass > 0.0 else np.zeros(3)
         return LinkInertia(
-            mass=mass, center=center, about_center=about - mass * offset_inertia(center)
+            mass=mass, center=center, about_center=about_origin - mass * offset_inertia(center)
         )
 
-    def reached(self, joints: Iterable[Joint]) -> dict[str, int]:
+    def joint_distances(self, joints: Iterable[Joint]) -> dict[str, int]:
         """Return the number of joints on the path from the base to each body, by body.
 
         Only bodies reached by joints that are not cut are included.

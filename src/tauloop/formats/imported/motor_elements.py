@@ -20,8 +20,8 @@ These are ``<ros2_control>`` and ``<transmission>`` in the forms of ROS 1, ROS 2
       </transmission>
     </ros2_control>
 
-With the reductions n of the actuators and m of the joints, and joint positions x = q - offset,
-motors are at
+With the reductions n of the actuators and m of the joints, and joint positions x = q - offset, the
+motor positions p are
 
 - simple: p = n m x;
 - differential: p1 = n1 (m1 x1 + m2 x2) and p2 = n2 (m1 x1 - m2 x2);
@@ -55,17 +55,27 @@ from tauloop.mechanism.suggestions import listing, suggestion
 TRANSMISSION, ROS2_CONTROL = "transmission", "ros2_control"
 #: Elements that enclose transmissions in files for Gazebo.
 _WRAPPERS = ("gazebo", "plugin")
-#: Interfaces that command a motor; others set gains and switches.
+#: Interfaces that command a motor; other interfaces set gains and switches.
 COMMAND_INTERFACES = ("position", "velocity", "effort")
 #: Numbers of joints and of actuators of a transmission, by the last part of its type.
 _COUNTS = {"SimpleTransmission": 1, "DifferentialTransmission": 2, "FourBarLinkageTransmission": 2}
 _REDUCTIONS = ("mechanicalReduction", "mechanical_reduction")
-_GEAR_RATIO, _ROTOR_INERTIA = "drake:gear_ratio", "drake:rotor_inertia"
-_READ_OF_TRANSMISSION = ("type", "plugin", "joint", "actuator", *_REDUCTIONS)
-_READ_OF_END = ("role", "hardwareInterface", "offset", *_REDUCTIONS, _GEAR_RATIO, _ROTOR_INERTIA)
-_READ_OF_CONTROL = ("joint", TRANSMISSION)
+_GEAR_RATIO = "drake:gear_ratio"
+_ROTOR_INERTIA = "drake:rotor_inertia"
+#: Elements that are read: inside a transmission, in its joints and actuators, inside a
+#: ``<ros2_control>``, and in its joints.
+_TRANSMISSION_TAGS = ("type", "plugin", "joint", "actuator", *_REDUCTIONS)
+_TRANSMISSION_END_TAGS = (
+    "role",
+    "hardwareInterface",
+    "offset",
+    *_REDUCTIONS,
+    _GEAR_RATIO,
+    _ROTOR_INERTIA,
+)
+_CONTROL_TAGS = ("joint", TRANSMISSION)
 _CONTROL_STATEMENTS = ("command_interface", "state_interface", TRANSMISSION)
-_READ_OF_CONTROLLED = ("command_interface", "state_interface", "param")
+_CONTROLLED_JOINT_TAGS = ("command_interface", "state_interface", "param")
 
 
 def read_motor_elements(
@@ -79,14 +89,17 @@ def read_motor_elements(
         joints: names (in the mechanism) of the joints that rotate or slide.
         followers: joints that follow another by ``<mimic>``.
     """
-    stated = motor_nodes(robot)
-    controls = [node for node in stated if node.tag == ROS2_CONTROL]
-    transmissions = [node for node in stated if node.tag == TRANSMISSION]
+    nodes = motor_nodes(robot)
+    controls = [node for node in nodes if node.tag == ROS2_CONTROL]
+    transmissions = [node for node in nodes if node.tag == TRANSMISSION]
     empty = [node for node in transmissions if node.first("joint") is None]
-    empty += [node for node in controls if not _states_anything(node)]
+    empty += [node for node in controls if not _has_statements(node)]
     controls = [node for node in controls if node not in empty]
     transmissions = [node for node in transmissions if node not in empty]
-    every = [*transmissions, *(node for control in controls for node in control.all(TRANSMISSION))]
+    all_transmissions = [
+        *transmissions,
+        *(node for control in controls for node in control.all(TRANSMISSION)),
+    ]
     statements: list[MotorStatement] = []
     couplings: list[UrdfCoupling] = []
     if controls:
@@ -106,13 +119,13 @@ def read_motor_elements(
         )
     return MotorElements(
         statements=tuple(statements),
-        rotors=_rotors(file, every, joints),
+        rotors=_rotors(file, all_transmissions, joints),
         couplings=tuple(couplings),
-        notes=tuple(_unread(empty, controls, every)),
+        notes=tuple(_unread(empty, controls, all_transmissions)),
     )
 
 
-def _states_anything(control: XmlNode) -> bool:
+def _has_statements(control: XmlNode) -> bool:
     """Return whether a ``<ros2_control>`` has interfaces or transmissions."""
     return any(inner.tag in _CONTROL_STATEMENTS for inner in control.walk())
 
@@ -201,24 +214,23 @@ class _TransmissionReader(_JointNames):
         """Return the motors of all transmissions, except those with only passive joints."""
         motors: list[StatedMotor] = []
         for node in nodes:
-            made = self._motors(node)
-            driven = {name for motor in made for name, _ in motor.drives}
+            motors_of_node = self._motors(node)
+            driven = {name for motor in motors_of_node for name, _ in motor.drives}
             measured = {name for name in driven if self._is_measured(node, name)}
             self.passive.extend(sorted(measured))
             if driven - measured - set(passive):
-                motors.extend(made)
+                motors.extend(motors_of_node)
         return with_unique_names(motors)
 
     def _motors(self, node: XmlNode) -> list[StatedMotor]:
+        """Return the motors of a transmission; empty after adding a problem."""
         where = node.attributes.get("name", TRANSMISSION)
         word = self._type(node)
         kind = re.split("[/:]", word)[-1]
         if kind not in _COUNTS:
-            what = (
-                f"a transmission of type {word!r} is not supported"
-                if word
-                else "has no <type> and no <plugin>"
-            )
+            what = "has no <type> and no <plugin>"
+            if word:
+                what = f"a transmission of type {word!r} is not supported"
             self.problem(
                 node,
                 where,
@@ -226,10 +238,8 @@ class _TransmissionReader(_JointNames):
                 f"use one of {listing(_COUNTS)}, or name the motors: `--motors JOINT,...`",
             )
             return []
-        joints, actuators = (
-            self._by_role(node, where, "joint"),
-            self._by_role(node, where, "actuator"),
-        )
+        joints = self._by_role(node, where, "joint")
+        actuators = self._by_role(node, where, "actuator")
         if len(joints) != _COUNTS[kind] or len(actuators) != _COUNTS[kind]:
             actuator_count = counted(len(actuators), "actuator")
             what = f"a {kind} has {counted(len(joints), 'joint')} and {actuator_count}"
@@ -278,19 +288,21 @@ class _TransmissionReader(_JointNames):
         roles = [self._role(child) for child in nodes]
         if not any(roles):
             return nodes
-        wanted = [f"{tag}{k + 1}" for k in range(len(nodes))]
-        if sorted(roles) != wanted:
+        expected = [f"{tag}{number + 1}" for number in range(len(nodes))]
+        if sorted(roles) != expected:
             what = f"the {tag}s have the roles {', '.join(role or 'none' for role in roles)}"
-            self.problem(node, where, what, f"use each of {', '.join(wanted)} once")
+            self.problem(node, where, what, f"use each of {', '.join(expected)} once")
         return [
             child for _, child in sorted(zip(roles, nodes, strict=True), key=lambda pair: pair[0])
         ]
 
     def _role(self, node: XmlNode) -> str:
+        """Return the role of a joint or actuator, from an element or an attribute."""
         child = node.first("role")
         return node.attributes.get("role", "").strip() if child is None else child.content
 
     def _reduction(self, node: XmlNode, where: str) -> float:
+        """Return the reduction in an element, 1 if it has none."""
         value = self.content(node, where, _REDUCTIONS, 1.0)
         if value == 0.0:
             self.problem(
@@ -345,7 +357,7 @@ class _ControlReader(_JointNames):
                 name = self.joint(node, control.attributes.get("name", ROS2_CONTROL))
                 if not name:
                     continue
-                self._follow(node, name)
+                self._add_follower(node, name)
                 if is_driven:
                     driven.append(name)
                 elif node.first("state_interface") is not None:
@@ -356,20 +368,20 @@ class _ControlReader(_JointNames):
         geared = reader.motors(
             [node for control in controls for node in control.all(TRANSMISSION)], passive
         )
-        behind = {name for motor in geared for name, _ in motor.drives}
+        geared_joints = {name for motor in geared for name, _ in motor.drives}
         direct = [
             StatedMotor(name=name, drives=((name, 1.0),))
             for name in dict.fromkeys(driven)
-            if name not in behind and name not in self._followers
+            if name not in geared_joints and name not in self._followers
         ]
         return MotorStatement(
             source=f"<{ROS2_CONTROL}>",
             motors=(*direct, *geared),
-            passive=tuple(name for name in passive if name not in behind),
+            passive=tuple(name for name in passive if name not in geared_joints),
             problems=(*self.problems, *reader.problems),
         )
 
-    def _follow(self, node: XmlNode, name: str) -> None:
+    def _add_follower(self, node: XmlNode, name: str) -> None:
         """Add a joint that follows another, by the URDF's ``<mimic>`` or by parameters."""
         parameters = {
             child.attributes.get("name", "").strip(): child for child in node.all("param")
@@ -446,27 +458,27 @@ def _rotors(
 def _unread(
     empty: Sequence[XmlNode], controls: Sequence[XmlNode], transmissions: Sequence[XmlNode]
 ) -> list[str]:
-    """Return notes on elements that name no joint, and on unused contents of the other elements."""
+    """Return notes on elements without a joint, and on unused contents of the other elements."""
     counts = Counter(node.tag for node in empty)
     for node in transmissions:
-        others = [child.tag for child in node.children if child.tag not in _READ_OF_TRANSMISSION]
-        counts.update(f"{tag} of {TRANSMISSION}" for tag in others)
+        unused_tags = [child.tag for child in node.children if child.tag not in _TRANSMISSION_TAGS]
+        counts.update(f"{tag} of {TRANSMISSION}" for tag in unused_tags)
         for end in (*node.all("joint"), *node.all("actuator")):
             counts.update(
                 f"{child.tag} of {end.tag}"
                 for child in end.children
-                if child.tag not in _READ_OF_END
+                if child.tag not in _TRANSMISSION_END_TAGS
             )
     for node in controls:
         counts.update(
             f"{child.tag} of {ROS2_CONTROL}"
             for child in node.children
-            if child.tag not in _READ_OF_CONTROL
+            if child.tag not in _CONTROL_TAGS
         )
         for joint in node.all("joint"):
             counts.update(
                 f"{child.tag} of joint"
                 for child in joint.children
-                if child.tag not in _READ_OF_CONTROLLED
+                if child.tag not in _CONTROLLED_JOINT_TAGS
             )
     return unread(counts, {})

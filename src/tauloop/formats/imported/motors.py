@@ -1,17 +1,17 @@
-"""The motors of an imported machine, from the first of these sources that states them.
+"""The motors of an imported machine.
+
+The motors are those of the first of these sources that states motors:
 
 1. the caller's names (``--motors``): motors of the file, or joints;
 2. the side file: ``actuators``, or ``name_mot`` of Gepetto's robot.yaml;
 3. ``<ros2_control>``: joints with a command interface, and transmissions (`motor_elements`);
 4. ``<transmission>``;
 5. ``independent`` of a joint (GRBDA);
-6. effort limits: a joint with effort 0 is passive if another joint has more. If all efforts are 0
-or
-   absent, they state nothing;
+6. effort limits: a joint with effort 0 is passive if another joint has a positive effort. If all
+   efforts are 0 or absent, they do not determine the motors;
 7. structure: without a loop all joints have motors. With a loop the structure does not determine
-the
-   motors. Then the machine has `Mechanism.unstated_motors` instead of actuators, `check` reports
-   this, and force calculations raise an error.
+   the motors. Then the machine has `Mechanism.unstated_motors` instead of actuators, `check`
+   reports this, and force calculations raise an error.
 
 Joints that follow others (``<mimic>``) are passive in all sources except the first two.
 """
@@ -46,8 +46,8 @@ class ChosenMotors:
 
     Attributes:
         motors: the motors of the file or its side file.
-        unstated: joints that may have motors, if no source states which ones do.
-        notes: the source of the choice, and the passive joints.
+        unstated: joints that may have motors, if no source states the motors.
+        notes: notes on the source of the motors, and on the passive joints.
     """
 
     motors: tuple[StatedMotor | Actuator, ...] = ()
@@ -70,8 +70,8 @@ class Shift:
 
 def scalar_joints(tree: UrdfTree) -> dict[str, UrdfJoint]:
     """Return the joints that rotate or slide, and the axes of universal joints, by name."""
-    parts = [part for joint in tree.joints for part in joint.axis_joints or (joint,)]
-    return {part.name: part for part in parts if part.kind in ("revolute", "prismatic")}
+    joints = [joint for joint in tree.joints for joint in joint.axis_joints or (joint,)]
+    return {joint.name: joint for joint in joints if joint.kind in ("revolute", "prismatic")}
 
 
 def direct(names: Iterable[str]) -> tuple[StatedMotor, ...]:
@@ -81,10 +81,10 @@ def direct(names: Iterable[str]) -> tuple[StatedMotor, ...]:
 
 def choose_motors(
     tree: UrdfTree,
-    wanted: Sequence[str],
+    joint_names: Sequence[str],
     actuators: tuple[Actuator, ...] | None,
     side_motors: Sequence[str] | None,
-    held: Iterable[str],
+    held_joints: Iterable[str],
     is_open: bool,
     problems: Problems,
 ) -> ChosenMotors:
@@ -92,44 +92,44 @@ def choose_motors(
 
     Args:
         tree: the URDF.
-        wanted: names of motors or joints that the caller gives; may be empty.
+        joint_names: names of motors or joints that the caller gives; may be empty.
         actuators: actuators of a side file; None if it states none.
         side_motors: joints with a motor in Gepetto's side file; None if it states none.
-        held: joints that couplings hold constant or make follow others.
+        held_joints: joints that couplings hold constant or make follow others.
         is_open: whether there are loops or gears, so that not all joints are independent.
         problems: receives the problems of the source that is used.
     """
-    if wanted:
-        return _named(tree, wanted, actuators or (), problems)
+    if joint_names:
+        return _motors_by_name(tree, joint_names, actuators or (), problems)
     if actuators is not None:
         return ChosenMotors(motors=actuators)
     if side_motors is not None:
         return ChosenMotors(motors=direct(side_motors))
-    held = set(held)
-    passive = set(held)
+    held_joints = set(held_joints)
+    passive = set(held_joints)
     for statement in tree.motors.statements:
         problems += statement.problems
         if statement.motors or statement.problems:
-            return _stated(tree, statement, passive)
+            return _motors_of_statement(tree, statement, passive)
         passive.update(statement.passive)
-    left = [joint for name, joint in scalar_joints(tree).items() if name not in passive]
+    candidates = [joint for name, joint in scalar_joints(tree).items() if name not in passive]
     if tree.independent:
         return ChosenMotors(
-            motors=direct(joint.name for joint in left if joint.name in tree.independent)
+            motors=direct(joint.name for joint in candidates if joint.name in tree.independent)
         )
-    by_effort = _by_effort(tree, left, is_open)
-    if by_effort is not None:
-        return by_effort
-    names = [joint.name for joint in left]
+    effort_motors = _motors_by_effort(tree, candidates, is_open)
+    if effort_motors is not None:
+        return effort_motors
+    joint_names = [joint.name for joint in candidates]
     if is_open:
-        return ChosenMotors(unstated=tuple(names))
+        return ChosenMotors(unstated=tuple(joint_names))
     note = "the file states no motors, so every joint that rotates or slides has one"
-    notes = (f"{note}, {listing(names)}",) if names else ()
-    return ChosenMotors(motors=direct(names), notes=notes)
+    notes = (f"{note}, {listing(joint_names)}",) if joint_names else ()
+    return ChosenMotors(motors=direct(joint_names), notes=notes)
 
 
-def _named(
-    tree: UrdfTree, wanted: Sequence[str], actuators: tuple[Actuator, ...], problems: Problems
+def _motors_by_name(
+    tree: UrdfTree, names: Sequence[str], actuators: tuple[Actuator, ...], problems: Problems
 ) -> ChosenMotors:
     """Return the motors that the caller names."""
     known: dict[str, StatedMotor | Actuator] = {
@@ -139,7 +139,7 @@ def _named(
         known |= {motor.name: motor for motor in statement.motors}
     known |= {actuator.name: actuator for actuator in actuators}
     chosen: dict[str, StatedMotor | Actuator] = {}
-    for word in wanted:
+    for word in names:
         name = word if word in known else identifier(word)
         if name not in known:
             what = f"there is no motor {word!r}, and no such joint that rotates or slides"
@@ -154,16 +154,23 @@ def _named(
     return ChosenMotors(motors=tuple(chosen.values()))
 
 
-def _stated(tree: UrdfTree, statement: MotorStatement, passive: set[str]) -> ChosenMotors:
+def _motors_of_statement(
+    tree: UrdfTree, statement: MotorStatement, passive: set[str]
+) -> ChosenMotors:
     """Return the motors of one kind of element."""
     driven = {name for motor in statement.motors for name, _ in motor.drives}
-    others = [name for name in scalar_joints(tree) if name not in driven and name not in passive]
+    joints_without_motor = [
+        name for name in scalar_joints(tree) if name not in driven and name not in passive
+    ]
     notes = [
         f"the motors are taken from {statement.source}: "
         f"{listing(motor.name for motor in statement.motors)}"
     ]
-    if others:
-        notes.append(f"joints without a motor in {statement.source} are passive: {listing(others)}")
+    if joints_without_motor:
+        notes.append(
+            f"joints without a motor in {statement.source} are passive: "
+            f"{listing(joints_without_motor)}"
+        )
     shared = [
         joint for motor in statement.motors if len(motor.drives) > 1 for joint, _ in motor.drives
     ]
@@ -177,32 +184,36 @@ def _stated(tree: UrdfTree, statement: MotorStatement, passive: set[str]) -> Cho
             "several motors share a joint, so its effort is not a limit of any of them: "
             f"{listing(limited)}"
         )
-    shifted = [motor.name for motor in statement.motors if motor.offsets]
-    if shifted:
+    motors_with_offset = [motor.name for motor in statement.motors if motor.offsets]
+    if motors_with_offset:
         notes.append(
-            f"motor positions are zero at the offsets of their transmissions: {listing(shifted)}"
+            "motor positions are zero at the offsets of their transmissions: "
+            f"{listing(motors_with_offset)}"
         )
     return ChosenMotors(motors=statement.motors, notes=tuple(notes))
 
 
-def _by_effort(tree: UrdfTree, left: Sequence[UrdfJoint], is_open: bool) -> ChosenMotors | None:
+def _motors_by_effort(
+    tree: UrdfTree, candidates: Sequence[UrdfJoint], is_open: bool
+) -> ChosenMotors | None:
     """Return the motors according to effort limits; None if the efforts state nothing."""
     efforts = [joint.effort for joint in scalar_joints(tree).values() if joint.effort is not None]
     efforts += tree.cut_efforts
     if not any(effort == 0.0 for effort in efforts) or not any(effort > 0.0 for effort in efforts):
         return None
-    silent = [joint.name for joint in left if joint.effort is None]
+    without_effort = [joint.name for joint in candidates if joint.effort is None]
     motors = [
-        joint.name for joint in left if joint.effort or (joint.effort is None and not is_open)
+        joint.name for joint in candidates if joint.effort or (joint.effort is None and not is_open)
     ]
     if not motors:
         return None
-    idle = [joint.name for joint in left if joint.effort == 0.0]
-    notes = [f"effort 0 means no motor: {listing(idle)}"] if idle else []
-    if silent:
+    with_zero_effort = [joint.name for joint in candidates if joint.effort == 0.0]
+    notes = [f"effort 0 means no motor: {listing(with_zero_effort)}"] if with_zero_effort else []
+    if without_effort:
         has_motors = "have no motor" if is_open else "have a motor"
         notes.append(
-            f"joints without effort {has_motors}: {listing(silent)}; `--motors` selects others"
+            f"joints without effort {has_motors}: {listing(without_effort)}; `--motors` selects "
+            "others"
         )
     return ChosenMotors(motors=direct(motors), notes=tuple(notes))
 
@@ -221,43 +232,45 @@ def make_actuators(
         shifts: file's coordinate minus machine's coordinate by joint, where they differ.
     """
     joints = scalar_joints(tree)
-    taken = {link.name for link in tree.links} | {joint.name for joint in tree.joints}
-    taken |= {loop.name for loop in tree.loops} | {coupling.name for coupling in tree.couplings}
-    taken |= {motor.name for motor in chosen.motors if isinstance(motor, Actuator)}
-    zeros = _Zeros(joints, leaves, shifts)
-    made: list[Actuator] = []
+    used_names = {link.name for link in tree.links} | {joint.name for joint in tree.joints}
+    used_names |= {loop.name for loop in tree.loops} | {
+        coupling.name for coupling in tree.couplings
+    }
+    used_names |= {motor.name for motor in chosen.motors if isinstance(motor, Actuator)}
+    offsets = _MotorOffsets(joints, leaves, shifts)
+    actuators: list[Actuator] = []
     notes: list[str] = []
     for motor in chosen.motors:
         if isinstance(motor, Actuator):
-            made.append(motor)
+            actuators.append(motor)
             continue
         is_called_as_joint = [name for name, _ in motor.drives] == [motor.name]
         name = motor.name
-        while name in taken and not is_called_as_joint:
+        while name in used_names and not is_called_as_joint:
             name += "_motor"
-        taken.add(name)
+        used_names.add(name)
         if name != motor.name:
             notes.append(f"motor {motor.name!r} is renamed to {name!r}")
         actuator = _actuator(name, motor, joints, leaves)
-        made.append(replace(actuator, offset=zeros.offset(motor, actuator.drives)))
-    return tuple(made), notes
+        actuators.append(replace(actuator, offset=offsets.offset(motor, actuator.drives)))
+    return tuple(actuators), notes
 
 
-class _Zeros:
+class _MotorOffsets:
     """Motor offsets, computed from the joint offsets of their transmissions."""
 
     def __init__(
         self, joints: Mapping[str, UrdfJoint], leaves: Leaves, shifts: Mapping[str, Shift]
     ) -> None:
         self._joints, self._leaves, self._shifts = joints, leaves, shifts
-        self._made: dict[tuple[str, float], Leaf] = {}
+        self._parameters: dict[tuple[str, float], Leaf] = {}
 
     def offset(self, motor: StatedMotor, drives: Sequence[tuple[str, Expression]]) -> Expression:
         """Return the position of a motor when the machine's coordinates are zero.
 
-        It is the sum of ratio_j (shift_j - offset_j), where the shift is the file's coordinate
-        minus the machine's. If both have equal nominal values they cancel: the machine's coordinate
-        is then that of the encoder.
+        The position is the sum of ratio_j (shift_j - offset_j), where the shift is the file's
+        coordinate minus the machine's. If shift and offset have equal nominal values they cancel:
+        the machine's coordinate is then the coordinate of the encoder.
         """
         terms: list[Expression] = []
         for (joint, ratio), offset in zip(drives, motor.offsets, strict=False):
@@ -270,27 +283,27 @@ class _Zeros:
 
     def _leaf(self, joint: str, offset: float) -> Leaf:
         """Return the parameter of a joint's offset; motors with equal offsets share it."""
-        if (joint, offset) not in self._made:
+        if (joint, offset) not in self._parameters:
             unit = "m" if self._joints[joint].kind == "prismatic" else "rad"
             name = f"{joint}.transmission_offset"
-            self._made[joint, offset] = self._leaves.leaf(name, offset, unit, "drive")
-        return self._made[joint, offset]
+            self._parameters[joint, offset] = self._leaves.leaf(name, offset, unit, "drive")
+        return self._parameters[joint, offset]
 
 
 def _actuator(
     name: str, motor: StatedMotor, joints: Mapping[str, UrdfJoint], leaves: Leaves
 ) -> Actuator:
     """Return one actuator; a motor with a reduction to a sliding joint is rotary."""
-    slides = [joint for joint, _ in motor.drives if joints[joint].kind == "prismatic"]
+    prismatic_joints = [joint for joint, _ in motor.drives if joints[joint].kind == "prismatic"]
     is_geared = any(abs(ratio) != 1.0 for _, ratio in motor.drives)
-    turns = bool(slides) and (is_geared or len(slides) < len(motor.drives))
+    is_rotary = bool(prismatic_joints) and (is_geared or len(prismatic_joints) < len(motor.drives))
     prefix = f"{name}.motor" if name in joints else name
     drives: list[tuple[str, Expression]] = []
     for joint, ratio in motor.drives:
         expression: Expression = ONE if ratio == 1.0 else Constant(ratio)
         if abs(ratio) != 1.0:
             leaf = f"{prefix}.ratio" if len(motor.drives) == 1 else f"{prefix}.drives.{joint}"
-            unit = "rad/m" if turns and joint in slides else ""
+            unit = "rad/m" if is_rotary and joint in prismatic_joints else ""
             expression = leaves.leaf(leaf, ratio, unit, "drive")
         drives.append((joint, expression))
     force = speed = math.inf
@@ -298,5 +311,5 @@ def _actuator(
         ((joint, ratio),) = motor.drives
         force, speed = joints[joint].force / abs(ratio), joints[joint].velocity * abs(ratio)
     return Actuator(
-        name=name, drives=tuple(drives), turns=True if turns else None, force=force, speed=speed
+        name=name, drives=tuple(drives), turns=True if is_rotary else None, force=force, speed=speed
     )

@@ -61,7 +61,7 @@ def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
     Returns:
         The end at the neighbor; None if the joints do not pass through one point.
     """
-    chain, between = [joint], []
+    chain, bodies = [joint], []
     body = linkage.inner(joint, link)
     point = (
         linkage.pose_in(link, body) @ placement_pose(linkage.mechanism, side(joint, body))
@@ -69,7 +69,7 @@ def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
     inner_axis = linkage.pose_in(link, body).rotation @ axis_of(
         linkage.mechanism, joint, side(joint, body)
     )
-    right_angles = joint.kind == "universal"
+    is_perpendicular = joint.kind == "universal"
     while True:
         last = chain[-1]
         if linkage.mechanism.is_loaded(last) or last.kind not in (
@@ -79,29 +79,30 @@ def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
         ):
             return None
         outer = far_side(last, body).body
-        following = linkage.passes(outer, last)
-        if following is None:
+        next_joint = linkage.passes(outer, last)
+        if next_joint is None:
             break
-        here, there = side(last, outer), side(following, outer)
+        last_frame, next_frame = side(last, outer), side(next_joint, outer)
         gap = (
-            placement_pose(linkage.mechanism, here).position
-            - placement_pose(linkage.mechanism, there).position
+            placement_pose(linkage.mechanism, last_frame).position
+            - placement_pose(linkage.mechanism, next_frame).position
         )
         first, second = (
-            axis_of(linkage.mechanism, j, s) for j, s in ((last, here), (following, there))
+            axis_of(linkage.mechanism, j, s)
+            for j, s in ((last, last_frame), (next_joint, next_frame))
         )
         if (
             np.linalg.norm(gap) > POINT_TOLERANCE * linkage.length
             or np.linalg.norm(np.cross(first, second)) < DIRECTION_TOLERANCE
         ):
             return None
-        right_angles = abs(float(first @ second)) < DIRECTION_TOLERANCE
-        chain.append(following)
-        between.append(outer)
+        is_perpendicular = abs(float(first @ second)) < DIRECTION_TOLERANCE
+        chain.append(next_joint)
+        bodies.append(outer)
         body = outer
     freedoms = sum(len(j.velocity_names) for j in chain)
     outside = side(chain[-1], outer)
-    if outer in link or freedoms not in (2, 3) or (freedoms == 2 and not right_angles):
+    if outer in link or freedoms not in (2, 3) or (freedoms == 2 and not is_perpendicular):
         return None
     return End(
         kind="ball" if freedoms == 3 else "universal",
@@ -110,7 +111,7 @@ def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
         first_axis=axis_of(linkage.mechanism, chain[-1], outside),
         second_axis=inner_axis,
         joints=tuple(j.name for j in chain),
-        bodies=tuple(between),
+        bodies=tuple(bodies),
     )
 
 
@@ -119,6 +120,6 @@ def orientation(linkage: Linkage, link: Sequence[str], end: End, z: np.ndarray) 
 
     See `Rod.first_axis` for h and z.
     """
-    turned = linkage.world[link[0]].rotation
+    R = linkage.world[link[0]].rotation
     h = linkage.world[end.outside.body].rotation @ end.first_axis
-    return 1.0 if float(np.cross(h, turned @ z) @ turned @ end.second_axis) >= 0.0 else -1.0
+    return 1.0 if float(np.cross(h, R @ z) @ R @ end.second_axis) >= 0.0 else -1.0

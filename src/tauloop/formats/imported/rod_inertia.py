@@ -23,7 +23,7 @@ from tauloop.mechanism.model import Inertia, Mechanism, SlenderPart, Vector
 _MOMENT_TOLERANCE = 1e-6
 #: An axial inertia below this fraction of the transverse one counts as zero. Exporters write small
 #: values if zero is not permitted.
-_NEGLIGIBLE_AXIAL_SHARE = 1e-8
+_NEGLIGIBLE_AXIAL_FRACTION = 1e-8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,18 +46,24 @@ class _AboutLine:
     @property
     def is_thin(self) -> bool:
         """Return whether the inertia about the line is zero."""
-        return self.is_symmetric and self.axial <= _NEGLIGIBLE_AXIAL_SHARE * self.perpendicular
+        return self.is_symmetric and self.axial <= _NEGLIGIBLE_AXIAL_FRACTION * self.perpendicular
 
 
 def _about_line(inertia: LinkInertia, part: RodPart, length: float) -> _AboutLine:
     """Return the inertia of a link relative to the line of its part."""
-    mass, about, z, r = inertia.mass, inertia.about_center, part.line, inertia.center - part.end
+    mass, about_center, z, r = (
+        inertia.mass,
+        inertia.about_center,
+        part.line,
+        inertia.center - part.end,
+    )
     P = np.eye(3) - np.outer(z, z)
-    flat, axial = P @ about @ P, float(z @ about @ z)
-    perpendicular = 0.5 * float(np.trace(flat))
-    allowed = _MOMENT_TOLERANCE * max(perpendicular, axial, mass * length**2)
+    transverse, axial = P @ about_center @ P, float(z @ about_center @ z)
+    perpendicular = 0.5 * float(np.trace(transverse))
+    tolerance = _MOMENT_TOLERANCE * max(perpendicular, axial, mass * length**2)
     is_round = (
-        np.abs(flat - perpendicular * P).max() <= allowed and np.abs(P @ about @ z).max() <= allowed
+        np.abs(transverse - perpendicular * P).max() <= tolerance
+        and np.abs(P @ about_center @ z).max() <= tolerance
     )
     is_centered = mass * float(np.linalg.norm(P @ r)) <= POINT_TOLERANCE * mass * length
     return _AboutLine(
@@ -134,7 +140,7 @@ def rod_inertias(
     lines = [
         _about_line(inertia, part, length) for inertia, part in zip(inertias, parts, strict=True)
     ]
-    made = list(zip(parts, inertias, lines, leaves, strict=True))
+    rows = list(zip(parts, inertias, lines, leaves, strict=True))
     axial, z = sum(line.axial for line in lines), parts[0].line
     if A.kind == "universal" and not all(line.is_thin for line in lines):
         if abs(float(A.second_axis @ z)) > DIRECTION_TOLERANCE:
@@ -150,14 +156,14 @@ def rod_inertias(
             "joint"
         )
         solids = tuple(
-            own.inertia(
+            part_leaves.inertia(
                 f"{name}.{part.name}",
-                _turned(inertia, R_A @ part.rotation, part.end),
+                _in_axes(inertia, R_A @ part.rotation, part.end),
                 lower=-np.inf,
             )
             if inertia.mass > 0.0 or inertia.about_center.any()
             else None
-            for part, inertia, _, own in made
+            for part, inertia, _, part_leaves in rows
         )
         h0, h1, h2 = (float(component) for component in A.first_axis)
         return RodInertias(
@@ -170,12 +176,15 @@ def rod_inertias(
         return None
     if not all(line.is_thin for line in lines) and not options.lock_spins:
         notes.append(
-            f"{name} remains a {unconverted}: it may spin about its line, with an inertia of {axial:.3g} kg m^2"
+            f"{name} remains a {unconverted}: it may spin about its line, with an inertia of "
+            f"{axial:.3g} kg m^2"
         )
         return None
     slender = tuple(
-        _slender(own, f"{name}.{part.name}", inertia.mass, line) if inertia.mass > 0.0 else None
-        for part, inertia, line, own in made
+        _slender(part_leaves, f"{name}.{part.name}", inertia.mass, line)
+        if inertia.mass > 0.0
+        else None
+        for part, inertia, line, part_leaves in rows
     )
     unused = f", so its axial inertia of {axial:.3g} kg m^2 has no effect" if axial else ""
     locked = "; its spin is locked" if A.kind == "ball" else ""
@@ -185,7 +194,7 @@ def rod_inertias(
     return RodInertias(parts=slender, spin="none", first_axis=None, leaves=leaves)
 
 
-def _turned(inertia: LinkInertia, R: np.ndarray, origin: np.ndarray) -> LinkInertia:
+def _in_axes(inertia: LinkInertia, R: np.ndarray, origin: np.ndarray) -> LinkInertia:
     """Return the same inertia in axes rotated by R (3, 3), with another origin (3,)."""
     return LinkInertia(
         mass=inertia.mass,

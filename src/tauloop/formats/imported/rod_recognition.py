@@ -10,10 +10,10 @@ The following elements are recognized:
 - a universal joint: a joint of that kind, or two such revolute joints with perpendicular axes.
 
 Between two ball joints a link spins freely about its own axis. An axisymmetric link that does not
-spin moves like a slender rod. Its axial inertia has no effect, so locking the spin changes nothing
-else. Between a universal and a ball joint a link becomes a rod with full inertia tensor, whose
-spin the universal joint determines. Other links remain bodies. Two links on a slide become a
-telescopic rod (`telescopes`).
+spin moves like a slender rod. Its axial inertia has no effect, so locking the spin does not change
+the motion otherwise. Between a universal and a ball joint a link becomes a rod with full inertia
+tensor, whose spin the universal joint determines. Other links remain bodies. Two links on a slide
+become a telescopic rod (`telescopes`).
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def recognize_rods(
     notes: list[str] = []
     rods: list[Rod] = []
     parameters: list[Parameter] = []
-    gone_bodies: set[str] = set()
-    gone_joints: set[str] = set()
+    removed_bodies: set[str] = set()
+    removed_joints: set[str] = set()
     telescopic: dict[str, Leg] = {}
     links: dict[str, RodLink] = {}
 
-    def take(
+    def add_rod(
         rod: Rod,
         leaf_parameters: list[Parameter],
         parts: Mapping[str, RodLink],
@@ -69,11 +69,13 @@ def recognize_rods(
         rods.append(rod)
         parameters.extend(leaf_parameters)
         links.update(parts)
-        gone_bodies.update(*(part.link for part in parts.values()), *(end.bodies for end in ends))
-        gone_joints.update(*(end.joints for end in ends))
+        removed_bodies.update(
+            *(part.link for part in parts.values()), *(end.bodies for end in ends)
+        )
+        removed_joints.update(*(end.joints for end in ends))
 
     for leg in legs(linkage, notes):
-        if gone_joints & {*leg.A.joints, *leg.B.joints}:
+        if removed_joints & {*leg.A.joints, *leg.B.joints}:
             continue
         telescope = telescopic_rod(linkage, leg, options, notes)
         if telescope is None:
@@ -83,17 +85,20 @@ def recognize_rods(
             f"{rod.name}.lower": RodLink(rod=rod, link=leg.lower, end=leg.A.point, line=z),
             f"{rod.name}.upper": RodLink(rod=rod, link=leg.upper, end=leg.B.point, line=z_up),
         }
-        take(*telescope, parts, (leg.A, leg.B))
+        add_rod(*telescope, parts, (leg.A, leg.B))
         telescopic[leg.slide.name] = leg
     for link in linkage.links():
         ends = ends_of(linkage, link)
-        if ends is None or gone_joints & {*ends[0].joints, *ends[1].joints}:
+        if ends is None or removed_joints & {*ends[0].joints, *ends[1].joints}:
             continue
-        made = _rod(linkage, link, ends, options, notes)
-        if made is not None:
-            rod, (A, B) = made[0], ends if ends[0].outside == made[0].start else ends[::-1]
-            take(
-                *made,
+        rod_and_parameters = _rod(linkage, link, ends, options, notes)
+        if rod_and_parameters is not None:
+            rod, (A, B) = (
+                rod_and_parameters[0],
+                ends if ends[0].outside == rod_and_parameters[0].start else ends[::-1],
+            )
+            add_rod(
+                *rod_and_parameters,
                 {rod.name: RodLink(rod=rod, link=link, end=A.point, line=B.point - A.point)},
                 ends,
             )
@@ -102,7 +107,8 @@ def recognize_rods(
     joints = tuple(
         joint
         for joint in mechanism.joints
-        if joint.name not in gone_joints and not {joint.parent.body, joint.child.body} & gone_bodies
+        if joint.name not in removed_joints
+        and not {joint.parent.body, joint.child.body} & removed_bodies
     )
     rod_names = {rod.name for rod in rods}
     removed = [joint for joint in mechanism.joints if joint not in joints]
@@ -111,16 +117,16 @@ def recognize_rods(
     ]
     if limited:
         notes.append(f"limits of the joints of rods are omitted: {', '.join(limited)}")
-    bodies = tuple(body for body in mechanism.bodies if body.name not in gone_bodies)
-    joints += _carriers(linkage, bodies, joints, mechanism.platform.body, notes)
+    bodies = tuple(body for body in mechanism.bodies if body.name not in removed_bodies)
+    joints += _free_joints_of_groups(linkage, bodies, joints, mechanism.platform.body, notes)
     actuators = tuple(driving(actuator, telescopic) for actuator in mechanism.actuators)
     changed = replace(
         mechanism, bodies=bodies, joints=joints, rods=(*mechanism.rods, *rods), actuators=actuators
     )
-    remaining_solids = [solid for solid in mechanism.solids if solid.body not in gone_bodies]
-    in_joints = gone_bodies.difference(*(part.link for part in links.values()))
-    if lost := sorted({solid.body for solid in mechanism.solids} & in_joints):
-        notes.append(f"shapes inside the joints of rods are omitted: {', '.join(lost)}")
+    remaining_solids = [solid for solid in mechanism.solids if solid.body not in removed_bodies]
+    in_joints = removed_bodies.difference(*(part.link for part in links.values()))
+    if omitted := sorted({solid.body for solid in mechanism.solids} & in_joints):
+        notes.append(f"shapes inside the joints of rods are omitted: {', '.join(omitted)}")
     changed = replace(changed, solids=(*remaining_solids, *rod_solids(linkage, changed, links)))
     table = ParameterTable((*mechanism.parameters, *parameters))
     return replace(changed, parameters=table).without_unused_parameters(), tuple(notes)
@@ -134,66 +140,69 @@ def _is_limited(joint: Joint) -> bool:
 def finished(
     mechanism: Mechanism, notes: Sequence[str], options: ImportOptions, *, is_platform_open: bool
 ) -> Mechanism:
-    """Return an imported machine with rods recognized, welds merged and its start in range.
+    """Return an imported machine after the last steps of an import.
 
-    Rods are recognized if the options ask for it. The notes go into the machine's description.
+    Start values are moved into their limits, rods are recognized if the options request it, and
+    welded bodies are merged. The notes are added to the machine's description.
 
     Args:
         mechanism: the machine as in its file.
-        notes: findings of the import.
+        notes: notes of the import.
         options: import options.
         is_platform_open: whether the caller named no platform. Then another body becomes the
             platform if the current one is a rod.
     """
-    mechanism, moved = clamp_initial_positions(mechanism, is_chosen=bool(options.keyframe))
-    remarks = [*notes, *(f"omitted: {force}" for force in mechanism.omitted_forces), *moved]
+    mechanism, changed_starts = clamp_initial_positions(mechanism, is_chosen=bool(options.keyframe))
+    lines = [*notes, *(f"omitted: {force}" for force in mechanism.omitted_forces), *changed_starts]
     if options.rods is not None:
         platform = mechanism.platform
         if is_platform_open:
             mechanism = replace(
                 mechanism, platform=replace(platform, body=BASE, tool=Placement(body=BASE))
             )
-        mechanism, more = recognize_rods(mechanism, options.rods)
-        remarks += more
+        mechanism, new_notes = recognize_rods(mechanism, options.rods)
+        lines += new_notes
         if is_platform_open:
-            left = [body.name for body in mechanism.bodies]
-            heavy = [body.name for body in mechanism.bodies if body.inertia is not None]
-            if platform.body not in left:
-                last = (heavy or left)[-1]
+            body_names = [body.name for body in mechanism.bodies]
+            with_inertia = [body.name for body in mechanism.bodies if body.inertia is not None]
+            if platform.body not in body_names:
+                last = (with_inertia or body_names)[-1]
                 platform = replace(platform, body=last, tool=Placement(body=last))
             mechanism = replace(mechanism, platform=platform)
-    mechanism, more = with_merged_welds(mechanism)
-    remarks += more
+    mechanism, new_notes = with_merged_welds(mechanism)
+    lines += new_notes
     if is_platform_open:
         mechanism = _with_platform_outside_legs(mechanism)
-        remarks.append(f"the platform is {mechanism.platform.body}; the file does not state it")
+        lines.append(f"the platform is {mechanism.platform.body}; the file does not state it")
     head = f"Imported from {Path(mechanism.file).name}."
-    return replace(mechanism, description="\n".join([head, *(f"- {note}" for note in remarks)]))
+    return replace(mechanism, description="\n".join([head, *(f"- {note}" for note in lines)]))
 
 
 def _with_platform_outside_legs(mechanism: Mechanism) -> Mechanism:
     """Return the machine with another platform if the current one is part of a leg.
 
     A leg is a link with a ball or universal joint at each end, or two such links on a slide. The
-    new platform is the link with the most joints; among equals, the last one in the file.
+    new platform is the link with the most joints; of several such links, the last in the file.
     """
     platform = mechanism.platform
-    unnamed = replace(mechanism, platform=replace(platform, body=BASE, tool=Placement(body=BASE)))
-    linkage = Linkage(unnamed)
+    without_platform = replace(
+        mechanism, platform=replace(platform, body=BASE, tool=Placement(body=BASE))
+    )
+    linkage = Linkage(without_platform)
     links = [link for link in linkage.links() if any(map(linkage.mass, link))]
-    parts = {link for _, pair, _ in telescopes(linkage) for link in pair}
-    parts.update(
+    leg_links = {link for _, pair, _ in telescopes(linkage) for link in pair}
+    leg_links.update(
         link
         for link in links
-        if lies_between_balls(unnamed, link) or ends_of(linkage, link) is not None
+        if lies_between_balls(without_platform, link) or ends_of(linkage, link) is not None
     )
-    if not any(platform.body in link for link in parts):
+    if not any(platform.body in link for link in leg_links):
         return mechanism
-    others = [link for link in links if link not in parts]
-    if not others:
+    other_links = [link for link in links if link not in leg_links]
+    if not other_links:
         return mechanism
-    best = max(reversed(others), key=lambda link: len(linkage.joints_out_of(link)))
-    body = max(best, key=linkage.mass)
+    candidate = max(reversed(other_links), key=lambda link: len(linkage.joints_out_of(link)))
+    body = max(candidate, key=linkage.mass)
     return replace(mechanism, platform=replace(platform, body=body, tool=Placement(body=body)))
 
 
@@ -204,7 +213,10 @@ def _rod(
     options: RodRecognition,
     notes: list[str],
 ) -> tuple[Rod, list[Parameter]] | None:
-    """Return a link as a rod, named after its heaviest body, and its parameters; else None."""
+    """Return a link as a rod, named after its heaviest body, and the rod's parameters.
+
+    The result is None if the link cannot be represented by a rod.
+    """
     name = max(link, key=linkage.mass)
     if ends[1].kind == "universal":
         ends = (ends[1], ends[0])
@@ -230,7 +242,7 @@ def _rod(
     return rod, leaves.parameters
 
 
-def _carriers(
+def _free_joints_of_groups(
     linkage: Linkage,
     bodies: tuple[Body, ...],
     joints: tuple[Joint, ...],
@@ -239,17 +251,17 @@ def _carriers(
 ) -> tuple[Joint, ...]:
     """Return a free joint to the base for each group of bodies that only rods connect to the base.
 
-    Rods have no coordinates.
+    The groups need these joints because rods have no coordinates.
     """
     added: list[Joint] = []
     body_names = [body.name for body in bodies]
     names = [platform, *(name for name in body_names if name != platform)]
     while True:
-        reached = linkage.reached((*joints, *added))
-        loose = [name for name in names if name not in reached and name in body_names]
-        if not loose:
+        reached = linkage.joint_distances((*joints, *added))
+        unconnected = [name for name in names if name not in reached and name in body_names]
+        if not unconnected:
             return tuple(added)
-        body = loose[0]
+        body = unconnected[0]
         notes.append(f"{body} is connected only to rods and gets six coordinates")
         added.append(
             free_joint(

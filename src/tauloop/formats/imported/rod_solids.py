@@ -45,22 +45,22 @@ def rod_solids(
         links: links by the name of the rod, or by ``ROD.lower`` and ``ROD.upper``.
     """
     for name, part in links.items():
-        turned, start = (
+        R_link, R_start = (
             linkage.world[part.link[0]].rotation,
             linkage.world[part.rod.start.body].rotation,
         )
-        z = turned @ part.line / np.linalg.norm(part.line)
-        x = start @ -first_hinge(mechanism, part.rod, start.T @ z)
+        z = R_link @ part.line / np.linalg.norm(part.line)
+        x = R_start @ -first_hinge(mechanism, part.rod, R_start.T @ z)
         x -= z * (x @ z)
         x /= np.linalg.norm(x)
-        frame = FramePose(turned.T @ np.column_stack([x, np.cross(z, x), z]), part.end)
+        frame = FramePose(R_link.T @ np.column_stack([x, np.cross(z, x), z]), part.end)
         for solid in linkage.mechanism.solids:
             if solid.body in part.link:
-                on_link = linkage.pose_in(part.link, solid.body)
+                pose_on_link = linkage.pose_in(part.link, solid.body)
                 pose = (
                     frame.inverse()
-                    @ on_link
+                    @ pose_on_link
                     @ FramePose(rotation_matrix(solid.turns), np.array(solid.position))
                 )
-                moved = solid_at(name, solid.shape, solid.size, pose.position, pose.rotation)
-                yield replace(solid, body=name, position=moved.position, turns=moved.turns)
+                rod_solid = solid_at(name, solid.shape, solid.size, pose.position, pose.rotation)
+                yield replace(solid, body=name, position=rod_solid.position, turns=rod_solid.turns)

@@ -28,21 +28,21 @@ def solid_volume(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
         return 4 / 3 * math.pi * r**3, np.full(3, 0.4 * r * r)
     if kind in ("box", "ellipsoid"):
         a2, b2, c2 = size**2
-        factor, share = (8, 3) if kind == "box" else (4 / 3 * math.pi, 5)
-        return factor * float(np.prod(size)), np.array([b2 + c2, a2 + c2, a2 + b2]) / share
+        factor, divisor = (8, 3) if kind == "box" else (4 / 3 * math.pi, 5)
+        return factor * float(np.prod(size)), np.array([b2 + c2, a2 + c2, a2 + b2]) / divisor
     r, h = size
-    tube = 2 * math.pi * r * r * h
-    tube_across, tube_along = r * r / 4 + h * h / 3, r * r / 2
+    cylinder = 2 * math.pi * r * r * h
+    cylinder_transverse, cylinder_axial = r * r / 4 + h * h / 3, r * r / 2
     if kind == "cylinder":
-        return tube, np.array([tube_across, tube_across, tube_along])
+        return cylinder, np.array([cylinder_transverse, cylinder_transverse, cylinder_axial])
     if kind == "cone":
-        across = 3 / 20 * (r * r + h * h)  # 3/80 (2 h)^2
-        return tube / 3, np.array([across, across, 0.3 * r * r])
+        transverse = 3 / 20 * (r * r + h * h)  # 3/80 (2 h)^2
+        return cylinder / 3, np.array([transverse, transverse, 0.3 * r * r])
     # two half balls, each with its mass center 3/8 r beyond the end of the cylinder
     balls = 4 / 3 * math.pi * r**3
-    across = tube * tube_across + balls * (0.4 * r * r + h * h + 0.75 * h * r)
-    along = tube * tube_along + balls * 0.4 * r * r
-    return tube + balls, np.array([across, across, along]) / (tube + balls)
+    transverse = cylinder * cylinder_transverse + balls * (0.4 * r * r + h * h + 0.75 * h * r)
+    axial = cylinder * cylinder_axial + balls * 0.4 * r * r
+    return cylinder + balls, np.array([transverse, transverse, axial]) / (cylinder + balls)
 
 
 def solid_inertia(kind: str, size: np.ndarray, mass: float, pose: FramePose) -> LinkInertia:
@@ -51,13 +51,13 @@ def solid_inertia(kind: str, size: np.ndarray, mass: float, pose: FramePose) -> 
     The frame of a cone is at the middle of its height; its mass center is a quarter of the height
     below.
     """
-    _, gyration = solid_volume(kind, size)
-    below = -0.5 * float(size[1]) if kind == "cone" else 0.0
-    center = pose.position + pose.rotation @ np.array([0.0, 0.0, below])
+    _, unit_moments = solid_volume(kind, size)
+    center_offset = -0.5 * float(size[1]) if kind == "cone" else 0.0
+    center = pose.position + pose.rotation @ np.array([0.0, 0.0, center_offset])
     return LinkInertia(
         mass=mass,
         center=center,
-        about_center=pose.rotation @ np.diag(mass * gyration) @ pose.rotation.T,
+        about_center=pose.rotation @ np.diag(mass * unit_moments) @ pose.rotation.T,
     )
 
 
@@ -73,13 +73,13 @@ def mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     Args:
         corners: corners of the triangles (n, 3, 3), m, counterclockwise seen from outside.
     """
-    middle = corners.mean(axis=(0, 1))
-    corners = corners - middle
+    centroid = corners.mean(axis=(0, 1))
+    corners = corners - centroid
     volumes = _tetrahedra(corners)
     volume = float(volumes.sum())
     center = np.einsum("i,ij->j", volumes, corners.sum(axis=1)) / (4.0 * volume)
-    second = _second_moments(corners, volumes) / volume - np.outer(center, center)
-    return abs(volume), middle + center, np.trace(second) * np.eye(3) - second
+    second_moments = _second_moments(corners, volumes) / volume - np.outer(center, center)
+    return abs(volume), centroid + center, np.trace(second_moments) * np.eye(3) - second_moments
 
 
 def legacy_mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -93,15 +93,15 @@ def legacy_mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarr
         corners: corners of the triangles (n, 3, 3).
     """
     areas = _areas(corners)
-    middle = np.einsum("i,ij->j", areas, corners.mean(axis=1)) / areas.sum()
-    volumes = np.abs(_tetrahedra(corners - middle))
-    center = middle + np.einsum("i,ij->j", volumes, (corners - middle).sum(axis=1)) / (
+    centroid = np.einsum("i,ij->j", areas, corners.mean(axis=1)) / areas.sum()
+    volumes = np.abs(_tetrahedra(corners - centroid))
+    center = centroid + np.einsum("i,ij->j", volumes, (corners - centroid).sum(axis=1)) / (
         4.0 * volumes.sum()
     )
     volumes = np.abs(_tetrahedra(corners - center))
     volume = float(volumes.sum())
-    second = _second_moments(corners - center, volumes) / volume
-    return volume, center, np.trace(second) * np.eye(3) - second
+    second_moments = _second_moments(corners - center, volumes) / volume
+    return volume, center, np.trace(second_moments) * np.eye(3) - second_moments
 
 
 def _tetrahedra(corners: np.ndarray) -> np.ndarray:
@@ -140,17 +140,17 @@ def shell_area(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     Args:
         corners: corners of the triangles (n, 3, 3).
     """
-    middle = corners.mean(axis=(0, 1))
-    corners = corners - middle
+    centroid = corners.mean(axis=(0, 1))
+    corners = corners - centroid
     a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
     areas = _areas(corners)
     area = float(areas.sum())
     center = np.einsum("i,ij->j", areas, a + b + c) / (3.0 * area)
-    second = sum(np.einsum("i,ij,ik->jk", areas, x, x) for x in (a, b, c, a + b + c)) / (
+    second_moments = sum(np.einsum("i,ij,ik->jk", areas, x, x) for x in (a, b, c, a + b + c)) / (
         12.0 * area
     )
-    second = second - np.outer(center, center)
-    return area, middle + center, np.trace(second) * np.eye(3) - second
+    second_moments = second_moments - np.outer(center, center)
+    return area, centroid + center, np.trace(second_moments) * np.eye(3) - second_moments
 
 
 def is_closed(corners: np.ndarray) -> bool:
@@ -158,13 +158,15 @@ def is_closed(corners: np.ndarray) -> bool:
 
     Each edge must occur once in each direction.
     """
-    points, numbers = np.unique(corners.reshape(-1, 3), axis=0, return_inverse=True)
-    faces = numbers.reshape(-1, 3)
+    points, vertex_indices = np.unique(corners.reshape(-1, 3), axis=0, return_inverse=True)
+    faces = vertex_indices.reshape(-1, 3)
     edges = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
     edges = edges[edges[:, 0] != edges[:, 1]]
-    keys = edges[:, 0] * len(points) + edges[:, 1]
-    backwards = edges[:, 1] * len(points) + edges[:, 0]
-    return len(np.unique(keys)) == len(keys) and np.array_equal(np.sort(keys), np.sort(backwards))
+    forward = edges[:, 0] * len(points) + edges[:, 1]
+    backward = edges[:, 1] * len(points) + edges[:, 0]
+    return len(np.unique(forward)) == len(forward) and np.array_equal(
+        np.sort(forward), np.sort(backward)
+    )
 
 
 def summed(parts: Sequence[LinkInertia]) -> LinkInertia:

@@ -30,31 +30,32 @@ def clamp_initial_positions(
     notes: list[str] = []
     length = mechanism.characteristic_length
     joints = tuple(
-        joint if joint.is_cut else _inside(joint, length, is_chosen, notes)
+        joint if joint.is_cut else _clamped(joint, length, is_chosen, notes)
         for joint in mechanism.joints
     )
     return (replace(mechanism, joints=joints) if notes else mechanism), tuple(notes)
 
 
-def _inside(joint: Joint, length: float, is_chosen: bool, notes: list[str]) -> Joint:
+def _clamped(joint: Joint, length: float, is_chosen: bool, notes: list[str]) -> Joint:
     kind = JOINT_KINDS[joint.kind]
     reference = list(joint.reference)
     for i, (freedom, turns) in enumerate(zip(joint.freedoms, kind.angular, strict=False)):
         if i >= len(reference) or kind.coordinates[i].startswith("q"):
             break
         start, lower, upper = reference[i], freedom.lower, freedom.upper
-        rounding = RANGE_TOLERANCE * (1.0 if turns else length)
-        if lower - rounding <= start <= upper + rounding:
+        tolerance = RANGE_TOLERANCE * (1.0 if turns else length)
+        if lower - tolerance <= start <= upper + tolerance:
             continue
         end = min(max(start, lower), upper)
         reference[i] = (
             end if is_chosen or math.isinf(lower) or math.isinf(upper) else 0.5 * (lower + upper)
         )
         factor, unit = (180 / math.pi, "deg") if turns else (1.0, "m")
-        start, lower, upper, moved = (factor * x for x in (start, lower, upper, reference[i]))
+        start, lower, upper, new_start = (factor * x for x in (start, lower, upper, reference[i]))
         notes.append(
-            f"{joint.velocity_names[i]} starts at {moved:.4g} {unit}, because its position in the file, "
-            f"{start:.4g} {unit}, is outside its range, {lower:.4g} to {upper:.4g} {unit}"
+            f"{joint.velocity_names[i]} starts at {new_start:.4g} {unit}, because its position in "
+            f"the file, {start:.4g} {unit}, is outside its range, "
+            f"{lower:.4g} to {upper:.4g} {unit}"
         )
     return replace(joint, reference=tuple(reference))
 
@@ -93,9 +94,9 @@ def ball_joint(
         is_reversed: whether the far body is the joint's parent.
         freedoms: the `Freedom` of each of its three velocities.
     """
-    back = tuple(Turn(turn.axis, negate(turn.angle)) for turn in reversed(start))
-    near = with_turns(near, back)
-    parent, child, turns = (far, near, back) if is_reversed else (near, far, start)
+    inverse_turns = tuple(Turn(turn.axis, negate(turn.angle)) for turn in reversed(start))
+    near = with_turns(near, inverse_turns)
+    parent, child, turns = (far, near, inverse_turns) if is_reversed else (near, far, start)
     reference = quaternion([(turn.axis, float(evaluate(turn.angle, {}))) for turn in turns])
     return Joint(
         name=name,

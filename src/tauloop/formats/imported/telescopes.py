@@ -67,7 +67,7 @@ def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
 
     Notes state why other slides are not converted.
     """
-    listed: list[Leg] = []
+    converted: list[Leg] = []
     for slide, pair, ends in telescopes(linkage):
         if ends[0].kind == ends[1].kind == "universal":
             notes.append(
@@ -81,8 +81,8 @@ def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
                 f"{slide.name} remains a slide: it does not lie on the line between the joint centers"
             )
         else:
-            listed.append(leg)
-    return listed
+            converted.append(leg)
+    return converted
 
 
 def telescopes(
@@ -122,8 +122,8 @@ def _leg(
     side = slide.parent if slide.parent.body in lower else slide.child
     axis = linkage.pose_in(lower, side.body).rotation @ axis_of(linkage.mechanism, slide, side)
     length = float(np.linalg.norm(d))
-    least = POINT_TOLERANCE * linkage.length
-    if length < least or np.linalg.norm(d - (d @ axis) * axis) > least:
+    tolerance = POINT_TOLERANCE * linkage.length
+    if length < tolerance or np.linalg.norm(d - (d @ axis) * axis) > tolerance:
         return None
     z = axis * np.sign(d @ axis)
     return Leg(
@@ -144,7 +144,7 @@ def telescopic_rod(
     linkage: Linkage, leg: Leg, options: RodRecognition, notes: list[str]
 ) -> tuple[Rod, list[Parameter]] | None:
     """Return the rod with its parameters; None (with a note) if the leg must remain two bodies."""
-    name, freedom = leg.slide.name, _along(leg)
+    name, freedom = leg.slide.name, _length_freedom(leg)
     if freedom.lower <= 0.0 and np.isfinite(freedom.lower):
         notes.append(
             f"{name} remains a slide: "
@@ -171,11 +171,11 @@ def telescopic_rod(
         return None
     shift = leg.shift
     sign = "+" if leg.sense > 0.0 else "-"
-    keeps_zero = any(
+    has_motor_offset = any(
         actuator.offset != ZERO and name in dict(actuator.drives)
         for actuator in linkage.mechanism.actuators
     )
-    motor = "motor offset unchanged" if keeps_zero else "its motor measures this length"
+    motor = "motor offset unchanged" if has_motor_offset else "its motor measures this length"
     notes.append(
         f"{name}: its coordinate is now the rod length = {shift:.6g} m {sign} joint coordinate; "
         f"{motor}"
@@ -193,7 +193,7 @@ def telescopic_rod(
     return rod, [parameter for leaves in inertias.leaves for parameter in leaves.parameters]
 
 
-def _along(leg: Leg) -> Freedom:
+def _length_freedom(leg: Leg) -> Freedom:
     """Return the `Freedom` of the slide for the length l = sense q + shift."""
     (freedom,) = leg.slide.freedoms or (Freedom(),)
     shift = leg.shift

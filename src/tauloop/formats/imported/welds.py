@@ -27,60 +27,70 @@ def with_merged_welds(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]
         replace(mechanism, joints=tuple(joint for joint in mechanism.joints if not joint.is_cut))
     )
     welds = (joint for joint in linkage.mechanism.joints if joint.kind == "fixed")
-    resting = steps_from(BASE, (weld.bodies for weld in welds))
+    fixed_bodies = steps_from(BASE, (weld.bodies for weld in welds))
     changed: dict[str, Inertia | None] = {}
-    made: list[Parameter] = []
+    new_parameters: list[Parameter] = []
     notes: list[str] = []
     for link in linkage.links():
-        heavy = [name for name in link if mechanism.body(name).inertia is not None]
-        if len(heavy) < 2:
+        bodies_with_inertia = [name for name in link if mechanism.body(name).inertia is not None]
+        if len(bodies_with_inertia) < 2:
             continue
         carrier = _innermost(mechanism, link)
-        others = [name for name in heavy if name != carrier]
+        others = [name for name in bodies_with_inertia if name != carrier]
         ordered = (carrier, *(name for name in link if name != carrier))
         changed |= dict.fromkeys(others)
-        leaves = Leaves(source=source_of(mechanism, heavy), status="chosen", parameters=made)
+        leaves = Leaves(
+            source=source_of(mechanism, bodies_with_inertia),
+            status="chosen",
+            parameters=new_parameters,
+        )
         changed[carrier] = leaves.inertia(carrier, linkage.inertia(ordered))
         notes.append(
             f"{carrier} includes the inertia of the bodies welded to it: {', '.join(others)}"
         )
-    idle = [
-        body.name for body in mechanism.bodies if body.name in resting and body.inertia is not None
+    welded_to_base = [
+        body.name
+        for body in mechanism.bodies
+        if body.name in fixed_bodies and body.inertia is not None
     ]
-    if idle:
-        changed |= dict.fromkeys(idle)
-        notes.append(f"{', '.join(idle)}: welded to the base, so the inertia has no effect")
+    if welded_to_base:
+        changed |= dict.fromkeys(welded_to_base)
+        notes.append(
+            f"{', '.join(welded_to_base)}: welded to the base, so the inertia has no effect"
+        )
     if not changed:
         return mechanism, ()
     bodies = tuple(
         replace(body, inertia=changed[body.name]) if body.name in changed else body
         for body in mechanism.bodies
     )
-    return replace(mechanism, bodies=bodies, parameters=_table(mechanism, bodies, made)), tuple(
-        notes
-    )
+    return replace(
+        mechanism, bodies=bodies, parameters=_table(mechanism, bodies, new_parameters)
+    ), tuple(notes)
 
 
 def _innermost(mechanism: Mechanism, link: tuple[str, ...]) -> str:
     """Return the body of a link that is not the child of a weld."""
-    hanging = {
+    children = {
         joint.child.body for joint in mechanism.joints if joint.kind == "fixed" and not joint.is_cut
     }
-    return next((name for name in link if name not in hanging), link[0])
+    return next((name for name in link if name not in children), link[0])
 
 
-def _table(mechanism: Mechanism, bodies: tuple[Body, ...], made: list[Parameter]) -> ParameterTable:
+def _table(
+    mechanism: Mechanism, bodies: tuple[Body, ...], new_parameters: list[Parameter]
+) -> ParameterTable:
     """Return the parameters that are still used, and the new ones.
 
     New parameters replace those of the same name or are appended.
     """
-    new = {parameter.name: parameter for parameter in made}
+    by_name = {parameter.name: parameter for parameter in new_parameters}
     pairs = zip(mechanism.bodies, bodies, strict=True)
-    gone = leaves(tuple(old.inertia for old, body in pairs if old.inertia != body.inertia))
-    kept = leaves(bodies)
+    removed = leaves(tuple(old.inertia for old, body in pairs if old.inertia != body.inertia))
+    used = leaves(bodies)
     table = [
-        new.pop(parameter.name, parameter)
+        by_name.pop(parameter.name, parameter)
         for parameter in mechanism.parameters
-        if parameter.name in kept or parameter.name not in gone
+        if parameter.name in used or parameter.name not in removed
     ]
-    return ParameterTable((*table, *new.values()))
+    return ParameterTable((*table, *by_name.values()))

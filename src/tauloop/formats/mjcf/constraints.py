@@ -37,7 +37,7 @@ from tauloop.mechanism.outputs import Output
 from tauloop.mechanism.poses import FramePose
 from tauloop.mechanism.suggestions import a, listing
 
-#: Losses of a tendon length that become losses of its motor.
+#: Attributes of the losses and inertia of a tendon length, which become those of its motor.
 _TENDON_LOSSES = ("armature", "damping", "frictionloss")
 MINUS_ONE = Constant(-1.0)
 #: Kind of actuator whose force acts at contacts.
@@ -46,7 +46,7 @@ _CONTACT_ACTUATOR = "adhesion"
 _SCALAR_JOINT_KINDS = ("revolute", "prismatic")
 #: Attributes that name the joint or tendon that an actuator drives.
 _TRANSMISSIONS = ("joint", "jointinparent", "tendon")
-#: Values of gain and bias attributes that describe an ideal motor.
+#: Values of gain and bias attributes of an ideal motor.
 _IDEAL_MOTOR_LAWS = ("", "none", "fixed")
 
 
@@ -55,7 +55,9 @@ class TendonLengths:
     """Elements of a machine that represent tendon lengths.
 
     Attributes:
-        bodies, joints, couplings: joints of massless bodies whose coordinates are tendon lengths.
+        joints: joints whose coordinates are tendon lengths.
+        bodies: massless bodies of these joints.
+        couplings: couplings of these joints with the joints of the tendons.
         losses: losses of tendon lengths without such a joint.
         rods: lines of spatial tendons.
         outputs: lengths of spatial tendons that are not a single coordinate.
@@ -73,9 +75,10 @@ class ConstraintReader:
     """Reader of the sections after the worldbody."""
 
     def __init__(self, reader: MjcfReader, leaves: Leaves, tree: TreeReader) -> None:
-        """Start without elements.
+        """Create a reader without elements.
 
         Args:
+            reader: provides compiler settings and default classes, and collects problems.
             leaves: receives the independent parameters.
             tree: reader of the worldbody, which has been read.
         """
@@ -89,11 +92,11 @@ class ConstraintReader:
         self._springs: dict[str, tuple[float, float]] = {}
         self._ranges: dict[str, tuple[float, float]] = {}
         self._spatial: dict[str, SpatialTendon] = {}
-        self._pushing: dict[str, bool] = {}
-        self._coupled: set[str] = set()
+        self._can_push: dict[str, bool] = {}
+        self._coupled_tendons: set[str] = set()
         self._tensions: dict[str, Tension] = {}
         self._lines = SpatialTendonReader(reader=reader, leaves=leaves, tree=tree)
-        self._driven: list[tuple[str, Sequence[tuple[str, float]], bool]] = []
+        self._motor_terms: list[tuple[str, Sequence[tuple[str, float]], bool]] = []
 
     # Equality
 
@@ -102,9 +105,9 @@ class ConstraintReader:
         joints: list[Joint] = []
         couplings: list[Coupling] = []
         for section in root.all("equality"):
-            for k, plain in enumerate(section.children):
-                node = self._reader.resolved(plain, "")
-                name = self._name(node, f"{node.tag}_{k + 1}")
+            for number, element in enumerate(section.children, 1):
+                node = self._reader.resolved(element, "")
+                name = self._name(node, f"{node.tag}_{number}")
                 settings = self._reader.resolved(replace(node, tag="equality"), "")
                 self._reader.use(node, "active", "class")
                 if settings.attributes.get("active", "true") == "false":
@@ -120,19 +123,21 @@ class ConstraintReader:
                 else:
                     what = f"<{node.tag}> in <equality> is not supported; it removes degrees of freedom"
                     self._reader.problem(
-                        node, name, what, "remove it, or write it as connect, weld, joint or tendon"
+                        node, name, what, "remove it, or use connect, weld, joint or tendon"
                     )
         return tuple(joints), tuple(couplings)
 
     def _name(self, node: XmlNode, fallback: str) -> str:
+        """Return an unused name for an equality."""
         name = identifier(self._reader.word(node, "name")) or fallback
-        taken = {*self._bodies.world, *self._bodies.joint_names.values(), *self._names}
-        while name in taken:
+        used_names = {*self._bodies.world, *self._bodies.joint_names.values(), *self._names}
+        while name in used_names:
             name = f"{name}_{node.tag}"
         self._names.add(name)
         return name
 
     def _loop(self, node: XmlNode, name: str) -> Joint | None:
+        """Return the joint that a connect or weld describes; None if it is omitted or invalid."""
         ends = (
             self._site_ends(node, name)
             if "site1" in node.attributes
@@ -153,48 +158,47 @@ class ConstraintReader:
                 return None
         kind = "spherical" if node.tag == "connect" else "fixed"
         if kind == "spherical":
-            first_pose, second_pose = (
-                FramePose(position=first_pose.position),
-                FramePose(position=second_pose.position),
-            )
+            first_pose = FramePose(position=first_pose.position)
+            second_pose = FramePose(position=second_pose.position)
         parent = self._tree.placement(first, first_pose, f"{name}.body1")
-        return closing_joint(
-            name, kind, parent, self._tree.placement(second, second_pose, f"{name}.body2")
-        )
+        child = self._tree.placement(second, second_pose, f"{name}.body2")
+        return closing_joint(name, kind, parent, child)
 
     def _site_ends(
         self, node: XmlNode, name: str
     ) -> tuple[tuple[str, FramePose], tuple[str, FramePose]] | None:
-        words = [self._reader.word(node, key) for key in ("site1", "site2")]
-        sites, remedy = self._bodies.sites, "define it on a body"
-        first, second = (
-            self._reader.look_up(node, name, word, sites, f"there is no site {word!r}", remedy)
-            for word in words
-        )
+        """Return the body and frame of both sites of a loop; None after a problem."""
+        sites = []
+        for key in ("site1", "site2"):
+            word = self._reader.word(node, key)
+            what, remedy = f"there is no site {word!r}", "define it on a body"
+            known = self._bodies.sites
+            sites.append(self._reader.look_up(node, name, word, known, what, remedy))
+        first, second = sites
         return None if first is None or second is None else (first, second)
 
     def _body_ends(
         self, node: XmlNode, name: str
     ) -> tuple[tuple[str, FramePose], tuple[str, FramePose]] | None:
-        """Return both bodies with the frames that coincide.
+        """Return both bodies of a loop, each with the frame that coincides with the other.
 
         If the file gives one frame, the other follows from the initial pose.
         """
         reader = self._reader
-        names = [reader.word(node, "body1"), reader.word(node, "body2") or "world"]
-        known, remedy = self._bodies.body_names, "name a body of the worldbody"
-        first, second = (
-            reader.look_up(node, name, word, known, f"there is no body {word!r}", remedy)
-            for word in names
-        )
+        bodies = []
+        for word in (reader.word(node, "body1"), reader.word(node, "body2") or "world"):
+            what, remedy = f"there is no body {word!r}", "name a body of the worldbody"
+            known = self._bodies.body_names
+            bodies.append(reader.look_up(node, name, word, known, what, remedy))
+        first, second = bodies
         if first is None or second is None:
             return None
-        one_in_two = self._bodies.world[second].inverse() @ self._bodies.world[first]
+        first_in_second = self._bodies.world[second].inverse() @ self._bodies.world[first]
         if node.tag == "connect":
             if "anchor" not in node.attributes:
                 reader.problem(node, name, "has no anchor", 'add anchor="x y z", a point of body1')
             anchor = FramePose(position=reader.triple(node, name, "anchor"))
-            return (first, anchor), (second, one_in_two @ anchor)
+            return (first, anchor), (second, first_in_second @ anchor)
         anchor = FramePose(position=reader.triple(node, name, "anchor"))
         if reader.value(node, name, "torquescale", 1.0) == 0.0:
             what = "torquescale=0 leaves all rotations free, so it is not a weld"
@@ -205,27 +209,27 @@ class ConstraintReader:
                 node,
                 name,
                 f"relpose has {counted(len(numbers), 'number')}, not 7",
-                "write position and quaternion",
+                "give a position and a quaternion",
             )
             return None
         if not any(numbers[3:]):  # a weld at the initial pose, where any point can be its anchor
-            return (first, one_in_two.inverse()), (second, FramePose())
-        turn = replace(node, attributes={"quat": " ".join(map(repr, numbers[3:]))})
-        pose = FramePose(position=np.array(numbers[:3]), rotation=reader.orientation(turn, name))
-        return (first, pose), (second, anchor)  # relpose has the anchor's position in body1
+            return (first, first_in_second.inverse()), (second, FramePose())
+        quaternion = replace(node, attributes={"quat": " ".join(map(repr, numbers[3:]))})
+        R = reader.orientation(quaternion, name)
+        # relpose contains the anchor's position in body1
+        pose = FramePose(position=np.array(numbers[:3]), rotation=R)
+        return (first, pose), (second, anchor)
 
     def _coupling(self, node: XmlNode, name: str) -> Coupling | None:
-        """Return the coupling x1 - x1_0 = a0 + a1 d + ... + a4 d^4, d = x2 - x2_0, of joints or tendons.
+        """Return a coupling of two joints or tendons; None after a problem.
 
-        A single joint or fixed tendon is held at its position. Powers above 1 require that x2 is a
-        single joint, or a tendon of one joint.
+        x1 - x1_0 = a0 + a1 d + ... + a4 d^4 with d = x2 - x2_0, where x1_0 and x2_0 are the
+        positions at the file's pose. If the element names only one joint or fixed tendon, it stays at
+        its position. Powers above 1 require that x2 is a single joint, or a tendon of one joint.
         """
         reader = self._reader
-        sides = [
-            self._side(node, name, f"{node.tag}{k}")
-            for k in (1, 2)
-            if f"{node.tag}{k}" in node.attributes
-        ]
+        keys = (f"{node.tag}1", f"{node.tag}2")
+        sides = [self._side(node, name, key) for key in keys if key in node.attributes]
         if f"{node.tag}1" not in node.attributes:
             reader.problem(node, name, f"has no {node.tag}1", f'add {node.tag}1="..."')
             return None
@@ -242,34 +246,37 @@ class ConstraintReader:
             reader.problem(node, name, what, remedy)
             return None
         ratios: dict[str, float] = {}
-        for factor, side in zip((1.0, 0.0 if is_curve else -slope), sides, strict=False):
+        factors = (1.0, 0.0 if is_curve else -slope)
+        for factor, side in zip(factors, sides, strict=False):
             for joint, ratio in side:
                 ratios[joint] = ratios.get(joint, 0.0) + factor * ratio
-        turns = self._turns(sides[0][0][0])
-        unit = "rad" if turns else "m"
+        first_joint, _ = sides[0][0]
+        is_angular = self._is_angular(first_joint)
+        unit = "rad" if is_angular else "m"
         offset: Expression = self._leaves.structural(
             f"{name}.offset", coefficients[0], unit, "geometry"
         )
         coupled: list[tuple[str, Expression]] = []
         for joint, ratio in ratios.items():
-            if ratio:
-                leaf = (
-                    ONE
-                    if ratio == 1.0
-                    else self._leaves.leaf(f"{name}.of.{joint}", ratio, "", "drive")
-                )
-                coupled.append((joint, leaf))
-                offset = add(offset, multiply(leaf, self._reference(joint)))
+            if not ratio:
+                continue
+            factor_expression: Expression = ONE
+            if ratio != 1.0:
+                factor_expression = self._leaves.leaf(f"{name}.of.{joint}", ratio, "", "drive")
+            coupled.append((joint, factor_expression))
+            offset = add(offset, multiply(factor_expression, self._reference(joint)))
         curves: tuple[tuple[str, Curve], ...] = ()
         if is_curve:
             powers = (0.0, slope, *coefficients[2:])
             curves = (self._polynomial(name, sides[1][0], powers, unit),)
-        return Coupling(name=name, terms=tuple(coupled), offset=offset, turns=turns, curves=curves)
+        return Coupling(
+            name=name, terms=tuple(coupled), offset=offset, turns=is_angular, curves=curves
+        )
 
     def _polynomial(
         self, name: str, side: tuple[str, float], coefficients: Sequence[float], unit: str
     ) -> tuple[str, Curve]:
-        """Return a joint and the polynomial of its displacement from its reference.
+        """Return a joint and the polynomial in its displacement from the reference.
 
         Args:
             name: name of the coupling.
@@ -278,15 +285,16 @@ class ConstraintReader:
             unit: unit of the polynomial's value.
         """
         joint, ratio = side
-        per = "rad" if self._turns(joint) else "m"
+        joint_unit = "rad" if self._is_angular(joint) else "m"
         terms: list[Expression] = []
         for power, coefficient in enumerate(coefficients):
-            place = f"{name}.curves.{joint}.polynomial[{power}]"
-            divisor = _divisor(per, power)
             value = coefficient * ratio**power
-            terms.append(
-                self._leaves.leaf(place, value, unit + divisor, "geometry") if value else ZERO
-            )
+            term: Expression = ZERO
+            if value:
+                parameter = f"{name}.curves.{joint}.polynomial[{power}]"
+                term_unit = unit + _divisor(joint_unit, power)
+                term = self._leaves.leaf(parameter, value, term_unit, "geometry")
+            terms.append(term)
         curve = CurvePolynomial(coefficients=tuple(terms), about=self._reference(joint))
         return joint, curve
 
@@ -297,22 +305,22 @@ class ConstraintReader:
             return [] if joint is None else [(joint, 1.0)]
         word = self._reader.word(node, key)
         if word in self._spatial and not self._tendons[word]:
-            what = f"the tendon {word!r} {self._why_without_lines(word)}"
+            what = f"the tendon {word!r} {self._reason_without_lines(word)}"
             self._reader.problem(node, name, what, "name a tendon of sites that move")
             return []
-        self._coupled.add(word)
+        self._coupled_tendons.add(word)
         what, remedy = f"there is no tendon {word!r}", "name a tendon"
         return self._reader.look_up(node, name, word, self._tendons, what, remedy) or []
 
-    def _why_without_lines(self, tendon: str) -> str:
-        """Return why a spatial tendon has no coordinates."""
+    def _reason_without_lines(self, tendon: str) -> str:
+        """Return the reason why a spatial tendon has no coordinates."""
         if geoms := self._spatial[tendon].geoms:
             return f"runs around {listing(geoms)}, which is not modelled"
         return "has a constant length"
 
-    def _turns(self, coordinate: str) -> bool:
-        """Return whether a coordinate is an angle; the lengths of rods are not."""
-        return coordinate not in self._lines.rods and (self._bodies.kinds[coordinate] == "revolute")
+    def _is_angular(self, coordinate: str) -> bool:
+        """Return whether a coordinate is an angle; the coordinate of a rod is its length."""
+        return coordinate not in self._lines.rods and self._bodies.kinds[coordinate] == "revolute"
 
     def _reference(self, coordinate: str) -> Expression:
         """Return the coordinate of a hinge, slide or rod at the file's pose."""
@@ -343,21 +351,21 @@ class ConstraintReader:
         """
         actuators: list[Actuator] = []
         for section in root.all("actuator"):
-            for k, plain in enumerate(section.children):
-                node = self._reader.resolved(plain, "")
-                name = identifier(self._reader.word(node, "name")) or f"{node.tag}_{k + 1}"
+            for number, element in enumerate(section.children, 1):
+                node = self._reader.resolved(element, "")
+                name = identifier(self._reader.word(node, "name")) or f"{node.tag}_{number}"
                 if any(actuator.name == name for actuator in actuators):
                     self._reader.problem(
                         node, name, "another actuator has this name", "rename one of the two"
                     )
                 if node.tag not in ACTUATORS:
-                    continue  # listed with the unknown elements
+                    continue  # `MjcfReader` lists it with the unknown elements
                 if node.tag == _CONTACT_ACTUATOR:
                     self._reader.use(node, "body")
                     self._reader.notes.append(f"{name}: an actuator at contacts is omitted")
                     continue
                 terms = self._drives(node, name)
-                self._note_pushing(node, name)
+                self._note_whether_it_pushes(node, name)
                 if not terms or self._is_same_motor(node, name, terms):
                     continue
                 drives = self._expressions(name, terms)
@@ -365,20 +373,21 @@ class ConstraintReader:
         return tuple(actuators)
 
     def _is_same_motor(self, node: XmlNode, name: str, terms: Sequence[tuple[str, float]]) -> bool:
-        """Return whether a servo and another actuator are parts of one control law.
+        """Return whether an actuator drives the same coordinates as an earlier one.
 
-        A position and a velocity servo on one joint are the usual form of a PD controller.
+        This is the case for a servo and another actuator that belong to one control law: a position
+        and a velocity servo on one joint are the usual form of a PD controller.
         """
         is_servo = self._is_servo(node)
         if "armature" not in node.attributes:
-            for other, other_terms, is_other_servo in self._driven:
+            for other, other_terms, is_other_servo in self._motor_terms:
                 if (is_servo or is_other_servo) and _are_proportional(terms, other_terms):
                     note = (
                         f"{name} drives the same joints as {other}, so both are read as one motor"
                     )
                     self._reader.notes.append(note)
                     return True
-        self._driven.append((name, terms, is_servo))
+        self._motor_terms.append((name, terms, is_servo))
         return False
 
     def _is_servo(self, node: XmlNode) -> bool:
@@ -392,47 +401,52 @@ class ConstraintReader:
 
         Losses and inertia that belong to a motor are excluded. Losses become losses of a
         combination of joints. With a spring, an inertia or limits, s becomes the coordinate of a
-        joint of a massless body, and a coupling relates it to the joints. The elements of a spatial
-        tendon of one line act on its rod.
+        joint of a massless body, and a coupling relates s to the joints. If a spatial tendon is a
+        single line, its losses, spring, inertia and limits act on its rod.
         """
         lengths = TendonLengths()
         self._make_cables()
         for tendon, terms in self._tendons.items():
-            acting, spring = self._losses[tendon], self._springs.get(tendon)
+            losses = self._losses[tendon]
+            spring = self._springs.get(tendon)
             limits = self._ranges.get(tendon)
-            if not terms or not (acting or spring or limits):
+            if not terms or not (losses or spring or limits):
                 continue
             is_line = tendon in self._spatial and len(terms) == 1 and terms[0][1] == 1.0
             name = terms[0][0] if is_line else self._free_name(f"{tendon}_length")
-            turns = not self._is_length(terms)
+            is_angular = not self._is_length(terms)
             ratios: list[tuple[str, Expression]] = []
-            for joint, c, unit in () if is_line else self._with_units(terms):
-                leaf = self._leaves.leaf(f"{name}.of.{joint}", c, unit, "drive")
-                ratios.append((joint, leaf))
-            viscous, coulomb = acting.get("damping", 0.0), acting.get("frictionloss", 0.0)
+            if not is_line:
+                for joint, ratio, unit in self._with_units(terms):
+                    leaf = self._leaves.leaf(f"{name}.of.{joint}", ratio, unit, "drive")
+                    ratios.append((joint, leaf))
+            viscous = losses.get("damping", 0.0)
+            coulomb = losses.get("frictionloss", 0.0)
             friction = Friction(
-                **self._leaves.friction(name, turns, viscous=viscous, coulomb=coulomb)
+                **self._leaves.friction(name, is_angular, viscous=viscous, coulomb=coulomb)
             )
-            armature = acting.get("armature", 0.0)
+            armature = losses.get("armature", 0.0)
             if not (spring or armature or limits or is_line):
                 lengths.losses.append(
-                    CombinedFriction(name=name, terms=tuple(ratios), friction=friction, turns=turns)
+                    CombinedFriction(
+                        name=name, terms=tuple(ratios), friction=friction, turns=is_angular
+                    )
                 )
                 continue
             lower, upper = limits or (-math.inf, math.inf)
             freedom = Freedom(
                 friction=friction if viscous or coulomb else None,
-                spring=self._spring(name, *spring, turns=turns) if spring else None,
-                inertia=self._leaves.rotor(name, armature, turns),
+                spring=self._spring(name, *spring, is_angular=is_angular) if spring else None,
+                inertia=self._leaves.rotor(name, armature, is_angular),
                 lower=lower,
                 upper=upper,
             )
             if is_line:
                 self._lines.act(name, freedom)
             else:
-                self._add_length(lengths, name, tuple(ratios), freedom, turns=turns)
+                self._add_length(lengths, name, tuple(ratios), freedom, is_angular=is_angular)
         for tendon, path in self._spatial.items():
-            is_used = self._is_acting(tendon)
+            is_used = self._is_used(tendon)
             is_line = len(path.terms) == 1 and path.terms[0][1] == 1.0 and not path.constant
             if is_used:
                 lengths.rods.extend(self._lines.rods[rod] for rod, _ in path.terms)
@@ -440,22 +454,25 @@ class ConstraintReader:
                 lengths.outputs.append(path.output)
         return lengths
 
-    def _is_acting(self, tendon: str) -> bool:
-        """Return whether anything acts on a spatial tendon, or a coupling names it."""
-        users = (self._springs, self._ranges, self._pushing, self._coupled, self._tensions)
+    def _is_used(self, tendon: str) -> bool:
+        """Return whether a force or limit acts on a spatial tendon, or a coupling refers to it."""
+        users = (self._springs, self._ranges, self._can_push, self._coupled_tendons, self._tensions)
         return bool(self._losses[tendon]) or any(tendon in names for names in users)
 
     def _make_cables(self) -> None:
-        """Convert spatial tendons to cables if their actuators only pull or if they were cables."""
+        """Convert spatial tendons to cables.
+
+        A tendon is a cable if its actuators only pull, or if `mjcf.writer` wrote it as a cable.
+        """
         for tendon in self._spatial:
             terms = self._tendons[tendon]
             if tendon in self._tensions:
                 for rod, _ in terms:
                     self._lines.bound(rod, self._tensions[tendon])
                 continue
-            if not terms or tendon not in self._pushing:
+            if not terms or tendon not in self._can_push:
                 continue
-            if self._pushing[tendon]:
+            if self._can_push[tendon]:
                 self._reader.notes.append(
                     f"tendon {tendon}: its actuator may push, so it is a strut; a cable needs "
                     "a force range that only pulls"
@@ -464,7 +481,7 @@ class ConstraintReader:
                 for rod, _ in terms:
                     self._lines.bound(rod, Tension(least=0.0))
 
-    def _note_pushing(self, node: XmlNode, name: str) -> None:
+    def _note_whether_it_pushes(self, node: XmlNode, name: str) -> None:
         """Record whether the actuator of a spatial tendon can push."""
         tendon = node.attributes.get("tendon", "")
         if tendon not in self._spatial:
@@ -476,7 +493,7 @@ class ConstraintReader:
         is_muscle = "muscle" in (node.tag, node.attributes.get("gaintype", ""))
         largest = [max(gear * ends[0], gear * ends[1]) for ends in ranges if ends is not None]
         only_pulls = is_muscle or min(largest, default=np.inf) <= 0.0
-        self._pushing[tendon] = self._pushing.get(tendon, False) or not only_pulls
+        self._can_push[tendon] = self._can_push.get(tendon, False) or not only_pulls
 
     def _add_length(
         self,
@@ -485,7 +502,7 @@ class ConstraintReader:
         ratios: tuple[tuple[str, Expression], ...],
         freedom: Freedom,
         *,
-        turns: bool,
+        is_angular: bool,
     ) -> None:
         """Add a joint whose coordinate is the length of a tendon."""
         value = self._leaves.value
@@ -495,7 +512,7 @@ class ConstraintReader:
         lengths.joints.append(
             Joint(
                 name=name,
-                kind="revolute" if turns else "prismatic",
+                kind="revolute" if is_angular else "prismatic",
                 parent=Placement(body=BASE),
                 child=Placement(body=end),
                 axes=("x",),
@@ -504,21 +521,22 @@ class ConstraintReader:
             )
         )
         lengths.couplings.append(
-            Coupling(name=f"{name}_of_joints", terms=((name, MINUS_ONE), *ratios), turns=turns)
+            Coupling(name=f"{name}_of_joints", terms=((name, MINUS_ONE), *ratios), turns=is_angular)
         )
 
-    def _free_name(self, wanted: str) -> str:
-        """Return an unused name as close to the wanted one as possible."""
-        name = identifier(wanted)
+    def _free_name(self, preferred: str) -> str:
+        """Return the preferred name, with underscores appended until it is unused."""
+        name = identifier(preferred)
         joints = self._bodies.joint_names.values()
-        taken = {*self._bodies.world, *joints, *self._names, *self._lines.rods}
-        while name in taken:
+        used_names = {*self._bodies.world, *joints, *self._names, *self._lines.rods}
+        while name in used_names:
             name += "_"
         self._names.add(name)
         return name
 
-    def _spring(self, name: str, stiffness: float, rest: float, *, turns: bool) -> Spring:
-        stiffness_unit, rest_unit = ("N m/rad", "rad") if turns else ("N/m", "m")
+    def _spring(self, name: str, stiffness: float, rest: float, *, is_angular: bool) -> Spring:
+        """Return a spring with its stiffness and rest position as parameters."""
+        stiffness_unit, rest_unit = ("N m/rad", "rad") if is_angular else ("N/m", "m")
         return Spring(
             stiffness=self._leaves.leaf(
                 f"{name}.spring.stiffness", stiffness, stiffness_unit, "spring"
@@ -531,8 +549,8 @@ class ConstraintReader:
         has_losses = (
             any(self._losses.get(node.attributes.get("tendon", ""), ()))
             or "armature" in node.attributes
+            or any(self._reader.stored_friction("actuator", node).values())
         )
-        has_losses = has_losses or any(self._reader.kept_friction("actuator", node).values())
         joints = {*self._bodies.joint_names.values(), *self._lines.rods}
         if not has_losses or name not in joints:
             return name
@@ -544,33 +562,34 @@ class ConstraintReader:
     def read_tendons(self, root: XmlNode) -> None:
         """Read tendons: coordinates with coefficients, losses, springs and limits."""
         sections = tuple(root.all("tendon"))
-        stated = {child.attributes.get("name", "") for part in sections for child in part.children}
-        for section in sections:
-            for plain in section.children:
-                if plain.tag not in ("fixed", "spatial"):
-                    continue
-                node = replace(
-                    self._reader.resolved(replace(plain, tag="tendon"), ""), tag=plain.tag
-                )
-                name = self._reader.word(node, "name") or self._unnamed_tendon(stated)
-                if plain.tag == "fixed":
-                    self._read_fixed(node, name)
-                else:
-                    self._read_spatial(node, name)
+        elements = [element for section in sections for element in section.children]
+        names_in_file = {element.attributes.get("name", "") for element in elements}
+        for element in elements:
+            if element.tag not in ("fixed", "spatial"):
+                continue
+            node = replace(
+                self._reader.resolved(replace(element, tag="tendon"), ""), tag=element.tag
+            )
+            name = self._reader.word(node, "name") or self._unnamed_tendon(names_in_file)
+            if element.tag == "fixed":
+                self._read_fixed(node, name)
+            else:
+                self._read_spatial(node, name)
 
-    def _unnamed_tendon(self, stated: Set[str]) -> str:
-        """Return a name for a tendon without one, because elements of tendons are found by name."""
-        name, k = "tendon", 1
-        while name in stated or name in self._tendons:
-            k += 1
-            name = f"tendon_{k}"
+    def _unnamed_tendon(self, names_in_file: Set[str]) -> str:
+        """Return an unused name for a tendon without a name in the file."""
+        name, number = "tendon", 1
+        while name in names_in_file or name in self._tendons:
+            number += 1
+            name = f"tendon_{number}"
         return name
 
     def _read_fixed(self, node: XmlNode, name: str) -> None:
+        """Read a fixed tendon: a linear combination of joint coordinates."""
         terms = []
-        for part in node.all("joint"):
-            joint = self._scalar(part, name, "joint")
-            coefficient = self._reader.value(part, name, "coef", 1.0)
+        for element in node.all("joint"):
+            joint = self._scalar(element, name, "joint")
+            coefficient = self._reader.value(element, name, "coef", 1.0)
             if joint is not None:
                 terms.append((joint, coefficient))
         self._tendons[name] = terms
@@ -578,10 +597,11 @@ class ConstraintReader:
         self._reader.use(node, "range", "limited")
         if "range" in node.attributes:
             self._reader.notes.append(f"tendon {name}: its limits are omitted")
-        at_rest = sum(c * self._bodies.rests.get(joint, 0.0) for joint, c in terms)
-        self._read_spring(node, name, at_rest)
+        default_rest = sum(c * self._bodies.rests.get(joint, 0.0) for joint, c in terms)
+        self._read_spring(node, name, default_rest)
 
     def _read_losses(self, node: XmlNode, name: str) -> None:
+        """Read the nonzero losses and the inertia of a tendon's length."""
         values = {key: self._reader.value(node, name, key) for key in _TENDON_LOSSES}
         self._losses[name] = {key: value for key, value in values.items() if value}
 
@@ -600,7 +620,7 @@ class ConstraintReader:
             self._reader.use(node, "range", "stiffness", "damping", "springlength")
             return
         if not path.terms:
-            self._leave_out(node, name)
+            self._omit_tendon(node, name)
             return
         self._read_losses(node, name)
         ends = self._reader.limits(node, name, "range", "limited")
@@ -635,15 +655,15 @@ class ConstraintReader:
             **leaves,
         )
 
-    def _leave_out(self, node: XmlNode, name: str) -> None:
+    def _omit_tendon(self, node: XmlNode, name: str) -> None:
         """Add a note on a tendon without coordinates, and list its forces as omitted."""
         self._losses[name] = {}
-        reason = self._why_without_lines(name)
+        reason = self._reason_without_lines(name)
         self._reader.notes.append(f"tendon {name} is omitted: it {reason}")
         keys = (*_TENDON_LOSSES, "stiffness")
-        acting = [key for key in keys if self._reader.value(node, name, key)]
-        if acting and self._spatial[name].geoms:
-            what = f"{', '.join(acting)} of the spatial tendon {name}, which {reason}"
+        nonzero_keys = [key for key in keys if self._reader.value(node, name, key)]
+        if nonzero_keys and self._spatial[name].geoms:
+            what = f"{', '.join(nonzero_keys)} of the spatial tendon {name}, which {reason}"
             self._reader.omitted.append(what)
 
     def _is_spring_pose(self) -> bool:
@@ -655,14 +675,14 @@ class ConstraintReader:
             if joint not in self._lines.rods
         )
 
-    def _read_spring(self, node: XmlNode, name: str, at_rest: float | None) -> None:
-        """Read stiffness and rest length.
+    def _read_spring(self, node: XmlNode, name: str, default_rest: float | None) -> None:
+        """Read the stiffness and rest length of a tendon.
 
         Args:
             node: element of the tendon.
-            name: its name.
-            at_rest: its length at the rest positions of the joints' springs, which is the default
-                rest length; None if unknown.
+            name: name of the tendon.
+            default_rest: length of the tendon at the rest positions of the joints' springs, used if
+                the file states no rest length; None if unknown.
         """
         stiffness = self._reader.value(node, name, "stiffness")
         ends = self._reader.numbers(node, name, "springlength")
@@ -672,7 +692,7 @@ class ConstraintReader:
             what = f"the spring of tendon {name}, which is slack between lengths {ends[0]:g} and {ends[1]:g}"
             self._reader.omitted.append(what)
             return
-        rest = ends[0] if ends and ends[0] >= 0.0 else at_rest
+        rest = ends[0] if ends and ends[0] >= 0.0 else default_rest
         if rest is None:
             what = (
                 f"the spring of the spatial tendon {name}, whose rest length MuJoCo computes "
@@ -688,7 +708,7 @@ class ConstraintReader:
         gear = (reader.numbers(node, name, "gear") or (1.0,))[0]
         key = next((key for key in _TRANSMISSIONS if key in node.attributes), "")
         word = reader.word(node, key) if key else ""
-        reason = self._left_out_because(key, word)
+        reason = self._reason_to_omit(key, word)
         if reason:
             reader.omitted.append(f"the force of the actuator {name}, {reason}")
             return []
@@ -719,12 +739,17 @@ class ConstraintReader:
             drives.append((joint, expression))
         return tuple(drives)
 
-    def _left_out_because(self, key: str, word: str) -> str:
-        """Return why the force of an actuator is omitted; "" if it is read or rejected."""
+    def _reason_to_omit(self, key: str, word: str) -> str:
+        """Return the reason why the force of an actuator is omitted; empty if it is not omitted.
+
+        Args:
+            key: attribute that names the joint or tendon; empty if there is none.
+            word: value of the attribute.
+        """
         if not key:
             return "which drives no joint and no tendon"
         if key == "tendon" and word in self._spatial and not self._tendons[word]:
-            return f"on tendon {word!r}, which {self._why_without_lines(word)}"
+            return f"on tendon {word!r}, which {self._reason_without_lines(word)}"
         if key == "tendon":
             return "" if word in self._tendons else f"on tendon {word!r}"
         joint = self._bodies.joint_names.get(word)
@@ -734,19 +759,20 @@ class ConstraintReader:
 
     def _is_length(self, terms: Sequence[tuple[str, float]]) -> bool:
         """Return whether a combination of joints is a length, because one of them slides."""
-        return any(not self._turns(joint) for joint, _ in terms)
+        return any(not self._is_angular(joint) for joint, _ in terms)
 
     def _with_units(self, terms: Sequence[tuple[str, float]]) -> list[tuple[str, float, str]]:
         """Return (joint, ratio, unit of the ratio) for a combination of joints."""
         is_length = self._is_length(terms)
         return [
-            (joint, ratio, "m/rad" if is_length and self._turns(joint) else "")
+            (joint, ratio, "m/rad" if is_length and self._is_angular(joint) else "")
             for joint, ratio in terms
         ]
 
     def _actuator(
         self, node: XmlNode, name: str, drives: tuple[tuple[str, Expression], ...]
     ) -> Actuator:
+        """Return an ideal motor with the losses, inertia and limits of an actuator."""
         reader = self._reader
         if self._is_servo(node):
             reader.notes.append(
@@ -755,26 +781,27 @@ class ConstraintReader:
         force = self._limit(node, name, "forcerange", "forcelimited")
         if node.tag == "motor":
             force = min(force, self._limit(node, name, "ctrlrange", "ctrllimited"))
-        turns = all(self._turns(joint) for joint, _ in drives)
+        is_angular = all(self._is_angular(joint) for joint, _ in drives)
         losses = self._losses.get(node.attributes.get("tendon", ""), {})
         gear = abs((reader.numbers(node, name, "gear") or (1.0,))[0])
-        gear = gear if gear**2 else 1.0  # a zero gear was reported
+        if gear**2 == 0.0:  # `_drives` has reported a zero gear
+            gear = 1.0
         inertia = reader.value(node, name, "armature") + losses.pop("armature", 0.0) / gear**2
         friction = self._leaves.friction(
             name,
-            turns,
+            is_angular,
             viscous=losses.pop("damping", 0.0) / gear**2,
             coulomb=losses.pop("frictionloss", 0.0) / gear,
-            **reader.kept_friction("actuator", node),
+            **reader.stored_friction("actuator", node),
         )
         offset = reader.extra("actuator", node, "offset", 0.0)
-        unit = "rad" if turns else "m"
+        unit = "rad" if is_angular else "m"
         return Actuator(
             name=name,
             drives=drives,
             offset=self._leaves.structural(f"{name}.offset", offset, unit, "drive"),
-            turns=turns,
-            inertia=self._leaves.rotor(name, inertia, turns),
+            turns=is_angular,
+            inertia=self._leaves.rotor(name, inertia, is_angular),
             friction=Friction(**friction) if friction else None,
             force=force,
             speed=reader.extra("actuator", node, "speed", math.inf),
@@ -782,11 +809,11 @@ class ConstraintReader:
         )
 
     def _limit(self, node: XmlNode, name: str, key: str, switch: str) -> float:
-        """Return the larger end of a range as limit; a motor has one limit for both directions."""
+        """Return the larger magnitude of a range's ends; a motor has one limit for both directions."""
         ends = self._reader.limits(node, name, key, switch)
         if ends is None:
             return math.inf
-        is_pull = self._pushing.get(node.attributes.get("tendon", "")) is False
+        is_pull = self._can_push.get(node.attributes.get("tendon", "")) is False
         if -ends[0] != ends[1] and not is_pull:
             self._reader.notes.append(
                 f"{name}: the limit is the larger end of {key} {ends[0]:g} to {ends[1]:g}"

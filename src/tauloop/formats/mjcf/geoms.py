@@ -1,4 +1,7 @@
-"""Solids from the geoms of an MJCF. Faults of a geom are notes, as they do not affect motion."""
+"""Solids from the geoms of an MJCF.
+
+Errors in a geom are reported as notes, because its shape does not affect the motion.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,14 @@ from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_mat
 from tauloop.mechanism.solids.solid import SHAPES, Mesh, Solid, convex
 from tauloop.mechanism.solids.visual import solid_at
 
-#: Groups of geoms that MuJoCo's viewer shows by default; by convention, others are for contacts.
+#: Groups of geoms that MuJoCo's viewer shows by default; by convention, geoms of other groups
+#: serve for contacts only.
 SHOWN_GROUPS = (0, 1, 2)
-#: Number of corners of an ellipsoid, and the angle (rad) about its axis from one to the next. The
-#: golden angle distributes them evenly.
-_ELLIPSOID_CORNERS, _GOLDEN_ANGLE = 300, np.pi * (3.0 - np.sqrt(5.0))
+#: Number of vertices of the mesh that represents an ellipsoid.
+_ELLIPSOID_VERTICES = 300
+#: Angle (rad) about the axis of an ellipsoid between consecutive vertices. The golden angle
+#: distributes the vertices evenly.
+_GOLDEN_ANGLE = np.pi * (3.0 - np.sqrt(5.0))
 
 
 class GeomReader:
@@ -32,8 +38,8 @@ class GeomReader:
         """Read materials and the names of meshes.
 
         Args:
-            reader: provides compiler settings and default classes. Faults of shapes are not
-                problems.
+            reader: provides compiler settings and default classes. A copy of it collects the errors
+                in shapes, so that they do not stop the import.
             root: the element ``<mujoco>``.
         """
         self.solids: list[Solid] = []
@@ -56,13 +62,18 @@ class GeomReader:
         }
 
     def read(self, body: str, geom: XmlNode, frame: FramePose, childclass: str) -> None:
-        """Add the solid of a geom on a body, given in a frame on that body, if it is drawn."""
-        reader, before = self._reader, len(self._reader.problems)
+        """Add the solid of a geom if MuJoCo shows it.
+
+        Args:
+            body: body with the geom.
+            geom: element ``<geom>`` before its class is applied.
+            frame: pose of the enclosing frame on the body.
+            childclass: default class of the enclosing element.
+        """
+        reader, previous_count = self._reader, len(self._reader.problems)
         node = reader.resolved(geom, childclass)
-        kind, material = (
-            reader.word(node, "type", "sphere"),
-            self._materials.get(reader.word(node, "material")),
-        )
+        kind = reader.word(node, "type", "sphere")
+        material = self._materials.get(reader.word(node, "material"))
         rgba = reader.numbers(node, body, "rgba") or (
             reader.numbers(material, body, "rgba") if material else ()
         )
@@ -72,45 +83,46 @@ class GeomReader:
             self._not_drawn["hidden"] += 1
         elif kind == "mesh":
             solid = self._mesh(node, body, frame, color)
-        # MuJoCo fits a primitive shape with a mesh to the mesh
+        # MuJoCo fits a primitive geom with the attribute "mesh" to that mesh
         elif kind not in SIZE_COUNTS or "mesh" in node.attributes:
             self._not_drawn[kind] += 1
         else:
             solid = self._primitive(node, body, frame, kind, color)
-        if solid is not None and len(reader.problems) == before:
+        if solid is not None and len(reader.problems) == previous_count:
             self.solids.append(solid)
 
     def triangles(
         self, body: str, geom: XmlNode, frame: FramePose
     ) -> tuple[np.ndarray | None, str]:
-        """Return the corners (n, 3, 3) of a mesh geom's triangles in body axes, or the fault.
+        """Return the triangles of a mesh geom, in body coordinates.
 
         Args:
             body: body with the geom.
             geom: the geom with its class applied.
             frame: pose of the enclosing frame on the body.
+
+        Returns:
+            The vertices of the triangles (n, 3, 3) and an empty text; or None and an error message.
         """
         reader, problems = self._reader, self._reader.problems
         reader.problems = Problems()
         solid = self._mesh(geom, body, frame, "")
-        wrong = [problem.what for problem in reader.problems]
+        errors = [problem.what for problem in reader.problems]
         reader.problems = problems
-        if solid is None or wrong:
-            return None, wrong[
-                0
-            ] if wrong else f"the file of mesh {reader.word(geom, 'mesh')!r} does not exist"
-        corners = None
+        if errors:
+            return None, errors[0]
+        if solid is None:
+            return None, f"the file of mesh {reader.word(geom, 'mesh')!r} does not exist"
+        vertices = None
         if isinstance(solid.mesh, Mesh):
-            corners = solid.mesh.vertices[solid.mesh.faces]
+            vertices = solid.mesh.vertices[solid.mesh.faces]
         elif solid.mesh is not None:
-            corners = mesh_corners(solid.mesh)
-        if corners is None:
-            return (
-                None,
-                f"{solid.mesh.name if isinstance(solid.mesh, Path) else 'it'} is not a binary STL or OBJ file",
-            )
-        corners = corners * np.array(solid.size)
-        return corners @ rotation_matrix(solid.turns).T + np.array(solid.position), ""
+            vertices = mesh_corners(solid.mesh)
+        if vertices is None:
+            name = solid.mesh.name if isinstance(solid.mesh, Path) else "it"
+            return None, f"{name} is not a binary STL or OBJ file"
+        vertices = vertices * np.array(solid.size)
+        return vertices @ rotation_matrix(solid.turns).T + np.array(solid.position), ""
 
     def inertia_mode(self, geom: XmlNode) -> str:
         """Return MuJoCo's name of the method that computes the inertia of a geom's mesh."""
@@ -126,41 +138,47 @@ class GeomReader:
     def _primitive(
         self, node: XmlNode, body: str, frame: FramePose, kind: str, color: str
     ) -> Solid | None:
+        """Return the solid of a geom of a primitive shape; None if its shape is invalid."""
         size, pose = geom_shape(self._reader, body, kind, node, frame)
         if size is None:
             return None
         p, R = pose.position, pose.rotation
         if kind == "ellipsoid":
-            z = np.linspace(-1.0, 1.0, _ELLIPSOID_CORNERS)
-            angle, r = _GOLDEN_ANGLE * np.arange(_ELLIPSOID_CORNERS), np.sqrt(1.0 - z * z)
-            ball = convex(np.column_stack([r * np.cos(angle), r * np.sin(angle), z]))
-            return solid_at(body, "mesh", tuple(size.tolist()), p, R, color=color, mesh=ball)
-        size[0 if kind == "box" else 1 :] *= 2.0  # MJCF has half lengths
-        return solid_at(body, SHAPES[SHAPES.index(kind)], tuple(size.tolist()), p, R, color=color)
+            z = np.linspace(-1.0, 1.0, _ELLIPSOID_VERTICES)
+            angle = _GOLDEN_ANGLE * np.arange(_ELLIPSOID_VERTICES)
+            r = np.sqrt(1.0 - z * z)
+            unit_sphere = convex(np.column_stack([r * np.cos(angle), r * np.sin(angle), z]))
+            return solid_at(body, "mesh", tuple(size.tolist()), p, R, color=color, mesh=unit_sphere)
+        # MJCF has half lengths; the first number of other shapes than a box is a radius
+        first_length = 0 if kind == "box" else 1
+        size[first_length:] *= 2.0
+        shape = SHAPES[SHAPES.index(kind)]  # the same text, with its literal type
+        return solid_at(body, shape, tuple(size.tolist()), p, R, color=color)
 
     def _mesh(self, node: XmlNode, body: str, frame: FramePose, color: str) -> Solid | None:
-        """Return a mesh in the frame of its geom.
+        """Return the solid of a mesh geom.
 
-        The corners minus `refpos` are rotated by the inverse of `refquat` and scaled.
+        The vertices minus `refpos` are rotated by the inverse of `refquat` and scaled.
         """
         reader, name = self._reader, self._reader.word(node, "mesh")
         asset = reader.look_up(node, body, name, self._meshes, f"there is no mesh {name!r}", "")
         if asset is None:
             return None
-        scale, at = (
-            reader.triple(asset, name, "scale", (1.0, 1.0, 1.0)),
-            reader.triple(asset, name, "refpos"),
-        )
+        scale = reader.triple(asset, name, "scale", (1.0, 1.0, 1.0))
+        reference_position = reader.triple(asset, name, "refpos")
         R = quaternion_rotation(
             np.array(reader.vector(asset, name, "refquat", (1.0, 0.0, 0.0, 0.0)))
         ).T
-        if not scale.all() or ((R != np.eye(3)).any() and np.ptp(scale) > 0.0):
+        if not scale.all():
+            reader.problem(asset, name, f"its scale {scale.tolist()} contains zero")
+        elif (R != np.eye(3)).any() and np.ptp(scale) > 0.0:
             reader.problem(
                 asset,
                 name,
                 f"it is scaled by {scale.tolist()} after a rotation, which is not supported",
             )
-        pose = frame @ reader.pose(node, body) @ FramePose(R, -scale * (R @ at))
+        offset = FramePose(R, -scale * (R @ reference_position))
+        pose = frame @ reader.pose(node, body) @ offset
         mesh = self._triangles(asset, name)
         if mesh is None:
             return None
@@ -180,20 +198,19 @@ class GeomReader:
         if file:
             name = Path(file).name if reader.compiler.has_bare_names else file
             return self._files.find(name, Path(asset.file).parent if asset.file else None)
-        numbers, faces = (
-            reader.numbers(asset, name, "vertex"),
-            np.array(reader.numbers(asset, name, "face")),
-        )
+        numbers = reader.numbers(asset, name, "vertex")
+        face_numbers = np.array(reader.numbers(asset, name, "face"))
         try:
-            corners = np.array(numbers).reshape(-1, 3)
-            triples = faces.astype(np.int64).reshape(-1, 3)
-            if len(triples) and not 0 <= triples.min() <= triples.max() < len(corners):
-                raise ValueError(triples)
-            return Mesh(vertices=corners, faces=triples) if len(triples) else convex(corners)
-        except (ValueError, RuntimeError):  # RuntimeError: from SciPy, for corners in a plane
+            vertices = np.array(numbers).reshape(-1, 3)
+            faces = face_numbers.astype(np.int64).reshape(-1, 3)
+            if len(faces) and not 0 <= faces.min() <= faces.max() < len(vertices):
+                raise ValueError(faces)
+            return Mesh(vertices=vertices, faces=faces) if len(faces) else convex(vertices)
+        except (ValueError, RuntimeError):  # RuntimeError: from SciPy, for coplanar vertices
             reader.problem(
                 asset,
                 name,
-                f"{counted(len(numbers), 'number')} of corners and {len(faces)} of faces are not a mesh",
+                f"vertex with {counted(len(numbers), 'number')} and face with "
+                f"{len(face_numbers)} do not define a mesh",
             )
             return None

@@ -30,28 +30,28 @@ def with_includes(root: XmlNode, path: Path, folders: Iterable[str | Path]) -> X
     if not any(node.tag == INCLUDE for node in root.walk()):
         return root
     files = IncludedFiles(str(path), folders)
-    seen = {path.resolve()}
-    expanded = _expanded(root, files, seen, depth=1, includes=0)
+    included = {path.resolve()}
+    expanded = _expanded(root, files, included, depth=1, includes=0)
     files.raise_any()
     return expanded
 
 
 def _expanded(
-    node: XmlNode, files: IncludedFiles, seen: set[Path], depth: int, includes: int
+    node: XmlNode, files: IncludedFiles, included: set[Path], depth: int, includes: int
 ) -> XmlNode:
     if files.is_too_deep(node, depth, includes):
         return replace(node, children=[])
     children: list[XmlNode] = []
     for child in node.children:
         if child.tag == INCLUDE:
-            children += _included(child, files, seen, depth, includes)
+            children += _included(child, files, included, depth, includes)
         else:
-            children.append(_expanded(child, files, seen, depth + 1, includes))
+            children.append(_expanded(child, files, included, depth + 1, includes))
     return replace(node, children=children)
 
 
 def _included(
-    node: XmlNode, files: IncludedFiles, seen: set[Path], depth: int, includes: int
+    node: XmlNode, files: IncludedFiles, included: set[Path], depth: int, includes: int
 ) -> list[XmlNode]:
     """Return the elements that replace an ``<include>``."""
     name = files.text(node, INCLUDE, "file")
@@ -64,11 +64,11 @@ def _included(
     path = files.allowed(node, name, (files.folder / name, including_folder / name))
     if path is None:
         return []
-    if path in seen:
+    if path in included:
         files.problem(node, INCLUDE, f"{name!r} is included twice", "include a file once")
         return []
-    seen.add(path)
+    included.add(path)
     root = read_xml(path)
     if not files.count(node, path, root):
         return []
-    return _expanded(root, files, seen, depth, includes + 1).children
+    return _expanded(root, files, included, depth, includes + 1).children

@@ -45,7 +45,7 @@ class MeshSource(Protocol):
     def triangles(
         self, body: str, geom: XmlNode, frame: FramePose
     ) -> tuple[np.ndarray | None, str]:
-        """Return corners (n, 3, 3) in body axes, or None and the fault."""
+        """Return the vertices of triangles (n, 3, 3) in body axes, or None and the fault."""
 
     def inertia_mode(self, geom: XmlNode) -> str:
         """Return the mode that computes a mesh's inertia; "legacy" is the default."""
@@ -68,20 +68,20 @@ def body_inertia(
             ``<frame>``.
         meshes: source of mesh triangles.
     """
-    how = reader.compiler.from_geoms
+    from_geoms = reader.compiler.from_geoms
     if len(inertials) > 1:
         what = f"has {len(inertials)} <inertial> elements"
         reader.problem(inertials[1][0], name, what, "keep one of them")
-    if inertials and how != "true":
+    if inertials and from_geoms != "true":
         return _possible(reader, name, _inertial(reader, name, *inertials[0]))
-    if how == "false":
+    if from_geoms == "false":
         return None
-    computed = [_geom(reader, name, geom, frame, meshes) for geom, frame in geoms]
-    parts = [part for part in computed if part is not None]
-    if not parts:
+    geom_inertias = [_geom(reader, name, geom, frame, meshes) for geom, frame in geoms]
+    inertias = [inertia for inertia in geom_inertias if inertia is not None]
+    if not inertias:
         return None
     reader.solids.append(name)
-    return _possible(reader, name, summed(parts))
+    return _possible(reader, name, summed(inertias))
 
 
 def _possible(reader: MjcfReader, name: str, inertia: LinkInertia) -> LinkInertia:
@@ -99,6 +99,7 @@ def _possible(reader: MjcfReader, name: str, inertia: LinkInertia) -> LinkInerti
 
 
 def _inertial(reader: MjcfReader, name: str, node: XmlNode, frame: FramePose) -> LinkInertia:
+    """Return the inertia that an ``<inertial>`` states."""
     mass = reader.value(node, name, "mass", math.nan) if "mass" in node.attributes else math.nan
     if "mass" not in node.attributes:
         reader.problem(node, name, "<inertial> has no mass", 'add mass="..."')
@@ -106,13 +107,13 @@ def _inertial(reader: MjcfReader, name: str, node: XmlNode, frame: FramePose) ->
         reader.problem(node, name, f"the mass is {mass:g} kg", "give a mass of zero or more")
     pose = frame @ reader.pose(node, name)
     R, center = pose.rotation, pose.position
-    full, diagonal = "fullinertia" in node.attributes, "diaginertia" in node.attributes
+    has_full, has_diagonal = "fullinertia" in node.attributes, "diaginertia" in node.attributes
     reader.use(node, "fullinertia", "diaginertia")
-    if full and diagonal:
+    if has_full and has_diagonal:
         reader.problem(
             node, name, "<inertial> has both diaginertia and fullinertia", "keep one of them"
         )
-    if full:
+    if has_full:
         xx, yy, zz, xy, xz, yz = reader.vector(node, name, "fullinertia", (0.0,) * 6)
         inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     else:
@@ -125,18 +126,19 @@ def _inertial(reader: MjcfReader, name: str, node: XmlNode, frame: FramePose) ->
 def _geom(
     reader: MjcfReader, body: str, node: XmlNode, frame: FramePose, meshes: MeshSource
 ) -> LinkInertia | None:
+    """Return the inertia of one geom; None if it has no mass or a problem was added."""
     kind = reader.word(node, "type", "sphere")
-    low, high = reader.compiler.groups
-    if kind in _FLAT_SHAPES or not low <= reader.value(node, body, "group") <= high:
+    first_group, last_group = reader.compiler.groups
+    if kind in _FLAT_SHAPES or not first_group <= reader.value(node, body, "group") <= last_group:
         return None
-    given_mass = reader.value(node, body, "mass") if "mass" in node.attributes else None
+    stated_mass = reader.value(node, body, "mass") if "mass" in node.attributes else None
     density = reader.value(node, body, "density", _DEFAULT_DENSITY)
-    if given_mass == 0.0 or (given_mass is None and density == 0.0):
+    if stated_mass == 0.0 or (stated_mass is None and density == 0.0):
         return None
     is_shell = reader.word(node, "shellinertia") == "true"
     if kind == "mesh":
         mode = "shell" if is_shell else meshes.inertia_mode(node)
-        return _mesh(reader, body, node, frame, meshes, given_mass, density, mode)
+        return _mesh(reader, body, node, frame, meshes, stated_mass, density, mode)
     if kind not in SIZE_COUNTS:
         what = f"its mass depends on the volume of a {kind} geom, which Tauloop does not compute"
         reader.problem(
@@ -161,7 +163,7 @@ def _geom(
             "add <inertial> to the body",
         )
         return None
-    mass = density * solid_volume(kind, size)[0] if given_mass is None else given_mass
+    mass = density * solid_volume(kind, size)[0] if stated_mass is None else stated_mass
     return solid_inertia(kind, size, mass, pose)
 
 
@@ -171,7 +173,7 @@ def _mesh(
     node: XmlNode,
     frame: FramePose,
     meshes: MeshSource,
-    given_mass: float | None,
+    stated_mass: float | None,
     density: float,
     mode: str,
 ) -> LinkInertia | None:
@@ -183,32 +185,32 @@ def _mesh(
         node: the geom with its class applied.
         frame: pose of the enclosing frame on the body.
         meshes: source of its triangles.
-        given_mass: mass, kg; None if the mass follows from the density.
+        stated_mass: mass, kg; None if the mass follows from the density.
         density: density, kg/m^3; for a shell kg/m^2.
         mode: MuJoCo's mode: "legacy", "convex", "exact" or "shell".
     """
-    corners, wrong = meshes.triangles(body, node, frame)
-    if corners is not None and mode == "exact" and not is_closed(corners):
-        wrong = f"mesh {reader.word(node, 'mesh')!r} is not a closed surface"
+    triangles, fault = meshes.triangles(body, node, frame)
+    if triangles is not None and mode == "exact" and not is_closed(triangles):
+        fault = f"mesh {reader.word(node, 'mesh')!r} is not a closed surface"
     if mode not in _MESH_MODES:
-        wrong = f"inertia={mode!r} of mesh {reader.word(node, 'mesh')!r} is not supported"
-    if corners is None or wrong:
-        what = f"its inertia depends on a mesh geom and cannot be computed: {wrong}"
+        fault = f"inertia={mode!r} of mesh {reader.word(node, 'mesh')!r} is not supported"
+    if triangles is None or fault:
+        what = f"its inertia depends on a mesh geom and cannot be computed: {fault}"
         reader.problem(
             node, body, what, "add <inertial mass=... pos=... fullinertia=.../> to the body"
         )
         return None
-    if mode == "legacy" and not is_closed(corners):
+    if mode == "legacy" and not is_closed(triangles):
         mesh = reader.word(node, "mesh")
         reader.notes.append(
             f"{body}: mesh {mesh!r} is not a closed surface; its inertia is computed as in MuJoCo"
         )
     if mode == "convex":
-        hull = convex(corners.reshape(-1, 3))
-        corners = hull.vertices[hull.faces]
-    size, center, unit = _MESH_MODES[mode](corners)
-    mass = density * size if given_mass is None else given_mass
-    return LinkInertia(mass=mass, center=center, about_center=mass * unit)
+        hull = convex(triangles.reshape(-1, 3))
+        triangles = hull.vertices[hull.faces]
+    size, center, unit_inertia = _MESH_MODES[mode](triangles)
+    mass = density * size if stated_mass is None else stated_mass
+    return LinkInertia(mass=mass, center=center, about_center=mass * unit_inertia)
 
 
 def geom_shape(

@@ -51,10 +51,8 @@ def started_at(
     values = reader.numbers(key, name, "qpos")
     counts = [len(JOINT_KINDS[kind].coordinates) for kind in kinds.values()]
     if len(values) != sum(counts):
-        numbers, coordinates = (
-            counted(len(values), "number"),
-            counted(sum(counts), "coordinate"),
-        )
+        numbers = counted(len(values), "number")
+        coordinates = counted(sum(counts), "coordinate")
         what = f"qpos has {numbers}, but the joints have {coordinates}"
         reader.problem(key, name, what, "let MuJoCo save the compiled model: mj_saveLastXML")
         return tuple(joints)
@@ -63,16 +61,16 @@ def started_at(
         start = list(values[:count])
         values = values[count:]
         if kind in ("spherical", "free"):
-            size = math.hypot(*start[-4:])
-            if not size > 0:
+            norm = math.hypot(*start[-4:])
+            if not norm > 0:
                 reader.problem(
                     key,
                     name,
                     f"the quaternion of {joint} is zero",
                     "give a unit quaternion w x y z",
                 )
-                size = 1.0
-            start[-4:] = [x / size for x in start[-4:]]
+                norm = 1.0
+            start[-4:] = [x / norm for x in start[-4:]]
         starts[joint] = tuple(start)
     return tuple(replace(j, reference=starts[j.name]) if j.name in starts else j for j in joints)
 

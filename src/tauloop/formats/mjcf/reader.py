@@ -117,20 +117,20 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
             reader.problem(
                 node, node.tag, what, "let MuJoCo save the compiled model: mj_saveLastXML"
             )
-    listed = inventory("mjcf", root)
-    others = [
+    elements = inventory("mjcf", root)
+    rejected = [
         item
-        for item in listed.refused
+        for item in elements.refused
         if item.node.tag not in GENERATORS and item.parent != "equality"
     ]
-    refuse(reader, tuple(others), "write it as connect, weld, joint or tendon of <equality>")
+    refuse(reader, tuple(rejected), "write it as connect, weld, joint or tendon of <equality>")
     refuse_misplaced(reader, root)
     refuse_unsupported_forces(reader, root)
     for world in root.all("worldbody"):
         bodies = tree.read(world)
     bodies = tree.bodies
     refuse_bounds(reader, root, bodies.heaviest, tree.largest_length)
-    is_generated = any(item.node.tag in GENERATORS for item in listed.refused)
+    is_generated = any(item.node.tag in GENERATORS for item in elements.refused)
     if not bodies.bodies and not is_generated:
         reader.problem(root, "worldbody", "there is no body", "give a model with moving bodies")
     constraints = ConstraintReader(reader, leaves, tree)
@@ -140,10 +140,10 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     actuators = _motors(reader, root, constraints.actuators(root), bodies.joints, options.motors)
     if options.motors:
         reader.omitted[:] = forces  # the caller's motors replace all actuators
-    unstated = _unstated(reader, root, bodies.joints)
-    lengths = constraints.tendon_lengths()
-    share = _weight_share(reader, bodies, leaves, actuators)
-    gravity = _gravity(reader, root, options, leaves, share)
+    possible_motors = _unstated(reader, root, bodies.joints)
+    tendon_elements = constraints.tendon_lengths()
+    gravity_factor = _gravity_factor(reader, bodies, leaves, actuators)
+    gravity = _gravity(reader, root, options, leaves, gravity_factor)
     joints = started_at(reader, root, bodies.joints, bodies.kinds, options.keyframe)
     platform = _platform(reader, root, tree, (*bodies.joints, *loops), couplings, options)
     reader.raise_any()
@@ -162,18 +162,18 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
         name=identifier(root.attributes.get("model", "").replace(".", "_")) or "mujoco",
         parameters=ParameterTable(tuple(leaves.parameters)),
         gravity=gravity,
-        bodies=(*bodies.bodies, *lengths.bodies),
-        joints=(*joints, *lengths.joints, *loops),
-        couplings=(*couplings, *lengths.couplings),
-        losses=tuple(lengths.losses),
-        rods=tuple(lengths.rods),
-        outputs=tuple(lengths.outputs),
+        bodies=(*bodies.bodies, *tendon_elements.bodies),
+        joints=(*joints, *tendon_elements.joints, *loops),
+        couplings=(*couplings, *tendon_elements.couplings),
+        losses=tuple(tendon_elements.losses),
+        rods=tuple(tendon_elements.rods),
+        outputs=tuple(tendon_elements.outputs),
         actuators=actuators,
-        unstated_motors=() if actuators else unstated,
+        unstated_motors=() if actuators else possible_motors,
         platform=platform,
         solids=tuple(geoms.solids),
         omitted_forces=tuple(dict.fromkeys((*reader.omitted, *reader.texts("omitted_forces")))),
-        unknown_elements=(*listed.unknown_texts(), *reader.texts("unknown_elements")),
+        unknown_elements=(*elements.unknown_texts(), *reader.texts("unknown_elements")),
         file=file,
     )
     is_open = (bool(couplings) or bool(loops)) and not (
@@ -185,21 +185,28 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
 def _motors(
     reader: MjcfReader,
     root: XmlNode,
-    stated: tuple[Actuator, ...],
+    actuators: tuple[Actuator, ...],
     joints: Sequence[Joint],
-    wanted: Sequence[str],
+    names: Sequence[str],
 ) -> tuple[Actuator, ...]:
-    """Return the actuators of a file, or those that the caller names.
+    """Return the actuators of a file, or those with the caller's names.
 
-    A name is that of an actuator of the file, or of a joint, which then gets a motor of ratio 1.
+    The name of a joint gives it a motor of ratio 1.
+
+    Args:
+        reader: collects problems.
+        root: the element ``<mujoco>``.
+        actuators: actuators of the file.
+        joints: joints of the file.
+        names: names of actuators or joints from the caller; empty for all actuators.
     """
-    if not wanted:
-        return stated
-    scalar = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
-    known = {name: Actuator(name=name, drives=((name, ONE),)) for name in scalar}
-    known |= {actuator.name: actuator for actuator in stated}
+    if not names:
+        return actuators
+    scalar_joints = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
+    known = {name: Actuator(name=name, drives=((name, ONE),)) for name in scalar_joints}
+    known |= {actuator.name: actuator for actuator in actuators}
     chosen: dict[str, Actuator] = {}
-    for word in wanted:
+    for word in names:
         name = word if word in known else identifier(word)
         if name not in known:
             what = f"there is no motor {word!r}, and no such joint that rotates or slides"
@@ -215,58 +222,59 @@ def _motors(
 
 def _unstated(reader: MjcfReader, root: XmlNode, joints: Sequence[Joint]) -> tuple[str, ...]:
     """Return joints that may have motors, from a file written by Tauloop."""
-    scalar = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
+    scalar_joints = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
     names = reader.listed("unstated_motors")
-    unknown = [name for name in names if name not in scalar]
+    unknown = [name for name in names if name not in scalar_joints]
     if unknown:
         what = f"there is no joint {', '.join(unknown)} that rotates or slides"
-        reader.problem(root, "custom.unstated_motors", what, f"there are {listing(scalar)}")
+        reader.problem(root, "custom.unstated_motors", what, f"there are {listing(scalar_joints)}")
     return names
 
 
-def _weight_share(
+def _gravity_factor(
     reader: MjcfReader, bodies: Bodies, leaves: Leaves, actuators: Sequence[Actuator]
 ) -> float:
-    """Return the fraction of gravity that remains if all bodies have equal ``gravcomp``, else 1.
+    """Return the factor of gravity: 1 - gravcomp if all bodies have the same ``gravcomp``, else 1.
 
     Compensation of only some bodies, or by different fractions, is listed as an omitted force. If
-    actuators supply the compensation, they carry the weight, so gravity remains unchanged.
+    actuators supply the compensation, they carry the weight, so the factor is 1.
     """
     pairs = (
         (joint.parent.body, joint.child.body) for joint in bodies.joints if joint.kind == "fixed"
     )
-    resting = set(steps_from(BASE, pairs))
+    fixed_bodies = set(steps_from(BASE, pairs))
     moving = [
-        body for body in bodies.bodies if body.inertia is not None and body.name not in resting
+        body for body in bodies.bodies if body.inertia is not None and body.name not in fixed_bodies
     ]
-    heavy = [
+    moving_masses = [
         body.name
         for body in moving
         if body.inertia is not None and leaves.value(body.inertia.mass) > 0.0
     ]
-    shares = [bodies.compensated.get(name, 0.0) for name in heavy]
+    fractions = [bodies.compensated.get(name, 0.0) for name in moving_masses]
     driven = {name for actuator in actuators for name, _ in actuator.drives}
-    if any(shares) and bodies.commanded == {*bodies.kinds} <= driven:
+    if any(fractions) and bodies.commanded == {*bodies.kinds} <= driven:
         reader.notes.append(
             "gravity is not reduced by gravcomp, because the actuators supply it (actuatorgravcomp)"
         )
         return 1.0
-    if len(set(shares)) == 1 and not (any(shares) and bodies.commanded):
-        if shares[0]:
+    if len(set(fractions)) == 1 and not (any(fractions) and bodies.commanded):
+        if fractions[0]:
             reader.notes.append(
-                f"gravity is reduced to {1.0 - shares[0]:g} of the file's by gravcomp={shares[0]:g} on all bodies"
+                f"gravity is reduced to {1.0 - fractions[0]:g} of the file's by "
+                f"gravcomp={fractions[0]:g} on all bodies"
             )
-        return 1.0 - shares[0]
-    for name, share in zip(heavy, shares, strict=True):
-        if share:
+        return 1.0 - fractions[0]
+    for name, fraction in zip(moving_masses, fractions, strict=True):
+        if fraction:
             reader.omitted.append(
-                f"the compensation of the weight of body {name} (gravcomp={share:g})"
+                f"the compensation of the weight of body {name} (gravcomp={fraction:g})"
             )
     return 1.0
 
 
 def _gravity(
-    reader: MjcfReader, root: XmlNode, options: ImportOptions, leaves: Leaves, share: float
+    reader: MjcfReader, root: XmlNode, options: ImportOptions, leaves: Leaves, factor: float
 ) -> Vector:
     components: Sequence[float] | None = None
     for node in root.all("option"):
@@ -277,20 +285,23 @@ def _gravity(
         if flag is not None and reader.word(flag, "gravity") == "disable":
             components = (0.0, 0.0, 0.0)
     if components is not None and options.gravity is not None:
-        what = f"given both in the options {tuple(options.gravity)} and in the file {tuple(components)}"
+        what = (
+            f"given both in the options {tuple(options.gravity)} and in the file "
+            f"{tuple(components)}"
+        )
         reader.problem(root, "gravity", what, "remove it from the options")
     if components is None:
         components = _GRAVITY if options.gravity is None else options.gravity
-    field = np.array(components)
-    if field.shape != (3,) or not np.isfinite(field).all():
+    gravity = np.array(components)
+    if gravity.shape != (3,) or not np.isfinite(gravity).all():
         reader.problem(
             root,
             "gravity",
-            f"{field.tolist()} are not three finite numbers",
+            f"{gravity.tolist()} are not three finite numbers",
             "give x, y, z in m/s^2",
         )
         return ZERO_VECTOR
-    return leaves.vector("gravity", share * field, "m/s^2", "gravity")
+    return leaves.vector("gravity", factor * gravity, "m/s^2", "gravity")
 
 
 def _platform(
@@ -302,29 +313,35 @@ def _platform(
     options: ImportOptions,
 ) -> Platform:
     bodies: Bodies = tree.bodies
-    every = tuple(name for joint in joints if not joint.is_cut for name in joint.velocity_names)
+    coordinates = tuple(
+        name for joint in joints if not joint.is_cut for name in joint.velocity_names
+    )
     # recognized rods remove coordinates
-    named = reader.listed("independent") if options.rods is None else ()
+    names_in_file = reader.listed("independent") if options.rods is None else ()
     for where, names in (
         ("options.independent", options.independent),
-        ("custom.independent", named),
+        ("custom.independent", names_in_file),
     ):
-        unknown = [name for name in names if name not in every]
+        unknown = [name for name in names if name not in coordinates]
         if unknown:
             what = f"there is no coordinate {', '.join(unknown)}"
-            reader.problem(root, where, what, f"choose from {', '.join(every)}")
-    body, pose = bodies.last or (bodies.bodies[-1].name if bodies.bodies else ""), FramePose()
-    wanted = options.platform_body or " ".join(reader.listed("platform"))
-    if wanted in bodies.sites:
-        body, pose = bodies.sites[wanted]
-    elif wanted:
-        body = bodies.body_names.get(wanted, "")
-        if not body or wanted == "world":
+            reader.problem(root, where, what, f"choose from {', '.join(coordinates)}")
+    body = bodies.last
+    if not body and bodies.bodies:
+        body = bodies.bodies[-1].name
+    pose = FramePose()
+    platform_name = options.platform_body or " ".join(reader.listed("platform"))
+    if platform_name in bodies.sites:
+        body, pose = bodies.sites[platform_name]
+    elif platform_name:
+        body = bodies.body_names.get(platform_name, "")
+        if not body or platform_name == "world":
             remedy = f"use one of {', '.join([*bodies.body_names, *bodies.sites])}"
             where = "options.platform_body" if options.platform_body else "custom.platform"
-            reader.problem(root, where, f"{wanted!r} is not a body that moves", remedy)
+            reader.problem(root, where, f"{platform_name!r} is not a body that moves", remedy)
     is_open = bool(couplings) or any(joint.is_cut for joint in joints)
-    independent = options.independent or named or (() if is_open else every)
+    default = () if is_open else coordinates
+    independent = options.independent or names_in_file or default
     return Platform(
         body=body,
         tool=tree.placement(body, pose, "tool"),
@@ -334,7 +351,7 @@ def _platform(
 
 
 def _unread(reader: MjcfReader, root: XmlNode) -> list[str]:
-    """Return counts of unused elements and attributes that may affect motion."""
+    """Return notes with the counts of unused elements and attributes that may affect motion."""
     elements: Counter[str] = Counter()
     attributes: Counter[str] = Counter()
 

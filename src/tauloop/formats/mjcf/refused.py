@@ -16,7 +16,7 @@ from tauloop.mechanism.suggestions import listing
 
 #: Largest accepted lower bound of masses and moments, as a fraction of the heaviest mass and of its
 #: moment of inertia at the machine's largest length.
-_BOUND_SHARE = 1e-4
+_BOUND_FRACTION = 1e-4
 #: Flags that switch forces off, with the attributes and elements that describe these forces.
 _FORCE_FLAGS: dict[str, tuple[str, ...]] = {
     "constraint": ("frictionloss", "equality"),
@@ -73,13 +73,13 @@ def refuse_unsupported_forces(reader: MjcfReader, root: XmlNode) -> None:
                         "remove the flag, or the forces that it switches off",
                     )
         medium = {key: reader.numbers(option, "option", key) for key in _MEDIUM_OPTIONS}
-        acting: list[str] = []
+        medium_texts: list[str] = []
         for key, numbers in medium.items():
             if any(numbers):
                 text = " ".join(f"{number:g}" for number in numbers)
-                acting.append(f"{key} {text}")
+                medium_texts.append(f"{key} {text}")
         if any(medium["density"]) or any(medium["viscosity"]):
-            reader.omitted.append(f"the drag of a medium ({', '.join(acting)})")
+            reader.omitted.append(f"the drag of a medium ({', '.join(medium_texts)})")
 
 
 def _describes(root: XmlNode, sources: Sequence[str]) -> bool:
@@ -103,19 +103,19 @@ def refuse_bounds(reader: MjcfReader, root: XmlNode, heaviest: float, largest: f
         largest: largest length of the file, m.
     """
     sizes = {"boundmass": heaviest, "boundinertia": heaviest * largest**2}
-    allowed = {
-        key: min(MUJOCO_BOUND, _BOUND_SHARE * size) if size else MUJOCO_BOUND
+    limits = {
+        key: min(MUJOCO_BOUND, _BOUND_FRACTION * size) if size else MUJOCO_BOUND
         for key, size in sizes.items()
     }
-    _refuse_masses(reader, root, allowed)
+    _refuse_masses(reader, root, limits)
 
 
-def _refuse_masses(reader: MjcfReader, root: XmlNode, allowed: Mapping[str, float]) -> None:
+def _refuse_masses(reader: MjcfReader, root: XmlNode, limits: Mapping[str, float]) -> None:
     """Reject compiler settings above the values that do not change the masses of a file."""
     for node in root.all("compiler"):
-        for key, most in allowed.items():
-            if reader.number(node, "compiler", key, 0.0) > most:
+        for key, limit in limits.items():
+            if reader.number(node, "compiler", key, 0.0) > limit:
                 what = f"{key}={node.attributes[key]} changes the masses of the file"
                 reader.problem(
-                    node, f"compiler.{key}", what, "let MuJoCo write the model out: mj_saveLastXML"
+                    node, f"compiler.{key}", what, "save the compiled model: mj_saveLastXML"
                 )

@@ -66,10 +66,11 @@ class MjcfCompiler:
 
     Attributes:
         angle: factor from the file's unit of angles to rad.
-        euler: sequence of Euler angles; lower-case axes rotate with the frame, upper-case ones do
-            not.
+        euler: sequence of Euler angles: intrinsic rotations for lower-case letters, extrinsic ones
+            for upper-case letters.
         has_autolimits: whether a range without a switch is a limit.
-        from_geoms: "auto" (mass from geoms if a body has no ``<inertial>``), "true" or "false".
+        from_geoms: whether masses follow from geoms: "true", "false", or "auto" (for bodies without
+            ``<inertial>``).
         groups: first and last group of geoms with mass.
         meshes: folder to which mesh files are relative.
         has_bare_names: whether the folders in the names of mesh files are ignored.
@@ -87,7 +88,7 @@ class MjcfCompiler:
 
 
 class MjcfReader(XmlReader):
-    """Reader of attributes with their defaults. It records the used ones, to list the others."""
+    """Reader of attributes with their defaults. It records which attributes were read."""
 
     def __init__(self, file: str, root: XmlNode) -> None:
         """Read compiler settings and default classes.
@@ -119,13 +120,13 @@ class MjcfReader(XmlReader):
         name = node.attributes.get("name", "")
         return self._extras.get(f"{CUSTOM_PREFIX}{kind}.{name}.{what}", default)
 
-    def kept_friction(self, kind: str, node: XmlNode) -> dict[str, float]:
+    def stored_friction(self, kind: str, node: XmlNode) -> dict[str, float]:
         """Return friction terms of a joint or actuator that `mjcf.writer` stored."""
         return {key: self.extra(kind, node, f"friction.{key}") for key in CUSTOM_FRICTION_TERMS}
 
     @property
     def payload(self) -> float:
-        """Return the rated payload, kg, that `mjcf.writer` stored in ``<custom>``."""
+        """Rated payload, kg, that `mjcf.writer` stored in ``<custom>``; 0 if there is none."""
         return self._extras.get(f"{CUSTOM_PREFIX}platform.payload", 0.0)
 
     def listed(self, what: str) -> tuple[str, ...]:
@@ -177,21 +178,21 @@ class MjcfReader(XmlReader):
             return
         if is_top:
             name = DEFAULT_CLASS
-        mine = {tag: dict(attributes) for tag, attributes in inherited.items()}
+        attributes_by_tag = {tag: dict(attributes) for tag, attributes in inherited.items()}
         for child in node.children:
             if child.tag != "default":
                 tag = "general" if child.tag in ACTUATORS else child.tag
-                mine.setdefault(tag, {}).update(child.attributes)
-        self._classes[name] = mine
+                attributes_by_tag.setdefault(tag, {}).update(child.attributes)
+        self._classes[name] = attributes_by_tag
         for child in node.all("default"):
-            self._read_class(child, mine, is_top=False)
+            self._read_class(child, attributes_by_tag, is_top=False)
 
     def _compiler(self, root: XmlNode) -> MjcfCompiler:
         settings: dict[str, str] = {}
-        last = None
+        last_node = None
         for node in root.all("compiler"):
             settings.update(node.attributes)
-            last = node
+            last_node = node
             self.use(
                 node, "angle", "eulerseq", "autolimits", "inertiafromgeom", "inertiagrouprange"
             )
@@ -200,7 +201,7 @@ class MjcfReader(XmlReader):
             for key in ("boundmass", "boundinertia"):
                 if self.number(node, "compiler", key, 0.0) <= MUJOCO_BOUND:
                     self.use(node, key)
-        if last is None:
+        if last_node is None:
             return MjcfCompiler(meshes=Path(self.file).parent)
         angle = settings.get("angle", "degree")
         euler = settings.get("eulerseq", "xyz")
@@ -217,20 +218,20 @@ class MjcfReader(XmlReader):
         ):
             if not is_known:
                 self.problem(
-                    last,
+                    last_node,
                     f"compiler.{key}",
                     f"{value!r} is not supported",
                     "see MuJoCo's XML reference",
                 )
-        node = replace(last, attributes=settings)
-        low, high = self.vector(node, "compiler", "inertiagrouprange", (0.0, 5.0))
-        is_whole = math.isfinite(low + high)
+        node = replace(last_node, attributes=settings)
+        first_group, last_group = self.vector(node, "compiler", "inertiagrouprange", (0.0, 5.0))
+        is_finite = math.isfinite(first_group + last_group)
         return MjcfCompiler(
             angle=1.0 if angle == "radian" else math.pi / 180,
             euler=euler if len(euler) == 3 and set(euler) <= set("xyzXYZ") else "xyz",
             has_autolimits=settings.get("autolimits", "true") != "false",
             from_geoms=from_geoms,
-            groups=(int(low), int(high)) if is_whole else (0, 5),
+            groups=(int(first_group), int(last_group)) if is_finite else (0, 5),
             meshes=Path(self.file).parent / settings.get("meshdir", settings.get("assetdir", "")),
             has_bare_names=settings.get("strippath") == "true",
             is_balancing=settings.get("balanceinertia") == "true",
@@ -260,9 +261,9 @@ class MjcfReader(XmlReader):
         """
         self.use(node, attribute)
         words = node.attributes.get(attribute, "").split()
-        others = words[1:]
-        if others and (attribute in _POLYNOMIALS or all(map(_is_zero, others))):
-            if not all(map(_is_zero, others)):
+        other_words = words[1:]
+        if other_words and (attribute in _POLYNOMIALS or all(map(_is_zero, other_words))):
+            if not all(map(_is_zero, other_words)):
                 self.vector(node, where, attribute, (0.0,) * len(words))
                 self.omitted.append(
                     f"the nonlinear {attribute} ({' '.join(words)}) of {node.tag} {where}"
@@ -273,28 +274,28 @@ class MjcfReader(XmlReader):
     def limits(
         self, node: XmlNode, where: str, attribute: str, switch: str
     ) -> tuple[float, float] | None:
-        """Return the ends of a range that is a limit; None if it is not.
+        """Return the bounds of a range that is a limit; None if the range is not a limit.
 
-        Without a switch, a range is a limit if its ends increase. "0 0" cancels the range of a
-        class.
+        Without a switch, a range is a limit if its lower bound is below its upper bound. "0 0"
+        cancels the range of a class.
         """
-        ends = self.numbers(node, where, attribute)
+        bounds = self.numbers(node, where, attribute)
         word = self.word(node, switch, "auto")
-        is_wanted = word == "true"
-        if word == "false" or not (is_wanted or (ends and self.compiler.has_autolimits)):
+        is_limited = word == "true"
+        if word == "false" or not (is_limited or (bounds and self.compiler.has_autolimits)):
             return None
-        if len(ends) != 2:
-            what = f"{attribute} has {counted(len(ends), 'number')}, not 2"
-            self.problem(node, where, what, "write a lower and upper end")
+        if len(bounds) != 2:
+            what = f"{attribute} has {counted(len(bounds), 'number')}, not 2"
+            self.problem(node, where, what, "give a lower and an upper bound")
             return None
-        if ends[0] >= ends[1]:
-            text = f"{attribute} {ends[0]:g} to {ends[1]:g}"
-            if is_wanted:
-                self.problem(node, where, f"{text} is empty", "swap or correct its ends")
-            elif any(ends):
+        if bounds[0] >= bounds[1]:
+            text = f"{attribute} {bounds[0]:g} to {bounds[1]:g}"
+            if is_limited:
+                self.problem(node, where, f"{text} is empty", "swap or correct its bounds")
+            elif any(bounds):
                 self.notes.append(f"{where}: {text} is empty, which MuJoCo reads as no limit")
             return None
-        return ends[0], ends[1]
+        return bounds[0], bounds[1]
 
     def numbers(self, node: XmlNode, where: str, attribute: str) -> tuple[float, ...]:
         """Return all numbers of an attribute, which must be finite; empty if it is missing."""
@@ -320,7 +321,7 @@ class MjcfReader(XmlReader):
         )
 
     def orientation(self, node: XmlNode, where: str) -> np.ndarray:
-        """Return the axes (3, 3) of an element."""
+        """Return the rotation (3, 3) of an element; the columns are its axes."""
         keys = [key for key in _ORIENTATIONS if key in node.attributes]
         self.use(node, *keys)
         if len(keys) > 1:
@@ -328,7 +329,7 @@ class MjcfReader(XmlReader):
                 node,
                 where,
                 f"its orientation is given {len(keys)} times: {', '.join(keys)}",
-                "keep one",
+                "keep one of them",
             )
         if not keys:
             return np.eye(3)
@@ -347,13 +348,13 @@ class MjcfReader(XmlReader):
         return rotation
 
     def _rotation(self, kind: str, x: np.ndarray) -> np.ndarray | None:
-        """Return the axes (3, 3) given in one of MuJoCo's five forms; None for a zero direction."""
+        """Return the rotation (3, 3) in one of MuJoCo's five forms; None for a zero direction."""
         if kind == "euler":
             R = np.eye(3)
             for letter, angle in zip(self.compiler.euler, x * self.compiler.angle, strict=True):
                 axis = np.array(UNIT_VECTORS[letter.lower()])
-                turn = rotation_about(axis, np.array(angle))
-                R = R @ turn if letter.islower() else turn @ R
+                elemental_rotation = rotation_about(axis, np.array(angle))
+                R = R @ elemental_rotation if letter.islower() else elemental_rotation @ R
             return R
         if np.linalg.norm(x[:3] if kind != "quat" else x) < _MIN_AXIS_LENGTH:
             return None

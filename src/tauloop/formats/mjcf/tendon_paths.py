@@ -83,10 +83,10 @@ def tendon_paths(mechanism: Mechanism) -> TendonPaths:
     for loss in mechanism.losses:
         if _names(loss.terms) <= rods.keys():
             builder.loss(loss.name, loss.terms, loss.friction)
-    used = {rod.name for path in result.paths.values() for rod, _ in path.lines}
+    used_rods = {rod.name for path in result.paths.values() for rod, _ in path.lines}
     for name, rod in rods.items():
-        acts = rod.telescope is not None and rod.telescope.freedom != Freedom()
-        if name not in used or acts:
+        has_elements = rod.telescope is not None and rod.telescope.freedom != Freedom()
+        if name not in used_rods or has_elements:
             builder.line(rod)
     return result
 
@@ -108,12 +108,12 @@ class _Builder:
     def follower(self, joint: Joint, coupling: Coupling, terms: Terms) -> None:
         """Add the tendon whose length minus the coupling's offset is the coordinate of a joint."""
         (freedom,) = joint.freedoms
-        shift = self._value(coupling.offset)
+        offset = self._value(coupling.offset)
         spring = freedom.spring
         if spring is not None:
             spring = Spring(stiffness=spring.stiffness, rest=add(spring.rest, coupling.offset))
         freedom = replace(
-            freedom, spring=spring, lower=freedom.lower + shift, upper=freedom.upper + shift
+            freedom, spring=spring, lower=freedom.lower + offset, upper=freedom.upper + offset
         )
         name = self._name(terms, joint.name)
         self._result.paths[name] = TendonPath(name=name, lines=self._lines(terms), freedom=freedom)
@@ -168,20 +168,22 @@ def _followers(mechanism: Mechanism) -> dict[str, tuple[Coupling, Terms]]:
         (joint,) = joints
         ratio = mechanism.value(dict(coupling.terms)[joint.name])
         terms = tuple(term for term in coupling.terms if term[0] != joint.name)
-        if ratio == -1.0 and _carries_nothing(mechanism, joint):
+        if ratio == -1.0 and _joins_bare_body(mechanism, joint):
             followers[joint.name] = (coupling, terms)
     return followers
 
 
-def _carries_nothing(mechanism: Mechanism, joint: Joint) -> bool:
+def _joins_bare_body(mechanism: Mechanism, joint: Joint) -> bool:
     """Return whether a joint connects the base to a massless body without other elements."""
     body = joint.child.body
     ends = [end.body for rod in mechanism.rods for end in (rod.start, rod.end)]
-    others = [name for other in mechanism.joints if other is not joint for name in other.bodies]
+    joined_bodies = [
+        name for other in mechanism.joints if other is not joint for name in other.bodies
+    ]
     return (
         joint.parent.body == BASE
         and mechanism.body(body).inertia is None
-        and body not in (*ends, *others, mechanism.platform.body)
+        and body not in (*ends, *joined_bodies, mechanism.platform.body)
     )
 
 
@@ -190,22 +192,22 @@ def _tendon_rods(
 ) -> dict[str, Rod]:
     """Return the rods that tendons represent, by name."""
     rods = {rod.name: rod for rod in mechanism.rods if _is_line(rod)}
-    stated = {*mechanism.platform.independent, *mechanism.unstated_motors}
-    blocked = rods.keys() & stated
-    following = {coupling.name for coupling, _ in followers.values()}
+    named_rods = {*mechanism.platform.independent, *mechanism.unstated_motors}
+    blocked = rods.keys() & named_rods
+    follower_couplings = {coupling.name for coupling, _ in followers.values()}
     for coupling in mechanism.couplings:
-        if coupling.name not in following:
+        if coupling.name not in follower_couplings:
             blocked |= _names(coupling.terms) | {name for name, _ in coupling.curves}
     groups = [terms for _, terms in followers.values()]
     groups += [loss.terms for loss in mechanism.losses]
     groups += [_expanded(actuator.drives, followers) for actuator in mechanism.actuators]
     while True:
-        left = rods.keys() - blocked
-        mixed = [terms for terms in groups if not _is_tendon(mechanism, terms, left)]
-        more = {name for terms in mixed for name in _names(terms)} & left
-        if not more:
-            return {name: rods[name] for name in rods if name in left}
-        blocked |= more
+        remaining = rods.keys() - blocked
+        unsuitable = [terms for terms in groups if not _is_tendon(mechanism, terms, remaining)]
+        newly_blocked = {name for terms in unsuitable for name in _names(terms)} & remaining
+        if not newly_blocked:
+            return {name: rods[name] for name in rods if name in remaining}
+        blocked |= newly_blocked
 
 
 def _is_line(rod: Rod) -> bool:
@@ -239,13 +241,13 @@ def _without(
     rods: Mapping[str, Rod],
     followers: Mapping[str, tuple[Coupling, Terms]],
 ) -> Mechanism:
-    """Return the machine without rods and joints that tendons replace."""
-    gone = {coupling.name for coupling, _ in followers.values()}
+    """Return the machine without the rods and joints that tendons replace."""
+    removed = {coupling.name for coupling, _ in followers.values()}
     bodies = {mechanism.joint(name).child.body for name in followers}
     return replace(
         mechanism,
         rods=tuple(rod for rod in mechanism.rods if rod.name not in rods),
         bodies=tuple(body for body in mechanism.bodies if body.name not in bodies),
         joints=tuple(joint for joint in mechanism.joints if joint.name not in followers),
-        couplings=tuple(c for c in mechanism.couplings if c.name not in gone),
+        couplings=tuple(c for c in mechanism.couplings if c.name not in removed),
     )

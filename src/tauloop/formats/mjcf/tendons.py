@@ -5,7 +5,7 @@ divided by the divisor of the branch's pulley. Every line between bodies that mo
 other becomes a rod whose length is a coordinate. The tendon is then a combination of these
 coordinates, just as a fixed tendon is a combination of joints. A tendon on which nothing acts adds
 no coordinates. If a tendon's length is not a single coordinate, it becomes an output. Lines around
-geoms are not modelled.
+geoms are not modeled.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ class SpatialTendonReader:
             name: its name in the file.
             rod_name: name of its rod; a number is appended if there are several.
         """
-        geoms = tuple(self.reader.word(part, _GEOM) for part in node.all(_GEOM))
-        for part in node.children:
-            self.reader.use(part, "sidesite")
+        geoms = tuple(self.reader.word(element, _GEOM) for element in node.all(_GEOM))
+        for element in node.children:
+            self.reader.use(element, "sidesite")
         if geoms:
             return SpatialTendon(geoms=geoms)
         lines = self._lines(node, name)
@@ -89,7 +89,9 @@ class SpatialTendonReader:
         for first, second, factor in lines:
             length = self._distance(first, second)
             start += factor * length
-            bodies = [self._carrier(self.tree.bodies.sites[site][0]) for site in (first, second)]
+            bodies = [
+                self._welded_root(self.tree.bodies.sites[site][0]) for site in (first, second)
+            ]
             if bodies[0] == bodies[1]:
                 constant += factor * length
             else:
@@ -131,22 +133,22 @@ class SpatialTendonReader:
         reader, sites = self.reader, self.tree.bodies.sites
         lines: list[tuple[str, str, float]] = []
         previous, factor = "", 1.0
-        for part in node.children:
-            if part.tag == _PULLEY:
-                divisor = reader.value(part, name, "divisor", 1.0)
+        for element in node.children:
+            if element.tag == _PULLEY:
+                divisor = reader.value(element, name, "divisor", 1.0)
                 if divisor <= 0.0:
                     what = f"the divisor of a pulley is {divisor:g}"
-                    reader.problem(part, name, what, "give a positive number")
+                    reader.problem(element, name, what, "give a positive number")
                     return None
                 previous, factor = "", 1.0 / divisor
-            elif part.tag == _SITE:
-                word = reader.word(part, _SITE)
-                what, remedy = f"there is no site {word!r}", "define it on a body"
-                if reader.look_up(part, name, word, sites, what, remedy) is None:
+            elif element.tag == _SITE:
+                site = reader.word(element, _SITE)
+                what, remedy = f"there is no site {site!r}", "define it on a body"
+                if reader.look_up(element, name, site, sites, what, remedy) is None:
                     return None
                 if previous:
-                    lines.append((previous, word, factor))
-                previous = word
+                    lines.append((previous, site, factor))
+                previous = site
         if not lines:
             what = "there are no two successive sites"
             reader.problem(node, name, what, "name at least two sites")
@@ -161,7 +163,7 @@ class SpatialTendonReader:
             points.append((self.tree.bodies.world[body] @ pose).position)
         return float(np.linalg.norm(points[1] - points[0]))
 
-    def _carrier(self, body: str) -> str:
+    def _welded_root(self, body: str) -> str:
         """Return the innermost body to which a body is welded."""
         welds = {
             joint.child.body: joint.parent.body
@@ -173,6 +175,7 @@ class SpatialTendonReader:
         return body
 
     def _add_rod(self, name: str, first: str, second: str) -> None:
+        """Add the telescopic rod between two sites."""
         length = self._distance(first, second)
         self.lengths[name] = length
         self.rods[name] = Rod(

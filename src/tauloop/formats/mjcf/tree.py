@@ -50,8 +50,9 @@ _KIND_OF_JOINT_TYPE = {
 _YAW_PITCH_ROLL: tuple[AxisName, ...] = ("z", "y", "x")
 #: Elements that generate bodies which are not in the file.
 GENERATORS = ("replicate", "composite", "flexcomp", "attach", "plugin")
-#: Elements with a position on a body, and constraints between two bodies at a point.
+#: Elements with a position on a body.
 _ELEMENTS_WITH_POSITION = ("body", "frame", "joint", "site", "inertial")
+#: Constraints between two bodies at a point.
 _POINT_CONSTRAINTS = ("connect", "weld")
 #: Angles (rad) and axis lengths below this are rounding errors of a product of poses.
 _ANGLE_ROUNDING = 1e-12
@@ -62,8 +63,8 @@ class Bodies:
     """Bodies and joints read from the worldbody.
 
     Attributes:
-        bodies, joints: parents precede their children; a body with several joints is connected by
-            massless bodies.
+        bodies, joints: bodies and joints, parents before their children. Massless bodies connect
+            the joints of a body with several joints.
         world: pose of every body in the world at the initial coordinates.
         kinds: kind of every joint of the file.
         references: initial coordinate of each hinge and slide.
@@ -94,12 +95,12 @@ class Bodies:
 
 
 class TreeReader:
-    """Reads the worldbody recursively."""
+    """Reader of the worldbody and its descendants."""
 
     def __init__(
         self, reader: MjcfReader, leaves: Leaves, geoms: GeomReader, root: XmlNode
     ) -> None:
-        """Start with only the world.
+        """Create a reader that has only read the world.
 
         Args:
             reader: reads attributes and collects problems.
@@ -111,8 +112,8 @@ class TreeReader:
         self._geoms = geoms
         self._reader = reader
         self._leaves = leaves
-        self._taken: set[str] = {BASE}
-        self._resting: set[str] = {BASE}
+        self._used_names: set[str] = {BASE}
+        self._fixed_bodies: set[str] = {BASE}
         self.bodies = Bodies()
 
     def read(self, world: XmlNode) -> Bodies:
@@ -127,7 +128,7 @@ class TreeReader:
     def placement(self, body: str, pose: FramePose, name: str) -> Placement:
         """Return a frame on a body, with a parameter for each nonzero number."""
         position = without_rounding(pose.position, self.largest_length)
-        at = self._leaves.vector(f"{name}.at", position, "m", "geometry")
+        origin = self._leaves.vector(f"{name}.at", position, "m", "geometry")
         turns = tuple(
             Turn(
                 turn.axis,
@@ -136,9 +137,10 @@ class TreeReader:
             for turn in turns_to_axes(pose.rotation[:, 0].tolist(), pose.rotation[:, 1].tolist())
             if isinstance(turn.angle, Constant) and abs(turn.angle.value) > _ANGLE_ROUNDING
         )
-        return Placement(body=body, position=at, turns=turns)
+        return Placement(body=body, position=origin, turns=turns)
 
     def _children(self, node: XmlNode, body: str, frame: FramePose, childclass: str) -> None:
+        """Read the bodies, sites and geoms inside a body."""
         for child, outer, inherited in self._flattened(node, frame, childclass):
             if child.tag == "body":
                 self._body(child, body, outer, inherited)
@@ -172,34 +174,35 @@ class TreeReader:
             self._reader.problem(
                 node, original, f"another {node.tag} has this name", "rename one of the two"
             )
-        while name in self._taken:
+        while name in self._used_names:
             name = f"{name}_{node.tag}"
         if original and name != original:
             self._reader.notes.append(f"{node.tag} {original!r} is renamed to {name!r}")
-        self._taken.add(name)
+        self._used_names.add(name)
         known[original or name] = name
         return name
 
     def _body(self, node: XmlNode, parent: str, frame: FramePose, inherited: str) -> None:
+        """Read a body with its joints and inertia, and all bodies inside it."""
         reader = self._reader
         name = self._name(node, f"body_{len(self.bodies.bodies) + 1}", self.bodies.body_names)
         childclass = reader.childclass(node, inherited)
         pose = frame @ reader.pose(node, name)
         self.bodies.world[name] = self.bodies.world[parent] @ pose
-        inside = list(self._flattened(node, FramePose(), childclass))
+        children = list(self._flattened(node, FramePose(), childclass))
         geoms = [
-            (reader.resolved(child, own), outer)
-            for child, outer, own in inside
+            (reader.resolved(child, element_class), outer)
+            for child, outer, element_class in children
             if child.tag == "geom"
         ]
-        inertials = [(child, outer) for child, outer, _ in inside if child.tag == "inertial"]
+        inertials = [(child, outer) for child, outer, _ in children if child.tag == "inertial"]
         joints = [
-            (child, outer, own)
-            for child, outer, own in inside
+            (child, outer, element_class)
+            for child, outer, element_class in children
             if child.tag in ("joint", "freejoint")
         ]
-        if not joints and parent in self._resting:
-            self._resting.add(name)  # it does not move, so its inertia has no effect
+        if not joints and parent in self._fixed_bodies:
+            self._fixed_bodies.add(name)  # it does not move, so its inertia has no effect
             problems, reader.problems = reader.problems, Problems()
             inertia = body_inertia(reader, name, inertials, geoms, self._geoms)
             inertia = None if len(reader.problems) else inertia
@@ -210,15 +213,15 @@ class TreeReader:
         if reader.word(node, "mocap") == "true":
             self.bodies.prescribed.add(name)
             reader.notes.append(f"{name}: moved externally in MuJoCo (mocap), at rest here")
-        share = reader.value(node, name, "gravcomp")
-        if share:
-            self.bodies.compensated[name] = share
+        fraction = reader.value(node, name, "gravcomp")
+        if fraction:
+            self.bodies.compensated[name] = fraction
         if inertia is None or inertia.mass == 0.0:
             reader.massless.append(name)
-        own = None if inertia is None else self._leaves.inertia(name, inertia)
+        parameters = None if inertia is None else self._leaves.inertia(name, inertia)
         self.bodies.heaviest = max(self.bodies.heaviest, 0.0 if inertia is None else inertia.mass)
-        self.bodies.bodies.append(Body(name=name, inertia=own))
-        if inertia is not None and inertia.mass > 0.0 and name not in self._resting:
+        self.bodies.bodies.append(Body(name=name, inertia=parameters))
+        if inertia is not None and inertia.mass > 0.0 and name not in self._fixed_bodies:
             self.bodies.last = name
         self._children(node, name, FramePose(), childclass)
 
@@ -233,22 +236,24 @@ class TreeReader:
         """Add the chain of joints of a body; their axes are in that body's frame."""
         outer = self.placement(parent, pose, body)
         if not joints:
-            self._taken.add(f"{body}_weld")
+            self._used_names.add(f"{body}_weld")
             self.bodies.joints.append(
                 Joint(name=f"{body}_weld", kind="fixed", parent=outer, child=Placement(body=body))
             )
             return
-        for k, (joint, frame, inherited) in enumerate(joints):
+        for index, (joint, frame, inherited) in enumerate(joints):
             resolved = (
                 joint if joint.tag == "freejoint" else self._reader.resolved(joint, inherited)
             )
             name = self._name(
-                resolved, f"{body}_joint{k + 1 if len(joints) > 1 else ''}", self.bodies.joint_names
+                resolved,
+                f"{body}_joint{index + 1 if len(joints) > 1 else ''}",
+                self.bodies.joint_names,
             )
-            carried = body if k == len(joints) - 1 else f"{body}_after_{name}"
-            if carried != body:
-                self._taken.add(carried)
-                self.bodies.bodies.append(Body(name=carried))
+            moved_body = body if index == len(joints) - 1 else f"{body}_after_{name}"
+            if moved_body != body:
+                self._used_names.add(moved_body)
+                self.bodies.bodies.append(Body(name=moved_body))
             kind = "free" if joint.tag == "freejoint" else self._kind(resolved, name)
             self.bodies.kinds[name] = kind
             if kind == "free":
@@ -267,8 +272,8 @@ class TreeReader:
                 )
                 self.bodies.joints.append(free_joint(name, body, pose, freedoms))
                 return
-            self.bodies.joints.append(self._joint(resolved, name, kind, frame, outer, carried))
-            outer = Placement(body=carried)
+            self.bodies.joints.append(self._joint(resolved, name, kind, frame, outer, moved_body))
+            outer = Placement(body=moved_body)
 
     def _kind(self, node: XmlNode, name: str) -> str:
         word = self._reader.word(node, "type", "hinge")
@@ -285,8 +290,8 @@ class TreeReader:
         self, node: XmlNode, name: str, kind: str, frame: FramePose, outer: Placement, body: str
     ) -> Joint:
         reader = self._reader
-        at = frame.position + frame.rotation @ reader.triple(node, name, "pos")
-        anchor = self.placement(body, FramePose(position=at), f"{name}.anchor").position
+        center = frame.position + frame.rotation @ reader.triple(node, name, "pos")
+        anchor = self.placement(body, FramePose(position=center), f"{name}.anchor").position
         axes: tuple[AxisName, ...] = ()
         turns: tuple[Turn, ...] = ()
         if kind in ("revolute", "prismatic"):
@@ -312,17 +317,17 @@ class TreeReader:
                 turns=(*parent.turns, Turn(axes[0], negate(start))),
             )
         elif start != ZERO:
-            moved: list[Expression] = [ZERO, ZERO, ZERO]
-            moved["xyz".index(axes[0])] = negate(start)
-            parent = placed(parent, (moved[0], moved[1], moved[2]), ())
-        number = self._leaves.value(start)
+            shift: list[Expression] = [ZERO, ZERO, ZERO]
+            shift["xyz".index(axes[0])] = negate(start)
+            parent = placed(parent, (shift[0], shift[1], shift[2]), ())
+        start_value = self._leaves.value(start)
         return Joint(
             name=name,
             kind=kind,
             parent=parent,
             child=child,
             axes=axes,
-            reference=(number,) * len(JOINT_KINDS[kind].coordinates),
+            reference=(start_value,) * len(JOINT_KINDS[kind].coordinates),
             freedoms=self._freedoms(node, name, kind),
         )
 
@@ -332,12 +337,13 @@ class TreeReader:
         Its quaternion is relative to the file's pose, or to the frame that `mjcf.writer` stored.
 
         Args:
-            node: its element.
-            name: its name.
-            outer, inner: frames at its center on the parent and on the body, in the axes of the
-                body.
+            node: element of the joint.
+            name: name of the joint.
+            outer, inner: frames at the joint center on the parent and on the body, in the axes of
+                the body.
         """
-        frame, start = (self._turns(node, word) for word in ("frame", "start"))
+        frame = self._stored_rotations(node, "frame")
+        start = self._stored_rotations(node, "start")
         return ball_joint(
             name=name,
             near=with_turns(outer, frame),
@@ -347,7 +353,7 @@ class TreeReader:
             freedoms=self._freedoms(node, name, "spherical"),
         )
 
-    def _turns(self, node: XmlNode, what: str) -> tuple[Turn, ...]:
+    def _stored_rotations(self, node: XmlNode, what: str) -> tuple[Turn, ...]:
         """Return rotations about z, y and x of a joint that `mjcf.writer` stored."""
         angles = [
             (axis, self._reader.extra("joint", node, f"{what}.{axis}")) for axis in _YAW_PITCH_ROLL
@@ -368,13 +374,14 @@ class TreeReader:
     def _freedoms(self, node: XmlNode, name: str, kind: str) -> tuple[Freedom, ...]:
         """Return losses, spring, rotor and limits of each velocity, translations first."""
         if kind == "free":
-            slides = (self._freedom(node, f"{name}.slide", kind, turns=False),) * 3
-            return (*slides, *((self._freedom(node, f"{name}.turn", kind, turns=True),) * 3))
-        return (self._freedom(node, name, kind, turns=kind != "prismatic"),) * len(
-            JOINT_KINDS[kind].velocities
-        )
+            translation = self._freedom(node, f"{name}.slide", kind, is_angular=False)
+            rotation = self._freedom(node, f"{name}.turn", kind, is_angular=True)
+            return (translation,) * 3 + (rotation,) * 3
+        freedom = self._freedom(node, name, kind, is_angular=kind != "prismatic")
+        return (freedom,) * len(JOINT_KINDS[kind].velocities)
 
-    def _freedom(self, node: XmlNode, name: str, kind: str, *, turns: bool) -> Freedom:
+    def _freedom(self, node: XmlNode, name: str, kind: str, *, is_angular: bool) -> Freedom:
+        """Return losses, spring, rotor and limits of one velocity of a joint."""
         reader, leaves = self._reader, self._leaves
         damping = reader.value(node, name, "damping")
         loss = reader.value(node, name, "frictionloss")
@@ -388,14 +395,16 @@ class TreeReader:
                 "let MuJoCo save the compiled model: mj_saveLastXML gives stiffness and damping",
             )
         stiffness = reader.value(node, name, "stiffness")
-        rest = reader.value(node, name, "springref") * (reader.compiler.angle if turns else 1.0)
+        rest = reader.value(node, name, "springref") * (
+            reader.compiler.angle if is_angular else 1.0
+        )
         self.bodies.rests[name] = rest
         if any(reader.numbers(node, name, "springyield")):
             reader.omitted.append(f"the yielding of the spring of joint {name}")
         if reader.word(node, "actuatorgravcomp") == "true":
             self.bodies.commanded.add(name)
         lower, upper = self._limits(node, name, kind)
-        kept = reader.kept_friction("joint", node)
+        stored_friction = reader.stored_friction("joint", node)
         # on ball and free joints, these depend on the axes of the velocities
         if kind in ("spherical", "free"):
             for value, what in ((stiffness, "spring"), (loss, "dry friction")):
@@ -404,21 +413,26 @@ class TreeReader:
                         f"the {what} ({value:g}) of joint {name}, a ball or free joint"
                     )
             stiffness = loss = 0.0
-        friction = leaves.friction(name, turns, viscous=damping, coulomb=loss, **kept)
+        friction = leaves.friction(
+            name, is_angular, viscous=damping, coulomb=loss, **stored_friction
+        )
         spring = None
         if stiffness:
             spring = Spring(
                 stiffness=leaves.leaf(
-                    f"{name}.spring.stiffness", stiffness, "N m/rad" if turns else "N/m", "spring"
+                    f"{name}.spring.stiffness",
+                    stiffness,
+                    "N m/rad" if is_angular else "N/m",
+                    "spring",
                 ),
                 rest=leaves.structural(
-                    f"{name}.spring.rest", rest, "rad" if turns else "m", "spring"
+                    f"{name}.spring.rest", rest, "rad" if is_angular else "m", "spring"
                 ),
             )
         return Freedom(
             friction=Friction(**friction) if friction else None,
             spring=spring,
-            inertia=leaves.rotor(name, armature, turns),
+            inertia=leaves.rotor(name, armature, is_angular),
             lower=reader.extra("joint", node, "lower", lower),
             upper=reader.extra("joint", node, "upper", upper),
             limit="drawing" if reader.extra("joint", node, "drawing") else "stop",

@@ -2,12 +2,12 @@
 
 All bodies are descendants of one fixed body ``base``. The pose of the file is the machine's start,
 and ``ref`` preserves the values of the coordinates. ``connect`` and ``weld`` between sites close
-loops independently of that pose: a ball is one ``connect``, a hinge is two on its axis. Cables and
-other massless rods are spatial tendons. Names are those of the mechanism. Properties that MJCF
-lacks (the constant part of friction, maximum speeds, one-sided limits, platform and independent
-coordinates) are stored in ``<custom>``, which MuJoCo ignores and `load_mjcf` reads. MuJoCo rejects
-moving bodies without mass or inertia. Zeros are written unchanged, and the bounds of MuJoCo's
-compiler raise them to nearly the smallest accepted value.
+loops independently of that pose: a ball joint is one ``connect``, and a hinge is two of them on its
+axis. Cables and other massless rods are spatial tendons. Names are those of the mechanism.
+Properties that MJCF lacks (the constant part of friction, maximum speeds, one-sided limits,
+platform and independent coordinates) are stored in ``<custom>``, which MuJoCo ignores and
+`load_mjcf` reads. MuJoCo rejects moving bodies without mass or inertia. Zeros are written
+unchanged, and the bounds of MuJoCo's compiler raise them to nearly the smallest accepted value.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ MAX_POLYCOEF = 5
 #: more than 1e-14. Relative changes of forces are about 1e-13 (2e-9 with chains of massless
 #: bodies).
 MUJOCO_MINIMUM = 1e-13
-#: Rounding error of principal moments, relative to the largest; it must not make the smallest zero.
+#: Margin for rounding errors of principal moments, relative to the largest moment, so that the
+#: smallest moment does not become zero.
 _MOMENT_ROUNDING = 1e-15
 #: Rounding error of recombined principal moments, as a fraction of the largest moment.
 _MOMENT_CHANGE_TOLERANCE = 1e-13
@@ -69,7 +70,7 @@ _MOMENT_CHANGE_TOLERANCE = 1e-13
 _HINGE_POINT_DISTANCE = 0.5
 #: Attributes of a geom without contacts and mass.
 _VISUAL_ONLY_ATTRIBUTES = {"contype": "0", "conaffinity": "0", "mass": "0"}
-#: Friction terms of a motor that are moved to the joint if the motor drives only this joint.
+#: Friction terms of a motor that are written as terms of the joint if the motor drives one joint.
 _JOINT_SIDE_FRICTION = ("viscous_asymmetry", "coulomb_asymmetry")
 _MJCF_CLOSURE_KINDS = ("spherical", "revolute", "fixed")
 
@@ -80,7 +81,7 @@ class MjcfText:
 
     Attributes:
         text: text of the file.
-        meshes: the mesh files that it refers to.
+        meshes: the mesh files to which the text refers.
         notes: differences from the mechanism, each in one sentence.
     """
 
@@ -125,9 +126,9 @@ def write_mjcf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...]
 
 
 def coordinate_names(mechanism: Mechanism) -> dict[str, str]:
-    """Return names in the file by coordinate and velocity, where they differ.
+    """Return the names in the file of coordinates and velocities, where they differ.
 
-    They differ for free joints, which contain a ball.
+    They differ for free joints, which are written as three slides and a ball.
     """
     ball = JOINT_KINDS["spherical"]
     return {
@@ -140,6 +141,18 @@ def coordinate_names(mechanism: Mechanism) -> dict[str, str]:
 
 @dataclass(slots=True)
 class _MjcfWriter:
+    """Writer of one machine.
+
+    Attributes:
+        mechanism: the machine.
+        tree: the machine as a tree of links with primitive joints.
+        paths: tendons that represent cables and massless rods.
+        meshes: mesh files to which the text refers.
+        notes: differences from the mechanism.
+        motors: losses and inertia of motors, reflected to the joint that they drive.
+        bodies: elements of the written bodies by name.
+    """
+
     mechanism: Mechanism
     tree: Tree
     paths: TendonPaths
@@ -148,7 +161,7 @@ class _MjcfWriter:
     motors: dict[str, dict[str, float]] = field(default_factory=dict)
     bodies: dict[str, ElementTree.Element] = field(default_factory=dict)
     _points: dict[Placement, str] = field(default_factory=dict)
-    _light: list[str] = field(default_factory=list)
+    _small_inertias: list[str] = field(default_factory=list)
     _extras: dict[str, float] = field(default_factory=dict)
     _asymmetries: dict[str, dict[str, float]] = field(default_factory=dict)
     _coulomb_of_tendons: dict[str, float] = field(default_factory=dict)
@@ -161,7 +174,7 @@ class _MjcfWriter:
             f"actuator {name}: its drive line cannot be represented in MJCF" for name in driven
         ]
         self.notes += rigid_notes(m, "MJCF")
-        self._move_motors_to_joints()
+        self._reflect_motors_to_joints()
         root = ElementTree.Element("mujoco", model=m.name)
         compiler = ElementTree.SubElement(
             root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false"
@@ -179,7 +192,7 @@ class _MjcfWriter:
         assets = ElementTree.Element("asset")
         for number, solid in enumerate(m.solids, 1):
             self._solid(assets, solid, f"solid{number}")
-        listed = ", ".join(name for name in self._light if name != BASE)
+        listed = ", ".join(name for name in self._small_inertias if name != BASE)
         if listed:
             self.notes.append(
                 "MuJoCo rejects zeros; smaller masses and moments are raised to "
@@ -200,7 +213,7 @@ class _MjcfWriter:
             self.notes.append(f"MuJoCo does not enforce the least tensions of {listing(taut)}")
         for loss in m.losses:
             if loss.name not in self.paths.paths:
-                self._loss(tendons, loss)
+                self._combined_friction(tendons, loss)
         for actuator in m.actuators:
             self._actuator(tendons, actuators, actuator)
         root.extend(
@@ -213,8 +226,9 @@ class _MjcfWriter:
         return MjcfText(text=text, meshes=self.meshes, notes=tuple(self.notes))
 
     def _link(self, link: Link) -> None:
+        """Add a body with its joints and inertia."""
         element = ElementTree.SubElement(
-            self.bodies[link.parent], "body", {"name": link.name} | _placed(link.pose())
+            self.bodies[link.parent], "body", {"name": link.name} | _pose_attributes(link.pose())
         )
         self.bodies[link.name] = element
         tail = link.frame
@@ -226,9 +240,11 @@ class _MjcfWriter:
         element.append(self._inertial(link.name, link.mass))
 
     def _joint(self, primitive: Primitive, tail: FramePose) -> ElementTree.Element:
-        """Add a joint in the axes of the body at the start.
+        """Return a joint in the axes of its body at the start.
 
-        `tail` is the body's frame after the joint.
+        Args:
+            primitive: the joint.
+            tail: frame of the body relative to the frame after the joint.
         """
         attributes = {"name": primitive.name, "type": primitive.kind}
         origin = tail.inverse()
@@ -259,14 +275,17 @@ class _MjcfWriter:
             if freedom.spring is not None:
                 attributes["stiffness"] = _number(self.mechanism.value(freedom.spring.stiffness))
                 attributes["springref"] = _number(self.mechanism.value(freedom.spring.rest))
-        self._keep_friction(
+        self._store_friction(
             f"joint.{primitive.name}", self._joint_friction(primitive.name, freedom.friction)
         )
         attributes |= _nonzero(self._losses(freedom, others=self.motors.get(primitive.name)))
         return ElementTree.Element("joint", attributes)
 
     def _ball(self, primitive: Primitive, frame: FramePose) -> None:
-        """Store the zero of a ball's quaternion; MuJoCo measures it from the start in body axes."""
+        """Store the orientation at which a ball joint's quaternion is zero.
+
+        MuJoCo measures the quaternion from the start pose, in the axes of the body.
+        """
         for word, pose in (("frame", frame), ("start", primitive.pose())):
             angles = constant_angles(pose.rotation) if pose.is_turned else {}
             for axis, angle in angles.items():
@@ -279,6 +298,7 @@ class _MjcfWriter:
             )
 
     def _range(self, name: str, freedom: Freedom) -> dict[str, str]:
+        """Return the range of a joint as attributes, and store limits that MJCF lacks."""
         self._extra(f"joint.{name}.speed", freedom.speed)
         if freedom.limit == "stop" and np.isfinite([freedom.lower, freedom.upper]).all():
             return {"range": _numbers([freedom.lower, freedom.upper])}
@@ -289,27 +309,35 @@ class _MjcfWriter:
         return {}
 
     def _losses(
-        self, of: Freedom | Actuator, ratio: float = 1.0, others: Mapping[str, float] | None = None
+        self,
+        element: Freedom | Actuator,
+        ratio: float = 1.0,
+        others: Mapping[str, float] | None = None,
     ) -> dict[str, float]:
-        """Return friction and inertia by MJCF name, times ratio squared, added to `others`."""
-        friction = of.friction or Friction()
+        """Return friction and inertia reflected through a ratio, by MJCF name, plus `others`.
+
+        Viscous friction and inertia are multiplied by ratio^2, Coulomb friction by |ratio|.
+        """
+        friction = element.friction or Friction()
         terms = {
             "damping": (ratio * ratio, friction.viscous),
             "frictionloss": (abs(ratio), friction.coulomb),
-            "armature": (ratio * ratio, of.inertia),
+            "armature": (ratio * ratio, element.inertia),
         }
-        own = {
+        numbers = {
             key: 0.0 if x is None else factor * self.mechanism.value(x)
             for key, (factor, x) in terms.items()
         }
-        return {key: (others or {}).get(key, 0.0) + number for key, number in own.items()}
+        return {key: (others or {}).get(key, 0.0) + number for key, number in numbers.items()}
 
     def _acts_equally_about_all_axes(self, freedoms: Sequence[Freedom]) -> bool:
         """Return whether friction and inertia of all freedoms are equal."""
-        acting = [(self._losses(freedom), self._terms(freedom.friction)) for freedom in freedoms]
-        return all(numbers == acting[0] for numbers in acting)
+        terms = [
+            (self._losses(freedom), self._stored_terms(freedom.friction)) for freedom in freedoms
+        ]
+        return all(item == terms[0] for item in terms)
 
-    def _terms(self, friction: Friction | None) -> dict[str, float]:
+    def _stored_terms(self, friction: Friction | None) -> dict[str, float]:
         """Return the nonzero friction terms that MuJoCo does not have, as numbers."""
         law, terms = friction or Friction(), dict[str, float]()
         for key in CUSTOM_FRICTION_TERMS:
@@ -320,8 +348,11 @@ class _MjcfWriter:
         return terms
 
     def _joint_friction(self, name: str, friction: Friction | None) -> dict[str, float]:
-        """Return the terms of `_terms` for a joint and its motors; static friction is absolute."""
-        terms = self._terms(friction)
+        """Return the terms of `_stored_terms` for a joint and its motors.
+
+        Static friction is the total friction at the onset of motion.
+        """
+        terms = self._stored_terms(friction)
         for key, number in self._asymmetries.get(name, {}).items():
             terms[key] = terms.get(key, 0.0) + number
         if "static" in terms:
@@ -329,11 +360,11 @@ class _MjcfWriter:
         return terms
 
     def _motor_friction(self, actuator: Actuator) -> dict[str, float]:
-        """Return the terms of `_terms` for a motor, without those moved to its only joint.
+        """Return the terms of `_stored_terms` for a motor, without those written at its only joint.
 
         The losses of a spatial tendon are read as those of its motor.
         """
-        terms = self._terms(actuator.friction)
+        terms = self._stored_terms(actuator.friction)
         if len(actuator.drives) > 1:
             return terms
         tendon, gear = self.paths.gears.get(actuator.name, ("", 1.0))
@@ -349,7 +380,7 @@ class _MjcfWriter:
             return terms
         return {key: number for key, number in terms.items() if key not in _JOINT_SIDE_FRICTION}
 
-    def _keep_friction(self, where: str, terms: Mapping[str, float]) -> None:
+    def _store_friction(self, where: str, terms: Mapping[str, float]) -> None:
         """Store friction terms that MuJoCo does not apply in ``<custom>``."""
         name = where.partition(".")[2]
         for key, number in terms.items():
@@ -390,31 +421,27 @@ class _MjcfWriter:
         return section
 
     def _inertial(self, name: str, link: LinkInertia | None) -> ElementTree.Element:
-        mass = (
-            LinkInertia(mass=0.0, center=np.zeros(3), about_center=np.zeros((3, 3)))
-            if link is None
-            else link
-        )
-        inertia = _accepted(mass.about_center)
-        if mass.mass < MUJOCO_MINIMUM or np.linalg.eigvalsh(inertia)[0] < MUJOCO_MINIMUM:
-            self._light.append(name)
-        change, largest = (
-            float(np.abs(inertia - mass.about_center).max()),
-            float(np.abs(inertia).max()),
-        )
-        if change > _MOMENT_CHANGE_TOLERANCE * largest:
+        """Return the inertia of a body; zeros for a massless body."""
+        if link is None:
+            link = LinkInertia(mass=0.0, center=np.zeros(3), about_center=np.zeros((3, 3)))
+        inertia = _acceptable_inertia(link.about_center)
+        if link.mass < MUJOCO_MINIMUM or np.linalg.eigvalsh(inertia)[0] < MUJOCO_MINIMUM:
+            self._small_inertias.append(name)
+        change = float(np.abs(inertia - link.about_center).max())
+        if change > _MOMENT_CHANGE_TOLERANCE * float(np.abs(inertia).max()):
             what = f"its inertia is impossible; a moment was changed by {change:.2g} kg m^2"
             self.notes.append(f"body {name}: {what}")
         (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia
         return ElementTree.Element(
             "inertial",
-            mass=_number(mass.mass),
-            pos=_numbers(mass.center),
+            mass=_number(link.mass),
+            pos=_numbers(link.center),
             fullinertia=_numbers([xx, yy, zz, xy, xz, yz]),
         )
 
     def _site(self, name: str, body: str, pose: FramePose) -> None:
-        ElementTree.SubElement(self.bodies[body], "site", {"name": name} | _placed(pose))
+        """Add a site on a body."""
+        ElementTree.SubElement(self.bodies[body], "site", {"name": name} | _pose_attributes(pose))
 
     def _solid(self, assets: ElementTree.Element, solid: Solid, name: str) -> None:
         """Add a geom that is only drawn; omit a mesh file that MuJoCo cannot read."""
@@ -426,35 +453,38 @@ class _MjcfWriter:
                 "it is not written, because its link has no mass and is not a body"
             )
             return
-        if isinstance(solid.mesh, Path) and (fault := _unreadable(solid.mesh)):
+        if isinstance(solid.mesh, Path) and (reason := _reason_unreadable(solid.mesh)):
             self.notes.append(
-                f"solid on {solid.body}: {solid.mesh.name} {fault}; it is not written"
+                f"solid on {solid.body}: {solid.mesh.name} {reason}; it is not written"
             )
             return
-        turn = FramePose(rotation_matrix(solid.turns), np.array(solid.position))
+        pose = FramePose(rotation_matrix(solid.turns), np.array(solid.position))
         attributes = (
             {"name": name, "type": solid.shape}
-            | _placed(turn)
+            | _pose_attributes(pose)
             | _VISUAL_ONLY_ATTRIBUTES
             | {"rgba": rgba(color_of(solid))}
         )
-        x, *rest = solid.size
+        radius, *rest = solid.size
         if solid.shape == "mesh":
             attributes["mesh"] = name
             source = {"name": name, "scale": _numbers(list(solid.size)), "inertia": "shell"}
             if isinstance(solid.mesh, Mesh):
-                corners, faces = solid.mesh.vertices.ravel(), solid.mesh.faces.ravel()
-                source |= {"vertex": _numbers(corners), "face": " ".join(map(str, faces.tolist()))}
+                vertices, faces = solid.mesh.vertices.ravel(), solid.mesh.faces.ravel()
+                source |= {"vertex": _numbers(vertices), "face": " ".join(map(str, faces.tolist()))}
             elif solid.mesh is not None:
                 source["file"] = self.meshes.path(solid.mesh)
             ElementTree.SubElement(assets, "mesh", source)
         else:
             attributes["size"] = _numbers(
-                [0.5 * edge for edge in solid.size] if rest[1:] else [x, *(0.5 * y for y in rest)]
+                [0.5 * edge for edge in solid.size]
+                if rest[1:]
+                else [radius, *(0.5 * length for length in rest)]
             )
         ElementTree.SubElement(self.bodies[solid.body], "geom", attributes)
 
     def _closure(self, equality: ElementTree.Element, closure: Closure) -> None:
+        """Add the constraints that close a loop: two points on the axis of a hinge, else one."""
         half = 0.5 * _HINGE_POINT_DISTANCE * self.mechanism.characteristic_length
         points = [-half, half] if closure.kind == "revolute" else [0.0]
         for k, distance in enumerate(points):
@@ -473,42 +503,47 @@ class _MjcfWriter:
         value = self.mechanism.value
         ratios = [(name, value(ratio)) for name, ratio in coupling.terms]
         start = {
-            p.name: float(p.reference[0])
+            primitive.name: float(primitive.reference[0])
             for link in self.tree.links
-            for p in link.chain
-            if p.kind != "ball"
+            for primitive in link.chain
+            if primitive.kind != "ball"
         }
         if coupling.curves:
-            ElementTree.SubElement(equality, "joint", self._curved(coupling, start))
+            ElementTree.SubElement(equality, "joint", self._curve_attributes(coupling, start))
             return
         # MuJoCo couples the displacements from ref
-        left = value(coupling.offset) - sum(ratio * start[name] for name, ratio in ratios)
-        attributes, slope, tag = {"name": coupling.name}, 0.0, "joint"
+        constant = value(coupling.offset) - sum(ratio * start[name] for name, ratio in ratios)
+        attributes = {"name": coupling.name}
+        slope = 0.0
+        tag = "joint"
         if len(ratios) == 2:
-            (first, a), (second, b) = ratios
+            first, first_ratio = ratios[0]
+            second, second_ratio = ratios[1]
             attributes |= {"joint1": first, "joint2": second}
-            left, slope = left / a, -b / a
+            constant = constant / first_ratio
+            slope = -second_ratio / first_ratio
         else:
             tag = "tendon"
             attributes["tendon1"] = coupling.name
-            self._tendon(tendons, {"name": coupling.name}, ratios)
-        polynomial = {"polycoef": _numbers([left, slope, 0.0, 0.0, 0.0])}
+            self._fixed_tendon(tendons, {"name": coupling.name}, ratios)
+        polynomial = {"polycoef": _numbers([constant, slope, 0.0, 0.0, 0.0])}
         ElementTree.SubElement(equality, tag, attributes | polynomial)
 
-    def _curved(self, coupling: Coupling, start: Mapping[str, float]) -> dict[str, str]:
+    def _curve_attributes(self, coupling: Coupling, start: Mapping[str, float]) -> dict[str, str]:
         """Return the attributes of a coupling with a curve.
 
         Raises:
             DescriptionError: the curve is not a polynomial of one coordinate of degree 4 at most.
         """
         value = self.mechanism.value
-        (first, ratio), (second, curve) = coupling.terms[0], coupling.curves[0]
-        is_written = (
+        first, ratio = coupling.terms[0]
+        second, curve = coupling.curves[0]
+        is_supported = (
             len(coupling.terms) == len(coupling.curves) == 1
             and isinstance(curve, CurvePolynomial)
             and len(curve.coefficients) <= MAX_POLYCOEF
         )
-        if not is_written or not isinstance(curve, CurvePolynomial):
+        if not is_supported or not isinstance(curve, CurvePolynomial):
             raise DescriptionError.of(
                 f"couplings.{coupling.name}",
                 "MJCF only has polynomials of one coordinate up to degree 4, and no tables",
@@ -516,7 +551,7 @@ class _MjcfWriter:
                 file=self.mechanism.file,
             )
         powers = np.polynomial.Polynomial([value(c) for c in curve.coefficients])
-        # MuJoCo's polynomial is one of the displacement from ref
+        # MuJoCo's polynomial is a function of the displacement from ref
         displaced = np.polynomial.Polynomial([start[second] - value(curve.about), 1.0])
         shifted = np.asarray(powers(displaced).coef, dtype=float)
         shifted[0] += value(coupling.offset) - value(ratio) * start[first]
@@ -525,31 +560,31 @@ class _MjcfWriter:
         names = {"name": coupling.name, "joint1": first, "joint2": second}
         return names | {"polycoef": _numbers(numbers.tolist())}
 
-    def _loss(self, tendons: ElementTree.Element, loss: CombinedFriction) -> None:
+    def _combined_friction(self, tendons: ElementTree.Element, loss: CombinedFriction) -> None:
         """Write the friction of a combination of hinges and slides as friction of a tendon."""
         value = self.mechanism.value
         ratios = [(name, value(ratio)) for name, ratio in loss.terms]
         self.notes += [
             f"loss {loss.name}: "
             f"the {CUSTOM_FRICTION_TERMS[key]} of its friction cannot be represented in MJCF"
-            for key in self._terms(loss.friction)
+            for key in self._stored_terms(loss.friction)
             if CUSTOM_FRICTION_TERMS[key]
         ]
         terms = {"damping": loss.friction.viscous, "frictionloss": loss.friction.coulomb}
         numbers = {key: 0.0 if term is None else value(term) for key, term in terms.items()}
-        self._tendon(tendons, {"name": loss.name} | _nonzero(numbers), ratios)
+        self._fixed_tendon(tendons, {"name": loss.name} | _nonzero(numbers), ratios)
 
     def _only_pulls(self, actuator: Actuator) -> bool:
-        """Return whether a motor is on a tendon of cables."""
+        """Return whether a motor drives a tendon of cables, which can only pull."""
         if actuator.name not in self.paths.gears:
             return False
         path = self.paths.paths[self.paths.gears[actuator.name][0]]
         return all(rod.tension is not None for rod, _ in path.lines)
 
     def _spatial(self, tendons: ElementTree.Element, path: TendonPath) -> None:
-        """Write the lines of a tendon between sites, and the elements that act on its length.
+        """Write the lines of a tendon between sites, with its losses, spring and limits.
 
-        The losses of its motors are added, multiplied by the ratio squared.
+        The losses of its motors are added after reflecting them through their ratios.
         """
         value, freedom = self.mechanism.value, path.freedom
         losses: Mapping[str, float] = {}
@@ -562,7 +597,7 @@ class _MjcfWriter:
         self.notes.extend(
             f"{path.name}: "
             f"the {CUSTOM_FRICTION_TERMS[key]} of its friction cannot be represented in MJCF"
-            for key in self._terms(freedom.friction)
+            for key in self._stored_terms(freedom.friction)
             if CUSTOM_FRICTION_TERMS[key]
         )
         attributes = {"name": path.name} | _nonzero(losses)
@@ -586,7 +621,7 @@ class _MjcfWriter:
                 ElementTree.SubElement(element, "site", site=self._point(rod, end, placement))
 
     def _point(self, rod: Rod, end: str, placement: Placement) -> str:
-        """Return the name of the site at the end of a rod; rods with the same end share it."""
+        """Return the name of the site at the end of a rod; rods with the same end share a site."""
         if placement not in self._points:
             name = f"{rod.name}.{end}"
             self._site(name, placement.body, placement_pose(self.mechanism, placement))
@@ -616,7 +651,7 @@ class _MjcfWriter:
         attributes = {"stiffness": _number(stiffness), "springlength": _numbers([0.0, length])}
         return attributes | _nonzero({"damping": damping})
 
-    def _tendon(
+    def _fixed_tendon(
         self,
         tendons: ElementTree.Element,
         attributes: dict[str, str],
@@ -626,8 +661,8 @@ class _MjcfWriter:
         for name, ratio in ratios:
             ElementTree.SubElement(tendon, "joint", joint=name, coef=_number(ratio))
 
-    def _move_motors_to_joints(self) -> None:
-        """Move inertia and friction of motors to the joints, multiplied by the ratio squared.
+    def _reflect_motors_to_joints(self) -> None:
+        """Reflect inertia and friction of motors to the joints that they drive.
 
         MJCF has no properties on the motor side.
         """
@@ -637,16 +672,16 @@ class _MjcfWriter:
                 number = self.mechanism.value(ratio)
                 self.motors[name] = self._losses(actuator, number, self.motors.get(name))
                 factors = {"viscous_asymmetry": number * abs(number), "coulomb_asymmetry": number}
-                moved = self._asymmetries.setdefault(name, {})
-                for key, term in self._terms(actuator.friction).items():
+                asymmetries = self._asymmetries.setdefault(name, {})
+                for key, term in self._stored_terms(actuator.friction).items():
                     if key in factors:
-                        moved[key] = moved.get(key, 0.0) + factors[key] * term
+                        asymmetries[key] = asymmetries.get(key, 0.0) + factors[key] * term
 
     def _actuator(
         self, tendons: ElementTree.Element, actuators: ElementTree.Element, actuator: Actuator
     ) -> None:
         value = self.mechanism.value
-        self._keep_friction(f"actuator.{actuator.name}", self._motor_friction(actuator))
+        self._store_friction(f"actuator.{actuator.name}", self._motor_friction(actuator))
         self._extra(f"actuator.{actuator.name}.speed", actuator.speed)
         self._extra(f"actuator.{actuator.name}.rated_force", actuator.rated_force)
         if offset := value(actuator.offset):
@@ -661,21 +696,25 @@ class _MjcfWriter:
             attributes |= {"joint": name, "gear": _number(value(ratio))}
         else:
             ratios = [(name, value(ratio)) for name, ratio in actuator.drives]
-            self._tendon(
+            self._fixed_tendon(
                 tendons,
                 {"name": f"{actuator.name}.gear"} | _nonzero(self._losses(actuator)),
                 ratios,
             )
             attributes |= {"tendon": f"{actuator.name}.gear"}
         if np.isfinite(actuator.force):
-            ends = [-actuator.force, actuator.force]
+            lower, upper = -actuator.force, actuator.force
             if self._only_pulls(actuator):
-                ends[0 if self.paths.gears[actuator.name][1] < 0.0 else 1] = 0.0
-            attributes["ctrlrange"] = _numbers(ends)
+                _, gear = self.paths.gears[actuator.name]
+                if gear < 0.0:
+                    lower = 0.0
+                else:
+                    upper = 0.0
+            attributes["ctrlrange"] = _numbers([lower, upper])
         ElementTree.SubElement(actuators, "motor", attributes)
 
 
-def _accepted(inertia: np.ndarray) -> np.ndarray:
+def _acceptable_inertia(inertia: np.ndarray) -> np.ndarray:
     """Return the nearest inertia (3, 3) that MuJoCo accepts after raising moments to its bound.
 
     MuJoCo requires c <= a + b for moments a <= b <= c.
@@ -692,18 +731,16 @@ def _nonzero(numbers: Mapping[str, float]) -> dict[str, str]:
     return {key: _number(number) for key, number in numbers.items() if number}
 
 
-def _unreadable(mesh: Path) -> str:
+def _reason_unreadable(mesh: Path) -> str:
     """Return the reason why MuJoCo cannot read a mesh file; "" if it can."""
     extension = mesh.suffix.lower()
     if extension not in (".stl", ".obj"):
         return "is not an STL or OBJ file, the formats that MuJoCo reads"
     if not mesh.is_file():
         return "does not exist"
-    return (
-        "is a text STL file, which MuJoCo rejects"
-        if extension == ".stl" and not is_binary_stl(mesh)
-        else ""
-    )
+    if extension == ".stl" and not is_binary_stl(mesh):
+        return "is a text STL file, which MuJoCo rejects"
+    return ""
 
 
 def _number(value: float) -> str:
@@ -714,8 +751,8 @@ def _numbers(values: np.ndarray | list[float]) -> str:
     return " ".join(_number(value) for value in values)
 
 
-def _placed(pose: FramePose) -> dict[str, str]:
-    """Return the attributes of a pose that differs from its parent's."""
+def _pose_attributes(pose: FramePose) -> dict[str, str]:
+    """Return the attributes of a pose relative to its parent; empty for the identity."""
     attributes = {"pos": _numbers(pose.position)} if pose.position.any() else {}
     if pose.is_turned:
         attributes["quat"] = _numbers(rotation_quaternion(pose.rotation))

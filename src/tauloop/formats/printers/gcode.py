@@ -2,7 +2,7 @@
 
 Sources: Marlin's documentation of M665 and M666 and the comments in its Configuration.h; Duet3D's
 documentation of M665, M666 and M669. Both firmwares measure the tower angles from 210, 330 and 90
-degrees. Marlin's end stop adjustments (M666, not positive) lower the homed carriage; those of
+degrees. Marlin's end stop adjustments (M666, at most zero) lower the homed carriage; adjustments of
 RepRapFirmware raise its end stop.
 """
 
@@ -80,15 +80,13 @@ def read_marlin(path: Path) -> Printer:
             return (0.0, 0.0, 0.0)
         return values
 
-    radius, arm, height = (
-        length("DELTA_RADIUS"),
-        length("DELTA_DIAGONAL_ROD"),
-        length("DELTA_HEIGHT"),
-    )
+    radius = length("DELTA_RADIUS")
+    arm = length("DELTA_DIAGONAL_ROD")
+    height = length("DELTA_HEIGHT")
     adjustments = trims("DELTA_ENDSTOP_ADJ")
     printer = LinearDelta(
         radius=tuple(radius + trim for trim in trims("DELTA_RADIUS_TRIM_TOWER")),
-        angle=_turned(trims("DELTA_TOWER_ANGLE_TRIM")),
+        angle=_tower_directions(trims("DELTA_TOWER_ANGLE_TRIM")),
         arm=tuple(arm + trim for trim in trims("DELTA_DIAGONAL_ROD_TRIM_TOWER")),
         end_stop=tuple(height - adjustment for adjustment in adjustments),
         print_radius=defines.get("DELTA_PRINTABLE_RADIUS", (radius,))[0],
@@ -133,7 +131,7 @@ def reprap_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
     """Return M665 and M666 of a delta or M669 of a Hangprinter, and notes on the differences.
 
     Raises:
-        DescriptionError: the printer is neither of them.
+        DescriptionError: the printer is neither a linear delta nor a Hangprinter.
     """
     notes = ["the file only has the geometry: copy it into your config.g"]
     if isinstance(printer, Winches):
@@ -178,7 +176,7 @@ def _lines(path: Path) -> dict[str, dict[str, tuple[float, ...]]]:
 
 
 def _defines(path: Path) -> dict[str, tuple[float, ...]]:
-    """Return the numbers of the definitions in a Configuration.h, the first of each name."""
+    """Return the numbers of the first definition of each name in a Configuration.h."""
     numbers: dict[str, tuple[float, ...]] = {}
     for line in read_text(path).splitlines():
         match = _DEFINE.match(line)
@@ -202,13 +200,14 @@ def _as_defines(
         )
         if letter in geometry
     }
-    defines["DELTA_TOWER_ANGLE_TRIM"] = _of_axes(geometry, _AXIS_LETTERS)
-    defines["DELTA_DIAGONAL_ROD_TRIM_TOWER"] = _of_axes(geometry, _TOWERS)
-    defines["DELTA_ENDSTOP_ADJ"] = _of_axes(stops, _AXIS_LETTERS)
+    defines["DELTA_TOWER_ANGLE_TRIM"] = _numbers_by_letter(geometry, _AXIS_LETTERS)
+    defines["DELTA_DIAGONAL_ROD_TRIM_TOWER"] = _numbers_by_letter(geometry, _TOWERS)
+    defines["DELTA_ENDSTOP_ADJ"] = _numbers_by_letter(stops, _AXIS_LETTERS)
     return defines
 
 
-def _of_axes(words: Mapping[str, tuple[float, ...]], letters: str) -> tuple[float, ...]:
+def _numbers_by_letter(words: Mapping[str, tuple[float, ...]], letters: str) -> tuple[float, ...]:
+    """Return the first number of each letter, 0 if it is absent."""
     return tuple(words.get(letter, (0.0,))[0] for letter in letters)
 
 
@@ -220,7 +219,7 @@ def _reprap_delta(
         if letter not in geometry:
             problems.add("M665", f"has no {letter} ({what})", "add it", file=str(path))
     DescriptionError.raise_if_any(problems)
-    if any(word in stops for word in "AB") and any(_of_axes(stops, "AB")):
+    if any(word in stops for word in "AB") and any(_numbers_by_letter(stops, "AB")):
         problems.add(
             "M666",
             "specifies a tilt of the bed (A, B)",
@@ -231,9 +230,11 @@ def _reprap_delta(
     radius, height = geometry["R"][0], geometry["H"][0]
     printer = LinearDelta(
         radius=(radius,) * 3,
-        angle=_turned(_of_axes(geometry, _AXIS_LETTERS)),
+        angle=_tower_directions(_numbers_by_letter(geometry, _AXIS_LETTERS)),
         arm=tuple(diagonals),
-        end_stop=tuple(height + adjustment for adjustment in _of_axes(stops, _AXIS_LETTERS)),
+        end_stop=tuple(
+            height + adjustment for adjustment in _numbers_by_letter(stops, _AXIS_LETTERS)
+        ),
         print_radius=geometry.get("B", (radius,))[0],
     )
     return printer
@@ -264,14 +265,15 @@ def _missing(path: Path, where: str, what: str) -> DescriptionError:
     return DescriptionError.of(where, what, "give a file with the delta's geometry", file=str(path))
 
 
-def _turned(trims: tuple[float, ...]) -> tuple[float, ...]:
+def _tower_directions(trims: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the directions of the towers, deg, from their deviations."""
     return tuple(angle + trim for angle, trim in zip(TOWER_ANGLES, trims, strict=True))
 
 
 def _trims(angles: tuple[float, ...]) -> list[float]:
     """Return the deviations of towers from their nominal directions, deg in (-180, 180]."""
     pairs = zip(angles, TOWER_ANGLES, strict=True)
-    return [180.0 - (180.0 - (angle - usual)) % 360.0 for angle, usual in pairs]
+    return [180.0 - (180.0 - (angle - nominal)) % 360.0 for angle, nominal in pairs]
 
 
 def _words(letters: str, values: list[float]) -> str:

@@ -1,7 +1,7 @@
-"""Geometry of printers as in their firmware, in mm and degrees, and machine files made from it.
+"""Geometry of printers as in their firmware, in mm and degrees, and the machine files of printers.
 
-Firmware places the joints of the effector at its center. Its radius is that of the towers or
-shoulders minus that of the effector's joints.
+Firmware places the joints of the effector at its center. Therefore the radius in the firmware is
+the radius of the towers or shoulders minus the radius of the effector's joints.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 
-#: Half edge of the square in the print circle, relative to the print radius.
+#: Half edge of the square inscribed in the print circle, relative to the print radius.
 _SQUARE_IN_CIRCLE = float(np.sqrt(0.5))
 #: Start height of the nozzle, as a fraction of the height at the end stops.
 _START_HEIGHT = 0.4
@@ -87,12 +87,12 @@ class Winches:
 Printer = LinearDelta | RotaryDelta | Winches
 
 
-def faults(printer: Printer) -> list[tuple[str, str, str]]:
-    """Return (place, fault, remedy) for each invalid number of a printer."""
+def geometry_problems(printer: Printer) -> list[tuple[str, str, str]]:
+    """Return (where, what is wrong, remedy) for each invalid number of a printer."""
     if isinstance(printer, LinearDelta):
-        return [*_faults_of_towers(printer)]
+        return [*_tower_problems(printer)]
     if isinstance(printer, RotaryDelta):
-        return [*_faults_of_shoulders(printer)]
+        return [*_shoulder_problems(printer)]
     problems = []
     for name, anchor in zip(printer.names, printer.anchors, strict=True):
         if not np.isfinite(anchor).all() or not np.any(anchor):
@@ -106,31 +106,39 @@ def faults(printer: Printer) -> list[tuple[str, str, str]]:
     return problems
 
 
-def _faults_of_towers(printer: LinearDelta) -> Iterator[tuple[str, str, str]]:
+def _tower_problems(printer: LinearDelta) -> Iterator[tuple[str, str, str]]:
     columns = (printer.radius, printer.angle, printer.arm, printer.end_stop)
-    for k, (radius, angle, arm, stop) in enumerate(zip(*columns, strict=True), 1):
+    for number, (radius, angle, arm, stop) in enumerate(zip(*columns, strict=True), 1):
         if not np.isfinite([radius, angle, arm, stop]).all():
-            yield f"tower {k}", "has a number that is not finite", "give finite numbers"
+            yield f"tower {number}", "has a number that is not finite", "give finite numbers"
         elif not arm > radius > 0.0:
             what = f"has arms of {arm:g} mm at a radius of {radius:g} mm"
-            yield f"tower {k}", what, "give arms longer than the radius, and a radius above zero"
+            yield (
+                f"tower {number}",
+                what,
+                "give arms longer than the radius, and a radius above zero",
+            )
         elif stop <= 0.0:
             what = f"has its end stop at a nozzle height of {stop:g} mm"
-            yield f"tower {k}", what, "give the height of the nozzle at the end stop, above the bed"
+            yield (
+                f"tower {number}",
+                what,
+                "give the height of the nozzle at the end stop, above the bed",
+            )
     if not 0.0 < printer.print_radius < np.inf:
         yield "print radius", f"is {printer.print_radius:g} mm", "give a finite radius above zero"
 
 
-def _faults_of_shoulders(printer: RotaryDelta) -> Iterator[tuple[str, str, str]]:
-    for k, stop in enumerate(printer.end_stop):
+def _shoulder_problems(printer: RotaryDelta) -> Iterator[tuple[str, str, str]]:
+    for leg, stop in enumerate(printer.end_stop):
         for z in (stop, _START_HEIGHT * min(printer.end_stop)):
-            drop = np.hypot(printer.radius, printer.height - z)
-            upper, lower = printer.upper[k], printer.lower[k]
-            is_finite = np.isfinite([drop, upper, lower, printer.angle[k]]).all()
-            if not is_finite or not abs(upper - lower) < drop < upper + lower:
+            distance = np.hypot(printer.radius, printer.height - z)
+            upper, lower = printer.upper[leg], printer.lower[leg]
+            is_finite = np.isfinite([distance, upper, lower, printer.angle[leg]]).all()
+            if not is_finite or not abs(upper - lower) < distance < upper + lower:
                 what = f"does not reach the center at a height of {z:g} mm"
                 yield (
-                    f"leg {k + 1}",
+                    f"leg {leg + 1}",
                     what,
                     "correct its arm lengths, or the shoulder's radius or height",
                 )
@@ -162,13 +170,18 @@ def machine_text(printer: Printer, name: str, source: str) -> str:
 
 
 def _linear(printer: LinearDelta) -> str:
-    shared = len(set(printer.radius)) == 1
+    """Return the body of the machine file of a linear delta."""
+    has_equal_radii = len(set(printer.radius)) == 1
     start = _START_HEIGHT * min(printer.end_stop)
-    half = _SQUARE_IN_CIRCLE * printer.print_radius
+    half_width = _SQUARE_IN_CIRCLE * printer.print_radius
     radius = (
-        "[delta_radius, delta_radius, delta_radius]" if shared else _listed(printer.radius, "mm")
+        "[delta_radius, delta_radius, delta_radius]"
+        if has_equal_radii
+        else _listed(printer.radius, "mm")
     )
-    parameters = f"parameters:\n  delta_radius: {printer.radius[0]!r} mm\n" if shared else ""
+    parameters = (
+        f"parameters:\n  delta_radius: {printer.radius[0]!r} mm\n" if has_equal_radii else ""
+    )
     return f"""{parameters}bodies: {{effector: {{mass: 0 kg}}}}
 legs:
   - name: tower
@@ -200,13 +213,14 @@ platform:
   independent: [x, y, z]
   reference: {{at: [0, 0, {start!r} mm]}}
   limits:
-    x: {{drawing: [{-half!r} mm, {half!r} mm]}}
-    y: {{drawing: [{-half!r} mm, {half!r} mm]}}
+    x: {{drawing: [{-half_width!r} mm, {half_width!r} mm]}}
+    y: {{drawing: [{-half_width!r} mm, {half_width!r} mm]}}
     z: {{drawing: [0 mm, {min(printer.end_stop)!r} mm]}}
 """
 
 
 def _rotary(printer: RotaryDelta) -> str:
+    """Return the body of the machine file of a rotary delta."""
     start = _START_HEIGHT * min(printer.end_stop)
     angles = [elevation(printer, leg, start) for leg in range(3)]
     stops = [elevation(printer, leg, printer.end_stop[leg]) for leg in range(3)]
@@ -254,6 +268,7 @@ platform:
 
 
 def _winches(printer: Winches) -> str:
+    """Return the body of the machine file of a cable robot."""
     x, y, z = zip(*printer.anchors, strict=True)
     return f"""bodies: {{nozzle: {{mass: 0 kg}}}}
 legs:
@@ -285,10 +300,11 @@ def elevation(printer: RotaryDelta, leg: int, z: float) -> float:
     drop = printer.height - z
     distance = np.hypot(printer.radius, drop)
     upper, lower = printer.upper[leg], printer.lower[leg]
-    share = (upper**2 + distance**2 - lower**2) / (2.0 * upper * distance)
+    cosine = (upper**2 + distance**2 - lower**2) / (2.0 * upper * distance)
     direction = np.arctan2(-drop, -printer.radius)
-    return float(np.rad2deg(direction + np.arccos(share)))
+    return float(np.rad2deg(direction + np.arccos(cosine)))
 
 
 def _listed(values: Sequence[float], unit: str) -> str:
+    """Return values with their unit as a YAML list."""
     return "[" + ", ".join(f"{float(value)!r} {unit}" for value in values) + "]"

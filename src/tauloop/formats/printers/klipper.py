@@ -102,8 +102,8 @@ class KlipperConfig:
                 remedy = "write the numbers of teeth, such as 80:16; separate stages by commas"
                 self.problems.add(f"{section}.gear_ratio", what, remedy, file=str(self.path))
         is_angle = self.word("printer", "kinematics") == "rotary_delta"
-        turn = 2.0 * np.pi if is_angle else self.number(section, "rotation_distance")
-        return turn / (steps * ratio)
+        travel = 2.0 * np.pi if is_angle else self.number(section, "rotation_distance")
+        return travel / (steps * ratio)
 
 
 def read_klipper(path: Path) -> Printer:
@@ -128,7 +128,7 @@ def read_klipper(path: Path) -> Printer:
     return printer
 
 
-def _of_towers(config: KlipperConfig, option: str) -> tuple[float, ...]:
+def _tower_lengths(config: KlipperConfig, option: str) -> tuple[float, ...]:
     """Return a length of all three towers; b and c have the value of a by default."""
     first = config.positive("stepper_a", option)
     others = (config.positive(f"stepper_{letter}", option, first) for letter in "bc")
@@ -136,19 +136,22 @@ def _of_towers(config: KlipperConfig, option: str) -> tuple[float, ...]:
 
 
 def _angles(config: KlipperConfig, defaults: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the angles of the towers or shoulders, deg."""
     pairs = zip("abc", defaults, strict=True)
     return tuple(config.number(f"stepper_{letter}", "angle", angle) for letter, angle in pairs)
 
 
 def _end_stops(config: KlipperConfig) -> tuple[float, ...]:
+    """Return the heights of the end stops, mm; b and c have the value of a by default."""
     first = config.number("stepper_a", "position_endstop")
     others = (config.number(f"stepper_{letter}", "position_endstop", first) for letter in "bc")
     return (first, *others)
 
 
 def _delta(config: KlipperConfig) -> LinearDelta:
+    """Return the geometry of a linear delta."""
     radius = config.positive("printer", "delta_radius")
-    arms = _of_towers(config, "arm_length")
+    arms = _tower_lengths(config, "arm_length")
     return LinearDelta(
         radius=(radius,) * 3,
         angle=_angles(config, TOWER_ANGLES),
@@ -159,17 +162,19 @@ def _delta(config: KlipperConfig) -> LinearDelta:
 
 
 def _rotary(config: KlipperConfig) -> RotaryDelta:
+    """Return the geometry of a rotary delta."""
     return RotaryDelta(
         radius=config.positive("printer", "shoulder_radius"),
         height=config.positive("printer", "shoulder_height"),
         angle=_angles(config, SHOULDER_ANGLES),
-        upper=_of_towers(config, "upper_arm_length"),
-        lower=_of_towers(config, "lower_arm_length"),
+        upper=_tower_lengths(config, "upper_arm_length"),
+        lower=_tower_lengths(config, "lower_arm_length"),
         end_stop=_end_stops(config),
     )
 
 
 def _winches(config: KlipperConfig) -> Winches:
+    """Return the anchors of all winches of a cable robot."""
     letters = [
         letter for letter in "abcdefghijklmnopqrstuvwxyz" if f"stepper_{letter}" in config.sections
     ]
@@ -186,17 +191,20 @@ def _winches(config: KlipperConfig) -> Winches:
 
 
 def klipper_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
-    """Return the sections of the kinematics, and notes on the differences."""
+    """Return the sections of the kinematics, and notes on what the file cannot represent."""
     notes = ["the file only has the kinematics: copy it into your printer.cfg"]
     names: tuple[str, ...] = ("a", "b", "c")
     if isinstance(printer, LinearDelta):
-        head = {"kinematics": "delta", "delta_radius": _mean(printer.radius, "delta_radius", notes)}
-        head["print_radius"] = _text(printer.print_radius)
+        printer_options = {
+            "kinematics": "delta",
+            "delta_radius": _mean(printer.radius, "delta_radius", notes),
+        }
+        printer_options["print_radius"] = _text(printer.print_radius)
         steppers = _rows(
             position_endstop=printer.end_stop, arm_length=printer.arm, angle=printer.angle
         )
     elif isinstance(printer, RotaryDelta):
-        head = {
+        printer_options = {
             "kinematics": "rotary_delta",
             "shoulder_radius": _text(printer.radius),
             "shoulder_height": _text(printer.height),
@@ -210,10 +218,10 @@ def klipper_text(printer: Printer) -> tuple[str, tuple[str, ...]]:
             angle=printer.angle,
         )
     else:
-        head, names = {"kinematics": "winch"}, printer.names
+        printer_options, names = {"kinematics": "winch"}, printer.names
         keys = ("anchor_x", "anchor_y", "anchor_z")
         steppers = [dict(zip(keys, anchor, strict=True)) for anchor in printer.anchors]
-    sections: list[tuple[str, Mapping[str, str]]] = [("printer", head)]
+    sections: list[tuple[str, Mapping[str, str]]] = [("printer", printer_options)]
     for name, values in zip(names, steppers, strict=True):
         sections.append((f"stepper_{name}", {key: _text(value) for key, value in values.items()}))
     blocks = []
@@ -241,5 +249,5 @@ def _mean(values: tuple[float, ...], name: str, notes: list[str]) -> str:
 
 
 def _text(value: float) -> str:
-    """Return a number with nanometres, as Klipper reads it."""
+    """Return a length in mm, to the nanometer, or an angle in deg, as Klipper reads it."""
     return f"{value:.6f}"

@@ -25,7 +25,8 @@ from tauloop.formats.xml.includes import IncludedFiles
 from tauloop.formats.xml.meshes import package_places
 from tauloop.formats.xml.nodes import XmlNode, read_xml
 
-INCLUDE, MERGE = "include", "merge"
+INCLUDE = "include"
+MERGE = "merge"
 #: Oldest supported version.
 MIN_SDF_VERSION = (1, 5)
 #: Newest version whose specification is known here.
@@ -41,9 +42,14 @@ _INCLUDE_CHILDREN = (
     "namespace",
     "model_state",
 )
-#: URI schemes for the folder of a model, and for a file.
-_PACKAGES, _FILE = ("model", "package"), "file"
-_CONFIG, _MODEL = "model.config", "model.sdf"
+#: URI schemes for the folder of a model.
+_PACKAGES = ("model", "package")
+#: URI scheme for a file.
+_FILE = "file"
+#: File in the folder of a model that lists its SDF files.
+_CONFIG = "model.config"
+#: Default name of the SDF file in the folder of a model.
+_MODEL = "model.sdf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +68,7 @@ class SdfFiles:
 def with_included_models(root: XmlNode, path: Path, folders: Iterable[str | Path]) -> SdfFiles:
     """Return the root element with models in place of ``<include>``.
 
-    An include in a world that cannot be read is kept unchanged, because it may be scenery.
+    An include in a world that cannot be read remains unchanged, because it may be scenery.
 
     Args:
         root: root element of the main file.
@@ -89,14 +95,14 @@ def _version(root: XmlNode) -> tuple[int, ...]:
 
 
 def version_problem(root: XmlNode) -> str:
-    """Return the fault of an SDF file's version; empty if the version is supported."""
+    """Return the problem with an SDF file's version; empty if the version is supported."""
     if _version(root) >= MIN_SDF_VERSION:
         return ""
     return f"version {root.attributes.get('version', '')!r} is older than 1.5, or not a version"
 
 
 def version_note(root: XmlNode) -> str:
-    """Return a note if the version is newer than the newest known one; otherwise empty."""
+    """Return a note if the version is newer than the newest known version; otherwise empty."""
     if _version(root) <= MAX_SDF_VERSION:
         return ""
     newest = ".".join(map(str, MAX_SDF_VERSION))
@@ -119,29 +125,29 @@ class _Includer:
         children: list[XmlNode] = []
         for child in node.children:
             if child.tag == INCLUDE:
-                children += self._tried(child, stack, depth, is_in_model=node.tag == "model")
+                children += self._included(child, stack, depth, is_in_model=node.tag == "model")
             elif child.tag in ("world", "model"):
                 children.append(self.expanded(child, stack, depth + 1))
             else:
                 children.append(child)
         return replace(node, children=children)
 
-    def _tried(
+    def _included(
         self, node: XmlNode, stack: tuple[Path, ...], depth: int, *, is_in_model: bool
     ) -> list[XmlNode]:
         """Return the model that replaces an include.
 
         An include in a world that cannot be read is returned unchanged.
         """
-        before = len(self.files.problems)
+        first_problem = len(self.files.problems)
         if _is_merge(node) and not is_in_model:
             self.files.problem(
                 node, INCLUDE, f"{MERGE} is not supported outside a model", f"remove {MERGE}"
             )
         model = self._model(node, stack, depth)
-        problems = self.files.problems[before:]
+        problems = self.files.problems[first_problem:]
         if problems and model is None and not is_in_model:
-            del self.files.problems[before:]
+            del self.files.problems[first_problem:]
             self.unread[_text(node, "uri") or "?"] = problems[0]
             return [node]
         return [] if model is None else [model]
@@ -152,11 +158,11 @@ class _Includer:
         if not uri:
             self.files.problem(node, INCLUDE, "has no <uri>", "add <uri>FILE</uri>")
             return None
-        others = sorted(
+        unsupported = sorted(
             {child.tag for child in node.children if child.tag not in _INCLUDE_CHILDREN}
         )
-        if others:
-            what = f"<{others[0]}> in an <include> is not supported"
+        if unsupported:
+            what = f"<{unsupported[0]}> in an <include> is not supported"
             self.files.problem(node, INCLUDE, what, "change the included file instead")
             return None
         path = self._path(node, uri)
@@ -175,55 +181,55 @@ class _Includer:
         if model is None or not self.files.count(node, path, root):
             return None
         model = self.expanded(_with_mesh_paths(model, path.parent), (*stack, path), depth + 1)
-        return self._changed(node, model)
+        return self._with_include_values(node, model)
 
     def _path(self, node: XmlNode, uri: str) -> Path | None:
-        """Return the file that a URI names."""
-        scheme, mark, rest = uri.partition("://")
+        """Return the file to which a URI refers; None after adding a problem."""
+        scheme, separator, rest = uri.partition("://")
         including_folder = Path(node.file).absolute().parent if node.file else self.files.folder
-        if not mark or scheme == _FILE:
-            places = [including_folder / (rest if mark else uri)]
+        if not separator or scheme == _FILE:
+            candidates = [including_folder / (rest if separator else uri)]
         elif scheme in _PACKAGES:
             name, _, inner = rest.partition("/")
-            tops = [
-                top
-                for top in package_places(name, (*self.folders, self.files.folder))
-                if top.is_dir()
+            model_folders = [
+                folder
+                for folder in package_places(name, (*self.folders, self.files.folder))
+                if folder.is_dir()
             ]
-            if not tops:
+            if not model_folders:
                 what = f"it includes {uri!r}, but there is no folder of the model {name!r}"
-                remedy = "give it or its parent folder: --package-folder FOLDER"
+                remedy = "give the folder or its parent folder: --package-folder FOLDER"
                 self.files.problem(node, INCLUDE, what, remedy)
                 return None
-            places = [top / inner for top in tops]
+            candidates = [folder / inner for folder in model_folders]
         else:
             what = f"it includes {uri!r}, which is not on this computer"
             self.files.problem(
                 node, INCLUDE, what, "download the model, and give the path of its file"
             )
             return None
-        return self.files.allowed(node, uri, [_file_of(place) for place in places])
+        return self.files.allowed(node, uri, [_file_of(candidate) for candidate in candidates])
 
     def _top_model(self, node: XmlNode, uri: str, root: XmlNode) -> XmlNode | None:
-        """Return the only model of an included file."""
+        """Return the only model of an included file; None after adding a problem."""
         models = list(root.all("model"))
-        wrong = (
+        reason = (
             version_problem(root)
             if root.tag == "sdf"
             else f"its root element is <{root.tag}>, not <sdf>"
         )
-        if not wrong and len(models) != 1:
-            wrong = (
+        if not reason and len(models) != 1:
+            reason = (
                 f"it has {len(models)} models outside worlds, but an included file must have one"
             )
-        if not wrong:
+        if not reason:
             return models[0]
         self.files.problem(
-            node, INCLUDE, f"it includes {uri!r}: {wrong}", "include an SDF file with one <model>"
+            node, INCLUDE, f"it includes {uri!r}: {reason}", "include an SDF file with one <model>"
         )
         return None
 
-    def _changed(self, node: XmlNode, model: XmlNode) -> XmlNode:
+    def _with_include_values(self, node: XmlNode, model: XmlNode) -> XmlNode:
         """Return a model with the values that the include states."""
         attributes = dict(model.attributes)
         if name := _text(node, "name"):
@@ -255,23 +261,23 @@ def _text(node: XmlNode, tag: str) -> str:
     return "" if child is None else child.content
 
 
-def _file_of(place: Path) -> Path:
+def _file_of(path: Path) -> Path:
     """Return the file of a model.
 
-    For a folder it is the newest file that ``model.config`` names.
+    For a folder, this is the newest file in the list of ``model.config``.
     """
-    if not place.is_dir():
-        return place
-    config = place / _CONFIG
+    if not path.is_dir():
+        return path
+    config = path / _CONFIG
     if not config.is_file():
-        return place / _MODEL
-    named = [node for node in read_xml(config).all("sdf") if node.content]
-    named.sort(
+        return path / _MODEL
+    versions = [node for node in read_xml(config).all("sdf") if node.content]
+    versions.sort(
         key=lambda node: [
             int(word) for word in re.findall(r"\d+", node.attributes.get("version", ""))
         ]
     )
-    return place / (named[-1].content if named else _MODEL)
+    return path / (versions[-1].content if versions else _MODEL)
 
 
 def _with_mesh_paths(node: XmlNode, folder: Path) -> XmlNode:

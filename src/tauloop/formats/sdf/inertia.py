@@ -53,12 +53,12 @@ def collision_inertia(
             remedy,
         )
         return None
-    common = reader.leaf(inertial, name, "density", DEFAULT_DENSITY)
-    parts = [_part(reader, name, node, common) for node in collisions]
-    if any(part is None for part in parts):
+    default_density = reader.child_number(inertial, name, "density", DEFAULT_DENSITY)
+    inertias = [_shape_inertia(reader, name, node, default_density) for node in collisions]
+    if any(inertia is None for inertia in inertias):
         return None
-    total = summed([part for part in parts if part is not None])
-    mass = reader.leaf(inertial, name, "mass", total.mass)
+    total = summed([inertia for inertia in inertias if inertia is not None])
+    mass = reader.child_number(inertial, name, "mass", total.mass)
     if not mass > 0.0:
         if np.isfinite(mass):
             reader.problem(
@@ -70,17 +70,19 @@ def collision_inertia(
     )
 
 
-def _part(reader: SdfReader, name: str, node: XmlNode, common: float) -> LinkInertia | None:
+def _shape_inertia(
+    reader: SdfReader, name: str, node: XmlNode, default_density: float
+) -> LinkInertia | None:
     """Return the inertia of one collision, in the link's frame; None on an error."""
     geometry = descend(node, "geometry")
     shapes = [] if geometry is None else geometry.children
     shape = shapes[0] if shapes else None
-    word = node.attributes.get("name", "collision")
+    collision = node.attributes.get("name", "collision")
     if shape is None or shape.tag not in _SOLID_SHAPES:
         shape_name = shape.tag if shape else "no shape"
         problem = (
             "its inertia is automatic, and the inertia of collision "
-            f"{word!r} ({shape_name}) is not supported"
+            f"{collision!r} ({shape_name}) is not supported"
         )
         names = ", ".join(_SOLID_SHAPES)
         remedy = f"use one of {names}, or add mass, pose and inertia to <inertial>"
@@ -91,13 +93,13 @@ def _part(reader: SdfReader, name: str, node: XmlNode, common: float) -> LinkIne
     for tag, count in tags.items():
         element = shape.first(tag)
         if element is None:
-            reader.problem(shape, name, f"collision {word!r} has no <{tag}>", f"add <{tag}>")
+            reader.problem(shape, name, f"collision {collision!r} has no <{tag}>", f"add <{tag}>")
             return None
         numbers += reader.numbers(element, name, (np.nan,) * count)
-    density = reader.leaf(node, name, "density", common)
+    density = reader.child_number(node, name, "density", default_density)
     values = np.array([*numbers, density])
     if not (np.isfinite(values).all() and (values > 0.0).all()):
-        what = f"collision {word!r} has the sizes {numbers} and the density {density:g} kg/m^3"
+        what = f"collision {collision!r} has the sizes {numbers} and the density {density:g} kg/m^3"
         reader.problem(node, name, what, "give positive numbers")
         return None
     size = np.array(numbers) * factors

@@ -38,26 +38,32 @@ KIND_OF_SDF_TYPE = {
     "universal": "universal",
     "revolute2": "universal",
 }
-#: A type of joint that couples two other joints.
+#: Type of a joint that couples two other joints.
 _GEARBOX = "gearbox"
-#: Tauloop's elements for a free joint (which SDF lacks), a massless link, and a joint that closes a
-#: loop.
-FREE_TAG, MASSLESS_TAG, CUT_TAG = "tauloop:free", "tauloop:massless", "tauloop:cut"
-#: Elements of an axis for losses and springs, and Drake's elements of a joint.
-ACTING_TAGS = ("damping", "friction", "spring_stiffness")
-ROTOR, GEAR_RATIO, DRAKE_MIMIC = "drake:rotor_inertia", "drake:gear_ratio", "drake:mimic"
+#: Tauloop's element for a free joint, which SDF lacks.
+FREE_TAG = "tauloop:free"
+#: Tauloop's element for a massless link.
+MASSLESS_TAG = "tauloop:massless"
+#: Tauloop's element that marks a joint as one that closes a loop.
+CUT_TAG = "tauloop:cut"
+#: Elements of an axis for losses and springs.
+LOSS_AND_SPRING_TAGS = ("damping", "friction", "spring_stiffness")
+#: Drake's elements of a joint.
+ROTOR = "drake:rotor_inertia"
+GEAR_RATIO = "drake:gear_ratio"
+DRAKE_MIMIC = "drake:mimic"
 _AXIS_TAGS = ("axis", "axis2")
-#: Elements of a model that are frames, named in one scope.
+#: Elements of a model that define a frame. Their names must be unique among each other.
 _FRAME_TAGS = ("link", "joint", "frame")
 #: Default gravity of a world, m/s^2.
 SDF_GRAVITY = (0.0, 0.0, -9.8)
-#: Cosine of the angle between two axes below which they count as perpendicular.
+#: Axes count as perpendicular if the cosine of the angle between them is smaller than this.
 _RIGHT_ANGLE_COSINE = 1e-9
 #: A limit of this size or larger counts as unlimited.
 _UNLIMITED = 1e15
 _NO_POSE = (0.0,) * 6
 #: Smallest distance between a joint's frames that is reported, as a fraction of the largest length.
-_FRAME_DISTANCE_SHARE = 1e-6
+_MIN_REPORTED_DISTANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +71,13 @@ class SdfJoint:
     """A joint between two links.
 
     Attributes:
-        name, kind: name, and a value of `KIND_OF_SDF_TYPE` or "free".
-        node: its element in the file.
-        parent, child: names of its links.
+        name: name of the joint.
+        kind: a value of `KIND_OF_SDF_TYPE`, or "free".
+        node: element of the joint in the file.
+        parent, child: names of the joint's links.
         frames: frame of the joint in the parent link and in the child link.
-        axes: unit vectors (3,) in these frames.
-        is_cut: whether it only closes a loop.
+        axes: unit vectors (3,) along the axes, in the joint's frame.
+        is_cut: whether the joint only closes a loop.
         is_reversed: whether parent and child are swapped relative to the file.
     """
 
@@ -85,32 +92,34 @@ class SdfJoint:
     is_reversed: bool = False
 
     def coordinate(self, index: int) -> str:
-        """Return the suffix of the coordinate's name for axis 0 or 1 of the file."""
+        """Return the suffix of the name of the coordinate about axis 0 or 1 of the file."""
         if len(self.axes) == 1:
             return ""
         return (".first", ".second")[index ^ self.is_reversed]
 
     @property
     def has_rotor(self) -> bool:
-        """Return whether it has a rotor inertia by Drake's element."""
+        """Whether the joint has a rotor inertia, in Drake's element."""
         rotor = self.node.first(ROTOR)
         return rotor is not None and not is_zero(rotor.content)
 
     def texts(self) -> tuple[str, ...]:
-        """Return the texts of its losses, stiffnesses and rotor inertia."""
-        paths = [(axis, "dynamics", tag) for axis in ("axis", "axis2") for tag in ACTING_TAGS] + [
-            (ROTOR,)
+        """Return the texts of the joint's losses, stiffnesses and rotor inertia."""
+        nodes = [
+            descend(self.node, axis, "dynamics", tag)
+            for axis in _AXIS_TAGS
+            for tag in LOSS_AND_SPRING_TAGS
         ]
-        nodes = [descend(self.node, *path) for path in paths]
+        nodes.append(self.node.first(ROTOR))
         return tuple(node.content for node in nodes if node is not None and node.content)
 
     @property
     def is_loaded(self) -> bool:
-        """Return whether losses, a spring or a rotor act on it."""
+        """Whether losses, a spring or a rotor act on the joint."""
         return not all(is_zero(text) for text in self.texts())
 
     def limit(self, tag: str, axis: str = "axis") -> str | None:
-        """Return the text of a limit; None if there is none or its value means none."""
+        """Return the text of a limit; None if there is none or its value means unlimited."""
         node = descend(self.node, axis, "limit", tag)
         if node is None:
             return None
@@ -118,18 +127,20 @@ class SdfJoint:
             value = float(node.content)
         except ValueError:
             return node.content  # the reader of the number reports the fault
-        is_open = abs(value) >= _UNLIMITED or (tag in ("effort", "velocity") and value < 0.0)
-        return None if is_open else node.content
+        is_negative_bound = tag in ("effort", "velocity") and value < 0.0
+        is_unlimited = abs(value) >= _UNLIMITED or is_negative_bound
+        return None if is_unlimited else node.content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SdfMimic:
-    """A gear: q = multiplier q_leader + offset, between coordinates by name.
+    """A gear between two coordinates: q_follower = multiplier q_leader + offset.
 
     Attributes:
-        node: its element in the file.
+        node: element of the gear in the file.
         follower, leader: (joint, axis index).
-        multiplier, offset: numbers.
+        multiplier: ratio of the velocities.
+        offset: coordinate of the follower if that of the leader is zero, rad or m.
         mimics: whether the follower is passive, as with `<mimic>`.
     """
 
@@ -147,12 +158,12 @@ class SdfModel:
 
     Attributes:
         name: name of the model.
-        node: its element.
+        node: element of the model.
         links: link elements by name.
         poses: poses of the links in the model's frame.
         joints: joints in the order of the file.
         gravity: gravity (3,), m/s^2, in the model's frame.
-        notes: findings for the user.
+        notes: notes for the user on what is omitted or assumed.
         mimics: gears between coordinates.
         weightless: names of links on which gravity does not act.
         omitted_forces, unknown_elements: as in `Mechanism`.
@@ -202,23 +213,26 @@ class SdfReader(XmlReader):
     """Reader of one model, which collects notes and problems."""
 
     def __init__(
-        self, file: str, wanted: str = "", unread: Mapping[str, Problem] | None = None
+        self,
+        file: str,
+        model_name: str = "",
+        include_problems: Mapping[str, Problem] | None = None,
     ) -> None:
-        """Start without notes and problems.
+        """Create a reader without notes and problems.
 
         Args:
             file: name of the file for messages.
-            wanted: name of the model, if a world has several machines.
-            unread: problems of includes in worlds, by URI.
+            model_name: name of the model, if a world has several machines.
+            include_problems: problems of includes in worlds, by URI.
         """
         super().__init__(file)
         self.notes: list[str] = []
-        self._wanted = wanted
-        self._unread = unread or {}
+        self._model_name = model_name
+        self._include_problems = include_problems or {}
         self._omitted: list[str] = []
         self._frames: dict[str, _Frame] = {}
         self._poses: dict[str, FramePose] = {}
-        self._largest = 0.0
+        self._largest_length = 0.0
 
     def model(self, root: XmlNode) -> SdfModel | None:
         """Return the model of a file; None if problems prevent it."""
@@ -232,15 +246,17 @@ class SdfReader(XmlReader):
             return None
         world = next((world for world in root.all("world") if model in world.children), None)
         if what := version_problem(root):
-            self.problem(root, "sdf", what, "convert it with `gz sdf --print FILE`")
+            self.problem(root, "sdf", what, "convert the file with `gz sdf --print FILE`")
             return None
         if note := version_note(root):
             self.notes.append(note)
-        if self._unread:
-            self.notes.append(f"omitted includes of the world: {listing(list(self._unread), 10)}")
+        if self._include_problems:
+            self.notes.append(
+                f"omitted includes of the world: {listing(list(self._include_problems), 10)}"
+            )
         model = without_screws(self, flattened(self, model), MASSLESS_TAG)
-        unknown = self._refuse_ties(root, world, model)
-        self._largest = largest_length(_positions(model))
+        unknown = self._reject_connections(root, world, model)
+        self._largest_length = largest_length(_positions(model))
         if self.flag(model.first("static"), "static"):
             self.problem(
                 model,
@@ -249,33 +265,30 @@ class SdfReader(XmlReader):
                 "remove <static>",
             )
         links = self._named(model, "link")
-        self._refuse_repeats(model)
-        self._enter_frames(model)
+        self._reject_repeated_names(model)
+        self._register_frames(model)
         gearboxes = {
             name: node
             for name, node in self._named(model, "joint").items()
             if node.attributes.get("type", "").strip().lower() == _GEARBOX
         }
-        read = [
+        results = [
             self._joint(name, node, links)
             for name, node in self._named(model, "joint").items()
             if name not in gearboxes
         ]
-        read += [self._free(node, links) for node in model.all(FREE_TAG)]
-        read += [self._ball(k, node, model, links) for k, node in enumerate(model.all(BALL_TAG), 1)]
-        joints = tuple(joint for joint in read if joint is not None)
+        results += [self._free(node, links) for node in model.all(FREE_TAG)]
+        ball_nodes = enumerate(model.all(BALL_TAG), 1)
+        results += [self._ball(number, node, model, links) for number, node in ball_nodes]
+        joints = tuple(joint for joint in results if joint is not None)
         if not links:
             self.problem(model, "model", "there is no <link>", "give a model with links and joints")
         weightless = self._read_surroundings(world, model, links)
-        field_: tuple[float, ...] = SDF_GRAVITY
-        gravity = None if world is None else world.first("gravity")
-        if gravity is None:
-            self.notes.append("gravity is SDF's default, 9.8 m/s^2 along -z")
-        else:
-            field_ = self.numbers(gravity, "gravity", SDF_GRAVITY)
-        at = self._place(model)
-        self._note_place(model, at)
-        x, y, z = (float(component) + 0.0 for component in at.rotation.T @ np.array(field_))
+        gravity = self._gravity(world)
+        pose = self._pose_in_world(model)
+        self._note_pose_in_world(pose)
+        # adding zero converts -0.0 to 0.0
+        x, y, z = (pose.rotation.T @ np.array(gravity) + 0.0).tolist()
         return SdfModel(
             name=model.attributes.get("name", ""),
             node=model,
@@ -288,18 +301,26 @@ class SdfReader(XmlReader):
             notes=tuple(self.notes),
             omitted_forces=tuple(self._omitted),
             unknown_elements=unknown,
-            largest_length=self._largest,
+            largest_length=self._largest_length,
         )
+
+    def _gravity(self, world: XmlNode | None) -> tuple[float, ...]:
+        """Return the gravity (3,) of a world in the world's frame, m/s^2."""
+        node = None if world is None else world.first("gravity")
+        if node is None:
+            self.notes.append("gravity is SDF's default, 9.8 m/s^2 along -z")
+            return SDF_GRAVITY
+        return self.numbers(node, "gravity", SDF_GRAVITY)
 
     def frame_in(self, model: XmlNode, name: str) -> FramePose:
         """Return the pose of a frame of a model in the model's own frame."""
         reader = SdfReader(self.file)
         reader.problems = self.problems
-        reader._enter_frames(model)
+        reader._register_frames(model)
         return reader.resolved(name, model)
 
-    def _refuse_repeats(self, model: XmlNode) -> None:
-        """Add a problem for each element with the same name as another of its kind."""
+    def _reject_repeated_names(self, model: XmlNode) -> None:
+        """Add a problem for each element with the same name as an earlier element of its kind."""
         first: dict[tuple[str, str], XmlNode] = {}
         for node in model.children:
             name = node.attributes.get("name", "").strip()
@@ -310,7 +331,7 @@ class SdfReader(XmlReader):
                 what = f"this name is already used by the {node.tag} on line {other.line}"
                 self.problem(node, name, what, "rename one of them")
 
-    def _enter_frames(self, model: XmlNode) -> None:
+    def _register_frames(self, model: XmlNode) -> None:
         """Register the links, joints and frames of a model by their names."""
         for tag in _FRAME_TAGS:
             for name, node in self._named(model, tag).items():
@@ -319,26 +340,26 @@ class SdfReader(XmlReader):
                 self._frames[name] = self._frame(tag, node)
 
     def _machine(self, root: XmlNode) -> XmlNode | None:
-        """Return the machine: the model with joints, or the one with the wanted name."""
+        """Return the machine: the model with the name in the options, or the model with joints."""
         models = [
             *root.all("model"),
             *(model for world in root.all("world") for model in world.all("model")),
         ]
         names = [model.attributes.get("name", "?") for model in models]
-        if self._wanted:
-            what = f"there is no model {self._wanted!r}"
+        if self._model_name:
+            what = f"there is no model {self._model_name!r}"
             remedy = f"use one of {listing(names)}" if names else "give a file with a model"
-            if self._wanted not in names:
+            if self._model_name not in names:
                 self.problem(
-                    root, "options.model_name", what, suggestion(self._wanted, names) or remedy
+                    root, "options.model_name", what, suggestion(self._model_name, names) or remedy
                 )
-                self.problems += self._unread.values()
+                self.problems += self._include_problems.values()
                 return None
-            return models[names.index(self._wanted)]
+            return models[names.index(self._model_name)]
         moving = [model for model in models if not self.flag(model.first("static"), "static")]
-        if self._unread and not moving:
+        if self._include_problems and not moving:
             # the machine is probably in a file that cannot be read
-            self.problems += self._unread.values()
+            self.problems += self._include_problems.values()
             return None
         if not models:
             self.problem(
@@ -363,12 +384,17 @@ class SdfReader(XmlReader):
             self.notes.append(f"other models of the world are omitted: {listing(others, 10)}")
         return machines[0]
 
-    def _refuse_ties(self, root: XmlNode, world: XmlNode | None, model: XmlNode) -> tuple[str, ...]:
-        """Reject elements and plugins that connect links; return the unknown ones.
+    def _reject_connections(
+        self, root: XmlNode, world: XmlNode | None, model: XmlNode
+    ) -> tuple[str, ...]:
+        """Add problems for elements and plugins that connect links, other than joints.
 
-        Harmless ones are listed in the notes.
+        Unused elements without effect on the motion are listed in the notes.
+
+        Returns:
+            Texts of the elements with an unknown effect.
         """
-        tops = [
+        sections = [
             replace(
                 root,
                 children=[node for node in root.children if node.tag not in ("world", "model")],
@@ -376,17 +402,17 @@ class SdfReader(XmlReader):
             model,
         ]
         if world is not None:
-            tops.append(
+            sections.append(
                 replace(world, children=[node for node in world.children if node.tag != "model"])
             )
-        listed = inventory("sdf", *tops)
+        elements = inventory("sdf", *sections)
         refuse(
             self,
-            listed.refused,
+            elements.refused,
             "use joints for loops, <mimic> for gears, and <dynamics> for springs",
         )
-        for top in tops:
-            for plugin, effect in plugins(top):
+        for section in sections:
+            for plugin, effect in plugins(section):
                 name = plugin.attributes.get("name") or plugin.attributes.get("filename", "plugin")
                 if effect == "tie":
                     what = f"the plugin {name!r} connects links during the simulation"
@@ -398,24 +424,26 @@ class SdfReader(XmlReader):
                     )
                 else:
                     self._omitted.append(f"the forces of the plugin {name!r}")
-        if listed.harmless:
-            counts = ", ".join(f"{tag} ({count})" for tag, count in sorted(listed.harmless.items()))
+        if elements.harmless:
+            tags = sorted(elements.harmless.items())
+            counts = ", ".join(f"{tag} ({count})" for tag, count in tags)
             self.notes.append(f"not used: {counts}")
-        return listed.unknown_texts()
+        return elements.unknown_texts()
 
     def _read_surroundings(
         self, world: XmlNode | None, model: XmlNode, links: Mapping[str, XmlNode]
     ) -> tuple[str, ...]:
         """List fluid forces, reject kinematic links, and return the weightless links."""
         wind = descend(world, "wind", "linear_velocity")
-        blows = wind is not None and any(self.numbers(wind, "wind", (0.0, 0.0, 0.0)))
-        everywhere = self.flag(model.first("enable_wind"), "enable_wind")
+        has_wind = wind is not None and any(self.numbers(wind, "wind", (0.0, 0.0, 0.0)))
+        acts_on_all_links = self.flag(model.first("enable_wind"), "enable_wind")
         weightless = []
         for name, node in links.items():
             gravity = node.first("gravity")
             if gravity is not None and gravity.content and not self.flag(gravity, name):
                 weightless.append(name)
-            if blows and (everywhere or self.flag(node.first("enable_wind"), name)):
+            acts_on_link = acts_on_all_links or self.flag(node.first("enable_wind"), name)
+            if has_wind and acts_on_link:
                 self._omitted.append(f"the wind on link {name}")
             for path, what in (
                 (("velocity_decay",), "the drag (velocity_decay)"),
@@ -431,30 +459,33 @@ class SdfReader(XmlReader):
                 self.problem(node, name, what, "remove <kinematic>")
         return tuple(weightless)
 
-    def _place(self, model: XmlNode) -> FramePose:
+    def _pose_in_world(self, model: XmlNode) -> FramePose:
         """Return the pose of the model's frame in the world."""
-        pose = model.first("pose")
-        named = "" if pose is None else pose.attributes.get("relative_to", "").strip()
-        if named not in ("", WORLD):
-            what = f"the pose of the model is relative to {named!r}, which is not supported"
+        element = model.first("pose")
+        reference = "" if element is None else element.attributes.get("relative_to", "").strip()
+        if reference not in ("", WORLD):
+            what = f"the pose of the model is relative to {reference!r}, which is not supported"
             self.problem(
                 model, model.attributes.get("name", "model"), what, "give the pose in the world"
             )
-        placed = model.attributes.get("placement_frame", "").strip()
-        at = self.pose(model, "model")
-        return at if not placed else at @ self.resolved(placed, model).inverse()
+        placement_frame = model.attributes.get("placement_frame", "").strip()
+        pose = self.pose(model, "model")
+        if not placement_frame:
+            return pose
+        return pose @ self.resolved(placement_frame, model).inverse()
 
-    def _note_place(self, model: XmlNode, at: FramePose) -> None:
+    def _note_pose_in_world(self, pose: FramePose) -> None:
         """Add a note if the model's frame, the reference of all positions, is not the world's."""
-        if at.is_identity:
+        if pose.is_identity:
             return
-        place = " ".join(f"{number:.4g}" for number in (*at.position, *roll_pitch_yaw(at)))
+        text = " ".join(f"{number:.4g}" for number in (*pose.position, *roll_pitch_yaw(pose)))
         self.notes.append(
-            f"positions and gravity refer to the frame of the model, which is at {place} (m; roll, "
+            f"positions and gravity refer to the frame of the model, which is at {text} (m; roll, "
             "pitch and yaw, rad) in the world"
         )
 
     def _named(self, model: XmlNode, tag: str) -> dict[str, XmlNode]:
+        """Return the elements with a tag by name; an element without a name gets its line."""
         named: dict[str, XmlNode] = {}
         for node in model.all(tag):
             named.setdefault(
@@ -479,8 +510,8 @@ class SdfReader(XmlReader):
         if pose is None or not pose.content:
             return IDENTITY
         if pose.attributes.get("rotation_format", "euler_rpy") == "quat_xyzw":
-            x, y, z, *turn = self.numbers(pose, where, (*_NO_POSE[:3], 0.0, 0.0, 0.0, 1.0))
-            length = float(np.linalg.norm(turn))
+            x, y, z, *quaternion = self.numbers(pose, where, (*_NO_POSE[:3], 0.0, 0.0, 0.0, 1.0))
+            length = float(np.linalg.norm(quaternion))
             if not 0.999 < length < 1.001:
                 self.problem(
                     pose,
@@ -489,72 +520,70 @@ class SdfReader(XmlReader):
                     "give a unit quaternion x y z w",
                 )
                 return IDENTITY
-            R = quaternion_rotation(np.array([turn[3], *turn[:3]]) / length)
+            R = quaternion_rotation(np.array([quaternion[3], *quaternion[:3]]) / length)
         else:
             x, y, z, roll, pitch, yaw = self.numbers(pose, where, _NO_POSE)
             if self._is_in_degrees(pose):
                 roll, pitch, yaw = map(math.radians, (roll, pitch, yaw))
             R = np.eye(3) if roll == pitch == yaw == 0.0 else rotation((roll, pitch, yaw))
-        return (
-            IDENTITY
-            if not np.isfinite([x, y, z, *R.ravel()]).all()
-            else FramePose(R, np.array([x, y, z]))
-        )
+        if not np.isfinite([x, y, z, *R.ravel()]).all():
+            return IDENTITY
+        return FramePose(R, np.array([x, y, z]))
 
     def pose_on(self, link: str, node: XmlNode) -> FramePose:
         """Return the pose of an element of a link, in the link's frame."""
-        pose = node.first("pose")
-        named = (
-            ""
-            if pose is None
-            else pose.attributes.get("relative_to", pose.attributes.get("frame", "")).strip()
-        )
-        own = self.pose(node, link)
-        return (
-            own
-            if not named
-            else self.resolved(link, node).inverse() @ self.resolved(named, node) @ own
-        )
+        element = node.first("pose")
+        attributes = {} if element is None else element.attributes
+        reference = attributes.get("relative_to", attributes.get("frame", "")).strip()
+        pose = self.pose(node, link)
+        if not reference:
+            return pose
+        return self.resolved(link, node).inverse() @ self.resolved(reference, node) @ pose
 
     def _is_in_degrees(self, pose: XmlNode) -> bool:
         return pose.attributes.get("degrees", "false").lower() in ("true", "1")
 
     def _frame(self, tag: str, node: XmlNode) -> _Frame:
-        """Return the reference frame of a pose; by default a joint's child, else the model."""
+        """Return the frame that an element defines.
+
+        By default its pose refers to the child link of a joint, or to the model's frame.
+        """
         pose = node.first("pose")
-        words = {} if pose is None else pose.attributes
-        relative = words.get("relative_to", words.get("frame", "")).strip()
+        attributes = {} if pose is None else pose.attributes
+        relative = attributes.get("relative_to", attributes.get("frame", "")).strip()
         child = node.first("child")
         attached = node.attributes.get("attached_to", "").strip() if tag == "frame" else ""
         if not relative and tag == "joint" and child is not None:
             relative = child.content
         return _Frame(node=node, relative=relative or attached or _MODEL, attached=attached)
 
-    def resolved(self, name: str, where: XmlNode, seen: tuple[str, ...] = ()) -> FramePose:
-        """Return the pose of a frame in the model's frame; faults are reported."""
+    def resolved(self, name: str, where: XmlNode, visited: tuple[str, ...] = ()) -> FramePose:
+        """Return the pose of a frame in the model's frame; the identity after a problem."""
         if name in (_MODEL, WORLD):
             return IDENTITY
         if name in self._poses:
             return self._poses[name]
         frame = self._frames.get(name)
-        if frame is None or name in seen:
+        if frame is None or name in visited:
             what = (
                 "poses depend on each other in a cycle" if frame else f"there is no frame {name!r}"
             )
             self.problem(where, name, what, "correct `relative_to`")
             return IDENTITY
-        pose = self.resolved(frame.relative, frame.node, (*seen, name)) @ self.pose(
-            frame.node, name
-        )
+        reference_pose = self.resolved(frame.relative, frame.node, (*visited, name))
+        pose = reference_pose @ self.pose(frame.node, name)
         self._poses[name] = pose
         return pose
 
     def _link_of(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> str:
-        """Return the link with this name, or that of the frame with it; "" after a problem."""
-        seen: list[str] = []
+        """Return the link with a name, or the link to which the frame with this name is attached.
+
+        The result is empty after a problem.
+        """
+        visited: list[str] = []
         start = name
-        while name in self._frames and name not in links and name not in seen:
-            seen.append(name)
+        while name in self._frames and name not in links and name not in visited:
+            visited.append(name)
             frame = self._frames[name]
             child = frame.node.first("child")
             name = (
@@ -585,6 +614,7 @@ class SdfReader(XmlReader):
         return self._joint(name, node, dict.fromkeys(links, node))
 
     def _joint(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> SdfJoint | None:
+        """Return the joint of an element; None after a problem."""
         word = self.text(node, name, "type")
         remedy = f"use one of {listing((*KIND_OF_SDF_TYPE, SCREW, _GEARBOX), 10)}"
         what = f"joints of type {word!r} are not supported"
@@ -618,10 +648,10 @@ class SdfReader(XmlReader):
             return None
         if kind is None or not parent or not child:
             return None
-        at = self.resolved(name, node)
+        joint_pose = self.resolved(name, node)
         frames = (
-            self.resolved(parent, node).inverse() @ at,
-            self.resolved(child, node).inverse() @ at,
+            self.resolved(parent, node).inverse() @ joint_pose,
+            self.resolved(child, node).inverse() @ joint_pose,
         )
         pose, element = node.first("pose"), node.first("child")
         if (
@@ -631,11 +661,11 @@ class SdfReader(XmlReader):
         ):
             frames = (frames[0], self.pose(node, name) if pose is not None else IDENTITY)
         count = {"revolute": 1, "prismatic": 1, "universal": 2}.get(kind, 0)
-        axes = tuple(self._axis(node, name, tag, at) for tag in ("axis", "axis2")[:count])
+        axes = tuple(self._axis(node, name, tag, joint_pose) for tag in _AXIS_TAGS[:count])
         if count == 2 and abs(axes[0] @ axes[1]) > _RIGHT_ANGLE_COSINE:
             what = "its two axes are not perpendicular"
             self.problem(node, name, what, "write two revolute joints with a link between them")
-        self._note_apart(name, node, at, links)
+        self._note_frame_distance(name, node, joint_pose, links)
         return SdfJoint(
             name=name,
             kind=kind,
@@ -647,10 +677,10 @@ class SdfReader(XmlReader):
             is_cut=node.first(CUT_TAG) is not None,
         )
 
-    def _note_apart(
-        self, name: str, node: XmlNode, at: FramePose, links: Mapping[str, XmlNode]
+    def _note_frame_distance(
+        self, name: str, node: XmlNode, joint_pose: FramePose, links: Mapping[str, XmlNode]
     ) -> None:
-        """Add a note on a named frame of the parent that differs from the joint's frame.
+        """Add a note if <parent> names a frame that does not coincide with the joint.
 
         In SDF, a joint without a pose is at the child's frame.
         """
@@ -659,8 +689,9 @@ class SdfReader(XmlReader):
             return
         if node.first("pose") is not None:
             return
-        distance = float(np.linalg.norm(self.resolved(parent.content, node).position - at.position))
-        if distance > _FRAME_DISTANCE_SHARE * self._largest:
+        parent_pose = self.resolved(parent.content, node)
+        distance = float(np.linalg.norm(parent_pose.position - joint_pose.position))
+        if distance > _MIN_REPORTED_DISTANCE * self._largest_length:
             self.notes.append(
                 f"joint {name}: the distance between its frames {parent.content!r} and "
                 f"{child.content!r} is {distance:.4g} m in the file's pose; as in SDF, the joint is "
@@ -676,8 +707,8 @@ class SdfReader(XmlReader):
             self.problem(
                 node,
                 name or FREE_TAG,
-                f"{parent!r} and {child!r} are not two links",
-                "correct them",
+                f"{parent!r} and {child!r} are not two different links",
+                "correct <parent> and <child>",
             )
             return None
         start = self.resolved(parent, node).inverse() @ self.resolved(child, node)
@@ -685,8 +716,8 @@ class SdfReader(XmlReader):
             name=name, kind="free", node=node, parent=parent, child=child, frames=(start, IDENTITY)
         )
 
-    def _axis(self, node: XmlNode, name: str, tag: str, at: FramePose) -> np.ndarray:
-        """Return a joint's axis (3,) in the joint's frame."""
+    def _axis(self, node: XmlNode, name: str, tag: str, joint_pose: FramePose) -> np.ndarray:
+        """Return a joint's axis (3,) as a unit vector in the joint's frame."""
         xyz = descend(node, tag, "xyz")
         if xyz is None:
             self.notes.append(f"joint {name}: <{tag}> has no <xyz>; SDF's default is z")
@@ -699,19 +730,22 @@ class SdfReader(XmlReader):
                 xyz or node, name, "the axis has length zero", "give a direction, such as 0 0 1"
             )
             return np.array([0.0, 0.0, 1.0])
-        named = "" if xyz is None else xyz.attributes.get("expressed_in", "").strip()
+        frame = "" if xyz is None else xyz.attributes.get("expressed_in", "").strip()
         if self.flag(descend(node, tag, "use_parent_model_frame"), name):
-            named = _MODEL
-        axis = axis if length == 1.0 else axis / length
-        return at.rotation.T @ self.resolved(named, node).rotation @ axis if named else axis
+            frame = _MODEL
+        if length != 1.0:
+            axis = axis / length
+        if not frame:
+            return axis
+        return joint_pose.rotation.T @ self.resolved(frame, node).rotation @ axis
 
     # Gears and loops of Drake
 
     def _ball(
-        self, k: int, node: XmlNode, model: XmlNode, links: Mapping[str, XmlNode]
+        self, number: int, node: XmlNode, model: XmlNode, links: Mapping[str, XmlNode]
     ) -> SdfJoint | None:
         """Return Drake's ball constraint as a joint that closes a loop."""
-        name = f"ball_constraint_{k}"
+        name = f"ball_constraint_{number}"
         while name in self._frames:
             name += "_"
         ends: list[str] = []
@@ -725,7 +759,7 @@ class SdfReader(XmlReader):
             link = self._link_of(body.content, node, links)
             frame = FramePose(position=np.array(self.numbers(point, name, (0.0, 0.0, 0.0))))
             if body.content == WORLD:
-                frame = self._place(model).inverse() @ frame
+                frame = self._pose_in_world(model).inverse() @ frame
             elif link and body.content != link:
                 frame = (
                     self.resolved(link, node).inverse() @ self.resolved(body.content, node) @ frame
@@ -752,7 +786,7 @@ class SdfReader(XmlReader):
         )
 
     def _mimics(self, joints: Sequence[SdfJoint]) -> tuple[SdfMimic, ...]:
-        """Return the gears of all joints, SDF's and Drake's."""
+        """Return the gears of all joints, from SDF's <mimic> and Drake's <drake:mimic>."""
         known = {joint.name: joint for joint in joints if joint.axes}
         mimics: list[SdfMimic] = []
         for joint in joints:
@@ -773,9 +807,9 @@ class SdfReader(XmlReader):
                     )
                     continue
                 leader = (self.text(node, joint.name, "joint"), _AXIS_TAGS.index(axis))
-                multiplier = self.leaf(node, joint.name, "multiplier", 1.0)
-                offset = self.leaf(node, joint.name, "offset", 0.0)
-                reference = self.leaf(node, joint.name, "reference", 0.0)
+                multiplier = self.child_number(node, joint.name, "multiplier", 1.0)
+                offset = self.child_number(node, joint.name, "offset", 0.0)
+                reference = self.child_number(node, joint.name, "reference", 0.0)
                 offset -= multiplier * reference
                 mimics += self._mimic(node, (joint.name, index), leader, multiplier, offset, known)
             follows = joint.node.tag == "joint" and (
@@ -801,7 +835,8 @@ class SdfReader(XmlReader):
         known: Mapping[str, SdfJoint],
     ) -> list[SdfMimic]:
         """Return one checked gear; empty after adding a problem."""
-        name, (other, index) = follower[0], leader
+        name = follower[0]
+        other, index = leader
         if not other:
             return []
         if other not in known:
@@ -836,7 +871,7 @@ class SdfReader(XmlReader):
         joints: Sequence[SdfJoint],
         links: Mapping[str, XmlNode],
     ) -> tuple[SdfMimic, ...]:
-        """Return the gears of gearbox joints, each between two hinges on a reference body.
+        """Return the gears of gearbox joints, each between two revolute joints of a reference body.
 
         theta_2 = -gearbox_ratio theta_1, with the angles theta_1 of the parent about `axis` and
         theta_2 of the child about `axis2`, both relative to the reference body.
@@ -845,27 +880,28 @@ class SdfReader(XmlReader):
         """
         gears: list[SdfMimic] = []
         for name, node in gearboxes.items():
-            parts = [node.first(tag) for tag in ("gearbox_reference_body", "parent", "child")]
-            if any(part is None or not part.content for part in parts):
+            elements = [node.first(tag) for tag in ("gearbox_reference_body", "parent", "child")]
+            if any(element is None or not element.content for element in elements):
                 what = "a gearbox without <gearbox_reference_body>, <parent> or <child>"
                 self.problem(node, name, what, "name the three links")
                 continue
-            bodies = [self._link_of(part.content, node, links) for part in parts if part]
+            bodies = [
+                self._link_of(element.content, node, links) for element in elements if element
+            ]
             if not all(bodies):
                 continue
             base, *ends = bodies
-            at = self.resolved(name, node)
-            hinges = [
-                self._hinge_between(
-                    node, name, base, end, at.rotation @ self._axis(node, name, tag, at), joints
-                )
-                for end, tag in zip(ends, _AXIS_TAGS, strict=True)
-            ]
+            pose = self.resolved(name, node)
+            hinges = []
+            for end, tag in zip(ends, _AXIS_TAGS, strict=True):
+                direction = pose.rotation @ self._axis(node, name, tag, pose)
+                hinges.append(self._hinge_between(node, name, base, end, direction, joints))
             first, second = hinges
             if first is None or second is None:
                 continue
-            (leader, leader_sign), (follower, follower_sign) = first, second
-            ratio = self.leaf(node, name, "gearbox_ratio", 1.0)
+            leader, leader_sign = first
+            follower, follower_sign = second
+            ratio = self.child_number(node, name, "gearbox_ratio", 1.0)
             gears.append(
                 SdfMimic(
                     node=node,
@@ -887,10 +923,11 @@ class SdfReader(XmlReader):
         direction: np.ndarray,
         joints: Sequence[SdfJoint],
     ) -> tuple[str, float] | None:
-        """Return the hinge of a gearbox between two links, and the sign of its angle.
+        """Return the revolute joint of a gearbox between two links, and the sign of its angle.
 
         Args:
-            node, name: the gearbox.
+            node: element of the gearbox.
+            name: name of the gearbox.
             base: reference body.
             end: the other link.
             direction: axis (3,) of the angle in the model's frame.
@@ -907,7 +944,7 @@ class SdfReader(XmlReader):
         self.problem(node, name, what, "replace the gear by <mimic> of a joint axis")
         return None
 
-    def leaf(self, node: XmlNode, where: str, tag: str, default: float) -> float:
+    def child_number(self, node: XmlNode, where: str, tag: str, default: float) -> float:
         """Return the number in a child element; the default if there is none."""
         child = node.first(tag)
         return default if child is None else self.numbers(child, where, (default,))[0]
@@ -915,7 +952,13 @@ class SdfReader(XmlReader):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Frame:
-    """A frame: its element, the frame its pose refers to, and the frame it is attached to."""
+    """A frame of a model.
+
+    Attributes:
+        node: element that defines the frame.
+        relative: name of the frame to which its pose refers.
+        attached: name of the frame to which it is attached; empty except for <frame>.
+    """
 
     node: XmlNode
     relative: str

@@ -101,29 +101,31 @@ def _model_frame(reader: ModelReader, model: XmlNode, name: str, link: str) -> X
         return _frame(
             model, name, link, [replace(pose, attributes=attributes | {"relative_to": relative_to})]
         )
-    at = FramePose()
+    frame_pose = FramePose()
     if placement:
-        at = reader.pose(model, name) @ reader.frame_in(model, placement).inverse()
-    text = " ".join(number(float(x) + 0.0) for x in (*at.position.tolist(), *roll_pitch_yaw(at)))
+        frame_pose = reader.pose(model, name) @ reader.frame_in(model, placement).inverse()
+    text = " ".join(
+        number(float(x) + 0.0) for x in (*frame_pose.position.tolist(), *roll_pitch_yaw(frame_pose))
+    )
     return _frame(model, name, link, [replace(pose_element(model, relative_to), pieces=[text])])
 
 
 def element(
-    like: XmlNode, tag: str, attributes: dict[str, str], children: list[XmlNode]
+    source: XmlNode, tag: str, attributes: dict[str, str], children: list[XmlNode]
 ) -> XmlNode:
     """Return a new element with the file and line of another one."""
     return XmlNode(
-        tag=tag, attributes=attributes, line=like.line, file=like.file, children=children
+        tag=tag, attributes=attributes, line=source.line, file=source.file, children=children
     )
 
 
-def _frame(like: XmlNode, name: str, attached_to: str, children: list[XmlNode]) -> XmlNode:
-    return element(like, "frame", {"name": name, "attached_to": attached_to}, children)
+def _frame(source: XmlNode, name: str, attached_to: str, children: list[XmlNode]) -> XmlNode:
+    return element(source, "frame", {"name": name, "attached_to": attached_to}, children)
 
 
-def pose_element(like: XmlNode, relative_to: str) -> XmlNode:
+def pose_element(source: XmlNode, relative_to: str) -> XmlNode:
     """Return the pose of a frame that coincides with another one."""
-    return element(like, "pose", {"relative_to": relative_to}, [])
+    return element(source, "pose", {"relative_to": relative_to}, [])
 
 
 class _Renamer:

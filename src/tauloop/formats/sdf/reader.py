@@ -75,13 +75,14 @@ def read_sdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) ->
     reader.raise_any()
     if model is None:
         raise AssertionError("there is no model, but no problem was reported")
-    spanned = urdf_elements(reader, model, {*options.motors, *options.independent})
+    spanning = urdf_elements(reader, model, {*options.motors, *options.independent})
     reader.raise_any()
-    tree = tree_of(spanned.robot, source.file, model.largest_length, options.package_folders)
+    tree = tree_of(spanning.robot, source.file, model.largest_length, options.package_folders)
     origins = UrdfReader(source.file, model.largest_length)
-    pairs = tuple(zip(tree.joints, spanned.joints, strict=True))
+    pairs = tuple(zip(tree.joints, spanning.joints, strict=True))
     joints = tuple(
-        _completed(reader, origins, _of_kind(reader, joint, sdf), sdf) for joint, sdf in pairs
+        _with_sdf_properties(reader, origins, _with_sdf_kind(reader, joint, sdf), sdf)
+        for joint, sdf in pairs
     )
     scalar = [(joint, sdf) for joint, sdf in pairs if joint.kind in ("revolute", "prismatic")]
     rotors = {
@@ -90,9 +91,9 @@ def read_sdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) ->
         if sdf.node.first(ROTOR) is not None
     }
     names = {sdf.name: joint.name for joint, sdf in pairs}
-    couplings = tuple(_coupling(mimic, spanned.joints, names) for mimic in model.mimics)
+    couplings = tuple(_coupling(mimic, spanning.joints, names) for mimic in model.mimics)
     reader.raise_any()
-    listed = (note for note in tree.notes if not note.startswith("not used: "))
+    tree_notes = (note for note in tree.notes if not note.startswith("not used: "))
     cut_efforts = tuple(
         _effort(joint) for joint in model.joints if joint.axes and joint.name not in names
     )
@@ -103,14 +104,14 @@ def read_sdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) ->
         motors=replace(tree.motors, rotors={**tree.motors.rotors, **rotors}),
         cut_efforts=cut_efforts,
         gravity=model.gravity,
-        notes=(*source.notes, *model.notes, *spanned.notes, *listed),
+        notes=(*source.notes, *model.notes, *spanning.notes, *tree_notes),
         weightless=tuple(tree.link_name(name) for name in model.weightless),
-        omitted_forces=(*model.omitted_forces, *spanned.omitted_forces),
+        omitted_forces=(*model.omitted_forces, *spanning.omitted_forces),
         unknown_elements=model.unknown_elements,
     )
 
 
-def _completed(
+def _with_sdf_properties(
     reader: SdfReader, origins: UrdfReader, joint: UrdfJoint, sdf: SdfJoint
 ) -> UrdfJoint:
     """Return a joint with the properties that URDF lacks: frame on the child, spring and start."""
@@ -130,7 +131,9 @@ def _with_spring(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint, tag: str) -
     axis = sdf.node.first(tag)
     dynamics = None if axis is None else axis.first("dynamics")
     stiffness = (
-        0.0 if dynamics is None else reader.leaf(dynamics, joint.name, "spring_stiffness", 0.0)
+        0.0
+        if dynamics is None
+        else reader.child_number(dynamics, joint.name, "spring_stiffness", 0.0)
     )
     if stiffness < 0.0:
         reader.problem(
@@ -144,14 +147,16 @@ def _with_spring(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint, tag: str) -
         stiffness=stiffness,
         rest=0.0
         if dynamics is None
-        else reader.leaf(dynamics, joint.name, "spring_reference", 0.0),
-        start=0.0 if axis is None else reader.leaf(axis, joint.name, "initial_position", 0.0),
+        else reader.child_number(dynamics, joint.name, "spring_reference", 0.0),
+        start=0.0
+        if axis is None
+        else reader.child_number(axis, joint.name, "initial_position", 0.0),
     )
 
 
 def _rotor(reader: SdfReader, sdf: SdfJoint) -> tuple[float, float]:
     """Return gear ratio and rotor inertia of a joint, from Drake's elements."""
-    inertia = reader.leaf(sdf.node, sdf.name, ROTOR, 0.0)
+    inertia = reader.child_number(sdf.node, sdf.name, ROTOR, 0.0)
     if inertia < 0.0:
         reader.problem(
             sdf.node,
@@ -159,7 +164,7 @@ def _rotor(reader: SdfReader, sdf: SdfJoint) -> tuple[float, float]:
             f"the inertia of the rotor is {inertia:g}",
             "give zero or a positive number",
         )
-    return reader.leaf(sdf.node, sdf.name, GEAR_RATIO, 1.0), inertia
+    return reader.child_number(sdf.node, sdf.name, GEAR_RATIO, 1.0), inertia
 
 
 def _coupling(
@@ -187,7 +192,7 @@ def _coupling(
     )
 
 
-def _of_kind(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
+def _with_sdf_kind(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
     """Return a joint of a kind that URDF lacks, in its frame.
 
     A joint that rotates or slides has no effort limit without ``<effort>``. For an axis of a
@@ -195,9 +200,9 @@ def _of_kind(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
     passive.
     """
     if sdf.kind == "universal":
-        parts = [_axis_joint(reader, joint, sdf, tag) for tag in ("axis", "axis2")]
-        parts.sort(key=lambda part: part.name)
-        return replace(joint, kind="universal", axes=("x", "y"), axis_joints=tuple(parts))
+        axis_joints = [_axis_joint(reader, joint, sdf, tag) for tag in ("axis", "axis2")]
+        axis_joints.sort(key=lambda axis_joint: axis_joint.name)
+        return replace(joint, kind="universal", axes=("x", "y"), axis_joints=tuple(axis_joints))
     if sdf.kind == "spherical":
         return replace(joint, kind="spherical")
     return replace(joint, effort=math.inf) if joint.effort is None else joint
@@ -205,35 +210,41 @@ def _of_kind(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
 
 def _axis_joint(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint, tag: str) -> UrdfJoint:
     """Return the rotation about one axis of a universal joint, with the properties of the axis."""
-    limit, dynamics = (descend(sdf.node, tag, part) for part in ("limit", "dynamics"))
+    limit = descend(sdf.node, tag, "limit")
+    dynamics = descend(sdf.node, tag, "dynamics")
 
-    def limited(key: str) -> float | None:
+    def limit_value(key: str) -> float | None:
         is_stated = limit is not None and sdf.limit(key, tag) is not None
-        return reader.leaf(limit, sdf.name, key, 0.0) if limit is not None and is_stated else None
+        return (
+            reader.child_number(limit, sdf.name, key, 0.0)
+            if limit is not None and is_stated
+            else None
+        )
 
-    def loss(key: str) -> float:
-        value = 0.0 if dynamics is None else reader.leaf(dynamics, sdf.name, key, 0.0)
+    def loss_value(key: str) -> float:
+        value = 0.0 if dynamics is None else reader.child_number(dynamics, sdf.name, key, 0.0)
         if value < 0.0:
             remedy = "give zero or a positive number"
             reader.problem(sdf.node, sdf.name, f"{key} is {value:g}", remedy)
         return value
 
-    lower, upper, velocity = (limited(key) for key in ("lower", "upper", "velocity"))
+    lower, upper = limit_value("lower"), limit_value("upper")
+    velocity = limit_value("velocity")
     if lower is not None and upper is not None and lower > upper:
         what = f"lower limit {lower:g} is above upper limit {upper:g}"
-        reader.problem(sdf.node, sdf.name, what, "swap them")
-    part = replace(
+        reader.problem(sdf.node, sdf.name, what, "swap the two limits")
+    axis_joint = replace(
         joint,
         name=f"{joint.name}{sdf.coordinate(('axis', 'axis2').index(tag))}",
         kind="revolute",
         lower=-math.inf if lower is None else lower,
         upper=math.inf if upper is None else upper,
-        effort=limited("effort"),
+        effort=limit_value("effort"),
         velocity=velocity or math.inf,
-        damping=loss("damping"),
-        friction=loss("friction"),
+        damping=loss_value("damping"),
+        friction=loss_value("friction"),
     )
-    return _with_spring(reader, part, sdf, tag)
+    return _with_spring(reader, axis_joint, sdf, tag)
 
 
 def _effort(joint: SdfJoint) -> float:

@@ -47,7 +47,7 @@ class SdfTree:
         robot: the root element.
         joints: joints of the tree, in the order of its elements.
         root: name of the link that is the base.
-        notes: findings for the user.
+        notes: notes for the user on what is omitted or assumed.
         omitted_forces: as in `Mechanism`.
     """
 
@@ -66,32 +66,46 @@ def urdf_elements(
     Args:
         reader: collects the problems.
         model: SDF model to convert.
-        wanted: coordinates that the caller names; their joints close a loop only if no other can.
+        wanted: coordinates to which the caller refers. Their joints close a loop only if no other
+            joint can close it.
     """
     joints = {coordinate.removesuffix(".first").removesuffix(".second") for coordinate in wanted}
-    return _Spanning(reader, model, frozenset(joints)).tree()
+    return _TreeBuilder(reader, model, frozenset(joints)).tree()
 
 
 @dataclass(slots=True)
-class _Spanning:
+class _TreeBuilder:
+    """Builder of the URDF elements of one model.
+
+    Attributes:
+        reader: collects the problems.
+        model: the SDF model.
+        wanted: joints whose coordinates the caller refers to.
+        notes: notes for the user.
+        frames: pose of each URDF link frame in the SDF link.
+        fixed_links: links that are fixed to the base.
+        automatic: links whose inertia is computed from collisions.
+        omitted: forces that URDF lacks.
+    """
+
     reader: SdfReader
     model: SdfModel
     wanted: frozenset[str]
     notes: list[str] = field(default_factory=list)
     frames: dict[str, FramePose] = field(default_factory=dict)
-    resting: frozenset[str] = frozenset()
+    fixed_links: frozenset[str] = frozenset()
     automatic: list[str] = field(default_factory=list)
     omitted: list[str] = field(default_factory=list)
 
     def tree(self) -> SdfTree:
-        joints, root = self._with_root()
+        joints, root = self._joints_and_root()
         links = [*self.model.links] if root != WORLD else [WORLD, *self.model.links]
-        hung, cut = self._spanned(joints, links, root)
+        tree_joints, cut_joints = self._split_joints(joints, links, root)
         # the base has the model's frame instead of its link's; all other links keep their frames
         self.frames = {root: IDENTITY if root == WORLD else self.model.poses[root].inverse()}
-        self.frames |= {joint.child: IDENTITY for joint in hung}
-        welds = ((joint.parent, joint.child) for joint in hung if joint.kind == "fixed")
-        self.resting = frozenset(steps_from(root, welds))
+        self.frames |= {joint.child: IDENTITY for joint in tree_joints}
+        welds = ((joint.parent, joint.child) for joint in tree_joints if joint.kind == "fixed")
+        self.fixed_links = frozenset(steps_from(root, welds))
         robot = XmlNode(
             tag="robot", attributes={"name": self.model.name or "model"}, line=self.model.node.line
         )
@@ -102,14 +116,14 @@ class _Spanning:
                 if node is None
                 else self._link(name, node)
             )
-        robot.children.extend([self._joint(joint) for joint in hung])
-        robot.children.extend([self._cut(joint) for joint in cut])
+        robot.children.extend([self._joint(joint) for joint in tree_joints])
+        robot.children.extend([self._cut(joint) for joint in cut_joints])
         robot.children.extend(motor_nodes(self.model.node))
         if self.automatic:
             self.notes.append(
                 f"mass and inertia are computed from collisions: {', '.join(self.automatic)}"
             )
-        for joint in hung:
+        for joint in tree_joints:
             if joint.kind == "universal" and joint.is_reversed:
                 self.notes.append(
                     f"joint {joint.name}: its child {joint.parent!r} is nearer to the base, so its "
@@ -120,22 +134,23 @@ class _Spanning:
                 self.omitted.append(f"the rotor inertia of the universal joint {joint.name}")
         return SdfTree(
             robot=robot,
-            joints=tuple(hung),
+            joints=tuple(tree_joints),
             root=root,
             notes=tuple(self.notes),
             omitted_forces=tuple(self.omitted),
         )
 
-    def _with_root(self) -> tuple[list[SdfJoint], str]:
-        """Return the relevant joints, and the name of the base link."""
+    def _joints_and_root(self) -> tuple[list[SdfJoint], str]:
+        """Return the joints without a joint that only fixes the base, and the base link's name."""
         joints = list(self.model.joints)
         grounded = [joint for joint in joints if joint.parent == WORLD and not joint.is_cut]
         if len(grounded) == 1 and grounded[0].kind == "fixed":
             joints.remove(grounded[0])
             root = grounded[0].child
-            at = self.model.poses[root].inverse()
+            world_pose = self.model.poses[root].inverse()
             return [
-                joint if joint.parent != WORLD else _on(joint, root, at) for joint in joints
+                joint if joint.parent != WORLD else _moved_to_link(joint, root, world_pose)
+                for joint in joints
             ], root
         if grounded or not self.model.links:
             return joints, WORLD
@@ -146,12 +161,13 @@ class _Spanning:
         )
         return joints, root
 
-    def _spanned(
+    def _split_joints(
         self, joints: Sequence[SdfJoint], links: Sequence[str], root: str
     ) -> tuple[list[SdfJoint], list[SdfJoint]]:
-        """Return the tree's joints outwards from the root, and the other joints.
+        """Return the joints of a spanning tree from the root outwards, and the other joints.
 
-        A joint that the tree enters at its child is reversed.
+        The tree is grown by Kruskal's algorithm in the order of preference of the joints. A joint
+        that the tree enters at its child is reversed.
         """
         group = {name: name for name in links}
 
@@ -177,39 +193,45 @@ class _Spanning:
                 is_passive and not joint.is_loaded,
             )
 
-        kept: list[SdfJoint] = []
+        spanning: list[SdfJoint] = []
         for joint in sorted((joint for joint in joints if not joint.is_cut), key=order):
             first, second = top(joint.parent), top(joint.child)
             if first != second:
                 group[second] = first
-                kept.append(joint)
-        hung: list[SdfJoint] = []
-        reached, left = [root], [joint for joint in joints if joint in kept]
-        while len(reached) < len(links):
-            near = next(
-                (joint for joint in left if (joint.parent in reached) != (joint.child in reached)),
+                spanning.append(joint)
+        outward_joints: list[SdfJoint] = []
+        reached_links, remaining = [root], [joint for joint in joints if joint in spanning]
+        while len(reached_links) < len(links):
+            next_joint = next(
+                (
+                    joint
+                    for joint in remaining
+                    if (joint.parent in reached_links) != (joint.child in reached_links)
+                ),
                 None,
             )
-            if near is None:
-                name = next(name for name in links if name not in reached)
-                near = self._loose(name, root)
+            if next_joint is None:
+                name = next(name for name in links if name not in reached_links)
+                next_joint = self._free_joint(name, root)
             else:
-                left.remove(near)
-            hung.append(near if near.parent in reached else _reversed(near))
-            reached.append(hung[-1].child)
-        cut = [joint for joint in joints if joint not in kept]
+                remaining.remove(next_joint)
+            outward_joints.append(
+                next_joint if next_joint.parent in reached_links else _reversed(next_joint)
+            )
+            reached_links.append(outward_joints[-1].child)
+        cut = [joint for joint in joints if joint not in spanning]
         for joint in cut:
             if joint.name in coupled:
                 what = "it closes a loop, so it has no coordinate, but a gear needs one"
                 remedy = "close the loop at another joint, for example by making it a ball joint"
                 self.reader.problem(joint.node, joint.name, what, remedy)
-        return hung, cut
+        return outward_joints, cut
 
-    def _loose(self, name: str, root: str) -> SdfJoint:
+    def _free_joint(self, name: str, root: str) -> SdfJoint:
         """Return a free joint for a link without joints."""
         self.notes.append(f"link {name!r} is not attached to anything and moves freely")
-        node, at = self.model.links[name], self.model.poses[name]
-        start = at if root == WORLD else self.model.poses[root].inverse() @ at
+        node, pose = self.model.links[name], self.model.poses[name]
+        start = pose if root == WORLD else self.model.poses[root].inverse() @ pose
         return SdfJoint(
             name=f"{name}.free",
             kind="free",
@@ -221,15 +243,15 @@ class _Spanning:
 
     def _link(self, name: str, node: XmlNode) -> XmlNode:
         link = _element("link", node, name=name)
-        # it does not move, so its inertia has no effect
-        rests = name in self.resting and is_automatic(node.first("inertial"))
-        if node.first(MASSLESS_TAG) is None and not rests:
+        # a fixed link does not move, so its inertia has no effect
+        needs_no_inertia = name in self.fixed_links and is_automatic(node.first("inertial"))
+        if node.first(MASSLESS_TAG) is None and not needs_no_inertia:
             link.children.append(self._inertial(name, node))
         for tag in ("visual", "collision"):
             for shape in node.all(tag):
-                at = self.frames[name].inverse() @ self.reader.pose_on(name, shape)
+                pose = self.frames[name].inverse() @ self.reader.pose_on(name, shape)
                 link.children.append(
-                    _element(tag, shape, [origin_element(at, shape), *_looks(shape)])
+                    _element(tag, shape, [origin_element(pose, shape), *_shape_elements(shape)])
                 )
         return link
 
@@ -249,31 +271,35 @@ class _Spanning:
                     self.notes.append(f"{name}: without <{tag}>, SDF gives it {default}")
         source = node or link
         if node is not None and is_automatic(node):
-            made = collision_inertia(self.reader, name, link, node)
-            return _element("inertial", node) if made is None else self._computed(name, node, made)
+            computed = collision_inertia(self.reader, name, link, node)
+            return (
+                _element("inertial", node)
+                if computed is None
+                else self._computed(name, node, computed)
+            )
         mass, inertia = source.first("mass"), source.first("inertia")
         moments = dict(_DEFAULT_MOMENTS)
         for key in moments:
             moment = None if inertia is None else inertia.first(key)
             moments[key] = moments[key] if moment is None else moment.content
-        at = (
+        pose = (
             IDENTITY if node is None else self.frames[name].inverse() @ self.reader.pose(node, name)
         )
         return _element(
             "inertial",
             source,
             [
-                origin_element(at, source),
+                origin_element(pose, source),
                 _element("mass", mass or source, value="1" if mass is None else mass.content),
                 replace(_element("inertia", inertia or source), attributes=moments),
             ],
         )
 
-    def _computed(self, name: str, node: XmlNode, made: LinkInertia) -> XmlNode:
+    def _computed(self, name: str, node: XmlNode, computed: LinkInertia) -> XmlNode:
         """Return an ``<inertial>`` with a computed inertia about the mass center."""
         self.automatic.append(name)
-        at = self.frames[name].inverse() @ FramePose(position=made.center)
-        inertia = at.rotation @ made.about_center @ at.rotation.T
+        pose = self.frames[name].inverse() @ FramePose(position=computed.center)
+        inertia = pose.rotation @ computed.about_center @ pose.rotation.T
         moments = {
             key: number(float(inertia["xyz".index(key[1]), "xyz".index(key[2])]) + 0.0)
             for key in _DEFAULT_MOMENTS
@@ -282,41 +308,42 @@ class _Spanning:
             "inertial",
             node,
             [
-                origin_element(FramePose(position=at.position), node),
-                _element("mass", node, value=number(made.mass)),
+                origin_element(FramePose(position=pose.position), node),
+                _element("mass", node, value=number(computed.mass)),
                 replace(_element("inertia", node), attributes=moments),
             ],
         )
 
     def _joint(self, joint: SdfJoint) -> XmlNode:
         """Return a joint of the tree; the axes of a universal joint are x and y of its frame."""
-        at = self.frames[joint.parent].inverse() @ joint.frames[0] @ _turn(joint)
+        pose = self.frames[joint.parent].inverse() @ joint.frames[0] @ _axes_rotation(joint)
         kind = _URDF_TYPES.get(joint.kind, joint.kind)
         limits = {tag: joint.limit(tag) for tag in ("lower", "upper", "effort", "velocity")}
-        limited = (
+        has_range = (
             joint.kind == "prismatic" or limits["lower"] is not None or limits["upper"] is not None
         )
-        kind = "continuous" if joint.kind == "revolute" and not limited else kind
+        if joint.kind == "revolute" and not has_range:
+            kind = "continuous"
         children = [
-            origin_element(at, joint.node),
+            origin_element(pose, joint.node),
             _element("parent", joint.node, link=joint.parent),
             _element("child", joint.node, link=joint.child),
         ]
         if joint.axes and joint.kind != "universal":
             children.append(_element("axis", joint.node, xyz=_text(joint.axes[0])))
-            ends = {tag: text for tag, text in limits.items() if text is not None}
-            if limited:
-                ends = _OPEN_ENDS | ends
-            children.append(replace(_element("limit", joint.node), attributes=ends))
+            limit_attributes = {tag: text for tag, text in limits.items() if text is not None}
+            if has_range:
+                limit_attributes = _OPEN_ENDS | limit_attributes
+            children.append(replace(_element("limit", joint.node), attributes=limit_attributes))
             losses = {
                 tag: descend(joint.node, "axis", "dynamics", tag) for tag in ("damping", "friction")
             }
-            stated = {
+            loss_attributes = {
                 tag: node.content
                 for tag, node in losses.items()
                 if node is not None and node.content
             }
-            children.append(replace(_element("dynamics", joint.node), attributes=stated))
+            children.append(replace(_element("dynamics", joint.node), attributes=loss_attributes))
         return _element("joint", joint.node, children, name=joint.name, type=kind)
 
     def _cut(self, joint: SdfJoint) -> XmlNode:
@@ -331,25 +358,26 @@ class _Spanning:
         for side, link, frame in zip(
             ("parent", "child"), (joint.parent, joint.child), joint.frames, strict=True
         ):
-            at = self.frames[link].inverse() @ frame
+            pose = self.frames[link].inverse() @ frame
             children += [
                 _element(side, joint.node, link=link),
-                replace(origin_element(at, joint.node), tag=f"{side}_origin"),
+                replace(origin_element(pose, joint.node), tag=f"{side}_origin"),
             ]
+        # a joint with one axis has the same axis on both sides
         for side, axis in zip(("parent", "child"), (joint.axes * 2)[:2], strict=False):
             children.append(_element(f"{side}_axis", joint.node, xyz=_text(axis)))
         kind = _URDF_CUT_TYPES.get(joint.kind, joint.kind)
         return _element("constraint", joint.node, children, name=joint.name, type=kind)
 
 
-def _on(joint: SdfJoint, link: str, at: FramePose) -> SdfJoint:
+def _moved_to_link(joint: SdfJoint, link: str, world_pose: FramePose) -> SdfJoint:
     """Return a joint on the world as a joint on a link that is fixed to the world."""
-    return replace(joint, parent=link, frames=(at @ joint.frames[0], joint.frames[1]))
+    return replace(joint, parent=link, frames=(world_pose @ joint.frames[0], joint.frames[1]))
 
 
 def child_frame(joint: SdfJoint) -> FramePose:
     """Return the frame of a tree joint on its child; x and y are the axes of a universal joint."""
-    return joint.frames[1] @ _turn(joint)
+    return joint.frames[1] @ _axes_rotation(joint)
 
 
 def _reversed(joint: SdfJoint) -> SdfJoint:
@@ -361,8 +389,11 @@ def _reversed(joint: SdfJoint) -> SdfJoint:
     )
 
 
-def _turn(joint: SdfJoint) -> FramePose:
-    """Return the rotation from a joint's frame to URDF's; x and y are universal axes."""
+def _axes_rotation(joint: SdfJoint) -> FramePose:
+    """Return the rotation from a universal joint's frame to a frame with its axes as x and y.
+
+    The rotation is the identity for other joints.
+    """
     if joint.kind != "universal":
         return IDENTITY
     return FramePose(
@@ -371,10 +402,11 @@ def _turn(joint: SdfJoint) -> FramePose:
 
 
 def _element(
-    tag: str, like: XmlNode, children: Sequence[XmlNode] = (), **attributes: str
+    tag: str, source: XmlNode, children: Sequence[XmlNode] = (), **attributes: str
 ) -> XmlNode:
+    """Return a new element with the file and line of a source element."""
     return XmlNode(
-        tag=tag, attributes=attributes, line=like.line, children=list(children), file=like.file
+        tag=tag, attributes=attributes, line=source.line, children=list(children), file=source.file
     )
 
 
@@ -382,14 +414,14 @@ def _text(values: np.ndarray) -> str:
     return " ".join(number(float(value) + 0.0) for value in values)
 
 
-def origin_element(pose: FramePose, like: XmlNode) -> XmlNode:
+def origin_element(pose: FramePose, source: XmlNode) -> XmlNode:
     """Return a pose as URDF's ``<origin>``."""
     return _element(
-        "origin", like, xyz=_text(pose.position), rpy=_text(np.array(roll_pitch_yaw(pose)))
+        "origin", source, xyz=_text(pose.position), rpy=_text(np.array(roll_pitch_yaw(pose)))
     )
 
 
-def _looks(node: XmlNode) -> list[XmlNode]:
+def _shape_elements(node: XmlNode) -> list[XmlNode]:
     """Return elements for the geometry and color of a visual."""
     shapes = []
     for shape in (descend(node, "geometry") or node).children:
@@ -401,13 +433,13 @@ def _looks(node: XmlNode) -> list[XmlNode]:
                 )
             )
         elif shape.tag in _URDF_SHAPES:
-            wanted = {key: texts[key] for key in _URDF_SHAPES[shape.tag] if key in texts}
-            shapes.append(replace(_element(shape.tag, shape), attributes=wanted))
-    looks = [_element("geometry", node, shapes)]
+            attributes = {key: texts[key] for key in _URDF_SHAPES[shape.tag] if key in texts}
+            shapes.append(replace(_element(shape.tag, shape), attributes=attributes))
+    elements = [_element("geometry", node, shapes)]
     diffuse = descend(node, "material", "diffuse")
     if diffuse is not None:
         rgba = diffuse.content if len(diffuse.content.split()) != 3 else f"{diffuse.content} 1"
-        looks.append(
+        elements.append(
             _element("material", diffuse, [_element("color", diffuse, rgba=rgba)], name="")
         )
-    return looks
+    return elements

@@ -32,8 +32,8 @@ from tauloop.mechanism.model import (
     Vector,
 )
 
-#: Rotation that brings z to an axis letter; a planar joint moves perpendicular to z.
-_LETTER_TO_Z: dict[AxisName, tuple[Turn, ...]] = {
+#: Rotation from z to the axis with a letter; a planar joint moves perpendicular to its z axis.
+_Z_TO_AXIS: dict[AxisName, tuple[Turn, ...]] = {
     "x": (Turn("y", Constant(math.pi / 2)),),
     "y": (Turn("x", Constant(-math.pi / 2)),),
     "z": (),
@@ -44,7 +44,7 @@ _ROLL_PITCH_YAW: tuple[tuple[int, AxisName], ...] = ((2, "z"), (1, "y"), (0, "x"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Floating:
-    """A floating joint whose coordinates are relative to another frame than URDF's.
+    """A floating joint whose coordinates are relative to a frame other than URDF's.
 
     Attributes:
         frame: reference frame on the parent link.
@@ -59,7 +59,13 @@ class Floating:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ball:
-    """A ball joint whose quaternion is not relative to the file's pose (`starts.ball_joint`)."""
+    """A ball joint whose quaternion is not relative to the file's pose (`starts.ball_joint`).
+
+    Attributes:
+        start: rotation of the joint at the file's pose.
+        is_reversed: whether parent and child are swapped relative to the file.
+        freedoms: the `Freedom` of each of its three angular velocities.
+    """
 
     start: tuple[Turn, ...]
     is_reversed: bool
@@ -73,9 +79,9 @@ class JointExtra:
     Attributes:
         offset: URDF's coordinate minus the measured coordinate, rad or m.
         offset_value: nominal value of the offset.
-        freedom: losses, springs and limits of the joint. Its friction replaces URDF's
-            ``<dynamics>``, and its speed replaces URDF's.
-        has_limits: whether its range replaces that of URDF.
+        freedom: losses, springs and limits of the joint's degree of freedom. Its friction replaces
+            URDF's ``<dynamics>``, and its speed replaces URDF's.
+        has_limits: whether the range of `freedom` replaces that of URDF.
         floating: extra properties of a floating joint.
         ball: extra properties of a ball joint.
     """
@@ -93,15 +99,13 @@ def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -
     floating = extra.floating
     if floating is not None:
         frame = replace(floating.frame, body=BASE if joint.parent == root else joint.parent)
-        child = Placement(body=joint.child)
-        start, freedoms = floating.reference, floating.freedoms
         return Joint(
             name=joint.name,
             kind="free",
             parent=frame,
-            child=child,
-            reference=start,
-            freedoms=freedoms,
+            child=Placement(body=joint.child),
+            reference=floating.reference,
+            freedoms=floating.freedoms,
         )
     origin = LinkFrame(link=joint.parent, xyz=joint.xyz, rpy=joint.rpy)
     parent = _placement(origin, root, f"{joint.name}.origin", leaves)
@@ -125,9 +129,9 @@ def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -
         reference = (joint.start - extra.offset_value,)
     axes = joint.axes
     if joint.kind in ("revolute", "prismatic", "planar"):
-        axes, turns = _along(joint.kind, joint.axis)
+        axes, turns = _aligned_axes(joint.kind, joint.axis)
         if extra.offset != ZERO and joint.kind == "prismatic":
-            child = placed(child, _along_axis(joint.axis, negate(extra.offset)), ())
+            child = placed(child, _vector_along(joint.axis, negate(extra.offset)), ())
         parent, child = with_turns(parent, turns), with_turns(child, turns)
     if extra.offset != ZERO and joint.kind == "revolute":
         parent = with_turns(parent, (Turn(axes[0], extra.offset),))
@@ -148,7 +152,7 @@ def make_loop(loop: UrdfLoop, root: str, leaves: Leaves) -> Joint:
     child = _placement(loop.successor, root, f"{loop.name}.successor", leaves)
     axes: tuple[AxisName, ...] = ()
     if JOINT_KINDS[loop.kind].axes == 1 or loop.kind == "planar":
-        axes, turns = _along(loop.kind, loop.axis)
+        axes, turns = _aligned_axes(loop.kind, loop.axis)
         parent, child = with_turns(parent, turns), with_turns(child, turns)
     if loop.kind == "universal":  # axes are x of the parent's frame and y of the child's
         axes = ("x", "y")
@@ -157,10 +161,10 @@ def make_loop(loop: UrdfLoop, root: str, leaves: Leaves) -> Joint:
     return closing_joint(loop.name, loop.kind, parent, child, axes)
 
 
-def _along(kind: str, axis: Triple) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]]:
+def _aligned_axes(kind: str, axis: Triple) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]]:
     """Return the axis letters of a joint with an axis, and the rotations that align its frames."""
     letter, turns = turns_to_axis(axis)
-    return ((), turns + _LETTER_TO_Z[letter]) if kind == "planar" else ((letter,), turns)
+    return ((), turns + _Z_TO_AXIS[letter]) if kind == "planar" else ((letter,), turns)
 
 
 def closing_joint(
@@ -187,8 +191,8 @@ def _across(axis: Triple) -> Triple:
     return triple(float(component) for component in other / np.linalg.norm(other))
 
 
-def make_coupling(coupling: UrdfCoupling, turns: bool, leaves: Leaves) -> Coupling:
-    """Return a gear; ratios of 1 and -1 are not parameters."""
+def make_coupling(coupling: UrdfCoupling, is_angular: bool, leaves: Leaves) -> Coupling:
+    """Return a coupling (a gear); ratios of 1 and -1 become constants, others parameters."""
     terms = tuple(
         (
             name,
@@ -199,12 +203,13 @@ def make_coupling(coupling: UrdfCoupling, turns: bool, leaves: Leaves) -> Coupli
         for name, ratio in coupling.terms
     )
     offset = leaves.structural(
-        f"{coupling.name}.offset", coupling.offset, "rad" if turns else "m", "geometry"
+        f"{coupling.name}.offset", coupling.offset, "rad" if is_angular else "m", "geometry"
     )
-    return Coupling(name=coupling.name, terms=terms, offset=offset, turns=turns)
+    return Coupling(name=coupling.name, terms=terms, offset=offset, turns=is_angular)
 
 
 def _placement(frame: LinkFrame, root: str, name: str, leaves: Leaves) -> Placement:
+    """Return a frame on a link with its nonzero origin values as parameters."""
     position = triple(leaves.origin(f"{name}.xyz[{k}]", frame.xyz[k], "m") for k in range(3))
     angles = [
         (letter, leaves.origin(f"{name}.rpy[{k}]", frame.rpy[k], "rad"))
@@ -216,46 +221,47 @@ def _placement(frame: LinkFrame, root: str, name: str, leaves: Leaves) -> Placem
     )
 
 
-def _along_axis(axis: Triple, distance: Expression) -> Vector:
+def _vector_along(axis: Triple, distance: Expression) -> Vector:
     """Return a distance along a unit vector, as a vector."""
     return triple(multiply(Constant(component), distance) for component in axis)
 
 
 def _freedoms(joint: UrdfJoint, extra: JointExtra, leaves: Leaves) -> tuple[Freedom, ...]:
+    """Return the losses, springs and limits of each degree of freedom of a joint."""
     if joint.axis_joints:
         return tuple(_freedoms(part, JointExtra(), leaves)[0] for part in joint.axis_joints)
     count = len(JOINT_KINDS[joint.kind].velocities)
     if count != 1:
         return (Freedom(),) * count
-    own = extra.freedom
-    friction = own.friction or Friction()
+    is_angular = joint.kind == "revolute"
+    friction = extra.freedom.friction or Friction()
     losses = {"viscous": joint.damping, "coulomb": joint.friction}
-    left = {key: value for key, value in losses.items() if getattr(friction, key) is None}
-    friction = replace(friction, **leaves.friction(joint.name, joint.kind == "revolute", **left))
-    turns = joint.kind == "revolute"
-    spring = own.spring
+    missing = {key: value for key, value in losses.items() if getattr(friction, key) is None}
+    friction = replace(friction, **leaves.friction(joint.name, is_angular, **missing))
+    spring = extra.freedom.spring
     if spring is None and joint.stiffness:
         spring = Spring(
             stiffness=leaves.leaf(
                 f"{joint.name}.spring.stiffness",
                 joint.stiffness,
-                "N m/rad" if turns else "N/m",
+                "N m/rad" if is_angular else "N/m",
                 "spring",
             ),
             rest=leaves.structural(
                 f"{joint.name}.spring.rest",
                 joint.rest - extra.offset_value,
-                "rad" if turns else "m",
+                "rad" if is_angular else "m",
                 "spring",
             ),
         )
     freedom = replace(
-        own,
+        extra.freedom,
         friction=friction if friction != Friction() else None,
         spring=spring,
-        speed=own.speed if math.isfinite(own.speed) else joint.velocity,
+        speed=extra.freedom.speed if math.isfinite(extra.freedom.speed) else joint.velocity,
     )
     if not extra.has_limits:
-        lower, upper = (end - extra.offset_value for end in (joint.lower, joint.upper))
+        lower = joint.lower - extra.offset_value
+        upper = joint.upper - extra.offset_value
         freedom = replace(freedom, lower=lower, upper=upper)
     return (freedom,)

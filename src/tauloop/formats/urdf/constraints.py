@@ -45,14 +45,16 @@ from tauloop.formats.urdf.parts import (
 from tauloop.formats.xml.nodes import XmlNode
 from tauloop.mechanism.suggestions import suggestion
 
-BALL_TAG, LOOP_JOINT_TAG = "drake:ball_constraint", "loop_joint"
-#: Elements of a ball constraint that name the bodies, and those with a point on each.
+BALL_TAG = "drake:ball_constraint"
+LOOP_JOINT_TAG = "loop_joint"
+#: Elements of a ball constraint that contain the names of the bodies.
 BALL_BODIES = (f"{BALL_TAG}_body_A", f"{BALL_TAG}_body_B")
+#: Elements of a ball constraint that contain a point on each body.
 BALL_POINTS = (f"{BALL_TAG}_p_AP", f"{BALL_TAG}_p_BQ")
 LOOP_ELEMENTS = ("loop", "coupling", CONSTRAINT_TAG, BALL_TAG, LOOP_JOINT_TAG)
 #: Ends of Isaac Sim's element. Its documentation repeats the first tag; other tools write both.
 _LOOP_JOINT_ENDS = ("link1", "link2")
-#: The first of two links whose origins coincide.
+#: Name of the first of two links whose origins coincide, in the convention of onshape-to-robot.
 _CLOSING = re.compile(r"(closing_.+)_1")
 #: Kind of loop by GRBDA's type.
 _LOOP_KINDS = {
@@ -80,11 +82,11 @@ def read_loops(
             )
         elif node.tag == BALL_TAG:
             name = f"ball_constraint_{1 + sum(loop.name.startswith('ball_constraint_') for loop in loops)}"
-            a, b = (
+            first, second = (
                 _point(reader, node, name, body, point, links)
                 for body, point in zip(BALL_BODIES, BALL_POINTS, strict=True)
             )
-            loop = UrdfLoop(name=name, kind="spherical", predecessor=a, successor=b)
+            loop = UrdfLoop(name=name, kind="spherical", predecessor=first, successor=second)
         elif node.tag in (CONSTRAINT_TAG, LOOP_JOINT_TAG):
             read = read_cut if node.tag == CONSTRAINT_TAG else _loop_joint
             loop = read(reader, node, links)
@@ -113,55 +115,55 @@ def closing_frames(
     The origins of each pair coincide. A pair is omitted if another element connects one of its
     links.
     """
-    joined = _joined(loops, joints)
-    closing: list[UrdfLoop] = []
+    linked = _links_in_loops(loops, joints)
+    closures: list[UrdfLoop] = []
     for first in links:
         match = _CLOSING.fullmatch(first)
-        if match is None or first in joined:
+        if match is None or first in linked:
             continue
         second = f"{match[1]}_2"
         if second not in links:
             reader.note(
                 first, f"its name is that of one of two coincident frames, but there is no {second}"
             )
-        elif second not in joined:
+        elif second not in linked:
             name = match[1] if match[1] not in links else f"{match[1]}_loop"
             reader.note(
                 name,
                 f"a ball joint connects {first} and {second}, according to their names",
             )
             ends = (LinkFrame(link=first), LinkFrame(link=second))
-            closing.append(
+            closures.append(
                 UrdfLoop(name=name, kind="spherical", predecessor=ends[0], successor=ends[1])
             )
-    return closing
+    return closures
 
 
-def without_closing(
+def without_repeated_closures(
     loops: Sequence[UrdfLoop], others: Sequence[UrdfLoop], joints: Sequence[UrdfJoint]
 ) -> tuple[UrdfLoop, ...]:
-    """Return loops without those of `closing_frames` whose links are also in other loops."""
-    joined = _joined(others, joints)
+    """Return loops without the closures of `closing_frames` whose links are also in other loops."""
+    linked = _links_in_loops(others, joints)
     return tuple(
         loop
         for loop in loops
         if not (
             _CLOSING.fullmatch(loop.predecessor.link)
-            and {loop.predecessor.link, loop.successor.link} & joined
+            and {loop.predecessor.link, loop.successor.link} & linked
         )
     )
 
 
-def _joined(loops: Sequence[UrdfLoop], joints: Sequence[UrdfJoint]) -> set[str]:
+def _links_in_loops(loops: Sequence[UrdfLoop], joints: Sequence[UrdfJoint]) -> set[str]:
     """Return the links of loops, and the links to which they are fixed."""
-    above = {joint.child: joint.parent for joint in joints if joint.kind == "fixed"}
+    fixed_to = {joint.child: joint.parent for joint in joints if joint.kind == "fixed"}
     joined: set[str] = set()
     for loop in loops:
         for end in (loop.predecessor, loop.successor):
             link = end.link
             while link not in joined:
                 joined.add(link)
-                link = above.get(link, link)
+                link = fixed_to.get(link, link)
     return joined
 
 
@@ -194,10 +196,10 @@ def _loop_joint(reader: UrdfReader, node: XmlNode, links: Mapping[str, XmlNode])
         )
     frames: list[LinkFrame] = []
     for end in ends:
-        at = XmlNode(
+        origin_node = XmlNode(
             tag=end.tag, attributes={}, line=end.line, children=[replace(end, tag="origin")]
         )
-        xyz, rpy = reader.origin(at, name)
+        xyz, rpy = reader.origin(origin_node, name)
         frames.append(LinkFrame(link=reader.link(end, name, "link", links), xyz=xyz, rpy=rpy))
     return UrdfLoop(name=name, kind="spherical", predecessor=frames[0], successor=frames[1])
 
@@ -228,7 +230,7 @@ def _point(
         return LinkFrame(link=link)
     reader.text(point, name, "value")
     x, y, z = reader.vector(point, name, "value", (0.0, 0.0, 0.0))
-    return LinkFrame(link=link, xyz=reader.structural((x, y, z), name))
+    return LinkFrame(link=link, xyz=reader.without_rounding_errors((x, y, z), name))
 
 
 def read_couplings(
@@ -240,7 +242,7 @@ def read_couplings(
 ) -> tuple[UrdfCoupling, ...]:
     """Return all couplings of a file: GRBDA's, then ``<mimic>``."""
     couplings: list[UrdfCoupling] = []
-    chains = _Chains(above={joint.child: joint for joint in joints if joint.child})
+    chains = _Chains(joint_above={joint.child: joint for joint in joints if joint.child})
     for node in robot.all("coupling"):
         name = reader.name(node)
         kind = node.attributes.get("type", "rolling")  # GRBDA only reads the ratio
@@ -255,15 +257,19 @@ def read_couplings(
         first, second = (reader.end(node, name, tag, links) for tag in ("predecessor", "successor"))
         if not (first and second):
             continue
-        near, far = chains.from_common_ancestor(first, second)
-        terms = tuple((joint.name, ratio) for joint in near) + tuple(
-            (joint.name, -1.0) for joint in far
+        first_chain, second_chain = chains.from_common_ancestor(first, second)
+        terms = tuple((joint.name, ratio) for joint in first_chain) + tuple(
+            (joint.name, -1.0) for joint in second_chain
         )
-        bad = [joint.name for joint in (*near, *far) if joint.kind not in ("revolute", "prismatic")]
-        if bad or not near or not far:
+        unsuitable = [
+            joint.name
+            for joint in (*first_chain, *second_chain)
+            if joint.kind not in ("revolute", "prismatic")
+        ]
+        if unsuitable or not first_chain or not second_chain:
             what = (
-                f"{', '.join(bad)}: neither revolute nor prismatic"
-                if bad
+                f"{', '.join(unsuitable)}: neither revolute nor prismatic"
+                if unsuitable
                 else f"there is no joint between the common ancestor of {first!r} and {second!r} and one of them"
             )
             reader.problem(
@@ -279,7 +285,7 @@ def _mimics(
 ) -> tuple[UrdfCoupling, ...]:
     """Return the couplings of ``<mimic>``: q = multiplier q_other + offset."""
     known = {joint.name: joint for joint in joints}
-    scalar = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
+    scalar_joints = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
     couplings: list[UrdfCoupling] = []
     for name, node in joint_nodes.items():
         mimic = node.first("mimic")
@@ -290,12 +296,12 @@ def _mimics(
             continue
         other = identifier(reader.text(mimic, name, "joint"))
         other = f"{other}_joint" if other not in known and f"{other}_joint" in known else other
-        if other not in scalar:
-            remedy = suggestion(other, scalar) or "name a revolute or prismatic joint"
-            fault = "does not rotate or slide" if other in known else "is not a joint of the file"
-            reader.problem(mimic, name, f"it mimics {other!r}, which {fault}", remedy)
+        if other not in scalar_joints:
+            remedy = suggestion(other, scalar_joints) or "name a revolute or prismatic joint"
+            reason = "does not rotate or slide" if other in known else "is not a joint of the file"
+            reader.problem(mimic, name, f"it mimics {other!r}, which {reason}", remedy)
             continue
-        if name not in scalar or other == name:
+        if name not in scalar_joints or other == name:
             what = (
                 "it mimics itself"
                 if other == name
@@ -317,23 +323,23 @@ def _mimics(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chains:
-    """The joints between each link and the root."""
+    """The joint above each link, that is, between the link and its parent."""
 
-    above: Mapping[str, UrdfJoint]
+    joint_above: Mapping[str, UrdfJoint]
 
     def from_common_ancestor(
         self, first: str, second: str
     ) -> tuple[list[UrdfJoint], list[UrdfJoint]]:
         """Return the joints from the nearest common ancestor to each of two links."""
-        up_one, up_two = self._up(first), self._up(second)
-        while up_one and up_two and up_one[-1] is up_two[-1]:
-            up_one.pop()
-            up_two.pop()
-        return up_one[::-1], up_two[::-1]
+        first_path, second_path = self._up(first), self._up(second)
+        while first_path and second_path and first_path[-1] is second_path[-1]:
+            first_path.pop()
+            second_path.pop()
+        return first_path[::-1], second_path[::-1]
 
     def _up(self, link: str) -> list[UrdfJoint]:
         path: list[UrdfJoint] = []
-        while link in self.above and self.above[link] not in path:
-            path.append(self.above[link])
-            link = self.above[link].parent
+        while link in self.joint_above and self.joint_above[link] not in path:
+            path.append(self.joint_above[link])
+            link = self.joint_above[link].parent
         return path

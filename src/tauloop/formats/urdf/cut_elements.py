@@ -53,18 +53,18 @@ def read_cut(reader: UrdfReader, node: XmlNode, links: Mapping[str, XmlNode]) ->
         link = reader.end(node, name, side, links)
         xyz, rpy = reader.origin(node, name, f"{side}_origin")
         frames.append(LinkFrame(link=link, xyz=xyz, rpy=rpy))
-    axis = other = (0.0, 0.0, 1.0)
+    axis = other_axis = (0.0, 0.0, 1.0)
     if kind in ("revolute", "prismatic", "universal"):
         axis = _axis(reader, node, name, "parent_axis")
     if kind == "universal":
-        other = _axis(reader, node, name, "child_axis")
+        other_axis = _axis(reader, node, name, "child_axis")
     return UrdfLoop(
         name=name,
         kind=kind,
         predecessor=frames[0],
         successor=frames[1],
         axis=axis,
-        other_axis=other,
+        other_axis=other_axis,
     )
 
 

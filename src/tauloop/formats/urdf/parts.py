@@ -11,7 +11,7 @@ import numpy as np
 
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
-from tauloop.formats.lengths import LENGTH_ROUNDING_SHARE, without_rounding
+from tauloop.formats.lengths import LENGTH_ROUNDING_FRACTION, without_rounding
 from tauloop.formats.xml.nodes import XmlNode, XmlReader
 from tauloop.mechanism.description.placements import turns_to_axes
 from tauloop.mechanism.expression import Constant
@@ -20,8 +20,8 @@ from tauloop.mechanism.model import AxisName
 from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_matrix
 from tauloop.mechanism.solids.solid import Solid
 
-#: Angles this close to a multiple of 90 deg, rad, count as exact. Files contain pi/2 with about ten
-#: digits, and inexact zeros would multiply the number of operations.
+#: Angles that differ from a multiple of 90 deg by less than this, rad, count as exact. Files
+#: contain pi/2 with about ten digits, and inexact zeros would multiply the number of operations.
 _RIGHT_ANGLE_TOLERANCE = 1e-9
 #: Largest rounding error of an angle from a product of rotations; such angles are not reported.
 _ANGLE_ROUNDING = 1e-14
@@ -31,7 +31,7 @@ _COSINE_ROUNDING = 1e-15
 #: Largest deviation from length one of quaternions printed with few digits.
 _QUATERNION_LENGTH_TOLERANCE = 1e-4
 
-#: Limits of this size or larger count as unlimited; formats without infinity use such numbers.
+#: Limits of this magnitude or larger count as unlimited; formats without infinity use such numbers.
 UNLIMITED = 1e15
 
 Triple = tuple[float, float, float]
@@ -79,7 +79,7 @@ class UrdfJoint:
 
     @property
     def force(self) -> float:
-        """Return the effort limit of the joint; infinite if it is absent or zero."""
+        """Effort limit of the joint; infinite if it is absent or zero."""
         return self.effort or math.inf
 
 
@@ -94,10 +94,10 @@ class LinkFrame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrdfLoop:
-    """A joint that closes a loop: `kind` is a key of `JOINT_KINDS`; `axis` is in both frames.
+    """A joint that closes a loop: `kind` is a key of `JOINT_KINDS`.
 
-    For a universal joint, `axis` is fixed to the predecessor and `other_axis` to the successor,
-    each in its own frame.
+    `axis` has the same coordinates in both frames. For a universal joint, `axis` is in the frame of
+    the predecessor, and `other_axis` is in the frame of the successor.
     """
 
     name: str
@@ -144,7 +144,7 @@ class MotorStatement:
         source: the elements, for notes.
         motors: motors in the order of the file.
         passive: joints without a motor according to these elements.
-        problems: faults of the elements; they are raised only if the statement is used.
+        problems: errors in the elements; they are raised only if the statement is used.
     """
 
     source: str
@@ -158,7 +158,7 @@ class MotorElements:
     """Motors that a file's elements state.
 
     Attributes:
-        statements: one statement per kind of element; the first that names a motor applies.
+        statements: one statement per kind of element; the first statement with a motor applies.
         rotors: gear ratio n and rotor inertia J by joint, which add n^2 J at the joint (Drake).
         couplings: joints that follow others by a parameter of ``<ros2_control>``.
         notes: unused elements.
@@ -182,7 +182,7 @@ class UrdfTree:
         loops, couplings: loop closures, then gears, each in the order of the file.
         independent: joints whose coordinates are independent according to the file (GRBDA); may be
             empty.
-        notes: findings for the user, such as unused elements and zeros.
+        notes: notes for the user, such as unused elements and zeros.
         solids: solids of the links, for drawing.
         renamed: new names of renamed links, by their names in the file.
         motors: motors that elements of the file state.
@@ -238,21 +238,21 @@ class UrdfReader(XmlReader):
     """Reader of common elements of a URDF, which collects notes and problems."""
 
     def __init__(self, file: str, largest: float) -> None:
-        """Start without notes and problems.
+        """Create a reader without notes and problems.
 
         Args:
             file: name of the file for messages.
-            largest: largest length of the file, m, as the scale of rounding errors.
+            largest: largest length of the file, m, to which rounding errors are relative.
         """
         super().__init__(file)
         self._largest = largest
         self._notes: list[tuple[str, str]] = []
         self._right_angles: dict[str, None] = {}
-        self._tiny: dict[str, None] = {}
+        self._rounded_positions: dict[str, None] = {}
         self.renamed: dict[str, str] = {}
 
     def note(self, subject: str, what: str) -> None:
-        """Add a finding that is not an error; equal findings of several subjects form one note."""
+        """Add a note; equal notes on several subjects are combined."""
         self._notes.append((subject, what))
 
     def listed(self) -> list[str]:
@@ -267,30 +267,31 @@ class UrdfReader(XmlReader):
         if self._right_angles:
             names = ", ".join(self._right_angles)
             notes.append(f"angles with few digits are read as exact right angles: {names}")
-        if self._tiny:
-            names = ", ".join(self._tiny)
+        if self._rounded_positions:
+            names = ", ".join(self._rounded_positions)
             notes.append(
-                f"lengths below {LENGTH_ROUNDING_SHARE:g} of the largest are read as zero: {names}"
+                f"lengths below {LENGTH_ROUNDING_FRACTION:g} of the largest are read as zero: {names}"
             )
         return notes
 
     def name(self, node: XmlNode) -> str:
-        """Return the name of an element as an identifier; its tag (after a problem) without one."""
+        """Return the name of an element as an identifier; its tag after a problem."""
         return identifier(self.text(node, node.tag, "name")) or node.tag
 
     def kind(self, node: XmlNode, name: str, kinds: Mapping[str, str], what: str) -> str:
         """Return the kind for an element's ``type``; "fixed" after a problem if it is unknown."""
         word = self.text(node, name, "type")
         remedy = f"use one of {', '.join(kinds)}"
-        return (
-            word and self.look_up(node, name, word, kinds, f"{word!r} is not a {what}", remedy)
-        ) or "fixed"
+        if not word:
+            return "fixed"
+        kind = self.look_up(node, name, word, kinds, f"{word!r} is not a {what}", remedy)
+        return kind or "fixed"
 
-    def structural(self, xyz: Triple, name: str) -> Triple:
+    def without_rounding_errors(self, xyz: Triple, name: str) -> Triple:
         """Return a position without an exporter's rounding errors."""
         x, y, z = without_rounding(xyz, self._largest).tolist()
         if (x, y, z) != xyz and not any(map(math.isnan, xyz)):
-            self._tiny[name] = None
+            self._rounded_positions[name] = None
         return x, y, z
 
     def origin(self, node: XmlNode, name: str, tag: str = "origin") -> tuple[Triple, Triple]:
@@ -301,7 +302,7 @@ class UrdfReader(XmlReader):
         if origin is not None and "quat_xyzw" in origin.attributes:
             angles = self._from_quaternion(origin, name)
         roll, pitch, yaw = (self._angle(angle, name) for angle in angles)
-        return self.structural((x, y, z), name), (roll, pitch, yaw)
+        return self.without_rounding_errors((x, y, z), name), (roll, pitch, yaw)
 
     def _from_quaternion(self, origin: XmlNode, name: str) -> tuple[float, ...]:
         """Return roll, pitch and yaw of a unit quaternion, which URDF 1.2 also permits."""
@@ -320,18 +321,23 @@ class UrdfReader(XmlReader):
             )
             return 0.0, 0.0, 0.0
         first, second, _ = quaternion_rotation(np.array([w, x, y, z])).T.tolist()
-        turns = turns_to_axes(first, second)
-        angles = {turn.axis: turn.angle.value for turn in turns if isinstance(turn.angle, Constant)}
+        rotations = turns_to_axes(first, second)
+        angles = {
+            rotation.axis: rotation.angle.value
+            for rotation in rotations
+            if isinstance(rotation.angle, Constant)
+        }
         return angles.get("x", 0.0), angles.get("y", 0.0), angles.get("z", 0.0)
 
     def _angle(self, angle: float, name: str) -> float:
-        quarter = math.pi / 2
-        exact = quarter * round(angle / quarter) if math.isfinite(angle) else angle
-        if angle == exact or not abs(angle - exact) < _RIGHT_ANGLE_TOLERANCE:
+        """Return an angle, rounded if it is close to a multiple of a right angle."""
+        right_angle = math.pi / 2
+        nearest = right_angle * round(angle / right_angle) if math.isfinite(angle) else angle
+        if angle == nearest or not abs(angle - nearest) < _RIGHT_ANGLE_TOLERANCE:
             return angle
-        if abs(angle - exact) > _ANGLE_ROUNDING:
+        if abs(angle - nearest) > _ANGLE_ROUNDING:
             self._right_angles[name] = None
-        return exact
+        return nearest
 
     def axis(self, node: XmlNode, name: str, tag: str = "axis") -> Triple:
         """Return the unit vector of an element's ``<axis>``; URDF's default is x."""
@@ -373,11 +379,8 @@ class UrdfReader(XmlReader):
         link = identifier(original)
         link = self.renamed.get(link, link)
         what = f"the {element.tag} link {original!r} does not exist"
-        return (
-            link
-            if self.look_up(element, name, link, links, what, "add the link or correct the name")
-            else ""
-        )
+        remedy = "add the link or correct the name"
+        return link if self.look_up(element, name, link, links, what, remedy) else ""
 
 
 def identifier(name: str) -> str:

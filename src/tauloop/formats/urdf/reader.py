@@ -42,7 +42,7 @@ from tauloop.mechanism.model import (
 CONVENTIONAL_GRAVITY = (0.0, 0.0, -9.81)
 #: A link lighter than this fraction of the heaviest one counts as a frame. Exporters write 1e-9 kg
 #: if links must not be massless.
-FRAME_MASS_SHARE = 1e-6
+FRAME_MASS_FRACTION = 1e-6
 
 
 def load_urdf(
@@ -55,7 +55,7 @@ def load_urdf(
     """Read a URDF file and its side file, if there is one (see `side_files`).
 
     `tauloop.formats.imported.motors` determines the joints with motors. The description of the
-    mechanism lists the findings: unused elements, zero inertias, changed names.
+    mechanism contains notes on unused elements, zero inertias and changed names.
 
     Args:
         urdf_path: the URDF file.
@@ -125,7 +125,7 @@ def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -
     notes = [*_notes(tree, side), *chosen.notes, *renamed]
     platform = _platform(tree, joints, side, options, notes, problems)
     weightless = _weightless(tree)
-    has_weight = len(weightless) < len(_heavy(tree))
+    has_weight = len(weightless) < len(_moving_masses(tree))
     if weightless and not has_weight and side.gravity is None:
         tree = replace(tree, gravity=(0.0, 0.0, 0.0))
         notes.append("gravity is zero, because the file switches it off for all moving links")
@@ -144,7 +144,9 @@ def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -
         platform=platform,
         solids=tree.solids,
         omitted_forces=_listed_once(
-            tree.omitted_forces, _weights(weightless) if has_weight else (), side.omitted_forces
+            tree.omitted_forces,
+            _omitted_compensations(weightless) if has_weight else (),
+            side.omitted_forces,
         ),
         unknown_elements=_listed_once(tree.unknown_elements, side.unknown_elements),
         file=str(path),
@@ -160,6 +162,7 @@ def _listed_once(*lists: Sequence[str]) -> tuple[str, ...]:
 
 
 def _notes(tree: UrdfTree, side: Side) -> list[str]:
+    """Return the notes of the tree and of the side file."""
     root = next(link for link in tree.links if link.name == tree.root)
     notes = [f"the root link {tree.root!r} is the immovable base"]
     if root.inertial is not None:
@@ -173,9 +176,15 @@ def _motors(
     """Return the joints with motors."""
     couplings: tuple[Coupling | UrdfCoupling, ...] = (*tree.couplings, *side.couplings)
     followers = {coupling.terms[0][0] for coupling in tree.couplings if coupling.mimics}
-    held = followers | {coupling.terms[0][0] for coupling in couplings if len(coupling.terms) == 1}
-    is_open = has_loops or any(coupling.terms[0][0] not in held for coupling in couplings)
-    return choose_motors(tree, options.motors, side.actuators, side.motors, held, is_open, problems)
+    driven_by_others = followers | {
+        coupling.terms[0][0] for coupling in couplings if len(coupling.terms) == 1
+    }
+    is_open = has_loops or any(
+        coupling.terms[0][0] not in driven_by_others for coupling in couplings
+    )
+    return choose_motors(
+        tree, options.motors, side.actuators, side.motors, driven_by_others, is_open, problems
+    )
 
 
 def _extra(
@@ -194,21 +203,21 @@ def _extra(
     return extra
 
 
-def _heavy(tree: UrdfTree) -> list[str]:
+def _moving_masses(tree: UrdfTree) -> list[str]:
     """Return the moving links with mass."""
-    resting = _welded_to(tree, tree.root)
-    massive = [
+    fixed_links = _welded_to(tree, tree.root)
+    with_mass = [
         link.name for link in tree.links if link.inertial is not None and link.inertial.mass > 0.0
     ]
-    return [name for name in massive if name not in resting]
+    return [name for name in with_mass if name not in fixed_links]
 
 
 def _weightless(tree: UrdfTree) -> list[str]:
     """Return the moving links with mass for which gravity is switched off."""
-    return [name for name in _heavy(tree) if name in tree.weightless]
+    return [name for name in _moving_masses(tree) if name in tree.weightless]
 
 
-def _weights(links: Sequence[str]) -> tuple[str, ...]:
+def _omitted_compensations(links: Sequence[str]) -> tuple[str, ...]:
     """Return an omitted force for each link that has a weight in Tauloop but not in the file."""
     return tuple(
         f"the compensation of the weight of link {name} (the file switches its gravity off)"
@@ -224,18 +233,20 @@ def _platform(
     notes: list[str],
     problems: Problems,
 ) -> Platform:
-    every = tuple(name for joint in joints for name in joint.velocity_names if not joint.is_cut)
+    coordinates = tuple(
+        name for joint in joints for name in joint.velocity_names if not joint.is_cut
+    )
     followers = [coupling.terms[0][0] for coupling in tree.couplings if coupling.mimics]
-    leading = tuple(name for name in every if name not in followers)
+    leaders = tuple(name for name in coordinates if name not in followers)
     has_loops = any(joint.is_cut for joint in joints)
     is_open = has_loops or len(followers) < len(tree.couplings) + len(side.couplings)
     independent = (
-        options.independent or side.independent or tree.independent or (() if is_open else leading)
+        options.independent or side.independent or tree.independent or (() if is_open else leaders)
     )
-    unknown = [name for name in options.independent if name not in every]
+    unknown = [name for name in options.independent if name not in coordinates]
     if unknown:
         what = f"there is no coordinate {', '.join(unknown)}"
-        problems.add("options.independent", what, f"choose from {', '.join(every)}")
+        problems.add("options.independent", what, f"choose from {', '.join(coordinates)}")
     if options.platform_body:
         body = tree.link_name(options.platform_body)
         if body in (link.name for link in tree.links if link.name != tree.root):
@@ -247,10 +258,10 @@ def _platform(
         return Platform(
             body=side.tool.body, tool=side.tool, independent=independent, payload=side.payload
         )
-    resting = _welded_to(tree, tree.root)
+    fixed_links = _welded_to(tree, tree.root)
     parents = {joint.parent for joint in tree.joints}
     ends = [link.name for link in tree.links if link.name not in parents | {tree.root}]
-    ends = [name for name in ends if name not in resting] or ends
+    ends = [name for name in ends if name not in fixed_links] or ends
     if is_open:
         ends = _last_end(tree, joints, ends)
     elif len(ends) > 1 and set(ends) <= _welded_to(tree, ends[-1]):
@@ -273,15 +284,17 @@ def _platform(
 
 
 def _last_end(tree: UrdfTree, joints: tuple[Joint, ...], ends: Sequence[str]) -> list[str]:
-    """Return the last moving end link outside loops and gears, or the last link with mass."""
+    """Return the last moving end link outside loops and gears, else the last link with mass."""
     coupled = {name for coupling in tree.couplings for name, _ in coupling.terms}
-    taken = {joint.child for joint in tree.joints if joint.name in coupled}
-    taken |= {end.body for joint in joints if joint.is_cut for end in (joint.parent, joint.child)}
-    free = [name for name in ends if name not in taken | _welded_to(tree, tree.root)]
+    coupled_links = {joint.child for joint in tree.joints if joint.name in coupled}
+    coupled_links |= {
+        end.body for joint in joints if joint.is_cut for end in (joint.parent, joint.child)
+    }
+    uncoupled = [name for name in ends if name not in coupled_links | _welded_to(tree, tree.root)]
     masses = {link.name: link.inertial.mass for link in tree.links if link.inertial is not None}
-    least = FRAME_MASS_SHARE * max(masses.values(), default=0.0)
-    heavy = [name for name, mass in masses.items() if mass > least]
-    return (free or [name for name in heavy if name != tree.root] or list(ends))[-1:]
+    threshold = FRAME_MASS_FRACTION * max(masses.values(), default=0.0)
+    not_frames = [name for name, mass in masses.items() if mass > threshold]
+    return (uncoupled or [name for name in not_frames if name != tree.root] or list(ends))[-1:]
 
 
 def _welded_to(tree: UrdfTree, link: str) -> set[str]:
@@ -315,21 +328,16 @@ def _gravity(
         convention = side.convention or (
             "the tools that read its loops" if tree.loops or tree.couplings else "URDF"
         )
-        components, source, status = (
-            CONVENTIONAL_GRAVITY,
-            f"convention of {convention}; the file does not state it",
-            "chosen",
-        )
-        notes.append(
-            f"gravity is 9.81 m/s^2 along -z, the convention of {convention}; the file does not state it"
-        )
+        components = CONVENTIONAL_GRAVITY
+        source = f"convention of {convention}; the file does not state it"
+        status = "chosen"
+        notes.append(f"gravity is 9.81 m/s^2 along -z, the {source}")
     if side.gravity is not None:
-        what, remedy = (
-            f"given as argument {tuple(components)} and in the side file",
-            "give only one of them",
-        )
+        what = f"given as argument {tuple(components)} and in the side file"
+        remedy = "give only one of them"
     elif len(components) != 3 or not np.isfinite(components).all():
-        what, remedy = f"{tuple(components)} are not three finite numbers", "give x, y, z in m/s^2"
+        what = f"{tuple(components)} are not three finite numbers"
+        remedy = "give x, y, z in m/s^2"
     else:
         leaves = Leaves(source=source, status=status, parameters=parameters)
         return leaves.vector("gravity", components, "m/s^2", "gravity")

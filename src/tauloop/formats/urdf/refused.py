@@ -46,11 +46,8 @@ def refuse_parts(reader: UrdfReader, robot: XmlNode) -> None:
         if node.tag in ("link", "joint", *LOOP_ELEMENTS, *_REFERRING_ELEMENTS):
             continue
         if node.tag.endswith("include"):
-            what, remedy = (
-                f"<{node.tag}> is not supported",
-                "combine the files into one, or use a xacro",
-            )
-            reader.problem(node, node.tag, what, remedy)
+            remedy = "combine the files into one, or use a xacro"
+            reader.problem(node, node.tag, f"<{node.tag}> is not supported", remedy)
         elif any(_is_part(inner) for inner in node.walk() if inner is not node):
             what = f"<{node.tag}> contains links or joints, which are only read at the top level"
             reader.problem(node, node.tag, what, "move them out of it")

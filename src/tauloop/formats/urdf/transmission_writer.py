@@ -53,10 +53,10 @@ def add_ros2_control(
     Returns:
         Names of the motors for which there is no transmission; they are omitted.
     """
-    transmissions, left = _transmissions(motors)
+    transmissions, unsupported = _transmissions(motors)
     joints = list(dict.fromkeys(name for item in transmissions for name in item.joints))
     if not joints:
-        return tuple(left)
+        return tuple(unsupported)
     control = ElementTree.SubElement(
         robot, ROS2_CONTROL, name=f"{robot.get('name')}_system", type="system"
     )
@@ -70,7 +70,7 @@ def add_ros2_control(
             ElementTree.SubElement(joint, "state_interface", name=state)
     for item in transmissions:
         _add_transmission(control, item, _joint_offsets(item, shifts, positions))
-    return tuple(left)
+    return tuple(unsupported)
 
 
 def _joint_offsets(
@@ -82,10 +82,10 @@ def _joint_offsets(
     c - A^-1 b, so that p = A (u - offset).
     """
     b = np.array([positions.get(name, 0.0) for name in item.actuators])
-    moved = np.linalg.solve(item.ratios, b)
+    shifts_at_zero = np.linalg.solve(item.ratios, b)
     return {
         name: shifts.get(name, 0.0) - float(angle)
-        for name, angle in zip(item.joints, moved, strict=True)
+        for name, angle in zip(item.joints, shifts_at_zero, strict=True)
     }
 
 
@@ -110,16 +110,16 @@ def _add_transmission(
 
 def _transmissions(motors: Sequence[StatedMotor]) -> tuple[list[_Transmission], list[str]]:
     """Return the transmissions of the motors, and the names of motors without one."""
-    made: list[_Transmission] = []
-    left = list(motors)
+    transmissions: list[_Transmission] = []
+    remaining = list(motors)
     for motor, partner in permutations(motors, 2):
-        if motor in left and partner in left and (item := _pair(motor, partner)):
-            made.append(item)
-            left = [other for other in left if other not in (motor, partner)]
-    single = [motor for motor in left if len(motor.drives) == 1]
+        if motor in remaining and partner in remaining and (item := _pair(motor, partner)):
+            transmissions.append(item)
+            remaining = [other for other in remaining if other not in (motor, partner)]
+    single = [motor for motor in remaining if len(motor.drives) == 1]
     for motor in single:
         ((joint, ratio),) = motor.drives
-        made.append(
+        transmissions.append(
             _Transmission(
                 kind="SimpleTransmission",
                 actuators={motor.name: 1.0},
@@ -127,7 +127,7 @@ def _transmissions(motors: Sequence[StatedMotor]) -> tuple[list[_Transmission], 
                 ratios=np.array([[ratio]]),
             )
         )
-    return made, [motor.name for motor in left if motor not in single]
+    return transmissions, [motor.name for motor in remaining if motor not in single]
 
 
 def _pair(first: StatedMotor, second: StatedMotor) -> _Transmission | None:

@@ -45,7 +45,7 @@ KIND_OF_JOINT_TYPE = {
 #: Elements that are read; the notes list all others.
 _READ_TAGS: dict[str, set[str]] = {**read_tags("urdf"), **urdf_visuals.VISUAL_ELEMENTS}
 _MOMENT_ATTRIBUTES = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
-#: Attributes that are read, by element; for all other elements, the common ones.
+#: Attributes that are read, by element. Other elements have the common attributes.
 _READ_ATTRIBUTES = {
     "robot": {"name", "version"},
     "joint": {"name", "type", "independent"},
@@ -61,7 +61,7 @@ _SHAPE_ELEMENTS = ("visual", "collision")
 
 
 def read_urdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) -> UrdfTree:  # noqa: B008 (frozen)
-    """Read a URDF file, or a xacro of one, and check that it is a single tree.
+    """Read a URDF file, also in xacro form, and check that it is a single tree.
 
     Returns:
         Links and joints of the tree, with notes.
@@ -77,14 +77,14 @@ def read_urdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) -
 
 
 def _positions(robot: XmlNode) -> Iterator[str]:
-    """Yield the positions of frames and points, without those of shapes, and without axes."""
+    """Yield the positions of frames and points as text, without shapes and axes."""
     for node in robot.children:
         if node.tag == "link":
             inertial = node.first("inertial")
-            inside = () if inertial is None else inertial.walk()
+            elements = () if inertial is None else inertial.walk()
         else:
-            inside = node.walk()
-        for child in inside:
+            elements = node.walk()
+        for child in elements:
             if not child.tag.endswith("axis"):
                 yield child.attributes.get("xyz", "")
             if child.tag in BALL_POINTS:
@@ -112,7 +112,7 @@ def tree_of(
 
 
 class _TreeReader(UrdfReader):
-    """Reads the elements once."""
+    """Reader of one file; it reads each element once."""
 
     def __init__(self, file: str, largest: float, packages: tuple[str | Path, ...]) -> None:
         super().__init__(file, largest)
@@ -127,15 +127,15 @@ class _TreeReader(UrdfReader):
         joints: dict[str, XmlNode] = {}
         self._rename_base(robot)
         for node in robot.all("link"):
-            self._enter(node, links, taken=())
+            self._register(node, links, used_names=())
         for node in robot.all("joint"):
-            self._enter(node, joints, taken=links)
-        is_world_implied = self._imply_world(robot, links)
+            self._register(node, joints, used_names=links)
+        is_world_implied = self._add_implied_world(robot, links)
         if not links:
             self.problem(robot, "robot", "there is no <link>", "give a model with links and joints")
-        is_world_hung = any(_names_world(joint.first("child")) for joint in robot.all("joint"))
+        is_world_a_child = any(_names_world(joint.first("child")) for joint in robot.all("joint"))
         read_links = tuple(
-            self._world(node) if name == WORLD and not is_world_hung else self._link(name, node)
+            self._world(node) if name == WORLD and not is_world_a_child else self._link(name, node)
             for name, node in links.items()
         )
         read_joints = tuple(self._joint(name, node, links) for name, node in joints.items())
@@ -150,16 +150,16 @@ class _TreeReader(UrdfReader):
         followers = [coupling.terms[0][0] for coupling in couplings if coupling.mimics]
         motors = read_motor_elements(self.file, robot, moving, followers)
         couplings = (*couplings, *motors.couplings)
-        self._refuse_taken(
+        self._reject_used_names(
             robot,
             (*(loop.name for loop in loops), *(c.name for c in couplings)),
             {**links, **joints},
         )
         self._list_unread(robot)
         name = identifier(robot.attributes.get("name", "").replace(".", "_")) or "robot"
-        listed = inventory("urdf", robot)
-        elements = ", ".join(f"<{tag}>" for tag in LOOP_ELEMENTS)
-        refuse(self, listed.refused, f"close loops by {elements}, or in a side file")
+        elements = inventory("urdf", robot)
+        loop_tags = ", ".join(f"<{tag}>" for tag in LOOP_ELEMENTS)
+        refuse(self, elements.refused, f"close loops by {loop_tags}, or in a side file")
         refuse_parts(self, robot)
         refuse_repeats(self, robot)
         for link in read_links:
@@ -197,36 +197,40 @@ class _TreeReader(UrdfReader):
                 *gazebo.omitted_forces,
                 *self._older_losses(joints),
             ),
-            unknown_elements=(*listed.unknown_texts(), *gazebo.unknown_elements),
+            unknown_elements=(*elements.unknown_texts(), *gazebo.unknown_elements),
         )
 
-    def _imply_world(self, robot: XmlNode, links: dict[str, XmlNode]) -> bool:
+    def _add_implied_world(self, robot: XmlNode, links: dict[str, XmlNode]) -> bool:
         """Add Drake's implicit link ``world`` if joints need it; return whether it was added."""
         if WORLD in links:
             return False
-        below = [joint for joint in robot.all("joint") if _names_world(joint.first("child"))]
-        for joint in below:
-            name, what = (
-                joint.attributes.get("name", "joint"),
-                "its child is the world, which does not move",
-            )
+        with_world_as_child = [
+            joint for joint in robot.all("joint") if _names_world(joint.first("child"))
+        ]
+        for joint in with_world_as_child:
+            name = joint.attributes.get("name", "joint")
+            what = "its child is the world, which does not move"
             self.problem(joint, name, what, "swap <parent> and <child>")
-        named = [joint for joint in robot.all("joint") if _names_world(joint.first("parent"))]
-        if not named and not below:
+        with_world_as_parent = [
+            joint for joint in robot.all("joint") if _names_world(joint.first("parent"))
+        ]
+        if not with_world_as_parent and not with_world_as_child:
             return False
         self.note(WORLD, "this link is not in the file; it is the immovable world, as in Drake")
         links[WORLD] = XmlNode(
-            tag="link", attributes={"name": WORLD}, line=(named or below)[0].line
+            tag="link",
+            attributes={"name": WORLD},
+            line=(with_world_as_parent or with_world_as_child)[0].line,
         )
-        return not below
+        return not with_world_as_child
 
     def _floating(
         self, joints: Sequence[UrdfJoint], links: Mapping[str, XmlNode]
     ) -> tuple[UrdfJoint, ...]:
-        """Return floating joints for links that are not attached, as Drake does for its world."""
-        hung = {joint.child for joint in joints}
-        loose = [link for link in links if link not in hung and link != WORLD]
-        for link in loose:
+        """Return floating joints from the world to links that are not attached, as in Drake."""
+        attached = {joint.child for joint in joints}
+        unattached = [link for link in links if link not in attached and link != WORLD]
+        for link in unattached:
             self.note(link, "it is not attached to anything, and moves freely, as in Drake")
         return tuple(
             UrdfJoint(
@@ -238,21 +242,21 @@ class _TreeReader(UrdfReader):
                 rpy=(0.0, 0.0, 0.0),
                 axis=(0.0, 0.0, 1.0),
             )
-            for link in loose
+            for link in unattached
         )
 
     def _rename_base(self, robot: XmlNode) -> None:
         """Rename a link that has the name of the immovable base, unless it is the root."""
         children = [
             child.attributes.get("link", "").strip()
-            for j in robot.all("joint")
-            for child in j.all("child")
+            for joint in robot.all("joint")
+            for child in joint.all("child")
         ]
         if not any(identifier(name) == BASE for name in children):
             return
-        taken = {identifier(node.attributes.get("name", "")) for node in robot.children}
+        used_names = {identifier(node.attributes.get("name", "")) for node in robot.children}
         name = f"{BASE}_frame"
-        while name in taken:
+        while name in used_names:
             name += "_"
         self.renamed[BASE] = name
 
@@ -286,29 +290,38 @@ class _TreeReader(UrdfReader):
             return ()
         return tuple(name for name, word in words.items() if word != "false")
 
-    def _refuse_taken(
-        self, robot: XmlNode, names: tuple[str, ...], taken: Mapping[str, XmlNode]
+    def _reject_used_names(
+        self, robot: XmlNode, names: tuple[str, ...], used_names: Mapping[str, XmlNode]
     ) -> None:
+        """Add a problem for each loop or coupling whose name is already used."""
         for index, name in enumerate(names):
-            if name in taken or name in names[:index]:
+            if name in used_names or name in names[:index]:
                 self.problem(
-                    taken.get(name, robot),
+                    used_names.get(name, robot),
                     name,
                     "a loop or coupling has the same name",
                     "rename one of them",
                 )
 
-    def _enter(self, node: XmlNode, known: dict[str, XmlNode], taken: Iterable[str]) -> None:
-        """Register a node by its identifier; a missing or repeated name is a problem."""
+    def _register(
+        self, node: XmlNode, known: dict[str, XmlNode], used_names: Iterable[str]
+    ) -> None:
+        """Register a node by its identifier; a missing or repeated name is a problem.
+
+        Args:
+            node: a link or joint.
+            known: registered nodes of the same kind by name.
+            used_names: names of other elements; a joint with such a name is renamed.
+        """
         original = self.text(node, node.tag, "name")
         name = identifier(original)
         if not name and original:
-            self.problem(node, original, "the name has no letter", "rename it")
+            self.problem(node, original, "the name has no letter", f"rename the {node.tag}")
         if not name:
             return
         if node.tag == "link":
             name = self.renamed.get(name, name)
-        if name in taken:  # in URDF, a joint and a link may have the same name
+        if name in used_names:  # in URDF, a joint and a link may have the same name
             name += "_joint"
         if name in known:
             what = f"this name is already used by the {node.tag} on line {known[name].line}"
@@ -336,14 +349,15 @@ class _TreeReader(UrdfReader):
         mass = self.number(mass_node, name, "value")
         moments = [self.number(inertia_node, name, key) for key in _MOMENT_ATTRIBUTES]
         xx, xy, yy, xz, yz, zz = moments
-        xyz, turn = self.origin(inertial, name)
-        own = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        xyz, rpy = self.origin(inertial, name)
+        moments_matrix = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         if mass < 0.0:
             self.problem(mass_node, name, f"the mass is {mass:g} kg", "give a mass of zero or more")
-        elif np.isfinite(own).all():
-            self._note_inertia(name, mass, own)
-        # without a rotation, the numbers of the file are preserved exactly
-        inertia = own if turn == (0.0, 0.0, 0.0) else rotation(turn) @ own @ rotation(turn).T + 0.0
+        elif np.isfinite(moments_matrix).all():
+            self._note_inertia(name, mass, moments_matrix)
+        inertia = moments_matrix
+        if rpy != (0.0, 0.0, 0.0):  # otherwise the numbers of the file are preserved exactly
+            inertia = rotation(rpy) @ moments_matrix @ rotation(rpy).T + 0.0
         return UrdfLink(
             name=name, inertial=LinkInertia(mass=mass, center=np.array(xyz), about_center=inertia)
         )
@@ -363,10 +377,9 @@ class _TreeReader(UrdfReader):
             self.note(name, what)
 
     def _joint(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> UrdfJoint:
-        kind, original = (
-            self.kind(node, name, KIND_OF_JOINT_TYPE, "joint type"),
-            node.attributes.get("type", "").strip(),
-        )
+        """Return a joint of the tree."""
+        kind = self.kind(node, name, KIND_OF_JOINT_TYPE, "joint type")
+        original = node.attributes.get("type", "").strip()
         ends = [self.end(node, name, tag, links) for tag in ("parent", "child")]
         if ends[0] and ends[0] == ends[1]:
             self.problem(
@@ -380,18 +393,18 @@ class _TreeReader(UrdfReader):
         limit, dynamics = node.first("limit"), node.first("dynamics")
         lower, upper = -np.inf, np.inf
         if limit is not None and kind in ("revolute", "prismatic") and original != "continuous":
-            lower, upper = (
-                self.number(limit, name, "lower", 0.0),
-                self.number(limit, name, "upper", 0.0),
-            )
-            lower = -np.inf if lower <= -UNLIMITED else lower
-            upper = np.inf if upper >= UNLIMITED else upper
+            lower = self.number(limit, name, "lower", 0.0)
+            upper = self.number(limit, name, "upper", 0.0)
+            if lower <= -UNLIMITED:
+                lower = -np.inf
+            if upper >= UNLIMITED:
+                upper = np.inf
             if lower > upper:
                 self.problem(
                     limit,
                     name,
                     f"lower limit {lower:g} is above upper limit {upper:g}",
-                    "swap them",
+                    "swap the two limits",
                 )
             if lower == upper:
                 lower, upper = -np.inf, np.inf
@@ -432,39 +445,41 @@ class _TreeReader(UrdfReader):
     def _root(
         self, joints: tuple[UrdfJoint, ...], links: dict[str, XmlNode], nodes: dict[str, XmlNode]
     ) -> str:
-        """Return the only link without a parent; report second parents, loops and loose links."""
-        above: dict[str, UrdfJoint] = {}
+        """Return the link without a parent; report second parents, cycles and separate trees."""
+        joint_above: dict[str, UrdfJoint] = {}
         for joint in joints:
-            if joint.child in above:
-                what = (
-                    f"its child {joint.child!r} is already the child of {above[joint.child].name!r}"
-                )
+            if joint.child in joint_above:
+                other = joint_above[joint.child].name
+                what = f"its child {joint.child!r} is already the child of {other!r}"
                 remedy = "URDF only describes trees; use a machine file for a machine with loops"
                 self.problem(nodes[joint.name], joint.name, what, remedy)
             elif joint.child:
-                above[joint.child] = joint
-        self._report_loops(above, nodes)
-        roots = [link for link in links if link not in above]
-        # with other problems, a loose link may only be the result of a broken reference
+                joint_above[joint.child] = joint
+        self._report_cycles(joint_above, nodes)
+        roots = [link for link in links if link not in joint_above]
+        # with other problems, a separate tree may only be the result of a broken reference
         if all(joint.child for joint in joints):
             for other in roots[1:]:
-                what = f"neither this link nor {roots[0]!r} is the child of a joint: these are separate trees"
+                what = (
+                    f"neither this link nor {roots[0]!r} is the child of a joint: these are "
+                    "separate trees"
+                )
                 self.problem(links[other], other, what, "connect them, or remove one")
         return roots[0] if roots else ""
 
-    def _report_loops(self, above: dict[str, UrdfJoint], nodes: dict[str, XmlNode]) -> None:
-        seen: set[str] = set()
-        for start in above:
+    def _report_cycles(self, joint_above: dict[str, UrdfJoint], nodes: dict[str, XmlNode]) -> None:
+        visited: set[str] = set()
+        for start in joint_above:
             chain: dict[str, UrdfJoint] = {}
             link = start
-            while link in above and link not in chain and link not in seen:
-                chain[link] = above[link]
-                link = above[link].parent
-            seen.update(chain)
+            while link in joint_above and link not in chain and link not in visited:
+                chain[link] = joint_above[link]
+                link = joint_above[link].parent
+            visited.update(chain)
             if link in chain:
-                around = list(chain)[list(chain).index(link) :]
-                joint = chain[around[-1]]
-                path = " <- ".join([*around, link])
+                cycle = list(chain)[list(chain).index(link) :]
+                joint = chain[cycle[-1]]
+                path = " <- ".join([*cycle, link])
                 self.problem(
                     nodes[joint.name],
                     joint.name,
@@ -474,9 +489,8 @@ class _TreeReader(UrdfReader):
 
     def _list_unread(self, node: XmlNode) -> None:
         for attribute in node.attributes:
-            if attribute not in _READ_ATTRIBUTES.get(
-                node.tag, _COMMON_ATTRIBUTES
-            ) and not attribute.startswith("xmlns"):
+            is_read = attribute in _READ_ATTRIBUTES.get(node.tag, _COMMON_ATTRIBUTES)
+            if not is_read and not attribute.startswith("xmlns"):
                 self._unread_attributes[f"{attribute} of {node.tag}"] += 1
         for child in node.children:
             if child.tag in (ROS2_CONTROL, TRANSMISSION):

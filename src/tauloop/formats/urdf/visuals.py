@@ -48,7 +48,7 @@ class VisualReader(UrdfReader):
         """
         super().__init__(file, largest)
         self._files = MeshFiles(Path(file).parent, packages)
-        self._by_collision: list[str] = []
+        self._links_by_collision: list[str] = []
         self._shared: dict[str, tuple[float, ...]] = {}
         for material in robot.walk():
             color = material.first("color") if material.tag == "material" else None
@@ -62,7 +62,7 @@ class VisualReader(UrdfReader):
         if shapes or link.first("visual") is None:
             return shapes
         shapes = self._drawable(body, link.all("collision"))
-        self._by_collision += [body] if shapes else []
+        self._links_by_collision += [body] if shapes else []
         return shapes
 
     def _drawable(self, body: str, nodes: Iterable[XmlNode]) -> list[Solid]:
@@ -73,9 +73,9 @@ class VisualReader(UrdfReader):
     def notes(self) -> list[str]:
         """Return notes on the differences between the drawing and the file."""
         notes = self._files.notes(tuple(self.problems))
-        if self._by_collision:
+        if self._links_by_collision:
             notes.append(
-                f"links drawn with their <collision> shapes: {', '.join(self._by_collision)}"
+                f"links drawn with their <collision> shapes: {', '.join(self._links_by_collision)}"
             )
         return notes
 
@@ -85,12 +85,16 @@ class VisualReader(UrdfReader):
         if shape is None:
             self.problem(node, body, f"<{node.tag}> has none of the shapes {', '.join(SHAPES)}")
             return None
-        before = len(self.problems)
+        previous_count = len(self.problems)
         xyz, rpy = self.origin(node, body)
         size = self._size(body, shape)
         mesh = self._files.find(self.text(shape, body, "filename")) if shape.tag == "mesh" else None
         *rgb, opacity = self._rgba(body, node.first("material"))
-        if len(self.problems) > before or opacity == 0.0 or (shape.tag == "mesh" and mesh is None):
+        if (
+            len(self.problems) > previous_count
+            or opacity == 0.0
+            or (shape.tag == "mesh" and mesh is None)
+        ):
             return None
         color = "" if math.isnan(opacity) else color_of(rgb)
         kind, R = SHAPES[SHAPES.index(shape.tag)], rotation(rpy)
@@ -111,11 +115,11 @@ class VisualReader(UrdfReader):
 
     def _rgba(self, body: str, material: XmlNode | None) -> tuple[float, ...]:
         """Return red, green, blue and opacity of a material; NaN without one."""
-        own = None if material is None else material.first("color")
-        if material is None or own is None:
+        color = None if material is None else material.first("color")
+        if material is None or color is None:
             return (
                 _NO_COLOR
                 if material is None
                 else self._shared.get(material.attributes.get("name", ""), _NO_COLOR)
             )
-        return self.vector(own, body, "rgba", _NO_COLOR)
+        return self.vector(color, body, "rgba", _NO_COLOR)

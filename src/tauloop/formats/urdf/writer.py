@@ -2,12 +2,12 @@
 
 The side file contains properties that URDF lacks (`formats.urdf.side_files`). All joints of the
 URDF are at zero at the machine's start; ``offsets`` in the side file restore the coordinates. Names
-are preserved, including dots, if they are unique among links, joints and motors. ``closed_loop``
-and ``type`` are those of Gepetto's robot.yaml, with kinds of joints in addition to ``3d`` and
-``6d``. The same loops are in the URDF as ``<constraint>``, the proposed element, if it supports
-their kind; a reader of both files uses each loop once. Motors are in the URDF as ``<ros2_control>``
-with transmissions, if these support them. Joints with several degrees of freedom become chains of
-massless links.
+are preserved, including dots, if they are unique among links, joints and motors. The keys
+``closed_loop`` and ``type`` have the form of Gepetto's robot.yaml, with further kinds of joints in
+addition to ``3d`` and ``6d``. The URDF contains the same loops as ``<constraint>``, an element that
+is proposed for URDF, if this element supports their kind; a reader of both files uses each loop
+once. Motors are in the URDF as ``<ros2_control>`` with transmissions, if these support them. Joints
+with several degrees of freedom become chains of massless links.
 """
 
 from __future__ import annotations
@@ -80,26 +80,35 @@ def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...]
 
 @dataclass(slots=True)
 class _UrdfWriter(SideWriter):
+    """Writer of one machine.
+
+    Attributes:
+        offsets: offsets of the joints' coordinates, as text for the side file.
+        joint_offsets: the same offsets as numbers, SI.
+        joints, floats, couplings: sections of the side file.
+        robot: root element of the URDF.
+    """
+
     form: ClassVar[str] = "URDF"
     offsets: dict[str, str] = field(default_factory=dict)
-    counted_from: dict[str, float] = field(default_factory=dict)
+    joint_offsets: dict[str, float] = field(default_factory=dict)
     joints: dict[str, Any] = field(default_factory=dict)
     floats: dict[str, Any] = field(default_factory=dict)
     couplings: dict[str, Any] = field(default_factory=dict)
     robot: ElementTree.Element = field(default_factory=lambda: ElementTree.Element("robot"))
 
     def write(self) -> WithSideFile:
-        m = self.mechanism
-        self.robot.set("name", identifier(m.name.replace(".", "_")))
+        mechanism = self.mechanism
+        self.robot.set("name", identifier(mechanism.name.replace(".", "_")))
         self.elements_of[BASE] = ElementTree.SubElement(self.robot, "link", name=BASE)
-        coupled = {name for coupling in m.couplings for name in coupling.coordinates}
+        coupled = {name for coupling in mechanism.couplings for name in coupling.coordinates}
         for link in self.tree.links:
             self._link(link, coupled)
-        for solid in m.solids:
+        for solid in mechanism.solids:
             self._solid(solid)
         self._mimics()
         loops = [self._closure(closure) for closure in self.tree.closures]
-        self._control()
+        self._add_motors()
         sections = {
             "closed_loop": [list(frames) for frames, _ in loops],
             "type": [kind for _, kind in loops],
@@ -116,55 +125,55 @@ class _UrdfWriter(SideWriter):
 
         A massless link is added between two joints and before a rotated frame.
         """
-        parent, at, chain, frame = self.links[link.parent], link.at, list(link.chain), link.at
-        self._note_unwritten(link)
+        parent, pose, chain, frame = self.links[link.parent], link.at, list(link.chain), link.at
+        self._note_omitted_ball_loads(link)
         steps: list[tuple[FramePose, str, str, Primitive | None, np.ndarray]] = []
-        if [p.kind for p in chain] == ["slide", "slide", "slide", "ball"]:
+        if [primitive.kind for primitive in chain] == ["slide", "slide", "slide", "ball"]:
             joint = chain[-1].name.removesuffix(".turn")
             for primitive in chain:
-                at = at @ primitive.pose()
-            steps.append((at, joint, "floating", None, np.zeros(3)))
-            chain, at = [], IDENTITY
+                pose = pose @ primitive.pose()
+            steps.append((pose, joint, "floating", None, np.zeros(3)))
+            chain, pose = [], IDENTITY
         for primitive in chain:
             if primitive.kind == "ball":
                 self.notes.append(
                     f"joint {primitive.name}: "
                     "URDF has no ball joint; three hinges about x, y and z replace it"
                 )
-                at = at @ primitive.pose()
-                for word, across in _BALL_HINGES:
-                    steps.append((at, f"{primitive.name}.{word}", "revolute", None, across))
-                    at = IDENTITY
+                pose = pose @ primitive.pose()
+                for suffix, hinge_axis in _BALL_HINGES:
+                    steps.append((pose, f"{primitive.name}.{suffix}", "revolute", None, hinge_axis))
+                    pose = IDENTITY
                 continue
             kind = "revolute" if primitive.kind == "hinge" else "prismatic"
-            start = at if primitive.name in coupled else at @ primitive.pose()
+            start = pose if primitive.name in coupled else pose @ primitive.pose()
             steps.append((start, primitive.name, kind, primitive, primitive.axis))
-            at = IDENTITY
+            pose = IDENTITY
         if not steps or not link.frame.is_identity:
-            steps.append((at @ link.frame, f"{link.name}.fixed", "fixed", None, np.zeros(3)))
-        for k, (start, name, kind, moving, axis) in enumerate(steps):
-            last = k == len(steps) - 1
-            child = self.named(link.name if last else f"{link.name}.{k + 1}")
-            if last:
+            steps.append((pose @ link.frame, f"{link.name}.fixed", "fixed", None, np.zeros(3)))
+        for index, (start, name, kind, primitive_or_none, axis) in enumerate(steps):
+            is_last = index == len(steps) - 1
+            child = self.named(link.name if is_last else f"{link.name}.{index + 1}")
+            if is_last:
                 self.links[link.name] = child
             element = ElementTree.SubElement(self.robot, "link", name=child)
-            if last:
+            if is_last:
                 self.elements_of[link.name] = element
-            if last and link.mass is not None:
+            if is_last and link.mass is not None:
                 _add_inertial(element, link.mass)
-            word = self._joint(
+            suffix = self._joint(
                 name,
                 kind,
                 parent,
                 child,
                 start,
                 axis,
-                moving,
-                moving is not None and name in coupled,
+                primitive_or_none,
+                primitive_or_none is not None and name in coupled,
             )
             if kind == "floating":
-                self.floats[word] = self.floating(name, frame)
-                self.name_free(name, word)
+                self.floats[suffix] = self.floating(name, frame)
+                self.name_free(name, suffix)
             parent = child
 
     def _solid(self, solid: Solid) -> None:
@@ -177,7 +186,7 @@ class _UrdfWriter(SideWriter):
             return
         if isinstance(solid.mesh, Path) and not solid.mesh.is_file():
             self.notes.append(
-                f"solid on {solid.body}: {solid.mesh.name} is not there; it is not written"
+                f"solid on {solid.body}: {solid.mesh.name} does not exist; it is not written"
             )
             return
         visual = ElementTree.SubElement(self.elements_of[solid.body], "visual")
@@ -196,8 +205,11 @@ class _UrdfWriter(SideWriter):
         material = ElementTree.SubElement(visual, "material", name=color_of(solid))
         ElementTree.SubElement(material, "color", rgba=rgba(color_of(solid)))
 
-    def _note_unwritten(self, link: Link) -> None:
-        """Add a note that losses and springs of a ball, which hinges would change, are omitted."""
+    def _note_omitted_ball_loads(self, link: Link) -> None:
+        """Add a note if limits, losses or springs of a ball joint are omitted.
+
+        They would act differently on the hinges that replace the ball joint.
+        """
         if [primitive.kind for primitive in link.chain] != ["ball"]:
             return
         ball = link.chain[0]
@@ -217,19 +229,19 @@ class _UrdfWriter(SideWriter):
         primitive: Primitive | None,
         is_coupled: bool,
     ) -> str:
-        """Append a joint and return its name in the URDF."""
-        word = self.named(name)
+        """Add a joint and return its name in the URDF."""
+        name_in_file = self.named(name)
         if kind in ("revolute", "prismatic"):
-            self.names[name] = word
+            self.names[name] = name_in_file
         freedom = Freedom() if primitive is None else primitive.freedom
-        ends = np.isfinite([freedom.lower, freedom.upper])
+        is_bounded = np.isfinite([freedom.lower, freedom.upper])
         has_limits = (
-            kind in ("revolute", "prismatic") and freedom.limit == "stop" and bool(ends.all())
+            kind in ("revolute", "prismatic") and freedom.limit == "stop" and bool(is_bounded.all())
         )
         joint = ElementTree.SubElement(
             self.robot,
             "joint",
-            name=word,
+            name=name_in_file,
             type="continuous" if kind == "revolute" and not has_limits else kind,
         )
         _add_origin(joint, start)
@@ -238,12 +250,16 @@ class _UrdfWriter(SideWriter):
         if kind in ("revolute", "prismatic"):
             ElementTree.SubElement(joint, "axis", xyz=in_line(axis))
         if primitive is None:
-            return word  # floating, or one of a ball's hinges, which have no limits and losses
+            return (
+                name_in_file  # floating, or one of a ball's hinges, which have no limits and losses
+            )
         offset = 0.0 if is_coupled else float(primitive.reference[0])
-        turns = primitive.kind == "hinge"
+        is_angular = primitive.kind == "hinge"
         if offset:
-            self.offsets[word] = literal(-offset, units.ANGLE if turns else units.LENGTH)
-            self.counted_from[word] = -offset
+            self.offsets[name_in_file] = literal(
+                -offset, units.ANGLE if is_angular else units.LENGTH
+            )
+            self.joint_offsets[name_in_file] = -offset
         effort = self.effort(primitive.name)
         limits = {
             "effort": signless(min(effort, UNLIMITED)),
@@ -257,12 +273,12 @@ class _UrdfWriter(SideWriter):
             }
         if has_limits or np.isfinite(freedom.speed) or kind == "prismatic" or 0.0 < effort < np.inf:
             ElementTree.SubElement(joint, "limit", limits)
-        stated = replace(freedom, speed=np.inf)  # the speed is in the URDF
+        in_side_file = replace(freedom, speed=np.inf)  # the speed is in the URDF
         if has_limits:
-            stated = replace(stated, lower=-np.inf, upper=np.inf)
-        if content := self.elements.freedom(stated, turns):
-            self.joints[word] = content
-        return word
+            in_side_file = replace(in_side_file, lower=-np.inf, upper=np.inf)
+        if content := self.elements.freedom(in_side_file, is_angular):
+            self.joints[name_in_file] = content
+        return name_in_file
 
     def _mimics(self) -> None:
         """Write couplings of two joints as ``<mimic>``, and all others into the side file."""
@@ -273,23 +289,24 @@ class _UrdfWriter(SideWriter):
             if not is_gear or any(self.names[name] not in elements for name, _ in coupling.terms):
                 self.couplings[self.named(coupling.name)] = self.elements.coupling(coupling)
                 continue
-            (first, a), (second, b) = ((name, value(ratio)) for name, ratio in coupling.terms)
+            first, second = (name for name, _ in coupling.terms)
+            first_ratio, second_ratio = (value(ratio) for _, ratio in coupling.terms)
             ElementTree.SubElement(
                 elements[self.names[first]],
                 "mimic",
                 joint=self.names[second],
-                multiplier=signless(-b / a),
-                offset=signless(value(coupling.offset) / a),
+                multiplier=signless(-second_ratio / first_ratio),
+                offset=signless(value(coupling.offset) / first_ratio),
             )
 
-    def _control(self) -> None:
+    def _add_motors(self) -> None:
         """Add motors as ``<ros2_control>``; other motors are only in the side file."""
         self.name_motors()
         value = self.mechanism.value
         joints = {element.get("name") for element in self.robot.findall("joint")}
         motors: list[StatedMotor] = []
         positions: dict[str, float] = {}
-        left: list[str] = []
+        only_in_side_file: list[str] = []
         for actuator in self.mechanism.actuators:
             drives = tuple(
                 (self.names.get(name, ""), value(ratio)) for name, ratio in actuator.drives
@@ -298,32 +315,38 @@ class _UrdfWriter(SideWriter):
                 motors.append(StatedMotor(name=self.motors[actuator.name], drives=drives))
                 positions[self.motors[actuator.name]] = value(actuator.offset)
             else:
-                left.append(self.motors[actuator.name])
-        left += add_ros2_control(self.robot, motors, self.counted_from, positions)
-        if left:
-            self.notes.append(f"motors that are only in the side file: {', '.join(left)}")
+                only_in_side_file.append(self.motors[actuator.name])
+        only_in_side_file += add_ros2_control(self.robot, motors, self.joint_offsets, positions)
+        if only_in_side_file:
+            self.notes.append(
+                f"motors that are only in the side file: {', '.join(only_in_side_file)}"
+            )
 
     # Side file
 
     def _closure(self, closure: Closure) -> tuple[tuple[str, str], str]:
-        """Return the two frames of a loop, as massless links with z as axis, and its type."""
-        along = shortest_turn(np.asarray(closure.axis, dtype=float))
-        turn = FramePose(np.round(along, 15) + 0.0, np.zeros(3))
+        """Add massless links as the two frames of a loop, with z along its axis.
+
+        Returns:
+            The names of the two links, and the type of the loop.
+        """
+        rotation = shortest_turn(np.asarray(closure.axis, dtype=float))
+        alignment = FramePose(np.round(rotation, 15) + 0.0, np.zeros(3))
         frames = []
-        for end, (link, pose) in (("A", closure.first), ("B", closure.second)):
-            frame = self.named(f"{closure.name}.{end}")
+        for suffix, (link, pose) in (("A", closure.first), ("B", closure.second)):
+            frame = self.named(f"{closure.name}.{suffix}")
             ElementTree.SubElement(self.robot, "link", name=frame)
             joint = ElementTree.SubElement(
-                self.robot, "joint", name=self.named(f"{closure.name}.{end}.fixed"), type="fixed"
+                self.robot, "joint", name=self.named(f"{closure.name}.{suffix}.fixed"), type="fixed"
             )
-            _add_origin(joint, pose @ turn)
+            _add_origin(joint, pose @ alignment)
             ElementTree.SubElement(joint, "parent", link=self.links[link])
             ElementTree.SubElement(joint, "child", link=frame)
             frames.append(frame)
-        self._cut(closure.kind, *frames)
+        self._add_constraint(closure.kind, *frames)
         return (frames[0], frames[1]), _CLOSURE_TYPES.get(closure.kind, closure.kind)
 
-    def _cut(self, kind: str, parent: str, child: str) -> None:
+    def _add_constraint(self, kind: str, parent: str, child: str) -> None:
         """Write the loop as the element proposed for URDF (`urdf.cut_elements`)."""
         if kind not in CONSTRAINT_TYPES:
             return
@@ -346,6 +369,7 @@ def _add_origin(element: ElementTree.Element, pose: FramePose) -> None:
 
 
 def _add_inertial(link: ElementTree.Element, mass: LinkInertia) -> None:
+    """Add the inertia of a link."""
     inertial = ElementTree.SubElement(link, "inertial")
     ElementTree.SubElement(inertial, "origin", xyz=in_line(mass.center), rpy="0 0 0")
     ElementTree.SubElement(inertial, "mass", value=signless(mass.mass))

@@ -46,43 +46,41 @@ def drive_data(line: DriveLine, text: Text) -> dict[str, Any]:
     """
     turns = {inertia.name: inertia.turns for inertia in line.inertias}
     load = line.performance.of
-    written: dict[str, Any] = {"load": load}
-    written["inertias"] = {
+    data: dict[str, Any] = {"load": load}
+    data["inertias"] = {
         item.name: _inertia(item, text) for item in line.inertias if item.name != load
     }
     if line.connections:
-        written["connections"] = {
+        data["connections"] = {
             item.name: _connection(item, turns, text) for item in line.connections
         }
-    written["motors"] = {
-        item.name: keys_of(MOTOR, item, turns[item.on], text) for item in line.motors
-    }
-    written["encoders"] = {
+    data["motors"] = {item.name: keys_of(MOTOR, item, turns[item.on], text) for item in line.motors}
+    data["encoders"] = {
         item.name: keys_of(ENCODER, item, turns[item.on], text) for item in line.encoders
     }
     slave = line.control.drive.slave if isinstance(line.control.drive, DualDrive) else None
     on = next((motor.on for motor in line.motors if motor.name == slave), None)
-    return written | {"control": _control(line.control, on is not None and turns[on], text)}
+    return data | {"control": _control(line.control, on is not None and turns[on], text)}
 
 
 def _inertia(inertia: LineInertia, text: Text) -> dict[str, Any]:
     kind, dimension = ("inertia", units.INERTIA) if inertia.turns else ("mass", units.MASS)
-    written: dict[str, Any] = {kind: text(inertia.value, dimension)}
+    data: dict[str, Any] = {kind: text(inertia.value, dimension)}
     law = inertia.friction
     if law is not None:
         key, shape = ("lugre", LUGRE) if isinstance(law, LuGre) else ("friction", FRICTION)
-        written[key] = keys_of(shape, law, inertia.turns, text)
-    return written
+        data[key] = keys_of(shape, law, inertia.turns, text)
+    return data
 
 
 def _connection(item: Connection, turns: dict[str, bool], text: Text) -> dict[str, Any]:
-    written: dict[str, Any] = {"first": item.first, "second": item.second}
+    data: dict[str, Any] = {"first": item.first, "second": item.second}
     ratio = item.ratio
     if turns[item.first] and not turns[item.second]:
         if isinstance(ratio, Call) and ratio.operation == "/" and ratio.arguments[1] == _TURN:
-            written["ball_screw"] = text(ratio.arguments[0], units.LENGTH)
+            data["ball_screw"] = text(ratio.arguments[0], units.LENGTH)
         else:
-            written["rack_and_pinion"] = text(ratio, units.LENGTH)
+            data["rack_and_pinion"] = text(ratio, units.LENGTH)
     elif ratio != ONE:
         is_quotient = (
             isinstance(ratio, Call) and ratio.operation == "/" and ratio.arguments[0] == ONE
@@ -90,28 +88,28 @@ def _connection(item: Connection, turns: dict[str, bool], text: Text) -> dict[st
         reduction = (
             ratio.arguments[1] if is_quotient and isinstance(ratio, Call) else divide(ONE, ratio)
         )
-        written["gear"] = text(reduction, units.ONE)
+        data["gear"] = text(reduction, units.ONE)
     law = item.compliance
     if law is None:
-        return written | {"rigid": "yes"}
+        return data | {"rigid": "yes"}
     key = "exact_backlash" if isinstance(law, ExactBacklash) else "shaft"
     key = "backlash" if isinstance(law, ElasticBacklash) else key
     shape = next(part.kind for part in CONNECTION.fields if part.name == key)
     assert isinstance(shape, Shape)
-    return written | {key: keys_of(shape, law, turns[item.second], text)}
+    return data | {key: keys_of(shape, law, turns[item.second], text)}
 
 
 def _control(control: Control, turns: bool, text: Text) -> dict[str, Any]:
-    written = keys_of(CONTROL, control, turns, text)
+    data = keys_of(CONTROL, control, turns, text)
     for key, encoder, law in (
         ("position", control.encoder, control.position),
         ("speed", control.speed_encoder, control.speed),
     ):
         if law is not None:
-            written[key] = {"encoder": encoder} | written[key]
+            data[key] = {"encoder": encoder} | data[key]
             if law.filter == Constant(FILTER):
-                del written[key]["filter"]
+                del data[key]["filter"]
     drive = control.drive
     if isinstance(drive, SingleDrive):
-        return written | {"motor": drive.motor}
-    return written | {"dual": keys_of(DUAL, drive, turns, text)}
+        return data | {"motor": drive.motor}
+    return data | {"dual": keys_of(DUAL, drive, turns, text)}

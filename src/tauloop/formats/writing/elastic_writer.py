@@ -45,11 +45,13 @@ def follows_from_section(rod: Rod, *, is_upper: bool) -> bool:
 
 def contradicts_beams(mechanism: Mechanism, mass: Expression, beams: Sequence[Beam]) -> bool:
     """Return whether a mass (for example identified) contradicts those of beams and fittings."""
-    stated = mechanism.value(mass)
-    sections = sum(mechanism.value(beam.section_mass().mass) for beam in beams)
-    parts = sum(mechanism.value(beam.line_mass().mass) for beam in beams)
+    stated_mass = mechanism.value(mass)
+    section_mass = sum(mechanism.value(beam.section_mass().mass) for beam in beams)
+    beam_mass = sum(mechanism.value(beam.line_mass().mass) for beam in beams)
     has_fittings = any(beam.fittings is not None for beam in beams)
-    return mass_gap(stated, sections) < 0.0 or (has_fittings and mass_gap(stated, parts) != 0.0)
+    return mass_gap(stated_mass, section_mass) < 0.0 or (
+        has_fittings and mass_gap(stated_mass, beam_mass) != 0.0
+    )
 
 
 def body_follows_from_beams(body: Body) -> bool:
@@ -60,16 +62,16 @@ def body_follows_from_beams(body: Body) -> bool:
 def beam_keys(beam: Beam, text: Text) -> dict[str, Any]:
     """Return the keys of a beam: section, fittings, and the location of the rest of its mass."""
     if len(beam.segments) == 1:
-        written = _section_keys(beam.segments[0], text)
+        keys = _section_keys(beam.segments[0], text)
     else:
-        written = {"segments": _segments(beam, text)}
+        keys = {"segments": _segments(beam, text)}
     if beam.fittings is not None:
         start, end = beam.fittings
         fittings = {"start": text(start, units.MASS), "end": text(end, units.MASS)}
-        written["fittings"] = fittings
+        keys["fittings"] = fittings
     if beam.is_distributed:
-        written["distributed"] = "yes"
-    return written
+        keys["distributed"] = "yes"
+    return keys
 
 
 def part_keys(beam: Beam, text: Text) -> dict[str, Any]:
@@ -119,18 +121,19 @@ def _section(section: Section, text: Text) -> dict[str, Any]:
     field = SECTION.field(section.kind)
     if field is None or not isinstance(field.kind, Shape):
         raise AssertionError(f"{section.kind} is not a kind of section")
-    written = {
+    keys = {
         key: text(value, _dimension(field.kind, key))
         for key, value in zip(SECTION_DIMENSIONS[section.kind], section.dimensions, strict=True)
     }
     if section.material is not None:
-        written["material"] = section.material.name
+        keys["material"] = section.material.name
     if section.expansion is not None:
-        written["expansion"] = text(section.expansion, units.EXPANSION)
-    return {section.kind: written}
+        keys["expansion"] = text(section.expansion, units.EXPANSION)
+    return {section.kind: keys}
 
 
 def _section_keys(segment: BeamSegment, text: Text) -> dict[str, Any]:
+    """Return the section of a segment, or its sections at both ends if it is tapered."""
     if not segment.is_tapered:
         return _section(segment.start, text)
     return {"taper": {"start": _section(segment.start, text), "end": _section(segment.end, text)}}
@@ -138,22 +141,22 @@ def _section_keys(segment: BeamSegment, text: Text) -> dict[str, Any]:
 
 def _segments(beam: Beam, text: Text) -> list[dict[str, Any]]:
     """Return the segments; the one that fills the rest of the beam has no length."""
-    written = []
+    rows = []
     for i, segment in enumerate(beam.segments):
         length = {} if i == beam.rest else {"length": text(segment.length, units.LENGTH)}
-        written.append(length | _section_keys(segment, text))
-    return written
+        rows.append(length | _section_keys(segment, text))
+    return rows
 
 
 def _body_beam(beam: BodyBeam, text: Text) -> dict[str, Any]:
     first, last = beam.interfaces
-    written: dict[str, Any] = {
+    keys: dict[str, Any] = {
         "from": _point(beam.start, first, text),
         "to": _point(beam.end, last, text),
     }
     if beam.z_axis is not None:
-        written["z_axis"] = [number(component) for component in beam.z_axis]
-    return written | beam_keys(beam.beam, text)
+        keys["z_axis"] = [number(component) for component in beam.z_axis]
+    return keys | beam_keys(beam.beam, text)
 
 
 def _point(position: Vector, interface: str, text: Text) -> str | list[str]:
@@ -164,11 +167,11 @@ def _point(position: Vector, interface: str, text: Text) -> str | list[str]:
 
 def _structure(structure: ReducedStructure, text: Text) -> dict[str, Any]:
     nodes = zip(structure.nodes, structure.interfaces, strict=True)
-    written: dict[str, Any] = {
+    keys: dict[str, Any] = {
         "on": structure.body,
         "nodes": [_point(position, interface, text) for position, interface in nodes],
     }
     files = [str(path) for path in structure.files]
     if files[0].endswith(".npz"):
-        return written | {"file": files[0]}
-    return written | dict(zip(("stiffness", "mass"), files, strict=False))
+        return keys | {"file": files[0]}
+    return keys | dict(zip(("stiffness", "mass"), files, strict=False))

@@ -60,24 +60,24 @@ class ElementWriter:
         return keys_of(FREEDOM, freedom, turns, self.text)
 
     def freedoms(
-        self, names: Sequence[str], turning: Sequence[bool], freedoms: Sequence[Freedom]
+        self, names: Sequence[str], are_angular: Sequence[bool], freedoms: Sequence[Freedom]
     ) -> dict[str, Any]:
         """Return the contents of several freedoms by name, without empty ones."""
-        several = zip(names, turning, freedoms, strict=False)
-        contents = {name: self.freedom(freedom, turns) for name, turns, freedom in several}
+        rows = zip(names, are_angular, freedoms, strict=False)
+        contents = {name: self.freedom(freedom, turns) for name, turns, freedom in rows}
         return {name: content for name, content in contents.items() if content}
 
     def coupling(self, coupling: Coupling) -> dict[str, Any]:
         """Return a gear or cam."""
-        written: dict[str, Any] = {"of": self._ratios(coupling.terms, coupling.turns)}
+        data: dict[str, Any] = {"of": self._ratios(coupling.terms, coupling.turns)}
         if coupling.offset != ZERO:
-            written["offset"] = self.text(
+            data["offset"] = self.text(
                 coupling.offset, units.ANGLE if coupling.turns else units.LENGTH
             )
         for name, curve in coupling.curves:
-            curves = written.setdefault("curves", {})
+            curves = data.setdefault("curves", {})
             curves[self.names.get(name, name)] = self._curve(curve, name, coupling.turns)
-        return written
+        return data
 
     def _curve(self, curve: Curve, coordinate: str, turns: bool) -> dict[str, Any]:
         """Return a curve of a coordinate; `turns` states whether its value is an angle."""
@@ -88,12 +88,12 @@ class ElementWriter:
             about = {} if curve.about == ZERO else {"about": self.text(curve.about, x)}
             return {"polynomial": texts} | about
         points = [[literal(u, x), literal(v, y)] for u, v in curve.points]
-        written: dict[str, Any] = {"table": points}
+        data: dict[str, Any] = {"table": points}
         if curve.periodic:
-            written["periodic"] = "yes"
+            data["periodic"] = "yes"
         if curve.monotone:
-            written["interpolation"] = "monotone"
-        return written
+            data["interpolation"] = "monotone"
+        return data
 
     def loss(self, loss: CombinedFriction) -> dict[str, Any]:
         """Return the friction of a combination of coordinates."""
@@ -103,17 +103,17 @@ class ElementWriter:
     def actuator(self, actuator: Actuator) -> dict[str, Any]:
         """Return a motor; a constant ratio of one is omitted if the reader can infer it."""
         ratios = self._ratios(actuator.drives, actuator.turns)
-        written: dict[str, Any] = {"drives": ratios}
+        data: dict[str, Any] = {"drives": ratios}
         if len(ratios) == 1:
             ((name, ratio),) = ratios.items()
-            written = {"on": name} | ({} if ratio == "(1)" else {"ratio": ratio})
+            data = {"on": name} | ({} if ratio == "(1)" else {"ratio": ratio})
         turns = actuator.turns
         if turns is None:
             turns = any(self.is_angular(name) for name, _ in actuator.drives)
         keys = keys_of(ACTUATOR, replace(actuator, drive=None), turns, self.text)
         if actuator.offset == ZERO:
             del keys["offset"]
-        return written | keys
+        return data | keys
 
     def drive(self, actuator: Actuator) -> dict[str, Any]:
         """Return the drive line of an actuator, if it has one."""
@@ -123,10 +123,10 @@ class ElementWriter:
         self, terms: Sequence[tuple[str, Expression]], turns: bool | None
     ) -> dict[str, str]:
         """Return the ratios by coordinate; their units state whether the motor is rotary."""
-        across = units.ANGLE_PER_LENGTH if turns else units.LENGTH_PER_ANGLE
+        mixed_unit = units.ANGLE_PER_LENGTH if turns else units.LENGTH_PER_ANGLE
         return {
             self.names.get(name, name): self.text(
-                ratio, units.ONE if turns is None or turns == self.is_angular(name) else across
+                ratio, units.ONE if turns is None or turns == self.is_angular(name) else mixed_unit
             )
             for name, ratio in terms
         }

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description.cursor import Shape, Value
@@ -30,22 +30,23 @@ from tauloop.mechanism.expression import (
 from tauloop.mechanism.model import Freedom
 
 #: Precedence levels, as in the grammar.
-_SUM, _PRODUCT, _SIGN, _ATOM = 1, 2, 3, 5
-#: Precedence of each operation, and the precedence that its two sides need.
+_SUM, _PRODUCT, _SIGN, _POWER, _ATOM = 1, 2, 3, 4, 5
+#: Precedence of each operation, and the precedence that its left and right operands need.
 _LEVELS = {
     "+": (_SUM, _SUM, _PRODUCT),
     "-": (_SUM, _SUM, _PRODUCT),
     "*": (_PRODUCT, _PRODUCT, _SIGN),
     "/": (_PRODUCT, _PRODUCT, _SIGN),
-    "^": (4, _ATOM, _SIGN),
+    "^": (_POWER, _ATOM, _SIGN),
 }
-#: Maximum number of operators, levels and characters of one text, at most half of the reader's
-#: limits. Longer text is split.
-_MAX_OPERATORS, _MAX_LEVELS, _MAX_CHARACTERS = 50, 14, 600
+#: Limits of one text, at most half of the reader's limits. Longer text is split.
+_MAX_OPERATORS = 50
+_MAX_NESTING = 14
+_MAX_CHARACTERS = 600
 #: Maximum number of operators and characters that the unit of a constant adds.
 _UNIT_OPERATORS, _UNIT_CHARACTERS = 5, 40
-#: Maximum number of levels and usual number of characters of a measured number.
-_MEASURED_LEVELS, _MEASURED_CHARACTERS = 3, 60
+#: Maximum nesting depth and usual number of characters of a measured number.
+_MEASURED_NESTING, _MEASURED_CHARACTERS = 3, 60
 #: Numbers of digits to try for a number that, times its unit, gives exactly the value.
 _DIGITS_TRIED = (6, 9, 12, 14, 15, 16, 17)
 _NUMBER_START = re.compile(r"-?[.\d]")
@@ -58,9 +59,12 @@ def number(value: float) -> str:
 
 
 def limits_text(freedom: Freedom, dimension: Dimension) -> list[str] | dict[str, list[str]]:
-    """Return the limits of a freedom in file form: a list for stops, other kinds by name."""
-    ends = [literal(end, dimension) for end in (freedom.lower, freedom.upper)]
-    return ends if freedom.limit == "stop" else {freedom.limit: ends}
+    """Return the limits of a degree of freedom as in a machine file.
+
+    The result is [lower, upper] for stops, and {kind: [lower, upper]} for other kinds of limits.
+    """
+    bounds = [literal(freedom.lower, dimension), literal(freedom.upper, dimension)]
+    return bounds if freedom.limit == "stop" else {freedom.limit: bounds}
 
 
 def literal(value: float, dimension: Dimension) -> str:
@@ -96,7 +100,8 @@ class ExpressionWriter:
     Attributes:
         dimensions: dimensions of the parameters by name, including derived ones.
         derived: texts of the derived parameters by name.
-        measured: function that writes the measured numbers of outputs.
+        measured: function that writes a `Measured` number of an output, such as a torque constant
+            that is measured on the machine.
     """
 
     dimensions: dict[str, Dimension]
@@ -105,34 +110,36 @@ class ExpressionWriter:
     _names: dict[tuple[Expression, Dimension], str] = field(default_factory=dict)
 
     def text(self, expression: Expression, dimension: Dimension) -> str:
-        """Return the text of an expression for a place that requires a dimension.
+        """Return the text of an expression for a key that requires a dimension.
 
         A constant is in parentheses, so that the reader does not convert it to a parameter.
         """
         if isinstance(expression, Constant) and expression.value == 0.0:
             return "0"
-        text, _ = self._written(self._split(expression, dimension), dimension)
-        resembles_literal = _NUMBER_START.match(text) and not any(sign in text for sign in "*(,")
-        return f"({text})" if resembles_literal else text
+        text, _ = self._text_with_precedence(self._split(expression, dimension), dimension)
+        # the reader takes a number without a product, parentheses or arguments as a literal
+        has_operators = any(character in text for character in "*(,")
+        is_literal = _NUMBER_START.match(text) and not has_operators
+        return f"({text})" if is_literal else text
 
     def _split(self, expression: Expression, dimension: Dimension) -> Expression:
         """Return the expression after replacing large subexpressions by derived parameters."""
         if not isinstance(expression, Call):
             return expression
-        places = self._places(expression, dimension)
-        parts = [
-            self._split(part, place)
-            for part, place in zip(expression.arguments, places, strict=True)
+        dimensions = self._argument_dimensions(expression, dimension)
+        arguments = [
+            self._split(argument, argument_dimension)
+            for argument, argument_dimension in zip(expression.arguments, dimensions, strict=True)
         ]
-        while not _fits(Call(expression.operation, tuple(parts))):
-            constant = [i for i, part in enumerate(parts) if not _is_measured(part)]
-            if all(isinstance(parts[i], Leaf) for i in constant):
+        while not _fits(Call(expression.operation, tuple(arguments))):
+            movable = [i for i, argument in enumerate(arguments) if not _is_measured(argument)]
+            if all(isinstance(arguments[i], Leaf) for i in movable):
                 break  # measured numbers cannot be parameters
-            largest = max(constant, key=lambda i: _size(parts[i])[2])
-            parts[largest] = self._named(parts[largest], places[largest])
-        return Call(expression.operation, tuple(parts))
+            longest = max(movable, key=lambda i: _text_size(arguments[i]).characters)
+            arguments[longest] = self._derived_parameter(arguments[longest], dimensions[longest])
+        return Call(expression.operation, tuple(arguments))
 
-    def _named(self, expression: Expression, dimension: Dimension) -> Leaf:
+    def _derived_parameter(self, expression: Expression, dimension: Dimension) -> Leaf:
         """Return a derived parameter for an expression."""
         key = (expression, dimension)
         if key not in self._names:
@@ -145,24 +152,26 @@ class ExpressionWriter:
             self.dimensions[name] = dimension
         return Leaf(self._names[key])
 
-    def _written(self, expression: Expression, dimension: Dimension) -> tuple[str, int]:
+    def _text_with_precedence(
+        self, expression: Expression, dimension: Dimension
+    ) -> tuple[str, int]:
         """Return the text of an expression and its precedence.
 
-        A factor of one unit was removed when the expression was created: ``mass * (1 m)^2`` became
-        the mass. It is added again if the required dimension needs it.
+        A unit factor has the value 1 and was dropped when the expression was created: ``mass *
+        (1 m)^2`` became ``mass``. It is added again if the required dimension needs it.
         """
         if isinstance(expression, Constant):
             return _constant(expression.value, dimension)
-        known = self._known(expression)
+        known = self._known_dimension(expression)
         if known is None or _suits(known, dimension):
             return self._operation(expression, dimension)
-        return _enclosed(self._operation(expression, known), _PRODUCT) + _factors(
-            dimension / known
-        ), _PRODUCT
+        text = _enclosed(self._operation(expression, known), _PRODUCT)
+        return text + _unit_factors(dimension / known), _PRODUCT
 
     def _operation(
         self, expression: Leaf | Call | Measured, dimension: Dimension
     ) -> tuple[str, int]:
+        """Return the text of an expression that is not a constant, and its precedence."""
         if isinstance(expression, Leaf):
             return expression.name, _ATOM
         if isinstance(expression, Measured):
@@ -170,21 +179,20 @@ class ExpressionWriter:
                 raise AssertionError("only outputs contain measured numbers")
             return self.measured(expression), _ATOM
         operation = expression.operation
-        parts = [
-            self._written(part, place)
-            for part, place in zip(
-                expression.arguments, self._places(expression, dimension), strict=True
-            )
+        dimensions = self._argument_dimensions(expression, dimension)
+        arguments = [
+            self._text_with_precedence(argument, argument_dimension)
+            for argument, argument_dimension in zip(expression.arguments, dimensions, strict=True)
         ]
         if operation in FUNCTIONS:
-            return f"{operation}({', '.join(text for text, _ in parts)})", _ATOM
+            return f"{operation}({', '.join(text for text, _ in arguments)})", _ATOM
         if operation == "neg":
-            return f"-{_enclosed(parts[0], _SIGN)}", _SIGN
+            return f"-{_enclosed(arguments[0], _SIGN)}", _SIGN
         level, left, right = _LEVELS[operation]
-        sign = "^" if operation == "^" else f" {operation} "
-        return f"{_enclosed(parts[0], left)}{sign}{_enclosed(parts[1], right)}", level
+        operator = "^" if operation == "^" else f" {operation} "
+        return f"{_enclosed(arguments[0], left)}{operator}{_enclosed(arguments[1], right)}", level
 
-    def _known(self, expression: Expression) -> Dimension | None:
+    def _known_dimension(self, expression: Expression) -> Dimension | None:
         """Return the dimension of an expression from its parameters; None if undetermined."""
         if isinstance(expression, Leaf):
             return self.dimensions[expression.name]
@@ -197,7 +205,7 @@ class ExpressionWriter:
             return ONE
         if operation in ("asin", "acos", "atan", "atan2"):
             return ANGLE
-        dimensions = [self._known(argument) for argument in arguments]
+        dimensions = [self._known_dimension(argument) for argument in arguments]
         if operation in ("+", "-"):
             return next((dimension for dimension in dimensions if dimension is not None), None)
         first, last = dimensions[0], dimensions[-1]
@@ -213,15 +221,16 @@ class ExpressionWriter:
             return None
         return first * last if operation == "*" else first / last
 
-    def _places(self, call: Call, dimension: Dimension) -> tuple[Dimension, ...]:
+    def _argument_dimensions(self, call: Call, dimension: Dimension) -> tuple[Dimension, ...]:
         """Return the dimensions of a call's arguments for a required dimension of the call."""
-        known = [self._known(argument) for argument in call.arguments]
+        known = [self._known_dimension(argument) for argument in call.arguments]
         first, last = known[0], known[-1]
         if call.operation in ("+", "-", "atan2"):
-            common = first or last or (ONE if call.operation == "atan2" else dimension)
+            default = ONE if call.operation == "atan2" else dimension
+            common = first or last or default
             return common, common
         if call.operation in ("*", "/"):
-            return self._factors(call, first, last, dimension)
+            return self._factor_dimensions(call, first, last, dimension)
         if call.operation == "^":
             return first or dimension ** (1 / _exponent(call)), ONE
         if call.operation == "sqrt":
@@ -230,12 +239,18 @@ class ExpressionWriter:
             return (first or dimension,)
         return (ANGLE if call.operation in ("sin", "cos", "tan") else ONE,)
 
-    def _factors(
+    def _factor_dimensions(
         self, call: Call, first: Dimension | None, last: Dimension | None, dimension: Dimension
     ) -> tuple[Dimension, Dimension]:
-        """Return the dimensions of two factors.
+        """Return the dimensions of the two arguments of a product or quotient.
 
-        The factor without a known dimension gets the remaining one; plain numbers are preferred.
+        An argument without a known dimension gets the dimension that remains. If both are unknown,
+        one of them is a plain number.
+
+        Args:
+            call: the product or quotient.
+            first, last: known dimensions of its arguments; None if unknown.
+            dimension: required dimension of the call.
         """
         is_product = call.operation == "*"
         if first is None and last is None:
@@ -253,14 +268,16 @@ class ExpressionWriter:
 
 
 def _exponent(call: Call) -> Fraction:
+    """Return the exponent of a power as a fraction."""
     exponent = call.arguments[1]
     if not isinstance(exponent, Constant):
         raise AssertionError("an exponent is not a constant, contrary to the check of the parser")
     return Fraction(exponent.value).limit_denominator(12)
 
 
-def _enclosed(part: tuple[str, int], level: int) -> str:
-    text, text_level = part
+def _enclosed(operand: tuple[str, int], level: int) -> str:
+    """Return the text of an operand, in parentheses if its precedence is lower than needed."""
+    text, text_level = operand
     return text if text_level >= level else f"({text})"
 
 
@@ -273,48 +290,60 @@ def _constant(value: float, dimension: Dimension) -> tuple[str, int]:
         ((name, unit) for name, unit in _SI_UNITS.items() if getattr(dimension, name) == 1),
         ("", ""),
     )
-    rest = _factors(replace(dimension, **{name: Fraction(0)}) if name else dimension)
+    rest = _unit_factors(replace(dimension, **{name: Fraction(0)}) if name else dimension)
     text = f"{number(value)} {unit}".strip() + rest
     if rest:
         return text, _PRODUCT
     return text, _SIGN if math.copysign(1.0, value) < 0.0 else _ATOM
 
 
-def _factors(dimension: Dimension) -> str:
-    """Return the units as factors of one unit each."""
+def _unit_factors(dimension: Dimension) -> str:
+    """Return a dimension as a product of SI units, such as ``* 1 kg / (1 s)^2``."""
     text = ""
     for name, unit in _SI_UNITS.items():
         power = getattr(dimension, name)
         if not power:
             continue
-        size = f"1 {unit}" if abs(power) == 1 else f"(1 {unit})^{number(float(abs(power)))}"
-        text += f" * {size}" if power > 0 else f" / {size}"
+        factor = f"1 {unit}"
+        if abs(power) != 1:
+            factor = f"({factor})^{number(float(abs(power)))}"
+        text += f" * {factor}" if power > 0 else f" / {factor}"
     return text
 
 
-def _suits(dimension: Dimension, wanted: Dimension) -> bool:
+def _suits(dimension: Dimension, required: Dimension) -> bool:
     """Return whether a dimension is accepted where another is required.
 
-    An angle is only accepted where an angle is required.
+    Angles and plain numbers are not interchangeable.
     """
-    if (wanted.is_angular and not dimension.angle) or (wanted.is_one and dimension == ANGLE):
+    if required.is_angular and not dimension.angle:
         return False
-    return dimension.matches(wanted)
+    if required.is_one and dimension == ANGLE:
+        return False
+    return dimension.matches(required)
 
 
-def _size(expression: Expression) -> tuple[int, int, int]:
-    """Return upper bounds of operators, levels and characters of the text of an expression."""
+class _TextSize(NamedTuple):
+    """Upper bounds of the operators, nesting depth and characters of a text."""
+
+    operators: int
+    nesting: int
+    characters: int
+
+
+def _text_size(expression: Expression) -> _TextSize:
+    """Return upper bounds of the size of the text of an expression."""
     if isinstance(expression, Leaf):
-        return 0, 1, len(expression.name)
+        return _TextSize(0, 1, len(expression.name))
     if isinstance(expression, Constant):
-        return _UNIT_OPERATORS, 2, _UNIT_CHARACTERS
+        return _TextSize(_UNIT_OPERATORS, 2, _UNIT_CHARACTERS)
     if isinstance(expression, Measured):
-        return 0, _MEASURED_LEVELS, _MEASURED_CHARACTERS
-    sizes = [_size(argument) for argument in expression.arguments]
-    return (
-        1 + sum(size[0] for size in sizes),
-        1 + max(size[1] for size in sizes),
-        5 + sum(size[2] for size in sizes),
+        return _TextSize(0, _MEASURED_NESTING, _MEASURED_CHARACTERS)
+    sizes = [_text_size(argument) for argument in expression.arguments]
+    return _TextSize(
+        1 + sum(size.operators for size in sizes),
+        1 + max(size.nesting for size in sizes),
+        5 + sum(size.characters for size in sizes),
     )
 
 
@@ -326,34 +355,40 @@ def _is_measured(expression: Expression) -> bool:
 
 
 def _fits(expression: Expression) -> bool:
-    operators, levels, characters = _size(expression)
-    return operators <= _MAX_OPERATORS and levels <= _MAX_LEVELS and characters <= _MAX_CHARACTERS
+    """Return whether the text of an expression is within the limits of one text."""
+    size = _text_size(expression)
+    return (
+        size.operators <= _MAX_OPERATORS
+        and size.nesting <= _MAX_NESTING
+        and size.characters <= _MAX_CHARACTERS
+    )
 
 
 def keys_of(
-    shape: Shape, element: object, turns: bool, text: Callable[[Expression, Dimension], str]
+    shape: Shape, element: object, is_angular: bool, text: Callable[[Expression, Dimension], str]
 ) -> dict[str, Any]:
-    """Return an element's attributes by the keys of its grammar, with their dimensions.
+    """Return an element's attributes as text of a machine file, by the keys of its grammar.
 
     Args:
         shape: grammar of the element, such as `grammar.FREEDOM`.
         element: object with an attribute for each key; None and infinite values are omitted.
-        turns: whether the element belongs to a rotational degree of freedom.
+        is_angular: whether the element belongs to a rotational degree of freedom.
         text: function (expression, dimension) -> text.
     """
     content: dict[str, Any] = {}
-    for part in shape.fields:
-        value, kind = getattr(element, part.name, None), part.kind
-        dimension = (kind.dimension(turns) if isinstance(kind, Value) else None) or ONE
-        if isinstance(element, Freedom) and part.name == "limits":
+    for entry in shape.fields:
+        kind = entry.kind
+        value = getattr(element, entry.name, None)
+        dimension = (kind.dimension(is_angular) if isinstance(kind, Value) else None) or ONE
+        if isinstance(element, Freedom) and entry.name == "limits":
             if math.isfinite(element.lower) or math.isfinite(element.upper):
-                content["limits"] = limits_text(element, ANGLE if turns else LENGTH)
+                content["limits"] = limits_text(element, ANGLE if is_angular else LENGTH)
         elif isinstance(value, Constant | Leaf | Call):
-            content[part.name] = text(value, dimension)
+            content[entry.name] = text(value, dimension)
         elif isinstance(value, float) and math.isfinite(value):
-            content[part.name] = literal(value, dimension)
+            content[entry.name] = literal(value, dimension)
         elif isinstance(value, str):
-            content[part.name] = value
+            content[entry.name] = value
         elif isinstance(kind, Shape) and value is not None:
-            content[part.name] = keys_of(kind, value, turns, text)
+            content[entry.name] = keys_of(kind, value, is_angular, text)
     return content

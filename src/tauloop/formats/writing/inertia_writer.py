@@ -21,12 +21,12 @@ def along_the_rod(part: SlenderPart) -> tuple[Expression, Expression, Expression
         if isinstance(h, Call) and h.operation == "*" and h.arguments[0] == m
         else divide(h, m)
     )
-    steiner = multiply(h, s)
-    if J == steiner:
+    parallel_axis_term = multiply(h, s)
+    if J == parallel_axis_term:
         return m, s, ZERO
-    if isinstance(J, Call) and J.operation == "+" and J.arguments[1] == steiner:
+    if isinstance(J, Call) and J.operation == "+" and J.arguments[1] == parallel_axis_term:
         return m, s, J.arguments[0]
-    return m, s, subtract(J, steiner)
+    return m, s, subtract(J, parallel_axis_term)
 
 
 def centered(inertia: Inertia) -> tuple[Vector, Sequence[Expression]] | None:
@@ -46,17 +46,25 @@ def centered(inertia: Inertia) -> tuple[Vector, Sequence[Expression]] | None:
     x, y, z = center
     terms = ((y, y), (z, z)), ((x, y),), ((x, x), (z, z)), ((x, z),), ((y, z),), ((x, x), (y, y))
     moments = []
-    for about, pairs in zip(inertia.second_moment, terms, strict=True):
-        rest = about
+    for moment, pairs in zip(inertia.second_moment, terms, strict=True):
+        remainder = moment
         for pair in reversed(pairs):
             term = multiply(m, *pair)
             if term == ZERO:
                 continue
-            if rest == term and len(pairs) == 2:
-                rest = ZERO
-            elif isinstance(rest, Call) and rest.operation == "neg" and rest.arguments[0] == term:
-                rest = ZERO
-            elif isinstance(rest, Call) and rest.operation in "+-" and rest.arguments[-1] == term:
-                rest = rest.arguments[0]
-        moments.append(rest)
+            if remainder == term and len(pairs) == 2:
+                remainder = ZERO
+            elif (
+                isinstance(remainder, Call)
+                and remainder.operation == "neg"
+                and remainder.arguments[0] == term
+            ):
+                remainder = ZERO
+            elif (
+                isinstance(remainder, Call)
+                and remainder.operation in "+-"
+                and remainder.arguments[-1] == term
+            ):
+                remainder = remainder.arguments[0]
+        moments.append(remainder)
     return ((x, y, z), moments) if about_origin(m, (x, y, z), moments) == inertia else None

@@ -40,20 +40,20 @@ class OutputWriter:
             *mechanism.losses,
             *mechanism.outputs,
         )
-        self._taken = {element.name for element in elements}
+        self._used_names = {element.name for element in elements}
         self.frames: dict[str, Placement] = {}
         self._names: dict[Placement, str] = {}
 
     def output(self, output: Output) -> str | dict[str, Any]:
         """Return an output: the expression with its unit and note."""
-        written: dict[str, Any] = {
+        data: dict[str, Any] = {
             "value": self._expressions.text(output.expression, output.dimension)
         }
         if not output.dimension.is_one:
-            written["unit"] = str(output.dimension)
+            data["unit"] = str(output.dimension)
         if output.note:
-            written["note"] = output.note
-        return written if len(written) > 1 else str(written["value"])
+            data["note"] = output.note
+        return data if len(data) > 1 else str(data["value"])
 
     def _measured(self, measured: Measured) -> str:
         """Return the text of a measured number."""
@@ -88,9 +88,9 @@ class OutputWriter:
             return placement.body
         if placement not in self._names:
             number = len(self._names) + 1
-            while f"frame_{number}" in self._taken:
+            while f"frame_{number}" in self._used_names:
                 number += 1
             name = f"frame_{number}"
-            self._taken.add(name)
+            self._used_names.add(name)
             self._names[placement], self.frames[name] = name, placement
         return self._names[placement]

@@ -75,9 +75,9 @@ def side_shape(tree: UrdfTree) -> Shape:
     not_negative = replace(stiffness, kind=value(units.STIFFNESSES, "spring", "not negative"))
     spring = replace(SPRING, fields=(not_negative, replace(rest, required=False)))
     freedom = tuple(
-        replace(part, kind=spring) if part.name == "spring" else part for part in FREEDOM.fields
+        replace(key, kind=spring) if key.name == "spring" else key for key in FREEDOM.fields
     )
-    acting = Shape(
+    joint_elements = Shape(
         name="joint of a side file", doc="Properties of a joint that URDF lacks.", fields=freedom
     )
     moving = [joint for joint in tree.joints if joint.kind in ("revolute", "prismatic")]
@@ -96,7 +96,7 @@ def side_shape(tree: UrdfTree) -> Shape:
             *TOOL_SHAPE.fields,
             field(
                 "freedoms",
-                _each(list(JOINT_KINDS["free"].velocities), acting, "freedom"),
+                _each(list(JOINT_KINDS["free"].velocities), joint_elements, "freedom"),
                 "elements that act on each velocity",
             ),
         ),
@@ -117,7 +117,7 @@ def side_shape(tree: UrdfTree) -> Shape:
             ),
             field(
                 "freedoms",
-                _each(list(JOINT_KINDS["spherical"].velocities), acting, "freedom"),
+                _each(list(JOINT_KINDS["spherical"].velocities), joint_elements, "freedom"),
                 "elements that act on each velocity",
             ),
         ),
@@ -154,7 +154,7 @@ def side_shape(tree: UrdfTree) -> Shape:
             ),
             field(
                 "joints",
-                _each([joint.name for joint in moving], acting, "joint"),
+                _each([joint.name for joint in moving], joint_elements, "joint"),
                 "elements that act on joints",
             ),
             field("floating", _each(free, floating, "floating joint"), "floating joints"),
@@ -183,18 +183,24 @@ def without_origins(
 
     def stripped(node: Node, origin: tuple[str, str], where: str) -> Node:
         if isinstance(node, Mapping):
-            own = node.get("provenance")
-            if own is not None:
-                place = replace(
-                    root, node=own, kind=ORIGIN, where=f"{where}.provenance".lstrip(".")
+            provenance = node.get("provenance")
+            if provenance is not None:
+                provenance_cursor = replace(
+                    root, node=provenance, kind=ORIGIN, where=f"{where}.provenance".lstrip(".")
                 )
-                check_structure(place)
-                origin = (place.word("status") or origin[0], place.word("source") or origin[1])
+                check_structure(provenance_cursor)
+                origin = (
+                    provenance_cursor.word("status") or origin[0],
+                    provenance_cursor.word("source") or origin[1],
+                )
             entries = (entry for entry in node.entries if entry.key != "provenance")
             node = Mapping(
                 tuple(
-                    replace(e, value=stripped(e.value, origin, f"{where}.{e.key}".lstrip(".")))
-                    for e in entries
+                    replace(
+                        entry,
+                        value=stripped(entry.value, origin, f"{where}.{entry.key}".lstrip(".")),
+                    )
+                    for entry in entries
                 ),
                 node.line,
             )

@@ -35,7 +35,7 @@ class WithSideFile:
         text, side: texts of the two files.
         names: names in the file by the mechanism's names (bodies, scalar coordinates, parts of
             rods, actuators).
-        meshes: the mesh files that the file refers to.
+        meshes: the mesh files to which the file refers.
         notes: differences from the mechanism, each in one sentence.
     """
 
@@ -66,7 +66,7 @@ def side_path(path: Path) -> Path:
 
 
 def rigid_notes(mechanism: Mechanism, form: str) -> list[str]:
-    """Return a note that elastic data is not written; empty if there is none.
+    """Return a note that elastic data is not written; empty if the machine has no elastic data.
 
     Args:
         mechanism: the machine.
@@ -89,7 +89,7 @@ class SideWriter:
         mechanism, tree, meshes: the machine, its tree of rigid links, and its mesh files.
         notes: differences from the mechanism.
         links, names, motors: names in the file of bodies, coordinates and actuators.
-        taken: names in use.
+        used_names: names that are used in the file.
         elements_of: XML elements of the bodies.
     """
 
@@ -101,7 +101,7 @@ class SideWriter:
     links: dict[str, str] = field(default_factory=lambda: {BASE: BASE})
     names: dict[str, str] = field(default_factory=dict)
     motors: dict[str, str] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=lambda: {BASE})
+    used_names: set[str] = field(default_factory=lambda: {BASE})
     elements_of: dict[str, ElementTree.Element] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -118,7 +118,7 @@ class SideWriter:
 
     @property
     def elements(self) -> ElementWriter:
-        """Return the writer of side-file elements at nominal values."""
+        """Writer of side-file elements at nominal values."""
         value = self.mechanism.value
         return ElementWriter(
             mechanism=self.mechanism,
@@ -128,11 +128,11 @@ class SideWriter:
 
     def named(self, name: str) -> str:
         """Return a name in the file for a name of the mechanism; unchanged if possible."""
-        word = identifier(name)
-        while word in self.taken:
-            word += "_"
-        self.taken.add(word)
-        return word
+        name_in_file = identifier(name)
+        while name_in_file in self.used_names:
+            name_in_file += "_"
+        self.used_names.add(name_in_file)
+        return name_in_file
 
     def name_free(self, name: str, word: str) -> None:
         """Register the names of a free joint's coordinates and velocities by the joint's name."""
@@ -149,11 +149,11 @@ class SideWriter:
         }
 
     def ball(self, primitive: Primitive) -> dict[str, Any]:
-        """Return the zero of a ball's quaternion, with losses, springs and limits."""
+        """Return a ball joint's orientation at the file's pose, losses, springs and limits."""
         kind, content = JOINT_KINDS["spherical"], dict[str, Any]()
         start = primitive.pose()
         if start.is_turned:
-            content["start"] = _turns(start)
+            content["start"] = _rotations(start)
         if primitive.is_reversed:
             content["reversed"] = "yes"
         if written := self.elements.freedoms(
@@ -173,7 +173,7 @@ class SideWriter:
         if frame.position.any():
             content["at"] = [literal(x, units.LENGTH) for x in frame.position]
         if frame.is_turned:
-            content["turn"] = _turns(frame)
+            content["turn"] = _rotations(frame)
         if written := self.elements.freedoms(
             kind.velocities, kind.angular, self.mechanism.joint(name).freedoms
         ):
@@ -182,23 +182,25 @@ class SideWriter:
 
     def finished(self, text: str, sections: dict[str, Any]) -> WithSideFile:
         """Return both texts; `sections` follow the first sections of the side file."""
-        m, write = self.mechanism, self.elements
-        omissions = {key.name: getattr(m, key.name) for key in OMISSIONS}
+        mechanism, elements = self.mechanism, self.elements
+        omissions = {key.name: getattr(mechanism, key.name) for key in OMISSIONS}
+        source = f"written from the machine {mechanism.name}"
         side: dict[str, Any] = {
             "format": SIDE_FORMAT,
-            "provenance": {"status": "given", "source": f"written from the machine {m.name}"},
+            "provenance": {"status": "given", "source": source},
             **{key: list(texts) for key, texts in omissions.items() if texts},
-            "gravity": write.vector(m.gravity, units.ACCELERATION),
+            "gravity": elements.vector(mechanism.gravity, units.ACCELERATION),
             "platform": self._platform(),
         }
         side |= {key: section for key, section in sections.items() if section}
-        if m.losses:
-            side["losses"] = {self.named(loss.name): write.loss(loss) for loss in m.losses}
+        if mechanism.losses:
+            losses = mechanism.losses
+            side["losses"] = {self.named(loss.name): elements.loss(loss) for loss in losses}
         self.name_motors()
-        if not m.unstated_motors:  # an empty section would state that there are no motors
+        if not mechanism.unstated_motors:  # an empty section would state that there are no motors
             side["actuators"] = {
-                self.motors[actuator.name]: write.actuator(replace(actuator, stiffness=None))
-                for actuator in m.actuators
+                self.motors[actuator.name]: elements.actuator(replace(actuator, stiffness=None))
+                for actuator in mechanism.actuators
             }
         self._note_renamed()
         return WithSideFile(
@@ -219,13 +221,17 @@ class SideWriter:
     def effort(self, coordinate: str) -> float:
         """Return the largest force of the motors on a joint: zero without motors.
 
-        It is infinite if it is unlimited or shared with other joints.
+        The force is infinite if a motor has no limit or also drives other joints.
         """
-        total, value = 0.0, self.mechanism.value
+        total = 0.0
         for actuator in self.mechanism.actuators:
             ratio = dict(actuator.drives).get(coordinate)
-            if ratio is not None:
-                total += actuator.force * abs(value(ratio)) if len(actuator.drives) == 1 else np.inf
+            if ratio is None:
+                continue
+            if len(actuator.drives) == 1:
+                total += actuator.force * abs(self.mechanism.value(ratio))
+            else:
+                total = np.inf
         return total
 
     def _motor(self, actuator: Actuator) -> str:
@@ -234,13 +240,13 @@ class SideWriter:
         return self.names[actuator.name] if is_joints else self.named(actuator.name)
 
     def _note_renamed(self) -> None:
-        """Add a note on renamed motors and coordinates; channels of logs have these names."""
+        """Add a note on renamed elements; channels of logs have the names in the file."""
         kinds = {"body": self.links, "coordinate": self.names, "actuator": self.motors}
         pairs = [
-            f"{kind} {a} to {b}"
+            f"{kind} {name} to {name_in_file}"
             for kind, names in kinds.items()
-            for a, b in names.items()
-            if a != b
+            for name, name_in_file in names.items()
+            if name != name_in_file
         ]
         if pairs:
             self.notes.append(f"renamed, which also affects channels of logs: {', '.join(pairs)}")
@@ -263,7 +269,7 @@ class SideWriter:
         return content
 
 
-def _turns(pose: FramePose) -> list[dict[str, str]]:
+def _rotations(pose: FramePose) -> list[dict[str, str]]:
     """Return the rotations of a pose in side-file form."""
     return [
         {axis: literal(angle, units.ANGLE)}
@@ -289,5 +295,5 @@ def signless(value: float) -> str:
 
 
 def in_line(values: np.ndarray | Sequence[float]) -> str:
-    """Return numbers as text with spaces in between."""
+    """Return numbers as text, separated by spaces."""
     return " ".join(signless(value) for value in values)

@@ -1,4 +1,4 @@
-"""New values in the text of a machine file, which preserves its comments, order and legs."""
+"""Replacement of values in the text of a machine file, which preserves comments and layout."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from tauloop.mechanism.shipped import GALLERY, SHIPPED
 
 #: Keys of a value's status and source, which a new value may change.
 _PROVENANCE = ("status", "source")
-#: Digits of a number, unless more are needed for the largest relative error.
+#: Number of written digits. A number gets more digits if its rounding error would exceed
+#: `_ROUNDING`.
 _DIGITS = 15
 #: Largest relative error of a number due to its conversion to the unit of the file.
 _ROUNDING = 1e-15
@@ -36,10 +37,12 @@ _EDITOR_LINE = re.compile(r"\A# yaml-language-server:.*\n")
 
 
 class TextNotKept(Exception):
-    """The text of a machine file cannot contain a mechanism's values; the message is the reason.
+    """Error if the text of a machine file cannot contain a mechanism's values.
+
+    The message states the reason.
 
     Attributes:
-        file: name of the machine file; "" if there is none.
+        file: name of the machine file; empty if there is none.
     """
 
     def __init__(self, reason: str, file: str = "") -> None:
@@ -63,7 +66,7 @@ def text_with_values_of(mechanism: Mechanism, folder: Path) -> tuple[str, tuple[
 
     Args:
         mechanism: a mechanism that was read from a machine file.
-        folder: folder of the new file; its references to other files are relative to it.
+        folder: folder of the new file, to which its references to other files are relative.
 
     Returns:
         The text, and notes on parameters with new names.
@@ -81,7 +84,7 @@ def text_with_values_of(mechanism: Mechanism, folder: Path) -> tuple[str, tuple[
 
 
 def _sources(file: str) -> Iterator[Path]:
-    """Return the files that a mechanism's file name may refer to: a path, or a shipped machine."""
+    """Return the files to which a mechanism's file name may refer: a path, or a shipped machine."""
     path = Path(file)
     if path.suffix.lower() not in (".yaml", ".yml"):
         return
@@ -110,23 +113,23 @@ def _edited(path: Path, mechanism: Mechanism, folder: Path) -> tuple[str, tuple[
     mechanism = _without_stale_sources(mechanism, original, nodes)
     editor = _Editor(text, root)
     editor.rename(mechanism.name)
-    sharing: dict[int, list[str]] = {}
+    names_by_node: dict[int, list[str]] = {}
     for name, node in nodes.items():
-        sharing.setdefault(id(node), []).append(name)
-    for names in sharing.values():
+        names_by_node.setdefault(id(node), []).append(name)
+    for names in names_by_node.values():
         old = [original.parameters[name] for name in names]
         new = [mechanism.parameters[name] for name in names]
         if old != new:
             editor.change(nodes[names[0]], old, new)
     text = editor.edited()
-    if path != Path(mechanism.file):  # A shipped machine: its schema lies in another folder.
+    if path != Path(mechanism.file):  # the schema of a shipped machine is in another folder
         text = _EDITOR_LINE.sub(EDITOR_LINE, text)
     try:
-        read = read_machine(text, mechanism.file, folder)
+        edited = read_machine(text, mechanism.file, folder)
     except DescriptionError as error:
         what = f"{path.name} is invalid with these values: {error.problems[0].what}"
         raise TextNotKept(what) from None
-    if not _has_values(read, mechanism, editor.renamed):
+    if not _has_values(edited, mechanism, editor.renamed):
         raise TextNotKept(f"{path.name} cannot contain all of these values")
     return text, _notes(editor.renamed)
 
@@ -136,15 +139,17 @@ def _without_stale_sources(
 ) -> Mechanism:
     """Return the machine with a new source for each chosen value that changed without its source.
 
-    A source that the file gives for all chosen values is kept, because the new value is also
+    A source that the file states for all chosen values is preserved, because the new value is also
     chosen.
     """
     parameters: list[Parameter] = []
     for old, new in zip(original.parameters, mechanism.parameters, strict=True):
         node = nodes.get(new.name)
-        own = {entry.key for entry in node.entries} if isinstance(node, MappingNode) else set()
+        keys_of_value = (
+            {entry.key for entry in node.entries} if isinstance(node, MappingNode) else set()
+        )
         is_stale = new.value != old.value and (new.status, new.source) == (old.status, old.source)
-        if is_stale and new.status == "chosen" and "source" in own:
+        if is_stale and new.status == "chosen" and "source" in keys_of_value:
             new = replace(new, source=old.change_text())
         parameters.append(new)
     return replace(mechanism, parameters=ParameterTable(tuple(parameters)))
@@ -160,18 +165,18 @@ def _notes(renamed: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-def _has_values(read: Mechanism, mechanism: Mechanism, renamed: Mapping[str, str]) -> bool:
+def _has_values(edited: Mechanism, mechanism: Mechanism, renamed: Mapping[str, str]) -> bool:
     """Return whether two machines have equal parameters and meshes, except for new names.
 
     Values that the file derives from parameters may differ: the reference pose and sizes of solids.
     """
     expected = {renamed.get(item.name, item.name): item for item in mechanism.parameters}
-    if {item.name for item in read.parameters} != set(expected):
+    if {item.name for item in edited.parameters} != set(expected):
         return False
     return (
-        all(_is_same(item, expected[item.name]) for item in read.parameters)
-        and [solid.mesh for solid in read.solids] == [solid.mesh for solid in mechanism.solids]
-        and read.name == mechanism.name
+        all(_is_same(item, expected[item.name]) for item in edited.parameters)
+        and [solid.mesh for solid in edited.solids] == [solid.mesh for solid in mechanism.solids]
+        and edited.name == mechanism.name
     )
 
 
@@ -211,9 +216,13 @@ class _Editor:
 
     def rename(self, name: str) -> None:
         """Replace the name of the machine."""
-        place = self._root.get("name")
-        if place is not None and isinstance(place.node, Scalar) and place.node.text != name:
-            self._replace(place.node, name)
+        name_cursor = self._root.get("name")
+        if (
+            name_cursor is not None
+            and isinstance(name_cursor.node, Scalar)
+            and name_cursor.node.text != name
+        ):
+            self._replace(name_cursor.node, name)
 
     def change(self, node: Node, old: Sequence[Parameter], new: Sequence[Parameter]) -> None:
         """Replace values, status and source of the parameters of one node.
@@ -244,7 +253,7 @@ class _Editor:
         self._insert_after(value, node.is_flow, added)
 
     def _change_each(self, node: Node, changed: Sequence[str], new: Sequence[Parameter]) -> None:
-        """Convert a value that differs between the legs of a pattern to a parameter of each leg."""
+        """Convert a value that differs between the legs of a pattern to parameters of the legs."""
         first, _, path = new[0].name.partition(".")
         leg = first.rstrip("0123456789")
         if self._leg(leg) is None:
@@ -278,14 +287,14 @@ class _Editor:
             raise TextNotKept("`each` of a pattern of legs is empty")
 
     def _replace(self, node: Node, new: str) -> None:
-        """Replace a scalar; a block of text ends at the start of the next line."""
+        """Replace a scalar; whitespace after a block of text is preserved."""
         if not isinstance(node, Scalar):
             raise AssertionError("only texts are replaced")
         length = len(self._text[node.start : node.end].rstrip())
         self._edits.append((node.start, node.start + length, new))
 
     def _insert_after(self, entry: MappingEntry, is_flow: bool, added: Sequence[str]) -> None:
-        """Insert keys after another one: in the same braces, or on new lines."""
+        """Insert keys after another key: in the same braces, or on new lines."""
         if not added:
             return
         start = entry.value.start
@@ -316,12 +325,14 @@ def _value_text(parameter: Parameter, changed: Sequence[str]) -> str:
 def _number(parameter: Parameter) -> str:
     """Return the number of a parameter in the file's unit, with as many digits as needed."""
     quotient = parameter.value / parameter.scale
-    short = float(f"{quotient:.{_DIGITS}g}")
-    is_enough = math.isclose(short * parameter.scale, parameter.value, rel_tol=_ROUNDING, abs_tol=0)
-    return f"{number(short if is_enough else quotient)} {parameter.unit}".strip()
+    rounded = float(f"{quotient:.{_DIGITS}g}")
+    is_exact = math.isclose(
+        rounded * parameter.scale, parameter.value, rel_tol=_ROUNDING, abs_tol=0
+    )
+    return f"{number(rounded if is_exact else quotient)} {parameter.unit}".strip()
 
 
 def _flow(text: str) -> str:
     """Return a text as written between braces on one line."""
-    dumped = yaml.safe_dump([text], default_flow_style=True, width=10**9, allow_unicode=True)
-    return dumped.strip()[1:-1]
+    flow_text = yaml.safe_dump([text], default_flow_style=True, width=10**9, allow_unicode=True)
+    return flow_text.strip()[1:-1]

@@ -1,12 +1,12 @@
 """Conversion of a `Mechanism` to a machine file that reads back to the same machine.
 
-All independent parameters are under ``parameters``, in the order of theta and with their full
-names. The elements refer to them by expressions. Legs are expanded: ``leg1.slide`` is a name like
-any other.
+All independent parameters theta are under ``parameters``, in their order and with their full names.
+The elements refer to them by expressions. Legs are expanded: ``leg1.slide`` is a name like any
+other.
 
-A `Mechanism` does not contain patterns, comments, notes, names of derived parameters and named
-frames, so these are lost unless the text of its file is kept (see `value_edits`). A start
-orientation is written as rotations; the quaternion that is read is therefore equal up to rounding.
+A `Mechanism` contains no patterns, comments, notes, names of derived parameters or named frames.
+They are lost unless the text of the original file is preserved (see `value_edits`). A start
+orientation is written as rotations, so the quaternion that is read is equal up to rounding.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ from tauloop.mechanism.model import (
 from tauloop.mechanism.poses import quaternion_rotation, rotation_matrix
 from tauloop.mechanism.solids.solid import Solid
 
-#: Largest deviation of an axis from length 1 up to which it counts as a unit vector.
+#: Components of a unit vector that differ from 0 or 1 by less than this count as 0 or 1.
 _AXIS_ROUNDING = 1e-12
-#: Line of gravity that refers to a parameter, which a reader would not expect there.
+#: Line with gravity that refers to a parameter. It gets a comment, because this is unusual.
 _GRAVITY_LINE = re.compile(r"^(gravity: \[.*'(gravity\[\d\])'.*\])$", re.MULTILINE)
 _MOMENT_KEYS = ("xx", "xy", "yy", "xz", "yz", "zz")
 
@@ -98,10 +98,11 @@ def dumps(mechanism: Mechanism, meshes: MeshCopies | None = None) -> str:
 
 
 def write_yaml(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """Write a machine file, and triangles that have no file into ``NAME_meshes``.
+    """Write a machine file, and write triangles that have no file into the folder ``NAME_meshes``.
 
-    The text of a mechanism that was read from a machine file keeps its comments, order and legs;
-    only changed values differ. Otherwise the text is written from the mechanism (see `dumps`).
+    If the mechanism was read from a machine file, the text of that file is written with the changed
+    values; comments, order and legs are preserved. Otherwise the text is written from the mechanism
+    (see `dumps`).
 
     Returns:
         Paths of the meshes; notes on differences from the file that was read.
@@ -137,7 +138,7 @@ class _Prose(str):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Dumper that writes texts without quotes if possible, as the reader treats scalars as text."""
+    """Dumper that writes strings without quotes if possible, because scalars are read as text."""
 
     yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 (PyYAML's own name and form)
 
@@ -187,52 +188,62 @@ class _YamlWriter:
 
     def machine(self) -> _Block:
         """Return the whole file."""
-        m = self._mechanism
+        mechanism = self._mechanism
         sections: dict[str, dict[str, Any]] = {
-            "bodies": {body.name: self._body(body) for body in m.bodies},
+            "bodies": {body.name: self._body(body) for body in mechanism.bodies},
             "joints": {
-                joint.name: self._joint(joint) for joint in m.joints if not self._is_motion(joint)
+                joint.name: self._joint(joint)
+                for joint in mechanism.joints
+                if not self._is_platform_motion(joint)
             },
-            "rods": {rod.name: self._rod(rod) for rod in m.rods},
+            "rods": {rod.name: self._rod(rod) for rod in mechanism.rods},
             "couplings": {
-                coupling.name: self._write.coupling(coupling) for coupling in m.couplings
+                coupling.name: self._write.coupling(coupling) for coupling in mechanism.couplings
             },
             "actuators": {
-                a.name: self._write.actuator(a) | self._write.drive(a) for a in m.actuators
+                actuator.name: self._write.actuator(actuator) | self._write.drive(actuator)
+                for actuator in mechanism.actuators
             },
-            "losses": {loss.name: self._write.loss(loss) for loss in m.losses},
-            "visual": {f"solid{i + 1}": self._visual(solid) for i, solid in enumerate(m.solids)},
-            "outputs": {output.name: self._outputs.output(output) for output in m.outputs},
+            "losses": {loss.name: self._write.loss(loss) for loss in mechanism.losses},
+            "visual": {
+                f"solid{i + 1}": self._visual(solid) for i, solid in enumerate(mechanism.solids)
+            },
+            "outputs": {output.name: self._outputs.output(output) for output in mechanism.outputs},
         }
         frames = {
             name: self._placement(placement) for name, placement in self._outputs.frames.items()
         }
         status, source = self._provenance()
-        gravity = self._write.vector(m.gravity, units.ACCELERATION)
+        gravity = self._write.vector(mechanism.gravity, units.ACCELERATION)
         platform = self._platform()
         parameters = {
-            p.name: self._parameter(p, status, source) for p in m.parameters
+            parameter.name: self._parameter(parameter, status, source)
+            for parameter in mechanism.parameters
         } | self._expressions.derived
-        file = _Block({"format": MACHINE_FORMAT, "name": m.name})
-        if m.description:
-            file["description"] = _Prose(m.description) if "\n" in m.description else m.description
+        file = _Block({"format": MACHINE_FORMAT, "name": mechanism.name})
+        if mechanism.description:
+            file["description"] = (
+                _Prose(mechanism.description)
+                if "\n" in mechanism.description
+                else mechanism.description
+            )
         for key in ("omitted_forces", "unknown_elements", "unstated_motors"):
-            if texts := getattr(m, key):
+            if texts := getattr(mechanism, key):
                 file[key] = list(texts)
         file["provenance"] = {"status": status, "source": source}
         file["gravity"] = gravity
-        parts: dict[str, dict[str, Any]] = {
+        all_sections: dict[str, dict[str, Any]] = {
             "parameters": parameters,
             "frames": frames,
             **sections,
         }
-        for name, elements in parts.items():
+        for name, elements in all_sections.items():
             if elements:
                 file[name] = _Block(elements)
-        if m.has_elastic_data:
+        if mechanism.has_elastic_data:
             from tauloop.formats.writing.elastic_writer import machine_sections
 
-            elastic = machine_sections(m, self._text)
+            elastic = machine_sections(mechanism, self._text)
             file |= {name: _Block(section) for name, section in elastic.items() if section}
         file["platform"] = platform
         return file
@@ -247,10 +258,11 @@ class _YamlWriter:
         pairs = Counter((p.status, p.source) for p in self._mechanism.parameters)
         if not pairs:
             return "chosen", ""
-        without = [pair for pair in pairs if not pair[1]]
-        return max(without or pairs, key=lambda pair: pairs[pair])
+        pairs_without_source = [candidate for candidate in pairs if not candidate[1]]
+        return max(pairs_without_source or pairs, key=lambda candidate: pairs[candidate])
 
     def _parameter(self, parameter: Parameter, status: str, source: str) -> str | dict[str, Any]:
+        """Return a parameter; status and source are omitted if they equal the file's defaults."""
         written: dict[str, Any] = {"value": self._literals[parameter.name]}
         if parameter.status != status:
             written["status"] = parameter.status
@@ -264,7 +276,7 @@ class _YamlWriter:
             ]
         return written if len(written) > 1 else str(written["value"])
 
-    def _given(self, **values: tuple[Expression | None, Dimension]) -> dict[str, Any]:
+    def _stated_values(self, **values: tuple[Expression | None, Dimension]) -> dict[str, Any]:
         """Return the values that are not None."""
         return {
             key: self._text(x, dimension) for key, (x, dimension) in values.items() if x is not None
@@ -321,14 +333,15 @@ class _YamlWriter:
         return written if possible else written | {"unchecked": "yes"}
 
     def _slender(self, part: SlenderPart) -> dict[str, Any]:
-        m, s, across = along_the_rod(part)
-        written = self._given(
-            mass=(m, units.MASS), center=(s, units.LENGTH), inertia=(across, units.INERTIA)
+        """Return the keys of a slender link."""
+        m, s, transverse = along_the_rod(part)
+        written = self._stated_values(
+            mass=(m, units.MASS), center=(s, units.LENGTH), inertia=(transverse, units.INERTIA)
         )
         value = self._mechanism.value
-        return (
-            written if value(m) > 0.0 and value(across) >= 0.0 else written | {"unchecked": "yes"}
-        )
+        if value(m) > 0.0 and value(transverse) >= 0.0:
+            return written
+        return written | {"unchecked": "yes"}
 
     # Elements
 
@@ -347,8 +360,8 @@ class _YamlWriter:
             written |= (
                 self._write.freedom(joint.freedoms[0], kind.angular[0]) if joint.freedoms else {}
             )
-        elif several := self._write.freedoms(kind.velocities, kind.angular, joint.freedoms):
-            written["freedoms"] = several
+        elif freedoms := self._write.freedoms(kind.velocities, kind.angular, joint.freedoms):
+            written["freedoms"] = freedoms
         if joint.compliance is not None:
             from tauloop.formats.writing.elastic_writer import compliance_keys
 
@@ -365,15 +378,15 @@ class _YamlWriter:
             written["telescopic"] = reference | self._write.freedom(
                 rod.telescope.freedom, turns=False
             )
-        parts = {"link" if rod.telescope is None else "lower": rod.lower, "upper": rod.upper}
-        present = {key: part for key, part in parts.items() if part is not None}
+        links = {"link" if rod.telescope is None else "lower": rod.lower, "upper": rod.upper}
+        present_links = {key: link for key, link in links.items() if link is not None}
         if rod.is_full:
             written["model"] = "full"
         else:
-            written["model"] = "slender" if present else "massless"
-        for key, part in present.items():
+            written["model"] = "slender" if present_links else "massless"
+        for key, link in present_links.items():
             written[key] = (
-                self._slender(part) if isinstance(part, SlenderPart) else self._inertia(part)
+                self._slender(link) if isinstance(link, SlenderPart) else self._inertia(link)
             )
         if rod.is_full:
             written |= {"first_axis": axis, "spin": rod.spin}
@@ -415,9 +428,9 @@ class _YamlWriter:
             written["contact"] = contact
 
     def _first_axis(self, rod: Rod) -> tuple[Placement, list[str]]:
-        """Return the frame at A, and the first axis as numbers in this frame.
+        """Return the frame of a rod's start A, and the first axis as numbers in this frame.
 
-        The frame is the rod's own if possible; otherwise it has the axes of the body.
+        The frame is the start frame of the rod if possible; otherwise it has the axes of the body.
         """
         if rod.first_axis is None:
             return rod.start, []
@@ -435,8 +448,8 @@ class _YamlWriter:
 
     # Platform
 
-    def _is_motion(self, joint: Joint) -> bool:
-        """Return whether a joint is the one that `motion` of the platform adds."""
+    def _is_platform_motion(self, joint: Joint) -> bool:
+        """Return whether a joint is the joint that the key `motion` of the platform adds."""
         return (
             joint.name == PLATFORM_JOINT
             and joint is self._mechanism.joints[0]
@@ -451,7 +464,9 @@ class _YamlWriter:
 
     def _platform(self) -> dict[str, Any]:
         platform = self._mechanism.platform
-        joint = next((joint for joint in self._mechanism.joints if self._is_motion(joint)), None)
+        joint = next(
+            (joint for joint in self._mechanism.joints if self._is_platform_motion(joint)), None
+        )
         written: dict[str, Any] = {"body": platform.body}
         if joint is not None:
             written["motion"] = joint.kind
@@ -505,18 +520,14 @@ def _reference(kind: str, values: Sequence[float]) -> str | dict[str, Any] | Non
     if "z" in named and any(named[axis] for axis in "xyz"):
         written["at"] = [literal(named[axis], units.LENGTH) for axis in "xyz"]
     if "qw" not in named:
-        plain = [
-            (name, turns)
-            for name, turns in zip(names, angular, strict=True)
-            if "z" not in named or turns
-        ]
-        written |= {
-            name: literal(named[name], units.ANGLE if turns else units.LENGTH)
-            for name, turns in plain
-        }
+        for name, is_angular in zip(names, angular, strict=True):
+            if "z" not in named or is_angular:
+                dimension = units.ANGLE if is_angular else units.LENGTH
+                written[name] = literal(named[name], dimension)
     else:
         quaternion = np.array([named[name] for name in ("qw", "qx", "qy", "qz")])
-        turns = constant_angles(quaternion_rotation(quaternion))
-        if turns:
-            written["turn"] = [{axis: literal(angle, units.ANGLE)} for axis, angle in turns.items()]
+        angles = constant_angles(quaternion_rotation(quaternion))
+        if angles:
+            rotations = [{axis: literal(angle, units.ANGLE)} for axis, angle in angles.items()]
+            written["turn"] = rotations
     return written

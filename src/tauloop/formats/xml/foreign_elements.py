@@ -1,11 +1,11 @@
 """Table of the elements of URDF, SDF and MJCF files: read, harmless or rejected.
 
-An element that connects links or changes a mass must not be ignored, because the result would
-silently be another machine. Every element is therefore in one of three lists. Elements of the first
-list are read. Elements of the second list have no effect on the motion (drawing, sensors, contacts,
-settings of a simulation) and are counted in the notes. Elements of the third list are rejected. An
-element in none of the lists is rejected if its name contains one of `TIE_WORDS`; otherwise `check`
-reports it as a problem of the machine.
+An element that connects links or changes a mass must not be ignored, because the imported machine
+would then silently differ from the file. Every element is therefore in one of three lists. Elements
+of the first list are read. Elements of the second list have no effect on the motion (drawing,
+sensors, contacts, settings of a simulation) and are counted in the notes. Elements of the third
+list are rejected. An element in none of the lists is rejected if its name contains one of
+`TIE_WORDS`; otherwise `tauloop.check` reports it as a problem of the machine.
 
 `docs/foreign-elements.md` is generated from this table.
 """
@@ -40,34 +40,34 @@ TIE_WORDS = (
     "mimic",
     "attach",
 )
-#: Words in the name or library of plugins that connect links, and of plugins that exert forces.
+#: Words in the name or library of plugins that connect links.
 PLUGIN_TIE_WORDS = (
-    *(
-        "attach",
-        "detach",
-        "mimic",
-        "loop",
-        "weld",
-        "coupl",
-        "gear",
-        "spring",
-        "constraint",
-        "bushing",
-        "tendon",
-    ),
-    *("cable", "fixlink", "fix_link"),
+    "attach",
+    "detach",
+    "mimic",
+    "loop",
+    "weld",
+    "coupl",
+    "gear",
+    "spring",
+    "constraint",
+    "bushing",
+    "tendon",
+    "cable",
+    "fixlink",
+    "fix_link",
 )
+#: Words in the name or library of plugins that exert forces.
 PLUGIN_FORCE_WORDS = (
-    *(
-        "buoyan",
-        "hydrodynamic",
-        "liftdrag",
-        "lift_drag",
-        "addedmass",
-        "added_mass",
-        "persistent_wrench",
-    ),
-    *("gravitycompensation", "gravity_compensation"),
+    "buoyan",
+    "hydrodynamic",
+    "liftdrag",
+    "lift_drag",
+    "addedmass",
+    "added_mass",
+    "persistent_wrench",
+    "gravitycompensation",
+    "gravity_compensation",
 )
 
 
@@ -101,6 +101,7 @@ class ElementRow:
 def _rows(
     file_format: str, treatment: Treatment, *rows: tuple[str, str, str]
 ) -> tuple[ElementRow, ...]:
+    """Return rows from triples of parent, tags separated by spaces, and meaning."""
     return tuple(
         ElementRow(
             file_format=file_format,
@@ -114,7 +115,7 @@ def _rows(
 
 
 #: Elements of Drake for drawing and contacts.
-DRAKE_LOOKS = (
+DRAKE_APPEARANCE = (
     "drake:proximity_properties drake:perception_properties drake:illustration_properties "
     "drake:accepting_renderer drake:diffuse_map drake:ellipsoid drake:capsule "
     "drake:declare_convex drake:visual drake:deformable_properties"
@@ -176,7 +177,7 @@ _URDF = (
         ),
         ("robot", "fixed_frame", "a named frame (Isaac Sim)"),
         ("robot", "mujoco compiler", "settings for MuJoCo's reader"),
-        ("robot", f"sensor camera light {DRAKE_LOOKS}", "sensors and appearance"),
+        ("robot", f"sensor camera light {DRAKE_APPEARANCE}", "sensors and appearance"),
         (
             "robot",
             "drake:collision_filter_group self_collision_checking disable_collisions contact",
@@ -192,7 +193,7 @@ _URDF = (
             "author license description publications publication version verbose capability",
             "texts",
         ),
-        ("link", f"sensor light audio_source {DRAKE_LOOKS}", "sensors, sounds and appearance"),
+        ("link", f"sensor light audio_source {DRAKE_APPEARANCE}", "sensors, sounds and appearance"),
         ("link", "collision", "contacts; drawn if no visual can be drawn"),
         ("link", "origin", "not part of URDF, and not read"),
         ("link", "contact self_collision_checking collision_checking capsule verbose", "contacts"),
@@ -317,10 +318,10 @@ _SDF = (
         ("model", "model_state", "a stored state of a simulation"),
         (
             "model",
-            f"drake:collision_filter_group {DRAKE_LOOKS}",
+            f"drake:collision_filter_group {DRAKE_APPEARANCE}",
             "contacts and appearance in Drake",
         ),
-        ("link", f"{_SENSING} {DRAKE_LOOKS}", "sensors, lights and appearance"),
+        ("link", f"{_SENSING} {DRAKE_APPEARANCE}", "sensors, lights and appearance"),
         (
             "link",
             "self_collide must_be_base_link enable_wind velocity_decay kinematic",
@@ -421,7 +422,7 @@ ELEMENT_ROWS: tuple[ElementRow, ...] = (*_URDF, *_SDF, *_MJCF)
 
 
 @cache
-def _by_place(file_format: str) -> dict[tuple[str, str], ElementRow]:
+def _rows_by_parent_and_tag(file_format: str) -> dict[tuple[str, str], ElementRow]:
     return {
         (row.parent, tag): row
         for row in ELEMENT_ROWS
@@ -431,8 +432,8 @@ def _by_place(file_format: str) -> dict[tuple[str, str], ElementRow]:
 
 
 def row_of(file_format: str, parent: str, tag: str) -> ElementRow | None:
-    """Return the row of an element in a file of a format; None if it is unknown."""
-    rows = _by_place(file_format)
+    """Return the row of an element in a file of a format; None if the element is unknown."""
+    rows = _rows_by_parent_and_tag(file_format)
     return rows.get((parent, tag)) or rows.get((ANY_PARENT, tag))
 
 
@@ -446,8 +447,8 @@ def read_tags(file_format: str) -> dict[str, set[str]]:
 
 
 def is_entered(file_format: str, tag: str) -> bool:
-    """Return whether there are rows for the elements inside an element with this tag."""
-    return any(parent in (tag, ANY_PARENT) for parent, _ in _by_place(file_format))
+    """Return whether the table has rows for the elements inside an element with this tag."""
+    return any(parent in (tag, ANY_PARENT) for parent, _ in _rows_by_parent_and_tag(file_format))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -478,37 +479,41 @@ class Inventory:
         groups: dict[str, list[int]] = {}
         for item in self.unknown:
             groups.setdefault(f"<{item.node.tag}> of <{item.parent}>", []).append(item.node.line)
-        return tuple(
-            f"{name} (line {lines[0]})"
-            if len(lines) == 1
-            else f"{name} ({len(lines)}, first on line {lines[0]})"
-            for name, lines in groups.items()
-        )
+        texts = []
+        for name, lines in groups.items():
+            if len(lines) == 1:
+                texts.append(f"{name} (line {lines[0]})")
+            else:
+                texts.append(f"{name} ({len(lines)}, first on line {lines[0]})")
+        return tuple(texts)
 
 
 def inventory(file_format: str, *roots: XmlNode) -> Inventory:
-    """Return the unread contents of elements; the contents of harmless elements are skipped.
+    """Return the elements inside other elements that are not read.
 
     Args:
         file_format: "urdf", "sdf" or "mjcf".
-        roots: elements that are read; their contents are searched.
+        roots: elements whose contents are searched, except inside harmless elements.
     """
     harmless: Counter[str] = Counter()
     refused: list[Unread] = []
     unknown: list[Unread] = []
-    tops = {id(root) for root in roots}
+    root_ids = {id(root) for root in roots}
 
     def visit(node: XmlNode) -> None:
         for child in node.children:
             row = row_of(file_format, node.tag, child.tag)
             item = Unread(node=child, parent=node.tag, row=row)
             if row is None:
-                is_tie = any(word in child.tag.lower() for word in TIE_WORDS)
-                (refused if is_tie else unknown).append(item)
+                if any(word in child.tag.lower() for word in TIE_WORDS):
+                    refused.append(item)
+                else:
+                    unknown.append(item)
             elif row.treatment is Treatment.REFUSED:
                 refused.append(item)
             elif row.treatment is Treatment.HARMLESS:
-                harmless[child.tag if id(node) in tops else f"{child.tag} of {node.tag}"] += 1
+                is_top_level = id(node) in root_ids
+                harmless[child.tag if is_top_level else f"{child.tag} of {node.tag}"] += 1
             elif is_entered(file_format, child.tag):
                 visit(child)
 
@@ -526,10 +531,10 @@ def refuse(reader: XmlReader, refused: tuple[Unread, ...], remedy: str) -> None:
         remedy: remedy for unknown elements.
     """
     for item in refused:
-        place = "" if item.parent in _ROOTS else f" in a {item.parent}"
+        location = "" if item.parent in _ROOTS else f" in a {item.parent}"
         name = item.node.attributes.get("name", item.node.tag)
-        meaning = remedy if item.row is None else item.row.meaning.replace("`", "")
-        reader.problem(item.node, name, f"<{item.node.tag}>{place} is not supported", meaning)
+        advice = remedy if item.row is None else item.row.meaning.replace("`", "")
+        reader.problem(item.node, name, f"<{item.node.tag}>{location} is not supported", advice)
 
 
 def plugins(node: XmlNode) -> Iterator[tuple[XmlNode, str]]:

@@ -31,19 +31,19 @@ class IncludedFiles(XmlReader):
         self._bodies = 0
         self._files = 0
 
-    def allowed(self, node: XmlNode, name: str, places: Iterable[Path]) -> Path | None:
+    def allowed(self, node: XmlNode, name: str, candidates: Iterable[Path]) -> Path | None:
         """Return the first candidate that is a file, with links resolved; None after a problem.
 
         Args:
             node: the including element.
             name: file name in that element.
-            places: candidate paths.
+            candidates: candidate paths.
         """
         outside = None
-        for place in places:
-            resolved = place.resolve()
+        for candidate in candidates:
+            resolved = candidate.resolve()
             if not any(resolved.is_relative_to(root) for root in self._roots):
-                outside = outside or place
+                outside = outside or candidate
             elif resolved.is_file():
                 return resolved
         if outside is not None:
@@ -63,13 +63,13 @@ class IncludedFiles(XmlReader):
         self._files += 1
         self._bytes += path.stat().st_size
         self._bodies += sum(inner.tag in ("body", "link") for inner in root.walk())
-        for amount, most, unit in (
+        for amount, limit, unit in (
             (self._bytes / 1e6, MAX_FILE_BYTES / 1e6, "MB"),
             (self._bodies, MAX_BODIES, "bodies"),
             (self._files, MAX_INCLUDES, "parts"),
         ):
-            if amount > most:
-                what = f"the included files have more than {most:g} {unit}"
+            if amount > limit:
+                what = f"the included files have more than {limit:g} {unit}"
                 self.problem(
                     node, node.tag, what, "give only the machine, without its surroundings"
                 )

@@ -17,7 +17,7 @@ from tauloop.common.records import dataclass
 from tauloop.mechanism.solids.solid import Mesh
 from tauloop.mechanism.solids.visual import MESH_EXTENSIONS
 
-#: One triangle: normal, corners, and two unused bytes.
+#: One triangle: normal, vertices, and two unused bytes.
 _TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 #: URI schemes of a file in a package; a package is a folder with its name.
 _PACKAGES = ("package", "model")
@@ -46,22 +46,22 @@ def is_binary_stl(path: Path) -> bool:
 
 
 def stl_corners(path: Path) -> np.ndarray:
-    """Return the corners (n, 3, 3) of the triangles of a binary STL file."""
+    """Return the vertices (n, 3, 3) of the triangles of a binary STL file."""
     triangles = np.frombuffer(path.read_bytes()[84:], _TRIANGLE)
     return np.asarray(triangles["corners"], dtype=float)
 
 
 def mesh_corners(path: Path) -> np.ndarray | None:
-    """Return corners (n, 3, 3) of the triangles of a binary STL or OBJ file; None for others."""
+    """Return vertices (n, 3, 3) of the triangles of a binary STL or OBJ file; None for others."""
     if path.suffix.lower() == ".obj":
         return obj_corners(path)
     return stl_corners(path) if path.suffix.lower() == ".stl" and is_binary_stl(path) else None
 
 
 def obj_corners(path: Path) -> np.ndarray | None:
-    """Return the corners (n, 3, 3) of the triangles of an OBJ file; None if it is wrong or empty.
+    """Return the vertices (n, 3, 3) of an OBJ file's triangles; None if it is invalid or empty.
 
-    A face with more corners is split into a fan of triangles from its first corner.
+    A face with more vertices is split into a fan of triangles from its first vertex.
     """
     points: list[tuple[float, ...]] = []
     faces: list[tuple[int, int, int]] = []
@@ -80,7 +80,7 @@ def obj_corners(path: Path) -> np.ndarray | None:
 
 
 def _obj_index(text: str, count: int) -> int:
-    """Return the index of a corner from text such as ``7/2/1``; negative: from the end."""
+    """Return the index of a vertex from text such as ``7/2/1``; negative: from the end."""
     number = int(text.partition("/")[0])
     index = number - 1 if number > 0 else count + number
     if not 0 <= index < count:
@@ -90,7 +90,9 @@ def _obj_index(text: str, count: int) -> int:
 
 def color_of(rgba: Sequence[float]) -> str:
     """Return a color ``#rrggbb`` from numbers between 0 and 1."""
-    return "#" + "".join(f"{round(255 * min(max(share, 0.0), 1.0)):02x}" for share in rgba[:3])
+    return "#" + "".join(
+        f"{round(255 * min(max(component, 0.0), 1.0)):02x}" for component in rgba[:3]
+    )
 
 
 @dataclass(slots=True)
@@ -178,30 +180,32 @@ class MeshFiles:
         A package is a folder with its name: the description's folder, a folder above it, or a
         subfolder of one of these.
         """
-        scheme, mark, rest = name.partition("://")
-        if not mark:
+        scheme, separator, rest = name.partition("://")
+        if not separator:
             return [self.folder / name]
         package, _, path = rest.partition("/")
         if scheme == "file":
             return [Path(rest)]
         if scheme not in _PACKAGES or ".." in Path(path).parts:
             return []
-        here = self.folder.resolve()
+        folder = self.folder.resolve()
         if not package:
-            return [here / path.lstrip("/")]
+            return [folder / path.lstrip("/")]
         return [
-            top / path for top in package_places(package, (*self.packages, here, *here.parents))
+            package_folder / path
+            for package_folder in package_places(package, (*self.packages, folder, *folder.parents))
         ]
 
     def notes(self, problems: Sequence[Problem]) -> list[str]:
-        """Return notes on missing or undrawn meshes and on faults of shapes."""
+        """Return notes on missing or undrawn meshes and on shapes with problems."""
         kinds = ", ".join(extension[1:].upper() for extension in MESH_EXTENSIONS)
-        listed = (
+        names_by_note = (
             ("mesh files that do not exist, so only joints are drawn there", self.missing),
             (f"meshes that are not drawn, because they are not {kinds}", self.unread),
         )
-        notes = [f"{what}: {', '.join(names)}" for what, names in listed if names]
-        wrong = {
-            f"{x.where}: {x.what} (line {x.line}); the shape is not drawn": None for x in problems
+        notes = [f"{what}: {', '.join(names)}" for what, names in names_by_note if names]
+        shape_faults = {
+            f"{problem.where}: {problem.what} (line {problem.line}); the shape is not drawn": None
+            for problem in problems
         }
-        return [*notes, *wrong]
+        return [*notes, *shape_faults]

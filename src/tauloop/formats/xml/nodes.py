@@ -20,12 +20,12 @@ from tauloop.common.files import unreadable
 from tauloop.common.records import dataclass
 from tauloop.mechanism.suggestions import suggestion
 
-#: Largest file size, bytes; models that refer to mesh files are far smaller.
+#: Maximum file size, bytes; models that refer to mesh files are far smaller.
 MAX_FILE_BYTES = 20_000_000
-#: Largest nesting depth. URDF needs six; MJCF needs two more than the bodies in a chain.
+#: Maximum nesting depth. URDF needs six levels; MJCF needs two more than the bodies in a chain.
 MAX_NESTING = 200
-#: Maximum number of bodies or links. Machines have tens; assembling a scene with thousands would
-#: take hours.
+#: Maximum number of bodies or links. Machines have tens of bodies; assembling a scene with
+#: thousands would take hours.
 MAX_BODIES = 2000
 #: Largest permitted number in SI units; squares and products of larger numbers overflow.
 MAX_NUMBER = 1e30
@@ -33,7 +33,16 @@ MAX_NUMBER = 1e30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XmlNode:
-    """An element: tag, attributes, first line, children, fragments of its text, and file."""
+    """An element of an XML file.
+
+    Attributes:
+        tag: tag of the element.
+        attributes: attributes of the element.
+        line: first line of the element.
+        children: elements inside the element.
+        pieces: fragments of its text.
+        file: name of the file.
+    """
 
     tag: str
     attributes: dict[str, str]
@@ -44,7 +53,7 @@ class XmlNode:
 
     @property
     def content(self) -> str:
-        """Return the text of the element without surrounding whitespace."""
+        """Text of the element without surrounding whitespace."""
         return "".join(self.pieces).strip()
 
     def all(self, tag: str) -> Iterator[XmlNode]:
@@ -65,7 +74,7 @@ class XmlNode:
 def read_xml(path: str | Path) -> XmlNode:
     """Return the root element of a file.
 
-    Syntax errors that TinyXML accepts are accepted (`_as_tinyxml`). Gazebo, Drake and ROS use
+    Syntax errors that TinyXML tolerates are accepted (`_as_tinyxml`). Gazebo, Drake and ROS use
     TinyXML, so files with such errors are common.
 
     Raises:
@@ -73,30 +82,29 @@ def read_xml(path: str | Path) -> XmlNode:
             has a document type or entity declaration, which may expand without limit or name files.
     """
     path = Path(path)
-    if wrong := unreadable(path):
-        raise _refused(path, *wrong)
+    if reason := unreadable(path):
+        raise _file_error(path, *reason)
     size = path.stat().st_size
     if size > MAX_FILE_BYTES:
-        what = f"{size / 1e6:.1f} MB is more than {MAX_FILE_BYTES / 1e6:.0f} MB"
-        raise _refused(path, what, "store meshes in separate files")
+        what = f"has {size / 1e6:.1f} MB; at most {MAX_FILE_BYTES / 1e6:.0f} MB are allowed"
+        raise _file_error(path, what, "store meshes in separate files")
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise _refused(
+        raise _file_error(
             path, f"the file cannot be read: {error.strerror}", "copy it again"
         ) from None
     try:
         return _parsed(path, content, None)
-    except expat.ExpatError as first:
+    except expat.ExpatError as original_error:
         try:
             return _parsed(path, _as_tinyxml(content), "utf-8")
         except expat.ExpatError as error:
             # report the error of the original file, unless it is one that TinyXML accepts
-            shown = first if first.lineno == error.lineno else error
-            what = (
-                f"not well-formed XML: {expat.ErrorString(shown.code)} at column {shown.offset + 1}"
-            )
-            raise _refused(path, what, "correct the file there", shown.lineno) from None
+            reported = original_error if original_error.lineno == error.lineno else error
+            message = expat.ErrorString(reported.code)
+            what = f"not well-formed XML: {message} at column {reported.offset + 1}"
+            raise _file_error(path, what, "correct the file there", reported.lineno) from None
 
 
 def parse_xml(text: str, file: str) -> XmlNode:
@@ -112,7 +120,8 @@ def parse_xml(text: str, file: str) -> XmlNode:
     return _parsed(Path(file), text.encode("utf-8"), "utf-8")
 
 
-def _refused(path: Path, what: str, remedy: str, line: int | None = None) -> DescriptionError:
+def _file_error(path: Path, what: str, remedy: str, line: int | None = None) -> DescriptionError:
+    """Return an error of a whole file."""
     return DescriptionError.of("", what, remedy, file=str(path), line=line)
 
 
@@ -130,18 +139,19 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
     """
     parser = expat.ParserCreate(encoding)
     file = str(path)
-    open_nodes, bodies = [XmlNode(tag="", attributes={}, line=0)], [0]
+    open_nodes = [XmlNode(tag="", attributes={}, line=0)]
+    body_count = [0]  # a list, so that the nested function can change it
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         if len(open_nodes) > MAX_NESTING:
             what = f"elements are nested more than {MAX_NESTING} levels deep"
-            raise _refused(
+            raise _file_error(
                 path, what, "this is not a description of a machine", parser.CurrentLineNumber
             )
-        bodies[0] += tag in ("body", "link")
-        if bodies[0] > MAX_BODIES:
+        body_count[0] += tag in ("body", "link")
+        if body_count[0] > MAX_BODIES:
             what = f"there are more than {MAX_BODIES} bodies"
-            raise _refused(
+            raise _file_error(
                 path,
                 what,
                 "give the machine alone, without its surroundings",
@@ -160,7 +170,7 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
 
     def declaration(*_: object) -> None:
         what = "document type and entity declarations are rejected, because they may expand without limit"
-        raise _refused(
+        raise _file_error(
             path, what, "remove <!DOCTYPE ...> and <!ENTITY ...>", parser.CurrentLineNumber
         )
 
@@ -173,17 +183,19 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
         parser.Parse(content, True)
     # raised by Python's codecs for the encoding that the file declares
     except (LookupError, ValueError, TypeError) as error:
-        raise _refused(
+        raise _file_error(
             path, f"its encoding cannot be read: {error}", "save the file as UTF-8"
         ) from None
     return open_nodes[0].children[0]
 
 
-#: An XML declaration at the start, and an ampersand that does not begin a reference.
+#: An XML declaration at the start of a file.
 _DECLARATION = re.compile(r"\s*<\?xml\s[^<>]*\?>")
+#: An ampersand that does not begin a reference.
 _AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
-#: Delimiters of comments and CDATA sections.
-_COMMENT, _CDATA = ("<!--", "-->"), ("<![CDATA[", "]]>")
+#: Delimiters of comments and of CDATA sections.
+_COMMENT = ("<!--", "-->")
+_CDATA = ("<![CDATA[", "]]>")
 
 
 def _as_tinyxml(content: bytes) -> bytes:
@@ -197,7 +209,7 @@ def _as_tinyxml(content: bytes) -> bytes:
     except UnicodeDecodeError:
         text = content.decode("latin-1")
     if (match := _DECLARATION.match(text)) is not None:
-        text = _ends_of_lines(match[0]) + text[match.end() :]
+        text = _line_ends(match[0]) + text[match.end() :]
     return _AMPERSAND.sub("&amp;", _without_comments(text)).encode("utf-8")
 
 
@@ -207,25 +219,31 @@ def _without_comments(text: str) -> str:
     An unclosed comment is not changed.
     """
     pieces: list[str] = []
-    place, comment, plain = 0, text.find(_COMMENT[0]), text.find(_CDATA[0])
+    position = 0
+    comment = text.find(_COMMENT[0])
+    cdata = text.find(_CDATA[0])
     while comment >= 0:
-        is_plain = 0 <= plain < comment
-        start, (head, tail) = (plain, _CDATA) if is_plain else (comment, _COMMENT)
-        end = text.find(tail, start + len(head))
+        is_cdata = 0 <= cdata < comment
+        start = cdata if is_cdata else comment
+        opening, closing = _CDATA if is_cdata else _COMMENT
+        end = text.find(closing, start + len(opening))
         if end < 0:
             break
-        end += len(tail)
+        end += len(closing)
         pieces.append(
-            text[place:end] if is_plain else text[place:start] + _ends_of_lines(text[start:end])
+            text[position:end] if is_cdata else text[position:start] + _line_ends(text[start:end])
         )
-        place = end
+        position = end
         # search for a delimiter only after passing its last position: the text is scanned once
-        comment = text.find(_COMMENT[0], place) if 0 <= comment < place else comment
-        plain = text.find(_CDATA[0], place) if 0 <= plain < place else plain
-    return "".join([*pieces, text[place:]])
+        if 0 <= comment < position:
+            comment = text.find(_COMMENT[0], position)
+        if 0 <= cdata < position:
+            cdata = text.find(_CDATA[0], position)
+    return "".join([*pieces, text[position:]])
 
 
-def _ends_of_lines(text: str) -> str:
+def _line_ends(text: str) -> str:
+    """Return only the line ends of a text."""
     return "\n" * text.count("\n")
 
 
@@ -233,10 +251,10 @@ T = TypeVar("T")
 
 
 class XmlReader:
-    """Reader of values from nodes; it collects faults as problems and returns substitute values."""
+    """Reader of values from nodes; it collects problems and substitutes invalid values."""
 
     def __init__(self, file: str) -> None:
-        """Start without problems.
+        """Create a reader without problems.
 
         Args:
             file: name of the file for messages.
@@ -251,20 +269,20 @@ class XmlReader:
     def look_up(
         self, node: XmlNode, where: str, word: str, known: Mapping[str, T], what: str, remedy: str
     ) -> T | None:
-        """Return the value of a word; None after adding a problem with a suggestion if unknown."""
+        """Return the value of a word; None after adding a problem if the word is unknown."""
         if word not in known:
             self.problem(node, where, what, suggestion(word, known) or remedy)
         return known.get(word)
 
     def raise_any(self) -> None:
-        """Raise an error with all problems by line; those of included files come last."""
+        """Raise an error with all problems by line; problems of included files come last."""
         DescriptionError.raise_if_any(sorted(self.problems, key=self._line_order))
 
     def _line_order(self, problem: Problem) -> tuple[bool, str, int]:
         return problem.file != self.file, problem.file, problem.line or 0
 
     def text(self, node: XmlNode, where: str, attribute: str) -> str:
-        """Return a required attribute; "" after adding a problem if it is missing."""
+        """Return a required attribute; empty after adding a problem if it is missing."""
         value = node.attributes.get(attribute, "").strip()
         if not value:
             what = f"<{node.tag}> has no attribute {attribute!r}"
@@ -283,7 +301,7 @@ class XmlReader:
     def vector(
         self, node: XmlNode | None, where: str, attribute: str, default: tuple[float, ...]
     ) -> tuple[float, ...]:
-        """Return an attribute as finite numbers, as many as `default` has; `default` if absent."""
+        """Return an attribute as finite numbers, as many as in `default`; `default` if absent."""
         if node is None or attribute not in node.attributes:
             return default
         return self._numbers(node, where, attribute, node.attributes[attribute], len(default))
@@ -297,8 +315,8 @@ class XmlReader:
         except ValueError:
             values = (math.nan,)
         if len(values) != count or not all(abs(value) < MAX_NUMBER for value in values):
-            wanted = "a finite number" if count == 1 else f"{count} finite numbers"
-            what = f"{attribute}={text!r} of <{node.tag}> is not {wanted}"
+            expected = "a finite number" if count == 1 else f"{count} finite numbers"
+            what = f"{attribute}={text!r} of <{node.tag}> is not {expected}"
             self.problem(node, where, what, "write plain numbers in SI units")
             return (math.nan,) * count
         return values
@@ -315,9 +333,9 @@ def unread(elements: Mapping[str, int], attributes: Mapping[str, int]) -> list[s
 
 
 def impossible_inertia(inertia: np.ndarray) -> str:
-    """Return the fault of an impossible inertia (3, 3) about the mass center, else ""."""
-    least, middle, most = np.linalg.eigvalsh(inertia)
-    if least >= 0.0 and least + middle >= most * (1.0 - 1e-9):
+    """Return the reason why an inertia (3, 3) about the mass center is impossible; empty if not."""
+    smallest, middle, largest = np.linalg.eigvalsh(inertia)
+    if smallest >= 0.0 and smallest + middle >= largest * (1.0 - 1e-9):
         return ""
-    moments = f"{least:.4g}, {middle:.4g}, {most:.4g} kg m^2"
+    moments = f"{smallest:.4g}, {middle:.4g}, {largest:.4g} kg m^2"
     return f"no rigid body has the principal moments of inertia {moments}"

@@ -91,7 +91,7 @@ def _arguments(texts: Iterable[str]) -> dict[str, str]:
         if not assigns or not name.strip():
             problems.add("xacro", f"{text!r} is not of the form NAME:=VALUE", "write NAME:=VALUE")
         elif name.strip() in arguments:
-            problems.add("xacro", f"{name.strip()!r} is given twice", "give it once")
+            problems.add("xacro", f"{name.strip()!r} is given twice", "write it once")
         else:
             arguments[name.strip()] = value
     InputError.raise_if_any(problems)
@@ -102,7 +102,7 @@ def _expanded(
     path: Path, arguments: Mapping[str, str], folders: Iterable[str | Path]
 ) -> dict[str, Any]:
     """Return the expanded text of a template, with warnings."""
-    missing = [name for name in _REQUIRED_PACKAGES if _place(name) is None]
+    missing = [name for name in _REQUIRED_PACKAGES if _import_folder(name) is None]
     if missing:
         what = "the file is a xacro template, which requires the package xacro"
         plain_name = f"NAME{_plain_ending(path)}"
@@ -114,13 +114,13 @@ def _expanded(
         "file": str(path.absolute()),
         "arguments": dict(arguments),
         "folders": [str(Path(folder).absolute()) for folder in folders],
-        "paths": [_place(name) for name in _REQUIRED_PACKAGES],
+        "paths": [_import_folder(name) for name in _REQUIRED_PACKAGES],
         "seconds": EXPANSION_TIMEOUT,
         "bytes": MAX_FILE_BYTES,
     }
     command = [sys.executable, "-I", "-B", str(_PROGRAM)]
     try:
-        ended = subprocess.run(
+        process = subprocess.run(
             command,
             input=json.dumps(request),
             stdout=subprocess.PIPE,
@@ -130,18 +130,16 @@ def _expanded(
             encoding="utf-8",
         )
     except subprocess.TimeoutExpired:
-        what, remedy = (
-            f"the expansion took more than {EXPANSION_TIMEOUT} s",
-            "simplify the template, or expand it with `xacro`",
-        )
+        what = f"the expansion took more than {EXPANSION_TIMEOUT} s"
+        remedy = "simplify the template, or expand it with `xacro`"
         raise DescriptionError.of("", what, remedy, file=str(path)) from None
     except OSError as error:
         what = f"its process cannot be started: {error.strerror}"
         raise DescriptionError.of("", what, "expand it with `xacro`", file=str(path)) from None
     try:
-        reply = json.loads(ended.stdout)
+        reply = json.loads(process.stdout)
     except ValueError:
-        what = f"xacro ended without a result (exit code {ended.returncode})"
+        what = f"xacro ended without a result (exit code {process.returncode})"
         raise DescriptionError.of(
             "", what, "expand it with `xacro` to see why", file=str(path)
         ) from None
@@ -151,7 +149,7 @@ def _expanded(
     return dict(reply)
 
 
-def _place(name: str) -> str | None:
+def _import_folder(name: str) -> str | None:
     """Return the folder from which a package is imported; None if it is not installed."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:  # a folder with this name has no origin

@@ -12,9 +12,10 @@ process
   removed enforces this (`_guard`);
 - has no environment variables, and has limits of time and memory.
 
-The request is JSON on the standard input: ``file``, ``arguments`` (names with texts), ``folders``
-(of packages), ``paths`` (of xacro and PyYAML), ``seconds`` and ``bytes``. The reply is JSON:
-``text`` and ``warnings``, or ``where``, ``what`` and ``remedy``.
+The request is JSON on the standard input: ``file``, ``arguments`` (texts by name), ``folders`` (of
+packages), ``paths`` (of xacro and PyYAML), ``seconds`` and ``bytes`` (limits of time and of the
+size of a file). The reply is JSON: ``text`` and ``warnings``, or ``where``, ``what`` and
+``remedy``.
 """
 
 from __future__ import annotations
@@ -31,12 +32,16 @@ from typing import Any
 from xml.dom import expatbuilder, minidom
 from xml.parsers import expat
 
-#: Largest memory of the process, bytes, and maximum number of open files.
-_MAX_MEMORY, _MAX_OPEN_FILES = 1 << 29, 64
+#: Maximum memory of the process, bytes.
+_MAX_MEMORY = 1 << 29
+#: Maximum number of open files.
+_MAX_OPEN_FILES = 64
 #: Additional time after which the process ends itself if it was not terminated, s.
 _EXIT_GRACE_SECONDS = 5
-#: Maximum number of warnings in a reply, and of characters in a message.
-_MAX_WARNINGS, _MAX_MESSAGE_CHARACTERS = 20, 500
+#: Maximum number of warnings in a reply.
+_MAX_WARNINGS = 20
+#: Maximum number of characters of a message.
+_MAX_MESSAGE_CHARACTERS = 500
 #: Codecs that a file may declare. They are loaded first, because Python imports them on first use.
 _CODECS = ("utf-8", "utf-16", "ascii", "latin-1", "cp1252")
 #: Option for folders of packages.
@@ -122,7 +127,7 @@ _ARGUMENT = re.compile(r"\$\(\s*arg\s+([^)\s]+)\s*\)|xacro\.arg\(\s*['\"]([^'\"]
 
 
 class Refused(Exception):
-    """Refusal of an operation: where, what is wrong, what to do."""
+    """Error of an operation that is not permitted: where, what is wrong and the remedy."""
 
     def __init__(self, where: str, what: str, remedy: str) -> None:
         """Store the three texts."""
@@ -131,7 +136,7 @@ class Refused(Exception):
 
 
 class _Template:
-    """A file with its includes."""
+    """A xacro file, and the folders from which it may read."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.file = Path(request["file"])
@@ -140,18 +145,18 @@ class _Template:
         self.roots = [self.file.parent.resolve(), self.file.resolve().parent]
         self.roots += [folder.resolve() for folder in self.packages]
         self.arguments: dict[str, str] = request["arguments"]
-        self.largest: int = request["bytes"]
+        self.max_bytes: int = request["bytes"]
         self.known_arguments: set[str] = set()
         self.warnings: list[str] = []
         self.xacro: Any = None
 
     def allowed(self, path: str | os.PathLike[str]) -> Path:
         """Return a path with its links resolved; paths outside the folders are rejected."""
-        place = Path(path).resolve()
-        if not any(place.is_relative_to(root) for root in self.roots):
+        resolved = Path(path).resolve()
+        if not any(resolved.is_relative_to(root) for root in self.roots):
             what = f"{os.fspath(path)!r} is outside the folder of the file"
             raise Refused("", what, f"permit its folder: {_FOLDERS}")
-        return place
+        return resolved
 
     def warn(self, *words: object, **_: object) -> None:
         """Store a warning of xacro, up to a number of warnings."""
@@ -159,13 +164,15 @@ class _Template:
             self.warnings.append(" ".join(map(str, words))[:_MAX_MESSAGE_CHARACTERS])
 
     def find(self, package: str) -> str:
-        """Return the folder of a package: a named one, or a parent folder of the file."""
-        named = [
+        """Return the folder of a package: from the request, or a parent folder of the file."""
+        from_options = [
             folder if folder.resolve().name == package else folder / package
             for folder in self.packages
         ]
-        above = [folder for folder in self.file.resolve().parents if folder.name == package]
-        for folder in (*named, *above):
+        parent_folders = [
+            folder for folder in self.file.resolve().parents if folder.name == package
+        ]
+        for folder in (*from_options, *parent_folders):
             if folder.is_dir():
                 return str(folder)
         what = f"there is no folder of the package {package!r}"
@@ -173,15 +180,15 @@ class _Template:
 
     def parse(self, _given: object, filename: str) -> minidom.Document:
         """Return an included file; reject document types, which could expand without limit."""
-        place = self.allowed(filename)
-        if not place.is_file():
+        resolved = self.allowed(filename)
+        if not resolved.is_file():
             self.xacro.filestack.pop()  # as xacro does; it continues if the file is optional
             missing = FileNotFoundError(filename)
             raise self.xacro.XacroException(
                 f"there is no file {os.fspath(filename)!r}", exc=missing
             )
-        content = place.read_bytes()
-        if len(content) > self.largest:
+        content = resolved.read_bytes()
+        if len(content) > self.max_bytes:
             raise Refused(
                 "",
                 f"{os.fspath(filename)}: {len(content) / 1e6:.1f} MB is too large",
@@ -199,9 +206,9 @@ class _Template:
 
     def abs_filename(self, name: str) -> str:
         """Return the path of a name relative to the file that contains it, if it may be read."""
-        place = os.path.join(os.path.dirname(self.xacro.filestack[-1]), name)
-        self.allowed(place)
-        return place
+        path = os.path.join(os.path.dirname(self.xacro.filestack[-1]), name)
+        self.allowed(path)
+        return path
 
     def evaluated(self, expression: str, context: dict[str, Any]) -> str:
         """Return the value of ``$(eval ...)`` without the builtins that xacro gives it."""
@@ -281,15 +288,15 @@ def _limit(seconds: int) -> None:
         import resource
     except ImportError:
         return
-    for kind, amount in (
+    for kind, limit in (
         (resource.RLIMIT_CPU, seconds),
         (resource.RLIMIT_AS, _MAX_MEMORY),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_NOFILE, _MAX_OPEN_FILES),
         (resource.RLIMIT_CORE, 0),
     ):
-        _, most = resource.getrlimit(kind)
-        bound = amount if most == resource.RLIM_INFINITY else min(amount, most)
+        _, hard_limit = resource.getrlimit(kind)
+        bound = limit if hard_limit == resource.RLIM_INFINITY else min(limit, hard_limit)
         resource.setrlimit(kind, (bound, bound))
 
 
@@ -327,7 +334,7 @@ def _expand(template: _Template) -> dict[str, Any]:
         text = document.toprettyxml(indent="  ")
     except Exception as error:
         return _reply(xacro, error)
-    if len(text) > template.largest:
+    if len(text) > template.max_bytes:
         what = f"it expands to {len(text) / 1e6:.1f} MB"
         return {"where": "", "what": what, "remedy": "store meshes in separate files"}
     unknown = [name for name in template.arguments if name not in template.known_arguments]
@@ -339,30 +346,28 @@ def _expand(template: _Template) -> dict[str, Any]:
 
 
 def _reply(xacro: Any, error: Exception) -> dict[str, Any]:
-    """Return the fault of a template: the refusal inside xacro's errors, or their text."""
+    """Return the reply for an error: the `Refused` inside xacro's errors, or their text."""
     file = str(xacro.filestack[-1]) if xacro.filestack else ""
     inner: BaseException | None = error
-    too_much = ""
+    exceeded = ""
     while inner is not None:
         if isinstance(inner, Refused):
             return {**inner.reply, "file": file}
         if isinstance(inner, RecursionError | MemoryError):
-            too_much = type(inner).__name__
+            exceeded = type(inner).__name__
         inner = getattr(inner, "exc", None) or inner.__cause__ or inner.__context__
     what = " ".join(str(error).split()) or type(error).__name__
     remedy = "correct the xacro file"
-    if too_much:
-        what, remedy = (
-            f"its expansion does not end, or exceeds the limits of size and time ({too_much})",
-            "correct the macro or file that includes itself",
-        )
+    if exceeded:
+        what = f"its expansion does not end, or exceeds the limits of size and time ({exceeded})"
+        remedy = "correct the macro or file that includes itself"
     elif "Undefined substitution argument" in what:
         remedy = "give its value: --xacro NAME:=VALUE"
     return {"where": "", "what": what, "remedy": remedy, "file": file}
 
 
 def main() -> None:
-    """Read the request, write the reply."""
+    """Read the request and write the reply."""
     request = json.load(sys.stdin)
     replies = sys.stdout
     # a template may print without end, which would fill this process's memory

@@ -1,4 +1,4 @@
-"""The permitted form of a file, and positions in a file with node, form and key path."""
+"""Classes for the permitted form of a file, and cursors: positions in a file with their form."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ class Value:
     """A physical value: number, literal with unit, expression, or a mapping `QUALIFIED`.
 
     Attributes:
-        linear: its dimension; None if any dimension, or each one of `among`, is permitted.
-        angular: its dimension for a rotational degree of freedom, if different.
-        group: group of its independent parameters. Empty for a value that only controls a
-            computation, such as a limit; it is not a parameter.
+        linear: dimension of the value; None if any dimension, or any dimension of `among`, is
+            permitted.
+        angular: dimension of the value for a rotational degree of freedom, if different.
+        group: group of the independent parameters in the value. Empty for a value that only
+            controls a computation, such as a limit; such a value is not a parameter.
         sign: "positive", "not negative", "not zero" or empty.
         among: permitted dimensions, if there are several.
         is_plain: whether only a scalar is permitted, as inside a mapping `QUALIFIED`.
@@ -94,7 +95,7 @@ class MapOf:
 
     Attributes:
         item: form of the contents.
-        key: what the names are called in messages.
+        key: noun for the names in messages.
         is_known: whether the names refer to elements that are defined elsewhere.
         may_be_empty: whether an empty mapping is permitted.
     """
@@ -122,7 +123,7 @@ class Shape:
     Attributes:
         name: name in the schema and on the reference page.
         doc: description on the reference page.
-        fields: its keys.
+        fields: keys of the mapping.
         one_of: keys of which at least one is required.
     """
 
@@ -147,13 +148,19 @@ Kind = Value | Text | Name | Reference | Choice | Whole | ListOf | MapOf | Shape
 
 
 def value(
-    of: Dimension | tuple[Dimension | None, Dimension] | None, group: str = "", sign: str = ""
+    dimensions: Dimension | tuple[Dimension | None, Dimension] | None,
+    group: str = "",
+    sign: str = "",
 ) -> Value:
-    """Return the form of a value with one dimension, any (None), or one per kind of coordinate.
+    """Return the form of a value.
 
-    Of two dimensions, the first is for a linear coordinate and the second for an angle.
+    Args:
+        dimensions: dimension of the value; a pair of dimensions for linear and rotational degrees
+            of freedom; or None for any dimension.
+        group: as in `Value`.
+        sign: as in `Value`.
     """
-    linear, angular = of if isinstance(of, tuple) else (of, None)
+    linear, angular = dimensions if isinstance(dimensions, tuple) else (dimensions, None)
     return Value(linear=linear, angular=angular, group=group, sign=sign)
 
 
@@ -179,7 +186,7 @@ class Collector:
 
     Attributes:
         file: name of the file.
-        folder: folder of the files that it refers to; None for a text without a file.
+        folder: folder of the files to which the file refers; None for a text without a file.
     """
 
     file: str
@@ -204,7 +211,7 @@ class Collector:
             warn_old_key(old, new, self.file, line)
 
     def include(self, problems: Iterable[Problem]) -> None:
-        """Add the problems of a file that this one refers to."""
+        """Add the problems of another file to which this file refers."""
         for problem in problems:
             self._problems.setdefault(
                 (f"{problem.file}: {problem.where}", problem.what, problem.line), problem
@@ -216,9 +223,11 @@ class Collector:
         return len(self._problems)
 
     def has_problem_in(self, where: str) -> bool:
-        """Return whether a problem was noted at a place of this file or below it."""
-        below = (f"{where}.", f"{where}[")
-        return any(place == where or place.startswith(below) for place, _, _ in self._problems)
+        """Return whether a problem was added at a key path of this file or below it."""
+        prefixes = (f"{where}.", f"{where}[")
+        return any(
+            position == where or position.startswith(prefixes) for position, _, _ in self._problems
+        )
 
     @property
     def is_full(self) -> bool:
@@ -245,9 +254,11 @@ class Collector:
             ),
         )
         if len(problems) > MAX_PROBLEMS:
-            more = f"and {counted(len(problems) - MAX_PROBLEMS, 'more problem')}"
-            rest = Problem(where="", what=more, remedy="correct those above first", file=self.file)
-            problems = [*problems[:MAX_PROBLEMS], rest]
+            text = f"and {counted(len(problems) - MAX_PROBLEMS, 'more problem')}"
+            last_problem = Problem(
+                where="", what=text, remedy="correct those above first", file=self.file
+            )
+            problems = [*problems[:MAX_PROBLEMS], last_problem]
         raise error(problems)
 
 
@@ -283,7 +294,7 @@ class Cursor:
         return self.node.text if isinstance(self.node, Scalar) else None
 
     def problem(self, what: str, remedy: str, key: str = "") -> None:
-        """Note a problem here, or at a key of this mapping."""
+        """Add a problem at this position, or at a key of this mapping."""
         child = self.get(key.partition(".")[0]) if key else None
         where = f"{self.where}.{key}" if key and self.where else key or self.where
         self.collector.add(where, child.line if child else self.line, what, remedy, self.prefix)
@@ -295,7 +306,7 @@ class Cursor:
             self.collector.raise_any()
         except DescriptionError as error:
             return error
-        raise AssertionError("a noted problem was not reported")
+        raise AssertionError("an added problem was not reported")
 
     def get(self, key: str) -> Cursor | None:
         """Return the cursor of a key of a shape; None if it is absent or of the wrong form."""
@@ -303,8 +314,8 @@ class Cursor:
         node = self._node_of(key)
         if node is None or not isinstance(shape, Shape):
             return None
-        of = shape.field(key)
-        return self._child(node, of.kind, f".{key}") if of is not None else None
+        field_of_key = shape.field(key)
+        return self._child(node, field_of_key.kind, f".{key}") if field_of_key is not None else None
 
     def has(self, key: str) -> bool:
         """Return whether a key is present."""
@@ -353,6 +364,8 @@ class Cursor:
         return list(child.entries()) if child is not None else []
 
     def _child(self, node: Node, kind: Kind, suffix: str) -> Cursor:
+        """Return the cursor of a node inside this node."""
+
         def joined(path: str) -> str:
             return path + suffix if path else suffix.removeprefix(".")
 

@@ -58,12 +58,14 @@ def contents(cursor: Cursor | None, values: ValueReader) -> Any:
         value = values.nominal(quantity.expression)
         return value if kind.linear is not None else Amount(value, quantity.dimension)
     if isinstance(kind, Shape):
-        places = {field.name: cursor.get(field.name) for field in kind.fields}
+        cursors = {field.name: cursor.get(field.name) for field in kind.fields}
         return {
-            name: contents(place, values) for name, place in places.items() if place is not None
+            name: contents(field_cursor, values)
+            for name, field_cursor in cursors.items()
+            if field_cursor is not None
         }
     if isinstance(kind, MapOf):
-        return {name: contents(place, values) for name, place in cursor.entries()}
+        return {name: contents(field_cursor, values) for name, field_cursor in cursor.entries()}
     if isinstance(kind, ListOf):
         return tuple(contents(item, values) for item in cursor.items())
     text = cursor.text or ""

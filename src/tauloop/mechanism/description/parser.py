@@ -9,8 +9,8 @@
 In the outputs of a machine, `GEOMETRIC_FUNCTIONS` take points and directions, and a sign may be in
 front of a direction.
 
-A NAME may contain dots and list indices (``leg1.arm``, ``gravity[2]``). A UNIT after a
-number is one unit of `tauloop.mechanism.description.units`.
+A NAME may contain dots and list indices (``leg1.arm``, ``gravity[2]``). A UNIT is a single unit of
+`tauloop.mechanism.description.units`, such as ``mm``.
 """
 
 from __future__ import annotations
@@ -50,13 +50,17 @@ from tauloop.mechanism.expression import (
 )
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: Largest nesting depth, and maximum number of operations after substituting all names.
-MAX_NESTING, MAX_OPERATIONS = 32, 5000
-#: Maximum number of operators in one text, and deepest chain of operations after substituting all
-#: names. The depth is limited because evaluation is recursive.
-MAX_OPERATORS, MAX_CHAIN = 100, 150
+#: Maximum nesting depth of one text.
+MAX_NESTING = 32
+#: Maximum number of operators in one text.
+MAX_OPERATORS = 100
+#: Maximum number of operations of an expression after substituting all names.
+MAX_OPERATIONS = 5000
+#: Maximum depth of an expression after substituting all names. It is limited because evaluation is
+#: recursive.
+MAX_CHAIN = 150
 #: Maximum number of operations of all expressions of a file. The largest shipped machine has a few
-#: thousand.
+#: thousand operations.
 MAX_ALL_OPERATIONS = 300_000
 
 #: Names of predefined numbers; pi is an angle (180 deg), so that `pi / 2` is an angle too.
@@ -184,15 +188,19 @@ class _Parser:
             )
 
     def _split(self) -> Iterator[tuple[str, str, int]]:
-        position, end = 0, len(self._text.rstrip())
+        """Yield the tokens: kind, text and index of the first character."""
+        position = 0
+        end = len(self._text.rstrip())
         while position < end:
             match = _TOKEN.match(self._text, position)
             if match is None:
                 rest = self._text[position:].lstrip()
+                number = len(self._text) - len(rest) + 1
+                remedy = PEER_CHARACTERS.get(rest[0]) or (
+                    "use only numbers with units, names, + - * / ^, parentheses and functions"
+                )
                 raise ExpressionError(
-                    f"{self._text!r}: {rest[0]!r} (character {len(self._text) - len(rest) + 1}) has no meaning here",
-                    PEER_CHARACTERS.get(rest[0])
-                    or "an expression has numbers with units, names, + - * / ^, parentheses and functions",
+                    f"{self._text!r}: unexpected {rest[0]!r} at character {number}", remedy
                 )
             kind = str(match.lastgroup)
             yield kind, match[kind], match.start(kind)
@@ -208,23 +216,24 @@ class _Parser:
             return text
         return ""
 
-    def _unexpected(self, wanted: str) -> ExpressionError:
+    def _unexpected(self, expected: str) -> ExpressionError:
         kind, text = self._peek()
         if kind == "end":
             return ExpressionError(
-                f"{self._text!r} ends where {wanted} is needed", "complete the expression"
+                f"{self._text!r} ends where {expected} is needed", "complete the expression"
             )
-        place = f"{text!r} (character {self._tokens[self._index][2] + 1})"
+        location = f"{text!r} (character {self._tokens[self._index][2] + 1})"
         previous = self._tokens[self._index - 1][1] if self._index else ""
         if text == previous == "*":
-            return ExpressionError(f"{self._text!r}: ** has no meaning here", "write ^ for a power")
+            return ExpressionError(f"{self._text!r}: unexpected **", "write ^ for a power")
         if kind in ("name", "number") or text == "(":
             return ExpressionError(
-                f"{self._text!r}: {place} follows without an operator",
+                f"{self._text!r}: {location} follows without an operator",
                 "write * between factors; to use a compound unit, define a named parameter",
             )
         return ExpressionError(
-            f"{self._text!r}: unexpected {place} where {wanted} is needed", "check the expression"
+            f"{self._text!r}: unexpected {location} where {expected} is needed",
+            "check the expression",
         )
 
     def whole(self) -> Syntax:
@@ -302,7 +311,7 @@ class _Parser:
             self._index -= 2
             raise self._unexpected("an operator")
         try:
-            read = parse_unit(unit)
+            parsed_unit = parse_unit(unit)
         except UnitError as error:
             raise ExpressionError(
                 f"{self._text!r}: {error.what} after the number {text}",
@@ -310,7 +319,7 @@ class _Parser:
                 if error.remedy.startswith("did you")
                 else f"for a product write {text} * {unit}",
             ) from None
-        return Number(float(text) * read.scale, read.dimension)
+        return Number(float(text) * parsed_unit.scale, parsed_unit.dimension)
 
     def _call(self, name: str) -> Operation:
         if name not in self._functions:
@@ -344,12 +353,12 @@ def resolve(
 
     Args:
         syntax: the tree.
-        known: quantities of the names in it; None for an invalid name.
+        known: quantities of the names in the tree; None for an invalid name.
         measured: function that returns the quantity of a call to `GEOMETRIC_FUNCTIONS`, or None
-            after noting what is wrong; required for outputs.
+            after adding a problem; required for outputs.
 
     Returns:
-        The quantity; None if a name in it is invalid.
+        The quantity; None if a name in the tree is invalid.
 
     Raises:
         ExpressionError: dimensions are incompatible, or a constant term has no value (division
@@ -373,6 +382,7 @@ def resolve(
 
 
 def _dimension(operation: str, arguments: list[Quantity]) -> Dimension:
+    """Return the dimension of an operation; raise if the dimensions of its arguments do not fit."""
     first, last = arguments[0], arguments[-1]
     if operation in ("+", "-", "atan2"):
         common = _common(operation, first, last)
@@ -387,17 +397,17 @@ def _dimension(operation: str, arguments: list[Quantity]) -> Dimension:
         return first.dimension
     if operation == "sqrt":
         return first.dimension ** Fraction(1, 2)
-    wanted = ANGLE if operation in ("sin", "cos", "tan") else ONE
-    if not first.fits(wanted):
+    required = ANGLE if operation in ("sin", "cos", "tan") else ONE
+    if not first.fits(required):
         remedy = (
             "write the angle with its unit, such as 30 deg"
-            if wanted == ANGLE
+            if required == ANGLE
             else "divide by a reference value"
         )
         raise ExpressionError(
-            f"{operation} takes {named(wanted)}, not {named(first.dimension)}", remedy
+            f"{operation} takes {named(required)}, not {named(first.dimension)}", remedy
         )
-    return ONE if wanted == ANGLE else ANGLE
+    return ONE if required == ANGLE else ANGLE
 
 
 def _common(operation: str, first: Quantity, last: Quantity) -> Dimension:
@@ -406,19 +416,18 @@ def _common(operation: str, first: Quantity, last: Quantity) -> Dimension:
         return last.dimension
     if last.is_zero and last.dimension.is_one:
         return first.dimension
-    angles = {first.dimension, last.dimension} == {ANGLE, ONE}
-    if not first.dimension.matches(last.dimension) or angles:
+    is_angle_with_number = {first.dimension, last.dimension} == {ANGLE, ONE}
+    if not first.dimension.matches(last.dimension) or is_angle_with_number:
         verb = {"+": "adds", "-": "subtracts", "atan2": "compares"}[operation]
         order = (first, last) if operation != "-" else (last, first)
-        joint = {"+": "to", "-": "from", "atan2": "with"}[operation]
-        raise ExpressionError(
-            f"{operation!r} {verb} {named(order[0].dimension)} {joint} {named(order[1].dimension)}",
-            "give both the same unit",
-        )
+        preposition = {"+": "to", "-": "from", "atan2": "with"}[operation]
+        dimensions = f"{named(order[0].dimension)} {preposition} {named(order[1].dimension)}"
+        raise ExpressionError(f"{operation!r} {verb} {dimensions}", "give both the same unit")
     return first.dimension if first.dimension.angle else last.dimension
 
 
 def _power_dimension(base: Quantity, exponent: Quantity) -> Dimension:
+    """Return the dimension of a power; raise if the exponent is not a small constant."""
     if not isinstance(exponent.expression, Constant) or not exponent.dimension.is_one:
         raise ExpressionError(
             "the exponent of ^ is not a plain number", "write a constant exponent, such as x^2"
@@ -472,9 +481,9 @@ def _evaluated(call: Call) -> Constant:
 
 
 def is_too_large(expression: Expression) -> bool:
-    """Return whether an expression has too many operations or a too deep chain of operations.
+    """Return whether an expression has too many operations, or is nested too deeply.
 
-    Names are replaced by their expressions first.
+    The names in it must have been replaced by their expressions.
     """
     return operations_of(expression) > MAX_OPERATIONS
 
@@ -486,10 +495,10 @@ def operations_of(expression: Expression) -> int:
     """
     stack, count = [(expression, 1)], 0
     while stack:
-        part, depth = stack.pop()
+        node, depth = stack.pop()
         count += 1
         if count > MAX_OPERATIONS or depth > MAX_CHAIN:
             return MAX_OPERATIONS + 1
-        if isinstance(part, Call):
-            stack.extend((argument, depth + 1) for argument in part.arguments)
+        if isinstance(node, Call):
+            stack.extend((argument, depth + 1) for argument in node.arguments)
     return count

@@ -73,31 +73,32 @@ def _turn(axis: AxisName, angle: float) -> tuple[Turn, ...]:
 
 
 def turns_to_axis(direction: Sequence[float]) -> tuple[AxisName, tuple[Turn, ...]]:
-    """Return an axis letter and constant rotations that bring this axis to a direction.
+    """Return an axis letter and constant rotations that rotate this axis to a direction.
 
     Args:
         direction: unit vector (3,).
 
     Returns:
-        For a positive axis direction, its letter without rotations. For a negative one, its letter
-        and a rotation by 180 deg about another axis. Otherwise z, with rotations about z and y.
+        For a positive axis direction, its letter without rotations. For a negative axis direction,
+        its letter and a rotation by 180 deg about another axis. Otherwise z, with rotations about z
+        and y.
     """
     letters: tuple[AxisName, ...] = ("x", "y", "z")
-    d = [
+    components = [
         0.0 if abs(component) < _UNIT_VECTOR_TOLERANCE else float(component)
         for component in direction
     ]
     for i, letter in enumerate(letters):
-        if d[(i + 1) % 3] == d[(i + 2) % 3] == 0.0:
-            return letter, () if d[i] > 0 else _turn(letters[(i + 1) % 3], math.pi)
+        if components[(i + 1) % 3] == components[(i + 2) % 3] == 0.0:
+            return letter, () if components[i] > 0 else _turn(letters[(i + 1) % 3], math.pi)
     # the cosine alone does not determine small angles accurately
-    return "z", _turn("z", math.atan2(d[1], d[0])) + _turn(
-        "y", math.atan2(math.hypot(d[0], d[1]), d[2])
+    return "z", _turn("z", math.atan2(components[1], components[0])) + _turn(
+        "y", math.atan2(math.hypot(components[0], components[1]), components[2])
     )
 
 
 def turns_to_axes(first: Sequence[float], second: Sequence[float]) -> tuple[Turn, ...]:
-    """Return rotations (about z, y, x) that bring the x and y axes to two unit vectors."""
+    """Return rotations (about z, y, x) that rotate the x and y axes to two unit vectors."""
     x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     R = np.column_stack([x, y, np.cross(x, y)])
     pitch = math.atan2(-R[2, 0], math.hypot(R[0, 0], R[1, 0]))
@@ -128,22 +129,24 @@ class Placements:
     _frames: dict[str, Placement | None] = field(default_factory=dict)
 
     def define(self, frames: dict[str, Cursor]) -> None:
-        """Determine all named frames, each after the frame it refers to; report cycles."""
+        """Determine all named frames, each after the frame to which it refers; report cycles."""
 
-        def needs(cursor: Cursor) -> list[str]:
+        def required_frames(cursor: Cursor) -> list[str]:
             word = cursor.word("on") or ""
             return [name for name in (cursor.prefix + word, word) if name in frames][:1]
 
-        def note(cycle: list[str]) -> None:
+        def report_cycle(cycle: list[str]) -> None:
             frames[cycle[0]].problem(
                 f"the frames depend on each other in a cycle: {chain(cycle)}",
                 "put one of them on a body",
             )
             self._frames.update(dict.fromkeys(cycle))
 
-        for name in ordered({name: needs(cursor) for name, cursor in frames.items()}, note):
+        for name in ordered(
+            {name: required_frames(cursor) for name, cursor in frames.items()}, report_cycle
+        ):
             if name not in self._frames:
-                self._frames[name] = self._framed(frames[name])
+                self._frames[name] = self._frame_of_mapping(frames[name])
 
     @property
     def frames(self) -> Mapping[str, Placement | None]:
@@ -151,30 +154,30 @@ class Placements:
         return self._frames
 
     def read(self, cursor: Cursor | None) -> Placement | None:
-        """Return the placement at a cursor, or None after noting what is wrong.
+        """Return the placement at a cursor; None after adding a problem.
 
         The node is the name of a body or frame, or a mapping.
         """
         if cursor is None:
             return None
-        return self._named(cursor) if cursor.text is not None else self._framed(cursor)
+        return self._named(cursor) if cursor.text is not None else self._frame_of_mapping(cursor)
 
     def _named(self, cursor: Cursor) -> Placement | None:
         return self.named(cursor.text or "", cursor)
 
     def named(self, word: str, cursor: Cursor) -> Placement | None:
-        """Return the body or frame with a name as a placement; None after noting an unknown name.
+        """Return the body or frame with a name as a placement; None after adding a problem.
 
         Args:
             word: the name as written.
-            cursor: its place.
+            cursor: cursor of the name.
         """
         name = self.names.find_word(word, cursor, ("body", "frame"))
         if name is None:
             return None
         return self._frames.get(name) if self.names.kind(name) == "frame" else Placement(body=name)
 
-    def _framed(self, cursor: Cursor) -> Placement | None:
+    def _frame_of_mapping(self, cursor: Cursor) -> Placement | None:
         on = cursor.get("on")
         outer = self._named(on) if on is not None else None
         local = self.local(cursor)
@@ -196,11 +199,10 @@ class Placements:
     def on(self, body: str, cursor: Cursor | None) -> Placement:
         """Return the frame on a body from `at` and `turn`; the body's frame if they are invalid."""
         local = self.local(cursor) if cursor is not None else None
-        return (
-            Placement(body=body)
-            if local is None
-            else Placement(body=body, position=local[0], turns=local[1])
-        )
+        if local is None:
+            return Placement(body=body)
+        position, turns = local
+        return Placement(body=body, position=position, turns=turns)
 
     def local(self, cursor: Cursor) -> tuple[Vector, tuple[Turn, ...]] | None:
         """Return `at` and `turn` of a mapping."""
@@ -217,13 +219,13 @@ class Placements:
 def read_turns(
     cursor: Cursor | None, read: Callable[[Cursor | None], Angle | None]
 ) -> list[tuple[AxisName, Angle]] | None:
-    """Return axes and angles of successive rotations, or None after noting what is wrong."""
+    """Return axes and angles of successive rotations; None after adding a problem."""
     turns = [
-        (axis, read(place))
-        for axis, place in map(single_turn, cursor.items() if cursor is not None else ())
+        (axis, read(angle_cursor))
+        for axis, angle_cursor in map(single_turn, cursor.items() if cursor is not None else ())
     ]
-    whole = [(axis, angle) for axis, angle in turns if axis is not None and angle is not None]
-    return whole if len(whole) == len(turns) else None
+    valid = [(axis, angle) for axis, angle in turns if axis is not None and angle is not None]
+    return valid if len(valid) == len(turns) else None
 
 
 def single_turn(cursor: Cursor) -> tuple[AxisName | None, Cursor | None]:

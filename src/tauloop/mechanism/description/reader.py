@@ -1,7 +1,7 @@
-"""Read machine files: from text to a frozen `Mechanism`; all problems are reported at once.
+"""Reader of machine files, from text to a frozen `Mechanism`. All problems are reported at once.
 
-The machine as a whole is checked last: every body is connected to the base, and no degree of
-freedom has two motors.
+The machine as a whole is checked last: every body must be connected to the base, and no degree of
+freedom may have two motors.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def read_machine(text: str, file: str, folder: Path | None = None) -> Mechanism:
     """Return the mechanism that a machine file describes.
 
     Args:
-        text: the file's text (docs/machine-file.md).
-        file: its name, for messages and provenance.
-        folder: folder of the files that it refers to; None for a text without a file.
+        text: text of the file (docs/machine-file.md).
+        file: name of the file, for messages and provenance.
+        folder: folder of the files to which the file refers; None for a text without a file.
 
     Raises:
         DescriptionError: every problem of the file, each with line, key path and remedy.
@@ -67,7 +67,7 @@ def read_machine(text: str, file: str, folder: Path | None = None) -> Mechanism:
 def read_with_nodes(
     text: str, file: str, folder: Path | None = None
 ) -> tuple[Mechanism, dict[str, Node], Cursor]:
-    """Return a mechanism, the nodes of its independent parameters by name, and the whole file.
+    """Return a mechanism, the nodes of its independent parameters by name, and the root cursor.
 
     Parameters of other files, such as those of a drive line, have no node.
 
@@ -75,152 +75,157 @@ def read_with_nodes(
         DescriptionError: see `read_machine`.
     """
     root = document(parse_nodes(text, file), file, MACHINE, folder)
-    parts = scopes(root)
-    values = _parameters(root, parts)
-    mechanism = _read(root, parts, values)
+    all_scopes = scopes(root)
+    values = _parameters(root, all_scopes)
+    mechanism = _read(root, all_scopes, values)
     root.collector.raise_any()
     if mechanism is None:
         raise AssertionError("reading failed without a reported problem")
     return mechanism, values.nodes, root
 
 
-def _read(root: Cursor, parts: list[Scope], values: ValueReader) -> Mechanism | None:
-    """Return the mechanism. Sections are read in the order in which they depend on each other."""
-    names, places = _names(parts)
-    placements = Placements(values, names)
-    placements.define(places["frame"])
-    gravity = values.vector(root.get("gravity"))
-    platform_place = root.get("platform")
+def _read(root: Cursor, all_scopes: list[Scope], values: ValueReader) -> Mechanism | None:
+    """Return the mechanism; None if there are problems.
 
-    elastic = _elastic_reader(root, places, values)
+    The sections are read in the order in which they depend on each other.
+    """
+    names, cursors = _names_and_cursors(all_scopes)
+    placements = Placements(values, names)
+    placements.define(cursors["frame"])
+    gravity = values.vector(root.get("gravity"))
+    platform_cursor = root.get("platform")
+
+    elastic = _elastic_reader(root, cursors, values)
     bodies = {
         name: None if cursor.has("beams") else read_body(name, cursor, values)
-        for name, cursor in places["body"].items()
+        for name, cursor in cursors["body"].items()
     }
     joints = {
         name: read_joint(name, cursor, values, placements)
-        for name, cursor in places["joint"].items()
+        for name, cursor in cursors["joint"].items()
     }
     rods = {
         name: read_rod(name, cursor, values, placements, elastic)
-        for name, cursor in places["rod"].items()
+        for name, cursor in cursors["rod"].items()
     }
     points: dict[str, dict[str, Placement]] = {}
     if elastic is not None:
         for name, joint in joints.items():
             if joint is not None:
-                compliance = elastic.compliance(places["joint"][name], joint)
+                compliance = elastic.compliance(cursors["joint"][name], joint)
                 joints[name] = replace(joint, compliance=compliance)
         points = _points(placements, joints, rods)
-        for name, cursor in places["body"].items():
+        for name, cursor in cursors["body"].items():
             if cursor.has("beams"):
                 bodies[name] = read_body(name, cursor, values, elastic, points)
 
-    coordinates = _coordinates(places, platform_place, names)
+    coordinates = _coordinates(cursors, platform_cursor, names)
     actuators = {
         name: read_actuator(name, cursor, values, coordinates)
-        for name, cursor in places["actuator"].items()
+        for name, cursor in cursors["actuator"].items()
     }
     losses = {
         name: read_loss(name, cursor, values, coordinates, actuators)
-        for name, cursor in places["loss"].items()
+        for name, cursor in cursors["loss"].items()
     }
     freedoms = _freedoms(joints, rods, coordinates)
     couplings = {
         name: read_coupling(name, cursor, values, coordinates, freedoms)
-        for name, cursor in places["coupling"].items()
+        for name, cursor in cursors["coupling"].items()
     }
-    motion = platform_joint(platform_place, values, names) if platform_place is not None else None
+    motion = platform_joint(platform_cursor, values, names) if platform_cursor is not None else None
     platform = (
-        read_platform(platform_place, placements, values, names, coordinates)
-        if platform_place is not None
+        read_platform(platform_cursor, placements, values, names, coordinates)
+        if platform_cursor is not None
         else None
     )
 
     all_joints = {PLATFORM_JOINT: motion, **joints} if motion is not None else joints
-    check_connection(places["body"], all_joints, platform_place)
-    check_actuators(places["actuator"], actuators)
+    check_connection(cursors["body"], all_joints, platform_cursor)
+    check_actuators(cursors["actuator"], actuators)
     unstated = _unstated_motors(root, coordinates, has_actuators=bool(actuators))
     solids = {
-        n: read_visual(cursor, values, placements, places["rod"])
-        for n, cursor in places["visual"].items()
+        name: read_visual(cursor, values, placements, cursors["rod"])
+        for name, cursor in cursors["visual"].items()
     }
     tool = platform.tool if platform is not None else None
     outputs: dict[str, Output | None] = {}
-    if places["output"]:
+    if cursors["output"]:
         output_reader = OutputReader(
             values, placements, coordinates, all_joints, rods, actuators, tool
         )
-        outputs = output_reader.read(places["output"])
+        outputs = output_reader.read(cursors["output"])
     damping = elastic.damping(root.get("damping")) if elastic is not None else None
     structures: dict[str, ReducedStructure | None] = {}
-    if elastic is not None and places["structure"]:
-        structures = _structures(places["structure"], values, names, points)
+    if elastic is not None and cursors["structure"]:
+        structures = _structures(cursors["structure"], values, names, points)
     elements = (bodies, all_joints, rods, couplings, actuators, losses, solids, outputs, structures)
-    everything = (gravity, platform, *(element for kind in elements for element in kind.values()))
-    if gravity is None or platform is None or None in everything:
+    all_elements = (gravity, platform, *(element for kind in elements for element in kind.values()))
+    if gravity is None or platform is None or None in all_elements:
         return None
     return Mechanism(
         name=root.word("name") or "",
         description=(root.word("description") or "").strip(),
         parameters=values.table(),
         gravity=gravity,
-        bodies=_whole(bodies.values()),
-        joints=_whole(all_joints.values()),
-        rods=_whole(rods.values()),
-        couplings=_whole(couplings.values()),
-        actuators=_whole(actuators.values()),
-        losses=_whole(losses.values()),
+        bodies=_valid(bodies.values()),
+        joints=_valid(all_joints.values()),
+        rods=_valid(rods.values()),
+        couplings=_valid(couplings.values()),
+        actuators=_valid(actuators.values()),
+        losses=_valid(losses.values()),
         platform=platform,
-        solids=_whole(solids.values()),
-        outputs=_whole(outputs.values()),
+        solids=_valid(solids.values()),
+        outputs=_valid(outputs.values()),
         omitted_forces=texts(root, "omitted_forces"),
         unknown_elements=texts(root, "unknown_elements"),
         unstated_motors=unstated,
-        materials=_whole(elastic.used.values()) if elastic is not None else (),
+        materials=_valid(elastic.used.values()) if elastic is not None else (),
         damping=damping,
-        structures=_whole(structures.values()),
+        structures=_valid(structures.values()),
         file=root.collector.file,
     )
 
 
 def _coordinates(
-    places: Mapping[str, Mapping[str, Cursor]], platform_place: Cursor | None, names: Names
+    cursors: Mapping[str, Mapping[str, Cursor]], platform_cursor: Cursor | None, names: Names
 ) -> Coordinates:
     """Return the coordinates of joints, telescopic rods and the platform's motion."""
     coordinates = Coordinates()
-    for name, cursor in places["joint"].items():
+    for name, cursor in cursors["joint"].items():
         coordinates.add_joint(name, cursor.word("type") or "")
-    for name, cursor in places["rod"].items():
+    for name, cursor in cursors["rod"].items():
         if cursor.has("telescopic"):
             coordinates.add_rod(name)
-    if platform_place is not None and platform_place.has("motion"):
+    if platform_cursor is not None and platform_cursor.has("motion"):
         if names.kind(PLATFORM_JOINT) in ("joint", "rod", "coupling", "actuator"):
-            platform_place.problem(
-                f"`motion` adds a joint named {PLATFORM_JOINT}, but a {names.kind(PLATFORM_JOINT)} has this name",
-                "rename it",
+            platform_cursor.problem(
+                f"`motion` adds a joint named {PLATFORM_JOINT}, but a "
+                f"{names.kind(PLATFORM_JOINT)} has this name",
+                f"rename the {names.kind(PLATFORM_JOINT)}",
                 "motion",
             )
-        coordinates.add_joint(PLATFORM_JOINT, platform_place.word("motion") or "")
+        coordinates.add_joint(PLATFORM_JOINT, platform_cursor.word("motion") or "")
     return coordinates
 
 
 def _structures(
-    places: Mapping[str, Cursor],
+    cursors: Mapping[str, Cursor],
     values: ValueReader,
     names: Names,
     points: Mapping[str, Mapping[str, Placement]],
 ) -> dict[str, ReducedStructure | None]:
-    """Return the reduced structures by name; None where a problem was noted."""
+    """Return the reduced structures by name; None for structures with problems."""
     from tauloop.mechanism.description.sections.structures import read_structure
 
     return {
-        name: read_structure(name, cursor, values, names, points) for name, cursor in places.items()
+        name: read_structure(name, cursor, values, names, points)
+        for name, cursor in cursors.items()
     }
 
 
-def _whole(elements: Iterable[Element | None]) -> tuple[Element, ...]:
-    """Return the elements that are valid."""
+def _valid(elements: Iterable[Element | None]) -> tuple[Element, ...]:
+    """Return the valid elements."""
     return tuple(element for element in elements if element is not None)
 
 
@@ -231,23 +236,23 @@ _ELASTIC_KEYS = frozenset(
 
 
 def _elastic_reader(
-    root: Cursor, places: Mapping[str, Mapping[str, Cursor]], values: ValueReader
+    root: Cursor, cursors: Mapping[str, Mapping[str, Cursor]], values: ValueReader
 ) -> ElasticReader | None:
     """Return the reader of elastic data; None if the file has none.
 
     Its module is imported only when needed, because few machines have elastic data.
     """
-    parts = [root]
+    candidates = [root]
     for kind in ("body", "joint", "rod"):
-        parts += places[kind].values()
-    for rod in places["rod"].values():
+        candidates += cursors[kind].values()
+    for rod in cursors["rod"].values():
         links = (rod.get(key) for key in ("link", "lower", "upper"))
-        parts += [link for link in links if link is not None]
-    if not any(_is_elastic(part) for part in parts):
+        candidates += [link for link in links if link is not None]
+    if not any(_is_elastic(candidate) for candidate in candidates):
         return None
     from tauloop.mechanism.description.sections.elastic import ElasticReader
 
-    reader = ElasticReader(values, places["material"])
+    reader = ElasticReader(values, cursors["material"])
     reader.define()
     return reader
 
@@ -293,8 +298,8 @@ def _freedoms(
 
 def texts(root: Cursor, key: str) -> tuple[str, ...]:
     """Return the texts of a list; empty if the key is absent."""
-    place = root.get(key)
-    return () if place is None else tuple(item.text or "" for item in place.items())
+    list_cursor = root.get(key)
+    return () if list_cursor is None else tuple(item.text or "" for item in list_cursor.items())
 
 
 def _unstated_motors(
@@ -309,16 +314,16 @@ def _unstated_motors(
         root.problem(
             "the file has actuators, so its motors are known", "remove this key", "unstated_motors"
         )
-    place = root.get("unstated_motors")
-    for item in () if place is None else place.items():
+    list_cursor = root.get("unstated_motors")
+    for item in () if list_cursor is None else list_cursor.items():
         coordinates.find(item, item.text or "")
     return names
 
 
-def _parameters(root: Cursor, parts: list[Scope]) -> ValueReader:
+def _parameters(root: Cursor, all_scopes: list[Scope]) -> ValueReader:
     values = ValueReader(root.get("provenance"))
     defined: dict[str, Cursor] = {}
-    for scope in parts:
+    for scope in all_scopes:
         if scope.number:
             values.set_leg_number(scope.prefix, scope.number)
         for name, cursor in scope.parameters():
@@ -334,26 +339,26 @@ def _parameters(root: Cursor, parts: list[Scope]) -> ValueReader:
     return values
 
 
-def _names(parts: list[Scope]) -> tuple[Names, dict[str, dict[str, Cursor]]]:
+def _names_and_cursors(all_scopes: list[Scope]) -> tuple[Names, dict[str, dict[str, Cursor]]]:
     """Return the names of all elements, and the cursor of each element by section and name."""
     names = Names()
-    places: dict[str, dict[str, Cursor]] = {kind: {} for kind in SECTIONS.values()}
-    for scope in parts:
+    cursors: dict[str, dict[str, Cursor]] = {kind: {} for kind in SECTIONS.values()}
+    for scope in all_scopes:
         if scope.number:
             names.add(scope.prefix[:-1], "leg", scope.cursor)
         for section, kind in SECTIONS.items():
             for name, cursor in scope.elements(section):
                 if kind == "visual":  # nothing refers to it, so it may share the name of a body
-                    places[kind].setdefault(name, cursor)
+                    cursors[kind].setdefault(name, cursor)
                     continue
                 if kind == "actuator" and names.kind(name) == "joint":
                     # nothing refers to an actuator, and other formats name motors after their
                     # joints
-                    places[kind].setdefault(name, replace(cursor, leaf=f"{name}.motor"))
+                    cursors[kind].setdefault(name, replace(cursor, leaf=f"{name}.motor"))
                     continue
                 names.add(name, kind, cursor)
-                places[kind].setdefault(name, cursor)
-    return names, places
+                cursors[kind].setdefault(name, cursor)
+    return names, cursors
 
 
 def check_connection(
@@ -387,7 +392,9 @@ def check_connection(
             cursor.problem(f"no chain of joints leads from {BASE} to {name}", remedy)
 
 
-def check_actuators(places: Mapping[str, Cursor], actuators: Mapping[str, Actuator | None]) -> None:
+def check_actuators(
+    cursors: Mapping[str, Cursor], actuators: Mapping[str, Actuator | None]
+) -> None:
     """Report two actuators if each of them drives only the same coordinate."""
     owner: dict[str, str] = {}
     for name, actuator in actuators.items():
@@ -395,7 +402,7 @@ def check_actuators(places: Mapping[str, Cursor], actuators: Mapping[str, Actuat
             continue
         coordinate = actuator.drives[0][0]
         if coordinate in owner:
-            places[name].problem(
+            cursors[name].problem(
                 f"{coordinate} is already driven by {owner[coordinate]}",
                 "remove one of the two actuators, or couple them",
             )

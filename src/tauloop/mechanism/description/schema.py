@@ -68,12 +68,12 @@ def drive_schema() -> dict[str, Any]:
 
 def shapes(kind: Kind) -> list[Shape]:
     """Return a shape and all shapes inside it, each once, in the order of the grammar."""
-    listed: dict[str, Shape] = {}
+    by_name: dict[str, Shape] = {}
 
     def visit(kind: Kind) -> None:
         if isinstance(kind, Shape):
-            if kind.name not in listed:
-                listed[kind.name] = kind
+            if kind.name not in by_name:
+                by_name[kind.name] = kind
                 for field in kind.fields:
                     visit(field.kind)
         elif isinstance(kind, ListOf | MapOf):
@@ -83,7 +83,7 @@ def shapes(kind: Kind) -> list[Shape]:
                 visit(alternative)
 
     visit(kind)
-    return list(listed.values())
+    return list(by_name.values())
 
 
 def _anchor(name: str) -> str:
@@ -115,8 +115,10 @@ def _schema(kind: Kind) -> dict[str, Any]:
             for dimension in (kind.linear, kind.angular)
             if dimension is not None
         ]
-        facts = {"x-unit": " or ".join(units), "x-bounds": kind.sign}
-        return _ref(_VALUE) | {name: fact for name, fact in facts.items() if fact}
+        extensions = {"x-unit": " or ".join(units), "x-bounds": kind.sign}
+        return _ref(_VALUE) | {
+            name: extension for name, extension in extensions.items() if extension
+        }
     if isinstance(kind, Shape):
         return _ref(kind.name)
     if isinstance(kind, Either):

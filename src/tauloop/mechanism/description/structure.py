@@ -1,7 +1,7 @@
-"""The form of a machine file, checked against the grammar, with its legs and names.
+"""Check of a machine file against the grammar, and the scopes of its legs and names.
 
-Legs are written once and repeated; each name is used once. All unknown, missing and misplaced keys
-and invalid words are reported. The result is a list of scopes, each with its name prefix.
+All unknown, missing and misplaced keys and invalid words are reported. A leg is written once and
+repeated; each repetition is a scope whose names have a prefix. Names must be unique.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def document(
 
     Args:
         node: contents of the file.
-        file: its name, for messages.
+        file: name of the file, for messages.
         shape: grammar of the document.
-        folder: folder of the files that it refers to; None for a text without a file.
+        folder: folder of the files to which the document refers; None for a text without a file.
         collector: receives the problems; a new one if None.
     """
     collector = collector or Collector(file, folder)
@@ -125,21 +125,22 @@ def qualified(cursor: Cursor) -> Cursor:
 
 
 def _check_shape(cursor: Cursor, shape: Shape) -> None:
+    """Report unknown, outdated and missing keys of a mapping, and check its values."""
     known = [field.name for field in shape.fields]
     if isinstance(cursor.node, Mapping):
         for entry in cursor.node.entries:
-            new = MACHINE_KEYS.get(entry.key)
+            new_key = MACHINE_KEYS.get(entry.key)
             if entry.key in known:
                 continue
             where = f"{cursor.where}.{entry.key}" if cursor.where else entry.key
-            if new is None or new not in known:
+            if new_key is None or new_key not in known:
                 remedy = _remedy(cursor, entry, known)
                 cursor.collector.add(where, entry.line, f"unknown key in {a(shape.name)}", remedy)
-            elif cursor.node.get(new) is None:
-                cursor.collector.note_old_key(entry.key, new, entry.line)
+            elif cursor.node.get(new_key) is None:
+                cursor.collector.note_old_key(entry.key, new_key, entry.line)
             else:
-                what = f"is the old name of {new}, which is given too"
-                cursor.collector.add(where, entry.line, what, f"give {new} only")
+                what = f"is the old name of {new_key}, which is given too"
+                cursor.collector.add(where, entry.line, what, f"give {new_key} only")
     lacks_all = bool(shape.one_of) and not any(cursor.has(key) for key in shape.one_of)
     for field in shape.fields:
         child = cursor.get(field.name)
@@ -156,7 +157,7 @@ def _check_shape(cursor: Cursor, shape: Shape) -> None:
 
 
 def _explanation(field: Field) -> str:
-    """Return what a missing key contains: its only value, or its meaning with an example."""
+    """Return the remedy for a missing key: its only value, or its meaning and an example."""
     if isinstance(field.kind, Choice) and len(field.kind.options) == 1:
         return listing(field.kind.options)
     example = EXAMPLES.get(field.name)
@@ -164,7 +165,7 @@ def _explanation(field: Field) -> str:
 
 
 def _example(cursor: Cursor) -> str:
-    """Return an example for a value of the wrong form; "" if there is none."""
+    """Return an example for a value of the wrong form; empty if there is none."""
     if cursor.leaf in EXAMPLES:
         return f", such as `{cursor.leaf}: {EXAMPLES[cursor.leaf]}`"
     kind, text = chosen(cursor.kind, cursor.node), cursor.text or ""
@@ -173,7 +174,7 @@ def _example(cursor: Cursor) -> str:
 
 
 def _alternative(shape: Shape, field: Field) -> str:
-    """Return advice on the key for several names instead of one name, or vice versa; "" if none."""
+    """Return advice on the key for several names instead of one, or vice versa; empty if none."""
     for other in shape.fields:
         if isinstance(field.kind, Reference) and isinstance(other.kind, MapOf):
             if field.kind.to == other.kind.key:
@@ -185,7 +186,7 @@ def _alternative(shape: Shape, field: Field) -> str:
 
 
 def _remedy(cursor: Cursor, entry: MappingEntry, known: list[str]) -> str:
-    """Return advice for the writer of an unknown key."""
+    """Return the remedy for an unknown key."""
     if " " in entry.key:
         return "inside {...} a comma ends a text: put texts that contain commas in quotes"
     hint = peer_word(entry.key, known)
@@ -195,9 +196,10 @@ def _remedy(cursor: Cursor, entry: MappingEntry, known: list[str]) -> str:
 
 
 def _check_list(cursor: Cursor, kind: ListOf) -> None:
+    """Report a list of wrong length, and check its items."""
     items = cursor.items()
     if kind.length is not None and len(items) != kind.length:
-        number = f"{len(items)} item{'s' * (len(items) != 1)}"
+        number = counted(len(items), "item")
         cursor.problem(f"the list has {number}, not {kind.length}", f"write {describe(kind)}")
     elif not items and not kind.may_be_empty:
         cursor.problem("the list is empty", f"write {describe(kind)}, or remove the key")
@@ -206,6 +208,7 @@ def _check_list(cursor: Cursor, kind: ListOf) -> None:
 
 
 def _check_word(cursor: Cursor, kind: Kind) -> None:
+    """Report a word or number that its kind does not permit."""
     text = cursor.text or ""
     if isinstance(kind, Choice) and text not in kind.options:
         cursor.problem(
@@ -219,7 +222,7 @@ def _check_word(cursor: Cursor, kind: Kind) -> None:
     elif isinstance(kind, Name):
         check_name(cursor, text, "name", IDENTIFIER)
     elif isinstance(kind, Reference) and not REFERENCE.fullmatch(text):
-        cursor.problem(f"{text!r} is not a name", f"write the name of {a(kind.to)}")
+        cursor.problem(f"{text!r} is not a valid name", f"write the name of {a(kind.to)}")
     elif isinstance(kind, Whole) and not (
         re.fullmatch(r"\d{1,9}", text, re.ASCII) and kind.least <= int(text) <= kind.most
     ):
@@ -227,18 +230,18 @@ def _check_word(cursor: Cursor, kind: Kind) -> None:
 
 
 def _vector(text: str) -> str:
-    """Return how a text of several numbers is written as a vector; "" for another text."""
+    """Return advice to write three numbers as a list; empty for another text."""
     words = text.replace(",", " ").split()
     is_vector = len(words) == 3 and all(re.fullmatch(r"-?\d*\.?\d+", word) for word in words)
     return f"; a vector is a list, [{', '.join(words)}]" if is_vector else ""
 
 
-def key_pattern(of: str) -> re.Pattern[str]:
-    """Return the pattern of the names in a mapping; some may be dotted (``leg1.arm``)."""
-    return PARAMETER if of == "parameter" else REFERENCE
+def key_pattern(kind: str) -> re.Pattern[str]:
+    """Return the pattern of the names in a mapping; they may be dotted (``leg1.arm``)."""
+    return PARAMETER if kind == "parameter" else REFERENCE
 
 
-def check_name(cursor: Cursor, name: str, of: str, pattern: re.Pattern[str]) -> None:
+def check_name(cursor: Cursor, name: str, kind: str, pattern: re.Pattern[str]) -> None:
     """Report a new name that is invalid or reserved."""
     if not pattern.fullmatch(name) or max(map(len, name.split("."))) > MAX_NAME:
         dots = "no dots" if pattern is IDENTIFIER else "and dots only between such names"
@@ -248,22 +251,23 @@ def check_name(cursor: Cursor, name: str, of: str, pattern: re.Pattern[str]) -> 
         )
     elif name == BASE:
         cursor.problem(f"the name {BASE} is reserved for the immovable body", "choose another name")
-    elif name in _RESERVED.get(of, {}):
+    elif name in _RESERVED.get(kind, {}):
         cursor.problem(
-            f"the name {name} is reserved: it is {_RESERVED[of][name]}", "choose another name"
+            f"the name {name} is reserved: it is {_RESERVED[kind][name]}", "choose another name"
         )
 
 
 def _form(cursor: Cursor) -> str:
+    """Return a description of the form of a node, for messages."""
     if isinstance(cursor.node, Sequence):
         return "a list"
-    return (
-        "a mapping" if isinstance(cursor.node, Mapping) else f"the text {cursor.node.text[:40]!r}"
-    )
+    if isinstance(cursor.node, Mapping):
+        return "a mapping"
+    return f"the text {cursor.node.text[:40]!r}"
 
 
 def describe(kind: Kind) -> str:
-    """Return a description of the permitted form."""
+    """Return a description of the form that a kind permits, for messages."""
     if isinstance(kind, Either):
         return " or ".join(describe(alternative) for alternative in kind.kinds)
     if isinstance(kind, Value):
@@ -271,7 +275,8 @@ def describe(kind: Kind) -> str:
             "a number with its unit, or an expression" if kind.is_plain else "a value with its unit"
         )
     if isinstance(kind, Choice):
-        return f"{'one of ' * (len(kind.options) > 1)}{listing(kind.options, 20)}"
+        options = listing(kind.options, 20)
+        return f"one of {options}" if len(kind.options) > 1 else options
     if isinstance(kind, Whole):
         return f"a whole number from {kind.least} to {kind.most}"
     if isinstance(kind, Reference):
@@ -287,8 +292,10 @@ def describe(kind: Kind) -> str:
     return "text" if isinstance(kind, Text) else "a name"
 
 
-#: Maximum number of legs, named parameters and elements, counting each repeated leg.
-MAX_LEGS, MAX_PARAMETERS, MAX_ELEMENTS = 1000, 20_000, 5000
+#: Maximum numbers of legs, named parameters and elements, counting each repeated leg.
+MAX_LEGS = 1000
+MAX_PARAMETERS = 20_000
+MAX_ELEMENTS = 5000
 #: Sections that contain elements, and the noun for one element.
 SECTIONS = {
     "frames": "frame",
@@ -325,8 +332,8 @@ class Scope:
         The name also prefixes the names of its independent parameters.
         """
         for name, cursor in self.cursor.entries_of(section):
-            full = self.prefix + name
-            yield full, replace(cursor, leaf=full)
+            full_name = self.prefix + name
+            yield full_name, replace(cursor, leaf=full_name)
 
     def parameters(self) -> Iterator[tuple[str, Cursor]]:
         """Yield the full name and cursor of every named parameter, including those of `each`."""
@@ -339,7 +346,7 @@ class Scope:
 
 def scopes(machine: Cursor) -> list[Scope]:
     """Return the top level and all legs in the order of the file; report lists of wrong length."""
-    listed = [Scope("", machine)]
+    result = [Scope("", machine)]
     for leg in machine.items_of("legs"):
         name, repeat = leg.word("name"), leg.word("repeat") or ""
         number = int(repeat) if repeat.isdecimal() and len(repeat) < 4 else 0
@@ -352,39 +359,39 @@ def scopes(machine: Cursor) -> list[Scope]:
             if count and count != number:
                 what = f"{counted(count, 'value')} for {counted(number, 'leg')}"
                 values.problem(what, remedy)
-        if len(listed) + number > MAX_LEGS:
+        if len(result) + number > MAX_LEGS:
             raise leg.refused(
                 f"there are more than {MAX_LEGS} legs, counting each repetition", "reduce repeat"
             )
-        for i in range(1, number + 1):
-            prefix = f"{name}{i}."
-            listed.append(Scope(prefix, replace(leg, leaf=prefix[:-1], prefix=prefix), i))
-    _check_counts(listed)
-    return listed
+        for leg_number in range(1, number + 1):
+            prefix = f"{name}{leg_number}."
+            result.append(Scope(prefix, replace(leg, leaf=prefix[:-1], prefix=prefix), leg_number))
+    _check_counts(result)
+    return result
 
 
-def _check_counts(parts: list[Scope]) -> None:
+def _check_counts(all_scopes: list[Scope]) -> None:
     """Reject a file with too many parameters or elements after repeating its legs.
 
     Raises:
         DescriptionError: there are more than `MAX_PARAMETERS` or `MAX_ELEMENTS`.
     """
     parameters = elements = 0
-    sizes: dict[int, tuple[int, int]] = {}  # repetitions of a leg share their node
-    for part in parts:
-        place = id(part.cursor.node)
-        if place not in sizes:
-            kinds = sum(len(list(part.elements(section))) for section in SECTIONS)
-            sizes[place] = (len(list(part.parameters())), kinds)
-        parameters, elements = parameters + sizes[place][0], elements + sizes[place][1]
-        for what, count, most in (
+    counts: dict[int, tuple[int, int]] = {}  # repetitions of a leg share their node
+    for scope in all_scopes:
+        node_id = id(scope.cursor.node)
+        if node_id not in counts:
+            element_count = sum(len(list(scope.elements(section))) for section in SECTIONS)
+            counts[node_id] = (len(list(scope.parameters())), element_count)
+        parameters, elements = parameters + counts[node_id][0], elements + counts[node_id][1]
+        for what, count, limit in (
             ("parameters", parameters, MAX_PARAMETERS),
             ("elements", elements, MAX_ELEMENTS),
         ):
-            if count > most:
-                more = f"there are more than {most} {what}, counting each repeated leg"
-                raise part.cursor.refused(
-                    more, "describe only the machine; machines have tens of bodies and joints"
+            if count > limit:
+                message = f"there are more than {limit} {what}, counting each repeated leg"
+                raise scope.cursor.refused(
+                    message, "describe only the machine; machines have tens of bodies and joints"
                 )
 
 
@@ -396,7 +403,7 @@ class Names:
     _lines: dict[str, int] = dataclasses.field(default_factory=dict)
 
     def add(self, name: str, kind: str, cursor: Cursor) -> None:
-        """Add a name; report one that is already used."""
+        """Add a name; report a name that is already used."""
         if name in self._kinds:
             cursor.problem(
                 f"the name {name} is already used by a {self._kinds[name]} in line {self._lines[name]}",
@@ -410,7 +417,7 @@ class Names:
         return "body" if name == BASE else self._kinds.get(name)
 
     def find(self, cursor: Cursor | None, kinds: Iterable[str]) -> str | None:
-        """Return the full name of the element that a cursor refers to.
+        """Return the full name of the element to which a cursor refers; None after a problem.
 
         The name is looked up in the leg first, then at the top level.
 
@@ -430,24 +437,24 @@ class Names:
         match = next((name for name in candidates if self.kind(name) in kinds), None)
         if match is not None:
             return match
-        wanted = " or ".join(kinds)
+        expected = " or ".join(kinds)
         if candidates:
             cursor.problem(
-                f"{word} is a {self.kind(candidates[0])}, not a {wanted}", f"name a {wanted}"
+                f"{word} is a {self.kind(candidates[0])}, not a {expected}", f"name a {expected}"
             )
         else:
             note_unknown(
-                cursor, word, wanted, [name for name in self._kinds if self._kinds[name] in kinds]
+                cursor, word, expected, [name for name in self._kinds if self._kinds[name] in kinds]
             )
         return None
 
 
-def note_unknown(cursor: Cursor, word: str, wanted: str, known: Iterable[str]) -> None:
+def note_unknown(cursor: Cursor, word: str, kind: str, known: Iterable[str]) -> None:
     """Report an unknown name, with suggestions."""
-    names = [*known, BASE] if "body" in wanted else [*known]
+    names = [*known, BASE] if "body" in kind else [*known]
     hint = peer_word(word, names)
     if not hint and not cursor.collector.is_full:
         hint = nearest(word, names, cursor.prefix)
     cursor.problem(
-        f"there is no {wanted} named {word}", hint or f"define it, or use an existing {wanted}"
+        f"there is no {kind} named {word}", hint or f"define it, or use an existing {kind}"
     )

@@ -1,7 +1,7 @@
 """Units, dimensions and numbers with a unit: from text such as ``N m s/rad`` and back.
 
-The angle is a separate dimension. It is ignored when two dimensions are compared (torque times angle
-is energy) and required only for angles and angular speeds, so that ``35`` is never 35 rad.
+Angle is a separate dimension. It is ignored when two dimensions are compared (torque times angle is
+energy). Only angles and angular speeds need an angular unit, so that ``35`` is never 35 rad.
 
 ``0.5 mm``, ``0.5mm`` and ``+5e-1 mm`` are the same number. In a file only an exact zero may have no
 unit; on the command line a number without a unit is in SI units.
@@ -62,11 +62,14 @@ class Dimension:
         """Return whether both dimensions are equal when angles are ignored."""
         return self._without_angle == other._without_angle
 
-    def suits(self, wanted: Dimension) -> bool:
-        """Return whether this dimension is permitted for `wanted`; angles need their unit."""
-        if (wanted.is_angular and self.angle == 0) or (wanted.is_one and self == ANGLE):
+    def suits(self, required: Dimension) -> bool:
+        """Return whether this dimension is permitted where another is required.
+
+        Angles and plain numbers are not interchangeable.
+        """
+        if (required.is_angular and self.angle == 0) or (required.is_one and self == ANGLE):
             return False
-        return self.matches(wanted)
+        return self.matches(required)
 
     def read(self, text: str, *others: Dimension) -> float:
         """Return a number in SI units from text such as ``0.5 mm``; without a unit it is SI.
@@ -127,16 +130,15 @@ LINE_DENSITY = MASS / LENGTH
 BENDING_STIFFNESS = FORCE * LENGTH**2
 
 #: Dimensions of quantities of a linear and of a rotational degree of freedom.
-POSITIONS, SPEEDS, FORCES, INERTIAS = (
-    (LENGTH, ANGLE),
-    (SPEED, ANGULAR_SPEED),
-    (FORCE, TORQUE),
-    (MASS, INERTIA),
-)
-#: Further dimensions of a linear and of a rotational degree of freedom.
-ACCELERATIONS, JERK = (ACCELERATION, ANGULAR_SPEED / TIME), ACCELERATION / TIME
+POSITIONS = (LENGTH, ANGLE)
+SPEEDS = (SPEED, ANGULAR_SPEED)
+ACCELERATIONS = (ACCELERATION, ANGULAR_ACCELERATION)
+FORCES = (FORCE, TORQUE)
+INERTIAS = (MASS, INERTIA)
+STIFFNESSES = (STIFFNESS, ANGULAR_STIFFNESS)
+DAMPINGS = (DAMPING, ANGULAR_DAMPING)
+#: Dimensions of the winding losses of a linear and of a rotary motor per squared force.
 COPPERS = (TORQUE / TIME / FORCE**2, TORQUE / TIME / TORQUE**2)
-STIFFNESSES, DAMPINGS = (STIFFNESS, ANGULAR_STIFFNESS), (DAMPING, ANGULAR_DAMPING)
 
 #: Usual SI unit of a dimension, if it differs from the product of kg, m, s and rad.
 _SI_NAMES: dict[Dimension, str] = {
@@ -206,7 +208,7 @@ USUAL_UNITS: Mapping[str, tuple[float, str]] = {
     "Pa": (1e-9, "GPa"),
     "1/K": (1e6, "1e-6/K"),
 }
-#: Size below which a number with a usual unit is a rounding error, SI.
+#: Magnitude below which a number with a usual unit is shown as zero, SI.
 ZERO_LENGTH = 1e-12
 
 
@@ -216,38 +218,40 @@ def usual_unit(unit: str) -> tuple[float, str]:
 
 
 def in_usual_unit(value: float, unit: str) -> tuple[float, str]:
-    """Return a number in SI in its usual unit, and the name of this unit."""
+    """Return the number in its usual unit for a number in SI units, and the name of that unit."""
     factor, name = usual_unit(unit)
     return factor * value, name
 
 
 def with_usual_unit(value: float, unit: str) -> str:
-    """Return a number in SI with its usual unit, such as 12.5 mm or 30 deg; rounding errors are 0."""
+    """Return a number in SI units as text with its usual unit, such as 12.5 mm or 30 deg."""
     number, name = in_usual_unit(0.0 if abs(value) < ZERO_LENGTH else value, unit)
     return f"{number:.4g} {name}".strip()
 
 
 def shown(value: float, dimension: Dimension) -> str:
-    """Return a number with its unit for a message; angles in degrees."""
-    number, unit = (math.degrees(value), "deg") if dimension == ANGLE else (value, str(dimension))
-    return f"{number:.6g} {unit}".strip()
+    """Return a number in SI units as text with its unit for a message; angles are in degrees."""
+    if dimension == ANGLE:
+        return f"{math.degrees(value):.6g} deg"
+    return f"{value:.6g} {dimension}".strip()
 
 
 def _product(dimension: Dimension) -> str:
+    """Return a dimension as a product of base units, such as ``kg m^2/s``."""
     exponents = [(f.name, getattr(dimension, f.name)) for f in fields(dimension)]
     symbols = {"mass": "kg", "length": "m", "time": "s", "angle": "rad", "temperature": "K"}
 
     def power(name: str, exponent: Fraction) -> str:
         return symbols[name] + ("" if exponent == 1 else f"^{exponent}")
 
-    above = " ".join(power(name, e) for name, e in exponents if e > 0)
-    below = "".join(f"/{power(name, -e)}" for name, e in exponents if e < 0)
-    return (above or ("1" if below else "")) + below
+    numerator = " ".join(power(name, e) for name, e in exponents if e > 0)
+    denominator = "".join(f"/{power(name, -e)}" for name, e in exponents if e < 0)
+    return (numerator or ("1" if denominator else "")) + denominator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A unit as written; one unit equals `scale` in SI units."""
+    """A unit as written in a text. A number with this unit times `scale` is in SI units."""
 
     text: str
     scale: float
@@ -316,7 +320,7 @@ _SPELLINGS = {
     "mm": "millimeter millimeters millimetre millimetres",
     "um": "micron microns",
 }
-#: Quantities, each with the names of units that machine files do not have.
+#: Quantities, each with the names of equivalent units that machine files do not support.
 _EQUIVALENTS = {
     "25.4 mm": "in inch inches",
     "0.3048 m": "ft foot feet",
@@ -363,23 +367,23 @@ def parse_unit(text: str) -> Unit:
             raise UnitError(
                 f"{text!r} is not a unit", "write factors such as kg m^2/s^2 or N m s/rad"
             )
-        divides = match["slash"] is not None
-        if has_divided and not divides:
+        is_divisor = match["slash"] is not None
+        if has_divided and not is_divisor:
             raise UnitError(
                 f"the unit {text!r} is ambiguous: is {match['name']} a factor or a divisor?",
                 "write all factors first, then each divisor with its own /, as in N m/rad/s",
             )
-        if position and not divides and not text[position].isspace():
+        if position and not is_divisor and not text[position].isspace():
             raise UnitError(
                 f"{text!r} is not a unit", "write a space between factors, as in kg m^2"
             )
-        factor, of = _factor(match["name"])
-        exponent = int(match["exponent"] or 1) * (-1 if divides else 1)
+        factor, factor_dimension = _factor(match["name"])
+        exponent = int(match["exponent"] or 1) * (-1 if is_divisor else 1)
         if abs(exponent) > 12:
             raise UnitError(f"{text!r} has an exponent above 12", "write a smaller power")
         scale *= factor**exponent
-        dimension *= of**exponent
-        has_divided = has_divided or divides
+        dimension *= factor_dimension**exponent
+        has_divided = has_divided or is_divisor
         position = match.end()
     return Unit(text=" ".join(text.split()), scale=scale, dimension=dimension)
 
@@ -393,6 +397,7 @@ def si_unit(text: str) -> str:
 
 
 def _factor(name: str) -> tuple[float, Dimension]:
+    """Return the scale to SI and the dimension of a unit name."""
     if name == "1":
         return 1.0, ONE
     if name in UNITS:
@@ -424,7 +429,7 @@ NOT_FINITE = re.compile(r"[+-]?\.?(inf|infinity|nan)(\s+[A-Za-z1][^()]*)?", re.I
 
 
 class UnitFloat(float):
-    """A number in SI units that keeps the dimension of the unit that it was written with.
+    """A number in SI units with the dimension of the unit with which it was written.
 
     Values given by name are read before their parameters, and thus their dimensions, are known.
     `require_unit` compares the dimensions later.
@@ -438,9 +443,9 @@ class UnitFloat(float):
 
     def __new__(cls, value: float, dimension: Dimension) -> UnitFloat:
         """Store the number and the dimension."""
-        made = super().__new__(cls, value)
-        made.dimension = dimension
-        return made
+        instance = super().__new__(cls, value)
+        instance.dimension = dimension
+        return instance
 
     def __reduce__(self) -> tuple[type, tuple[float, Dimension]]:
         """Return the constructor and its arguments, so that copies keep the dimension."""
@@ -458,9 +463,9 @@ def require_unit(where: str, value: float, unit: str) -> None:
     Raises:
         InputError: the dimensions differ.
     """
-    wanted = parse_unit(unit or "1").dimension
-    if isinstance(value, UnitFloat) and not value.dimension.suits(wanted):
-        error = misfit(shown(float(value), value.dimension), value.dimension, (wanted,), value)
+    required = parse_unit(unit or "1").dimension
+    if isinstance(value, UnitFloat) and not value.dimension.suits(required):
+        error = misfit(shown(float(value), value.dimension), value.dimension, (required,), value)
         raise InputError.of(where, error.what, error.remedy)
 
 
@@ -519,81 +524,81 @@ def literal(text: str, wanted: str = "one such as 0.5 mm") -> Literal:
     return read
 
 
-def _needed(wanted: Sequence[Dimension]) -> str:
-    return " or ".join(named(dimension) for dimension in wanted)
+def _permitted_text(dimensions: Sequence[Dimension]) -> str:
+    return " or ".join(named(dimension) for dimension in dimensions)
 
 
 def misfit(
-    written: str, dimension: Dimension, wanted: Sequence[Dimension], number: float | None
+    written: str, dimension: Dimension, permitted: Sequence[Dimension], number: float | None
 ) -> UnitError:
-    """Return the error for a text whose dimension is not among the wanted ones.
+    """Return the error for a text whose dimension is not permitted.
 
     Args:
         written: the text, for the message.
         dimension: dimension of the text.
-        wanted: permitted dimensions.
+        permitted: permitted dimensions.
         number: the number if the text is a literal; None for an expression.
     """
-    needed = _needed(wanted)
+    permitted_text = _permitted_text(permitted)
     if dimension.is_one:
         remedy = (
-            f"write the unit, such as {number:g} {_unit(wanted)}"
+            f"write the unit, such as {number:g} {_unit(permitted)}"
             if number is not None
             else "give units to its parameters"
         )
-        return UnitError(f"{written} has no unit where {needed} is needed", remedy)
-    if any(other.is_angular and dimension.matches(other) for other in wanted):
-        what = f"{written} has no angular unit where {needed} is needed"
+        return UnitError(f"{written} has no unit where {permitted_text} is needed", remedy)
+    if any(other.is_angular and dimension.matches(other) for other in permitted):
+        what = f"{written} has no angular unit where {permitted_text} is needed"
         return UnitError(
             what, "write rad, deg or rpm; Hz and 1/s could mean revolutions or radians"
         )
-    what = f"{written} is {named(dimension)} where {needed} is needed"
+    what = f"{written} is {named(dimension)} where {permitted_text} is needed"
     return UnitError(
         what, "check the unit" if number is not None else "check the unit or the expression"
     )
 
 
-def _unit(wanted: Sequence[Dimension]) -> str:
-    return "deg" if wanted[0] == ANGLE else str(wanted[0])
+def _unit(dimensions: Sequence[Dimension]) -> str:
+    return "deg" if dimensions[0] == ANGLE else str(dimensions[0])
 
 
-def read_quantity(text: str, *wanted: Dimension, is_si: bool = False) -> Literal:
-    """Return a number with a unit of one of the wanted dimensions.
+def read_quantity(text: str, *permitted: Dimension, is_si: bool = False) -> Literal:
+    """Return a number with a unit of one of the permitted dimensions.
 
     Args:
         text: text of the number.
-        wanted: permitted dimensions.
+        permitted: permitted dimensions.
         is_si: whether a number without a unit has the SI unit of the first dimension. Otherwise
             only zero may have no unit.
 
     Raises:
         UnitError: the text is not a number of these dimensions.
     """
-    read = literal(text, f"{_needed(wanted)}, such as 0.5 {_unit(wanted)}".rstrip())
-    for dimension in wanted:
-        if read.dimension.suits(dimension):
-            return replace(read, dimension=dimension)
-    if not read.unit and (is_si or read.number == 0.0):
-        return replace(read, dimension=wanted[0])
-    raise misfit(repr(text.strip()), read.dimension, wanted, read.number)
+    number = literal(text, f"{_permitted_text(permitted)}, such as 0.5 {_unit(permitted)}".rstrip())
+    for dimension in permitted:
+        if number.dimension.suits(dimension):
+            return replace(number, dimension=dimension)
+    if not number.unit and (is_si or number.number == 0.0):
+        return replace(number, dimension=permitted[0])
+    raise misfit(repr(text.strip()), number.dimension, permitted, number.number)
 
 
-def quantity(where: str, text: str, *wanted: Dimension) -> float:
+def quantity(where: str, text: str, *permitted: Dimension) -> float:
     """Return a number in SI units from text such as ``1 kHz``; without a unit it is SI.
 
     Args:
         where: name of the option or argument, for the message.
         text: number with a unit.
-        wanted: permitted dimensions; a number without a unit has the first one.
+        permitted: permitted dimensions; a number without a unit has the first one.
 
     Raises:
         InputError: the text is not a number, or its unit is unknown or has another dimension.
     """
     try:
-        read = read_quantity(text, *wanted, is_si=True)
+        number = read_quantity(text, *permitted, is_si=True)
     except UnitError as error:
         raise InputError.of(where, error.what, error.remedy) from None
-    return read.tagged if len(wanted) > 1 else read.value
+    return number.tagged if len(permitted) > 1 else number.value
 
 
 def quantity_reader(where: str, *wanted: Dimension) -> Callable[[str], float]:
@@ -608,15 +613,15 @@ def quantity_reader(where: str, *wanted: Dimension) -> Callable[[str], float]:
 def quantities_reader(where: str, *wanted: Dimension) -> Callable[[str], tuple[float, ...]]:
     """Return a converter from comma-separated quantities, for an options field."""
     return lambda text: tuple(
-        quantity(where, part, *wanted) for part in text.split(",") if part.strip()
+        quantity(where, item, *wanted) for item in text.split(",") if item.strip()
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Lower and upper end of a range in SI units, and their dimension.
+    """Lower and upper bound of a range in SI units, and their dimension.
 
-    An open end is infinite. An end that was written with a unit is a `UnitFloat`.
+    An open bound is infinite. A bound that was written with a unit is a `UnitFloat`.
     """
 
     lower: float
@@ -624,7 +629,7 @@ class Interval:
     dimension: Dimension
 
 
-def interval(text: str, between: str, *wanted: Dimension, is_si: bool = False) -> Interval:
+def interval(text: str, between: str, *permitted: Dimension, is_si: bool = False) -> Interval:
     """Return the range of a text such as ``1.2 m:1.3 m`` or ``:5 deg``.
 
     A unit after only the second end, as in ``200:230 mm``, applies to both.
@@ -632,23 +637,23 @@ def interval(text: str, between: str, *wanted: Dimension, is_si: bool = False) -
     Args:
         text: text of the range.
         between: separator of the ends.
-        wanted: permitted dimensions; both ends have the same one.
+        permitted: permitted dimensions; both ends have the same one.
         is_si: whether a number without a unit is in SI units.
 
     Raises:
         UnitError: the separator or both ends are missing, an end is not a quantity, or the ends
             have different dimensions or the wrong order.
     """
-    low, separator, high = (part.strip() for part in f" {text} ".partition(between))
+    lower_text, separator, upper_text = (piece.strip() for piece in f" {text} ".partition(between))
     form = f"LOW{between}HIGH"
-    if not separator or not (low or high):
+    if not separator or not (lower_text or upper_text):
         raise UnitError(
             f"{text.strip()!r} is not {form}", f"write {form}, such as 1 mm{between}2 mm"
         )
-    upper = read_quantity(high, *wanted, is_si=is_si) if high else None
-    if low and upper is not None and upper.unit and not literal(low).unit:
-        low = f"{low} {upper.unit}"
-    lower = read_quantity(low, *wanted, is_si=is_si) if low else None
+    upper = read_quantity(upper_text, *permitted, is_si=is_si) if upper_text else None
+    if lower_text and upper is not None and upper.unit and not literal(lower_text).unit:
+        lower_text = f"{lower_text} {upper.unit}"
+    lower = read_quantity(lower_text, *permitted, is_si=is_si) if lower_text else None
     ends = [end for end in (lower, upper) if end is not None]
     if len({end.dimension for end in ends if end.number or end.unit}) > 1:
         raise UnitError(f"the ends of {text.strip()!r} have different dimensions", "correct a unit")

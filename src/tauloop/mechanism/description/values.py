@@ -55,7 +55,7 @@ from tauloop.mechanism.suggestions import nearest
 
 #: Spelling and value of an open end of a range.
 OPEN_ENDS = {"-inf": -math.inf, "inf": math.inf}
-Made = TypeVar("Made", bound=Any)
+Element = TypeVar("Element", bound=Any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ class ValueReader:
             provenance: status and source of values without their own.
             origins: status and source by the id of a value's node, for values with their own
                 provenance.
-            unknown: parameter groups that are identified; their zeros are independent parameters
-                too.
+            unknown: groups of parameters that are independent even if their value is zero, because
+                they may be identified.
         """
         self._status = (provenance.word("status") if provenance else None) or "chosen"
         self._source = (provenance.word("source") if provenance else None) or ""
@@ -121,7 +121,9 @@ class ValueReader:
             if isinstance(content, Literal) and _is_exact_zero(content, definition.cursor):
                 self._quantities[name] = Quantity(ZERO, DIMENSIONLESS)
             elif isinstance(content, Literal):
-                self._quantities[name] = self._leaf(name, content, definition.cursor)
+                self._quantities[name] = self._independent_parameter(
+                    name, content, definition.cursor
+                )
                 self._nominal[name] = values.get(name, self._nominal[name])
             elif content is not None:
                 used = (self._full_name(word, definition.cursor.prefix) for word in names(content))
@@ -132,6 +134,7 @@ class ValueReader:
                 self._quantities[name] = self._resolved(definition.content, definition.cursor)
 
     def _cycle(self, cycle: list[str]) -> None:
+        """Report parameters that depend on each other."""
         first = self._definitions[cycle[0]].cursor
         first.problem(
             f"the parameters depend on each other in a cycle: {chain(cycle)}",
@@ -140,6 +143,7 @@ class ValueReader:
         self._quantities.update(dict.fromkeys(cycle))
 
     def _full_name(self, name: str, prefix: str) -> str | None:
+        """Return the full name of a parameter, sought in the leg first; None if unknown."""
         return next((full for full in (prefix + name, name) if full in self._definitions), None)
 
     def adopt(self, parameters: Iterable[Parameter]) -> None:
@@ -152,7 +156,7 @@ class ValueReader:
     # Values at a cursor
 
     def expression(self, cursor: Cursor | None, is_angular: bool = False) -> Expression | None:
-        """Return the expression at a cursor; None if it is absent or after noting what is wrong.
+        """Return the expression at a cursor; None if it is absent or after adding a problem.
 
         Args:
             cursor: a cursor of kind `Value`.
@@ -171,23 +175,23 @@ class ValueReader:
             return None
         quantity: Quantity | None
         is_unknown = kind.group in self._unknown
-        wanted = kind.dimensions(is_angular)
+        dimensions = kind.dimensions(is_angular)
         if not isinstance(content, Literal):
             quantity = self._resolved(content, cursor)
         elif kind.group and (
             content.number != 0.0 or isinstance(cursor.node, yaml_nodes.Mapping) or is_unknown
         ):
-            if is_unknown and wanted and content.number == 0.0 and not content.unit:
-                content = replace(content, unit=str(wanted[0]), dimension=wanted[0])
-            quantity = self._leaf(cursor.leaf, content, cursor)
+            if is_unknown and dimensions and content.number == 0.0 and not content.unit:
+                content = replace(content, unit=str(dimensions[0]), dimension=dimensions[0])
+            quantity = self._independent_parameter(cursor.leaf, content, cursor)
         else:
-            _refuse_bounds(
+            _reject_bounds(
                 cursor, "a value that is not a parameter cannot have bounds", "remove them"
             )
             quantity = Quantity(Constant(content.value), content.dimension)
         if (
             quantity is None
-            or not self._fits(quantity, content, wanted, cursor)
+            or not self._fits(quantity, content, dimensions, cursor)
             or not self._has_sign(quantity, kind, cursor)
         ):
             return None
@@ -197,12 +201,12 @@ class ValueReader:
         return quantity
 
     def element(
-        self, made: type[Made], cursor: Cursor, is_angular: bool = False, **known: Any
-    ) -> Made:
-        """Return an instance of a class with the expressions at the keys named like its fields.
+        self, result_class: type[Element], cursor: Cursor, is_angular: bool = False, **known: Any
+    ) -> Element:
+        """Return an instance of a class; its fields are the expressions at the keys of a mapping.
 
         Args:
-            made: class of the result.
+            result_class: class of the result. Its fields have the names of the keys.
             cursor: a cursor of kind `Shape`.
             is_angular: whether the value belongs to a rotational degree of freedom.
             known: values of fields that are not read from the file.
@@ -211,18 +215,18 @@ class ValueReader:
             The instance. Absent fields are None. A required field that is invalid is reported and
             set to 1.
         """
-        shape, read = chosen(cursor.kind, cursor.node), dict(known)
-        for part in fields(made):
+        shape, values = chosen(cursor.kind, cursor.node), dict(known)
+        for attribute in fields(result_class):
             key = (
-                shape.field(part.name)
-                if isinstance(shape, Shape) and part.name not in known
+                shape.field(attribute.name)
+                if isinstance(shape, Shape) and attribute.name not in known
                 else None
             )
             if key is not None:
-                read[key.name] = self.expression(cursor.get(key.name), is_angular) or (
+                values[key.name] = self.expression(cursor.get(key.name), is_angular) or (
                     CONSTANT_ONE if key.required else None
                 )
-        return made(**read)
+        return result_class(**values)
 
     def number(self, cursor: Cursor | None, is_angular: bool = False) -> float | None:
         """Return the nominal value at a cursor, SI; None if it is absent or invalid."""
@@ -234,8 +238,8 @@ class ValueReader:
         if cursor is None:
             return None
         components = [self.expression(item) for item in cursor.items()]
-        whole = [component for component in components if component is not None]
-        return (whole[0], whole[1], whole[2]) if len(whole) == len(components) == 3 else None
+        valid = [component for component in components if component is not None]
+        return (valid[0], valid[1], valid[2]) if len(valid) == len(components) == 3 else None
 
     def range(self, cursor: Cursor | None, is_angular: bool = False) -> tuple[float, float] | None:
         """Return (lower, upper), SI, infinite for open ends; report a reversed pair."""
@@ -281,14 +285,19 @@ class ValueReader:
 
     # Internal functions
 
-    def _leaf(self, name: str, literal: Literal, cursor: Cursor) -> Quantity | None:
-        """Return an independent parameter, added to the table unless its name is already there."""
+    def _independent_parameter(
+        self, name: str, literal: Literal, cursor: Cursor
+    ) -> Quantity | None:
+        """Return a literal as an independent parameter; add it to the table if its name is new."""
         lower, upper = -math.inf, math.inf
         status, source = self._origins.get(id(cursor.node), (self._status, self._source))
         if isinstance(cursor.node, yaml_nodes.Mapping):
-            about = qualified(cursor)
-            status, source = about.word("status") or status, about.word("source") or source
-            bounds = about.get("bounds")
+            qualified_value = qualified(cursor)
+            status, source = (
+                qualified_value.word("status") or status,
+                qualified_value.word("source") or source,
+            )
+            bounds = qualified_value.get("bounds")
             if bounds is not None:
                 kind = Value(linear=literal.dimension)
                 ends = self.range(replace(bounds, kind=replace(bounds.kind, item=kind)))  # type: ignore[arg-type]
@@ -317,10 +326,10 @@ class ValueReader:
         return Quantity(Leaf(name), literal.dimension)
 
     def _resolved(self, syntax: Syntax | None, cursor: Cursor) -> Quantity | None:
-        """Return the quantity of a syntax tree; None after noting what is wrong."""
+        """Return the quantity of a syntax tree at a cursor; None after adding a problem."""
         if syntax is None:
             return None
-        _refuse_bounds(
+        _reject_bounds(
             cursor,
             "a derived value cannot have bounds",
             "give bounds to the literals in its expression",
@@ -344,11 +353,11 @@ class ValueReader:
         cursor: Cursor,
         measured: Callable[[Operation], Quantity | None] | None = None,
     ) -> Quantity | None:
-        """Return the quantity of a syntax tree; None after noting what is wrong.
+        """Return the quantity of a syntax tree; None after adding a problem.
 
         Args:
             syntax: the tree.
-            known: quantities of the names in it; None for invalid ones.
+            known: quantities of the names in the tree; None for invalid names.
             cursor: position of the expression.
             measured: function that evaluates geometric functions of an output (see `resolve`).
         """
@@ -378,20 +387,20 @@ class ValueReader:
         return self._definitions.keys()
 
     def knows(self, name: str, cursor: Cursor) -> bool:
-        """Return whether a name is that of a parameter, or `i` inside a leg."""
+        """Return whether a name is the name of a parameter, or `i` inside a leg."""
         is_leg_number = name == "i" and cursor.prefix in self._leg_numbers
         return is_leg_number or self._full_name(name, cursor.prefix) is not None
 
     def parameter(self, name: str, cursor: Cursor) -> Quantity | None:
-        """Return the quantity of a named parameter, or None after noting that there is none."""
+        """Return the quantity of a named parameter; None after adding a problem."""
         return self._look_up(name, cursor)
 
     def _look_up(self, name: str, cursor: Cursor) -> Quantity | None:
         if name == "i" and cursor.prefix in self._leg_numbers:
             return Quantity(Constant(float(self._leg_numbers[cursor.prefix])), DIMENSIONLESS)
-        full = self._full_name(name, cursor.prefix)
-        if full is not None:
-            return self._quantities.get(full)
+        full_name = self._full_name(name, cursor.prefix)
+        if full_name is not None:
+            return self._quantities.get(full_name)
         if NOT_FINITE.fullmatch(name):
             cursor.problem(f"{name} is not a finite number", "write a finite value")
         elif name == "i":
@@ -410,37 +419,38 @@ class ValueReader:
 
     def _dimensions_text(self, content: Literal | Syntax, cursor: Cursor) -> str:
         """Return a text with the dimension and line of each name in an expression."""
-        parts: list[str] = []
+        texts: list[str] = []
         for name in dict.fromkeys(names(content)) if not isinstance(content, Literal) else ():
-            full = self._full_name(name, cursor.prefix)
-            quantity = self._quantities.get(full) if full is not None else None
-            if full is not None and quantity is not None:
-                line = self._definitions[full].cursor.line
-                parts.append(f"{name} is {named(quantity.dimension)} (line {line})")
-        return "; " + ", ".join(parts) if parts else ""
+            full_name = self._full_name(name, cursor.prefix)
+            quantity = self._quantities.get(full_name) if full_name is not None else None
+            if full_name is not None and quantity is not None:
+                line = self._definitions[full_name].cursor.line
+                texts.append(f"{name} is {named(quantity.dimension)} (line {line})")
+        return "; " + ", ".join(texts) if texts else ""
 
     def _fits(
         self,
         quantity: Quantity,
         content: Literal | Syntax,
-        wanted: tuple[Dimension, ...],
+        required: tuple[Dimension, ...],
         cursor: Cursor,
     ) -> bool:
-        if not wanted or any(map(quantity.fits, wanted)):
+        """Return whether a quantity has one of the required dimensions; otherwise add a problem."""
+        if not required or any(map(quantity.fits, required)):
             return True
         number = content.number if isinstance(content, Literal) else None
-        wrong = misfit(_written(cursor), quantity.dimension, wanted, number)
-        says_all = (
-            wanted[0].is_angular
-            and quantity.dimension.matches(wanted[0])
+        error = misfit(_text_in_file(cursor), quantity.dimension, required, number)
+        is_complete = (
+            required[0].is_angular
+            and quantity.dimension.matches(required[0])
             and not quantity.dimension.is_one
         )
-        cursor.problem(
-            wrong.what, wrong.remedy + ("" if says_all else self._dimensions_text(content, cursor))
-        )
+        dimensions = "" if is_complete else self._dimensions_text(content, cursor)
+        cursor.problem(error.what, error.remedy + dimensions)
         return False
 
     def _has_sign(self, quantity: Quantity, kind: Value, cursor: Cursor) -> bool:
+        """Return whether a quantity has the required sign; otherwise add a problem."""
         value = self.nominal(quantity.expression)
         is_wrong = {
             "positive": value <= 0,
@@ -448,8 +458,8 @@ class ValueReader:
             "not zero": value == 0,
         }.get(kind.sign, False)
         if is_wrong:
-            got = shown(value, quantity.dimension)
-            must = f"must be {kind.sign}" if kind.sign != "not zero" else "must not be zero"
+            value_text = shown(value, quantity.dimension)
+            requirement = f"must be {kind.sign}" if kind.sign != "not zero" else "must not be zero"
             is_mass = (
                 quantity.dimension == kind.linear and cursor.leaf.endswith(".mass") and value == 0
             )
@@ -460,11 +470,11 @@ class ValueReader:
                 if is_mass
                 else "correct the value or its sign"
             )
-            cursor.problem(f"{must}, got {got}", remedy)
+            cursor.problem(f"{requirement}, got {value_text}", remedy)
         return not is_wrong
 
 
-def _refuse_bounds(cursor: Cursor, what: str, remedy: str) -> None:
+def _reject_bounds(cursor: Cursor, what: str, remedy: str) -> None:
     if isinstance(cursor.node, yaml_nodes.Mapping) and qualified(cursor).has("bounds"):
         cursor.problem(what, remedy, "bounds")
 
@@ -472,7 +482,7 @@ def _refuse_bounds(cursor: Cursor, what: str, remedy: str) -> None:
 def content_of(cursor: Cursor) -> Literal | Syntax | None:
     """Return the literal or the syntax tree at a cursor of kind `Value`.
 
-    The result is None after noting what is wrong.
+    The result is None after adding a problem.
     """
     scalar = cursor
     if isinstance(cursor.node, yaml_nodes.Mapping):
@@ -488,15 +498,15 @@ def content_of(cursor: Cursor) -> Literal | Syntax | None:
     try:
         return literal(text)
     except UnitError as error:
-        wrong: UnitError | ExpressionError = error
+        problem: UnitError | ExpressionError = error
     # the pattern of literals also accepts ``2 m - x``, whose unit is invalid
     if not NOT_FINITE.fullmatch(text) and len(text) <= MAX_CHARACTERS:
         try:
             return parse(text)
         except ExpressionError as error:
             if not LITERAL.fullmatch(text):
-                wrong = error
-    scalar.problem(wrong.what, wrong.remedy)
+                problem = error
+    scalar.problem(problem.what, problem.remedy)
     return None
 
 
@@ -512,7 +522,7 @@ def _is_exact_zero(literal: Literal, cursor: Cursor) -> bool:
     )
 
 
-def _written(cursor: Cursor) -> str:
+def _text_in_file(cursor: Cursor) -> str:
     node: yaml_nodes.Node | None = cursor.node
     if isinstance(node, yaml_nodes.Mapping):
         node = node.get("value")

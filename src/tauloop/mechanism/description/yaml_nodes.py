@@ -1,7 +1,7 @@
-"""YAML text as plain nodes with line numbers: no tags, no aliases, no Python objects.
+"""Reader of YAML text as plain nodes with line numbers, without tags, aliases or Python objects.
 
 Text is converted event by event, so that a hostile file (multiplying aliases, endless nesting) is
-rejected before it is built. Scalars remain text; the reader of a section interprets them.
+rejected before its nodes are built. Scalars remain text; the reader of a section interprets them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import yaml
 from tauloop.common.errors import DescriptionError, Problem
 from tauloop.common.records import dataclass
 
-#: Largest size of a file, bytes; machine files typically have about 10 kB.
+#: Maximum size of a file, bytes; machine files typically have about 10 kB.
 MAX_BYTES = 2_000_000
+#: Maximum nesting depth.
 MAX_DEPTH = 32
 
 
@@ -56,7 +57,10 @@ class MappingEntry:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Keys and nodes in the order of the file; keys are unique. `is_flow`: written in braces."""
+    """Keys and nodes in the order of the file; keys are unique.
+
+    `is_flow` states whether the mapping is written in braces.
+    """
 
     entries: tuple[MappingEntry, ...]
     line: int
@@ -66,7 +70,8 @@ class Mapping:
 
     def get(self, key: str) -> Node | None:
         """Return the node of a key."""
-        for entry in self.entries:  # four times as fast as a generator, and called for each key
+        # a loop is four times as fast as a generator, and this function is called for each key
+        for entry in self.entries:
             if entry.key == key:
                 return entry.value
         return None
@@ -85,31 +90,31 @@ def read_text(path: Path) -> str:
         DescriptionError: the file is missing, not a file, too large, or not text.
     """
 
-    def refuse(what: str, remedy: str) -> DescriptionError:
+    def file_error(what: str, remedy: str) -> DescriptionError:
         return DescriptionError.of("", what, remedy, file=str(path))
 
     try:
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise refuse("there is no such file", "check the path") from None
+        raise file_error("there is no such file", "check the path") from None
     except IsADirectoryError:
-        raise refuse("this is a folder, not a file", "name the file itself") from None
+        raise file_error("this is a folder, not a file", "name the file itself") from None
     except OSError as error:
-        raise refuse(
+        raise file_error(
             f"the file cannot be read: {error.strerror}", "check the path and its permissions"
         ) from None
     except ValueError:
-        raise refuse(
+        raise file_error(
             "the file name contains a null byte or cannot be encoded", "check the path"
         ) from None
     if len(data) > MAX_BYTES:
-        raise refuse(
-            f"the file has more than {MAX_BYTES / 1e6:g} MB",
+        raise file_error(
+            f"the file is larger than {MAX_BYTES / 1e6:g} MB",
             "check that this is a description and not a log or a mesh",
         )
     if b"\0" in data:
-        raise refuse(
+        raise file_error(
             f"this is a binary file: byte {data.index(0) + 1} is zero", "give a text file in UTF-8"
         )
     try:
@@ -148,36 +153,34 @@ class _NodeReader:
         if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
             raise DescriptionError.of(
                 "",
-                f"the text has more than {MAX_BYTES / 1e6:g} MB",
+                f"the text is larger than {MAX_BYTES / 1e6:g} MB",
                 "check that this is a description and not a log or a mesh",
                 file=file,
             )
         self._file = file
         self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=_LOADER)
-        self._repeated: list[Problem] = []
+        self._repeated_keys: list[Problem] = []
 
     def _problem(self, line: int | None, what: str, remedy: str, where: str = "") -> Problem:
         return Problem(where=where, what=what, remedy=remedy, file=self._file, line=line)
 
-    def _refuse(
-        self, line: int | None, what: str, remedy: str, where: str = ""
-    ) -> DescriptionError:
-        return DescriptionError([*self._repeated, self._problem(line, what, remedy, where)])
+    def _error(self, line: int | None, what: str, remedy: str, where: str = "") -> DescriptionError:
+        return DescriptionError([*self._repeated_keys, self._problem(line, what, remedy, where)])
 
     def _next(self) -> yaml.Event:
         try:
             event = next(self._events)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            what = ": ".join(part for part in (error.context, error.problem) if part)
-            raise self._refuse(
+            what = ": ".join(text for text in (error.context, error.problem) if text)
+            raise self._error(
                 mark.line + 1 if mark else None,
                 f"this is not YAML: {what}",
                 "check indentation, colons, brackets and quotes here and in the line before",
             ) from None
         except (yaml.YAMLError, UnicodeError, ValueError) as error:
             reason = " ".join(str(error).split())
-            raise self._refuse(
+            raise self._error(
                 None, f"this is not YAML text: {reason}", "save the file as plain UTF-8 text"
             ) from None
         return event
@@ -187,7 +190,7 @@ class _NodeReader:
         self._next()  # start of the stream
         event = self._next()
         if isinstance(event, yaml.StreamEndEvent):
-            raise self._refuse(
+            raise self._error(
                 None, "the file is empty", "write a description; docs/machine-file.md shows one"
             )
         node = self._node(self._next(), 0, "")
@@ -195,14 +198,14 @@ class _NodeReader:
         event = self._next()
         if not isinstance(event, yaml.StreamEndEvent):
             line = _line(event)
-            raise self._refuse(
+            raise self._error(
                 line,
                 "a second document starts here (---)",
                 "put each description into a separate file",
             )
-        DescriptionError.raise_if_any(self._repeated)
+        DescriptionError.raise_if_any(self._repeated_keys)
         if isinstance(node, Scalar) and not node.text and not node.is_quoted:
-            raise self._refuse(
+            raise self._error(
                 None, "the file is empty", "write a description; docs/machine-file.md shows one"
             )
         return node
@@ -210,7 +213,7 @@ class _NodeReader:
     def _node(self, event: yaml.Event, depth: int, where: str) -> Node:
         line = _line(event)
         if isinstance(event, yaml.AliasEvent):
-            raise self._refuse(
+            raise self._error(
                 line,
                 f"the alias *{event.anchor} is not allowed",
                 "repeat the value, or define a parameter",
@@ -219,22 +222,18 @@ class _NodeReader:
         if not isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
             raise AssertionError(f"a node cannot start with {event}")
         if event.anchor is not None:
-            what, remedy = (
-                f"the anchor &{event.anchor} is not allowed",
-                "remove it; use a parameter for a repeated value",
-            )
-            raise self._refuse(line, what, remedy, where)
+            what = f"the anchor &{event.anchor} is not allowed"
+            remedy = "remove it; use a parameter for a repeated value"
+            raise self._error(line, what, remedy, where)
         if event.tag is not None:
-            what, remedy = (
-                f"the tag {event.tag} is not allowed",
-                "remove it: values are text and numbers",
-            )
-            raise self._refuse(line, what, remedy, where)
+            what = f"the tag {event.tag} is not allowed"
+            remedy = "remove it: values are text and numbers"
+            raise self._error(line, what, remedy, where)
         if isinstance(event, yaml.ScalarEvent):
             is_quoted = event.style not in (None, "")
             return Scalar(event.value, line, is_quoted, *_extent(event, event))
         if depth >= MAX_DEPTH:
-            raise self._refuse(
+            raise self._error(
                 line, f"nested more than {MAX_DEPTH} levels deep", "flatten the description", where
             )
         if isinstance(event, yaml.SequenceStartEvent):
@@ -251,7 +250,7 @@ class _NodeReader:
             key_line = _line(event)
             key = self._node(event, depth + 1, where)
             if not isinstance(key, Scalar):
-                raise self._refuse(
+                raise self._error(
                     key_line,
                     "a key is a list or a mapping",
                     "write a plain name before the colon",
@@ -260,11 +259,11 @@ class _NodeReader:
             path = f"{where}.{key.text}" if where else key.text
             value = self._node(self._next(), depth + 1, path)
             if key.text in entries:
-                first = entries[key.text].line
-                self._repeated.append(
+                first_line = entries[key.text].line
+                self._repeated_keys.append(
                     self._problem(
                         key_line,
-                        f"the key is repeated; it is already in line {first}",
+                        f"the key is repeated; it is already in line {first_line}",
                         "keep one of the two",
                         path,
                     )
@@ -284,5 +283,5 @@ def _line(event: yaml.Event) -> int:
 def _extent(first: yaml.Event, last: yaml.Event) -> tuple[int, int]:
     """Return the positions at which a node begins and ends, from its first and last event."""
     if first.start_mark is None or last.end_mark is None:
-        raise AssertionError("an event has no position")
+        raise AssertionError("an event of the YAML parser has no position mark")
     return int(first.start_mark.index), int(last.end_mark.index)

@@ -135,25 +135,25 @@ def _plus_segment(total: LineMass, segment: BeamSegment, start: Expression) -> L
         mass = multiply(properties.mass_per_length, length)
         middle = add(start, scaled(0.5, length))
         total = total.plus_point(mass, middle)
-        own = scaled(1 / 12, mass, power(length, 2))
+        own_moment = scaled(1 / 12, mass, power(length, 2))
         pieces = [(properties, length)]
     else:
-        own = ZERO
+        own_moment = ZERO
         pieces = []
         for fraction, weight in _GAUSS:
             properties = segment.section(fraction).properties
-            share = scaled(weight, length)
+            piece_length = scaled(weight, length)
             distance = add(start, scaled(fraction, length))
-            total = total.plus_point(multiply(properties.mass_per_length, share), distance)
-            pieces.append((properties, share))
+            total = total.plus_point(multiply(properties.mass_per_length, piece_length), distance)
+            pieces.append((properties, piece_length))
     y, z = total.rotary
-    for properties, share in pieces:
-        y = add(y, multiply(properties.rotary_inertia[0], share))
-        z = add(z, multiply(properties.rotary_inertia[1], share))
+    for properties, piece_length in pieces:
+        y = add(y, multiply(properties.rotary_inertia[0], piece_length))
+        z = add(z, multiply(properties.rotary_inertia[1], piece_length))
     return LineMass(
         mass=total.mass,
         first_moment=total.first_moment,
-        second_moment=add(total.second_moment, own),
+        second_moment=add(total.second_moment, own_moment),
         rotary=(y, z),
     )
 

@@ -51,8 +51,8 @@ def _seen_from(
         if connection.compliance is not None:
             # the deflection of a connection is measured at its second inertia
             factor = ratios[connection.second]
-            own = multiply(factor, factor, connection.compliance.stiffness)
-            branch = _in_series(own, branch)
+            shaft_stiffness = multiply(factor, factor, connection.compliance.stiffness)
+            branch = _in_series(shaft_stiffness, branch)
         if branch == _RIGID:
             return _RIGID
         total = add(total, branch)

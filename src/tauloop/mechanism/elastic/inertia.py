@@ -22,7 +22,7 @@ from tauloop.mechanism.model import Inertia, Mechanism, SlenderPart
 from tauloop.mechanism.suggestions import listing
 
 #: Difference between a stated mass and the sum of section and fittings, relative to the stated
-#: mass, up to which it counts as rounding of the values in the file.
+#: mass, up to which the difference counts as rounding of the values in the file.
 MASS_TOLERANCE = 0.01
 
 
@@ -43,11 +43,11 @@ def link_inertia(beam: Beam, *, is_full: bool, is_upper: bool) -> SlenderPart | 
     line = beam.line_mass()
     rotary_y, rotary_z = line.rotary
     if not is_full:
-        across = scaled(0.5, add(rotary_y, rotary_z))
+        transverse = scaled(0.5, add(rotary_y, rotary_z))
         return SlenderPart(
             mass=line.mass,
             first_moment=line.first_moment,
-            second_moment=add(line.second_moment, across),
+            second_moment=add(line.second_moment, transverse),
         )
     h = negate(line.first_moment) if is_upper else line.first_moment
     I_xx = add(line.second_moment, rotary_y)
@@ -78,22 +78,22 @@ def _beam_inertia(beam: BodyBeam) -> Inertia:
     line, length = beam.beam.line_mass(), beam.beam.length
     start = beam.start
     direction = [divide(subtract(b, a), length) for a, b in zip(start, beam.end, strict=True)]
-    first = [
+    first_moment = [
         add(multiply(line.mass, a), multiply(line.first_moment, u))
         for a, u in zip(start, direction, strict=True)
     ]
-    spread = _second_moments(line, start, direction)
+    second_moments = _second_moments(line, start, direction)
     rotary = _rotary_tensor(beam, line, direction)
-    trace = add(spread[0][0], spread[1][1], spread[2][2])
+    trace = add(second_moments[0][0], second_moments[1][1], second_moments[2][2])
 
     def moment(i: int, j: int) -> Expression:
-        value = negate(spread[i][j])
+        value = negate(second_moments[i][j])
         if i == j:
-            value = subtract(trace, spread[i][i])
+            value = subtract(trace, second_moments[i][i])
         return add(value, rotary[i][j])
 
     entries = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
-    return Inertia.of((line.mass, *first, *(moment(i, j) for i, j in entries)))
+    return Inertia.of((line.mass, *first_moment, *(moment(i, j) for i, j in entries)))
 
 
 def _second_moments(
@@ -121,7 +121,7 @@ def _rotary_tensor(
     e_z^T and a polar moment I_y + I_z, this is I_y 1 + I_z u u^T + (I_z - I_y) e_z e_z^T.
     """
     I_y, I_z = line.rotary
-    z_axis = _across(beam.z_axis, direction)
+    z_axis = _perpendicular_unit(beam.z_axis, direction)
     difference = subtract(I_z, I_y)
 
     def entry(i: int, j: int) -> Expression:
@@ -143,18 +143,18 @@ def _tensor(entry: Callable[[int, int], Expression]) -> list[list[Expression]]:
     return tensor
 
 
-def _across(
+def _perpendicular_unit(
     z_axis: Sequence[float] | None, direction: Sequence[Expression]
 ) -> list[Expression] | None:
-    """Return the unit vector across a beam nearest to `z_axis`; None if `z_axis` is None."""
+    """Return the unit vector perpendicular to a beam and nearest to `z_axis`, if any."""
     if z_axis is None:
         return None
-    along = add(*(scaled(c, u) for c, u in zip(z_axis, direction, strict=True)))
-    across = [
-        subtract(number(c), multiply(along, u)) for c, u in zip(z_axis, direction, strict=True)
+    component = add(*(scaled(c, u) for c, u in zip(z_axis, direction, strict=True)))
+    perpendicular = [
+        subtract(number(c), multiply(component, u)) for c, u in zip(z_axis, direction, strict=True)
     ]
-    size = Call("sqrt", (add(*(multiply(c, c) for c in across)),))
-    return [divide(c, size) for c in across]
+    length = Call("sqrt", (add(*(multiply(c, c) for c in perpendicular)),))
+    return [divide(c, length) for c in perpendicular]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +223,7 @@ def unplaced_masses(mechanism: Mechanism) -> tuple[Problem, ...]:
 
     Links with equal masses share one problem. The location affects vibration, not stiffness.
     """
-    alike: dict[str, list[str]] = {}
+    names_by_text: dict[str, list[str]] = {}
     remedies: dict[str, str] = {}
     for item in element_masses(mechanism):
         if not item.unplaced:
@@ -235,10 +235,12 @@ def unplaced_masses(mechanism: Mechanism) -> tuple[Problem, ...]:
             f"the stated mass is {item.mass:.6g} kg, {parts}: the file does not state where the "
             f"remaining {item.unplaced:.6g} kg are located, and natural frequencies depend on it"
         )
-        alike.setdefault(what, []).append(item.element)
-        half = f"{item.unplaced / 2:.4g} kg"
-        remedies[what] = f"add fittings: {{start: {half}, end: {half}}}, or distributed: yes"
+        names_by_text.setdefault(what, []).append(item.element)
+        half_mass = f"{item.unplaced / 2:.4g} kg"
+        remedies[what] = (
+            f"add fittings: {{start: {half_mass}, end: {half_mass}}}, or distributed: yes"
+        )
     return tuple(
         Problem(where=listing(names), what=what, remedy=remedies[what], file=mechanism.file)
-        for what, names in alike.items()
+        for what, names in names_by_text.items()
     )

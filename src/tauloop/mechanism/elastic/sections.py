@@ -1,6 +1,6 @@
 """Materials and cross sections, with their stiffness, mass and strength.
 
-Axes of a cross section: x along the beam, y and z across it.
+The x axis of a cross section points along the beam; y and z are in the plane of the section.
 """
 
 from __future__ import annotations
@@ -126,16 +126,18 @@ class Section:
         return self.kind in ("tube", "round")
 
     def excessive_wall(self, value: Callable[[Expression], float]) -> tuple[float, float] | None:
-        """Return the wall and half of the smallest outer dimension, m; None if the wall fits.
+        """Return the wall and the largest possible wall, m; None if the wall fits.
+
+        The largest possible wall is half of the smallest outer dimension.
 
         Args:
             value: returns the value of an expression.
         """
         if self.kind not in ("tube", "box"):
             return None
-        *sizes, wall = (value(dimension) for dimension in self.dimensions)
-        half = min(sizes) / 2.0
-        return (wall, half) if wall > half else None
+        *outer_dimensions, wall = (value(dimension) for dimension in self.dimensions)
+        largest_wall = min(outer_dimensions) / 2.0
+        return (wall, largest_wall) if wall > largest_wall else None
 
     @property
     def properties(self) -> SectionProperties:
@@ -150,11 +152,9 @@ class Section:
                 expansion=self.expansion,
             )
         geometry = _GEOMETRIES[self.kind](self.dimensions, self.material.poisson_ratio)
-        E, G, density = (
-            self.material.young_modulus,
-            self.material.shear_modulus,
-            self.material.density,
-        )
+        E = self.material.young_modulus
+        G = self.material.shear_modulus
+        density = self.material.density
         I_y, I_z = geometry.second_moments
         k_y, k_z = geometry.shear_coefficients
         return SectionProperties(
@@ -175,7 +175,7 @@ class Section:
 
         Args:
             other: section at the other end.
-            fraction: 0 at this section to 1 at the other one.
+            fraction: position between the sections, from 0 (this section) to 1 (`other`).
         """
         if self == other:
             return self
@@ -287,12 +287,13 @@ def _rectangle_torsion(width: Expression, height: Expression) -> Expression:
 def _box(dimensions: Sequence[Expression], poisson: Expression) -> _Geometry:
     """Return the geometry of a hollow rectangle with sharp corners.
 
-    Torsion by Bredt for a thin wall: J = 4 A_m^2 t / U_m.
+    The torsion constant is Bredt's for a thin wall: J = 4 A_m^2 t / U_m, where A_m is the area
+    within the center line of the wall, U_m its length and t the wall thickness.
     """
     width, height, wall = dimensions
     inner_width = subtract(width, scaled(2.0, wall))
     inner_height = subtract(height, scaled(2.0, wall))
-    middle_width, middle_height = subtract(width, wall), subtract(height, wall)
+    mean_width, mean_height = subtract(width, wall), subtract(height, wall)
 
     def moment(
         b: Expression, h: Expression, b_inner: Expression, h_inner: Expression
@@ -301,8 +302,8 @@ def _box(dimensions: Sequence[Expression], poisson: Expression) -> _Geometry:
         return scaled(1 / 12, subtract(solid, multiply(b_inner, power(h_inner, 3))))
 
     torsion = divide(
-        scaled(2.0, wall, power(middle_width, 2), power(middle_height, 2)),
-        add(middle_width, middle_height),
+        scaled(2.0, wall, power(mean_width, 2), power(mean_height, 2)),
+        add(mean_width, mean_height),
     )
     return _Geometry(
         area=subtract(multiply(width, height), multiply(inner_width, inner_height)),
@@ -312,8 +313,8 @@ def _box(dimensions: Sequence[Expression], poisson: Expression) -> _Geometry:
         ),
         torsion_constant=torsion,
         shear_coefficients=(
-            _box_shear(divide(middle_height, middle_width), poisson),
-            _box_shear(divide(middle_width, middle_height), poisson),
+            _box_shear(divide(mean_height, mean_width), poisson),
+            _box_shear(divide(mean_width, mean_height), poisson),
         ),
         extent=(scaled(0.5, width), scaled(0.5, height)),
     )

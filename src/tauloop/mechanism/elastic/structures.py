@@ -16,7 +16,7 @@ from tauloop.mechanism.placement import Vector
 NODE_ROWS = 6
 #: Maximum number of rows of a matrix, and largest size of its file, bytes.
 MAX_ROWS, MAX_BYTES = 3000, 200_000_000
-#: Relative asymmetry, and relative size of a negative eigenvalue, up to which they count as
+#: Relative asymmetry and relative magnitude of a negative eigenvalue up to which both count as
 #: rounding errors. Programs print matrices with six digits.
 ROUNDING = 1e-5
 
@@ -91,7 +91,7 @@ def read_archive(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64] |
             size = sum(item.file_size for item in archive.infolist())
         if size > MAX_BYTES:
             raise MatrixError(
-                f"its arrays have {size / 1e6:.0f} MB, more than {MAX_BYTES / 1e6:.0f} MB",
+                f"its arrays are {size / 1e6:.0f} MB, larger than {MAX_BYTES / 1e6:.0f} MB",
                 "reduce the model to fewer nodes",
             )
         with np.load(path, allow_pickle=False) as arrays:
@@ -133,7 +133,7 @@ def _require_small(path: Path) -> None:
     size = path.stat().st_size
     if size > MAX_BYTES:
         raise MatrixError(
-            f"the file has {size / 1e6:.0f} MB, more than {MAX_BYTES / 1e6:.0f} MB",
+            f"the file is {size / 1e6:.0f} MB, larger than {MAX_BYTES / 1e6:.0f} MB",
             "reduce the model to fewer nodes",
         )
 
@@ -176,10 +176,10 @@ def checked_matrix(name: str, array: NDArray[np.float64], nodes: int) -> Numeric
             "export the whole matrix with all digits",
         )
     symmetric = (scaled + scaled.T) / 2
-    least = float(np.linalg.eigvalsh(symmetric)[0])
-    if least < -ROUNDING * rows:
+    smallest = float(np.linalg.eigvalsh(symmetric)[0])
+    if smallest < -ROUNDING * rows:
         raise MatrixError(
-            f"{name} has a negative eigenvalue, {least:.2g} relative to its diagonal",
+            f"{name} has a negative eigenvalue, {smallest:.2g} relative to its diagonal",
             "export the matrix with all digits, and check its units (SI) and signs",
         )
     return NumericMatrix((matrix + matrix.T) / 2)

@@ -1,4 +1,4 @@
-"""Links between two ball joints, which can spin about their own axis freely.
+"""Links with a ball joint at each end. They can spin freely about the line between the joints.
 
 Most file formats describe rods as such links.
 """
@@ -19,10 +19,10 @@ def lies_between_balls(mechanism: Mechanism, bodies: tuple[str, ...]) -> bool:
     return rotations_at_ends(mechanism, bodies) == [3, 3]
 
 
-def is_pin(mechanism: Mechanism, bodies: tuple[str, ...]) -> bool:
+def lies_between_hinges(mechanism: Mechanism, bodies: tuple[str, ...]) -> bool:
     """Return whether the bodies form a link between two hinges.
 
-    Such a link can spin by itself only if both hinges have the same axis.
+    Such a link can rotate while its neighbors are fixed only if its hinges are coaxial.
     """
     return rotations_at_ends(mechanism, bodies) == [1, 1]
 
@@ -58,7 +58,9 @@ def _massless(mechanism: Mechanism) -> set[str]:
 def _rotations_to_neighbor(
     mechanism: Mechanism, joint: Joint, body: str, massless: set[str]
 ) -> tuple[float, str | None]:
-    """Return the free rotations between a link and the next body with mass, and that body.
+    """Return the free rotations between a link and its neighbor, and the neighbor's name.
+
+    The neighbor is the next body that has mass, connects more than two joints, or is the platform.
 
     Args:
         mechanism: the machine.
@@ -67,8 +69,8 @@ def _rotations_to_neighbor(
         massless: bodies without inertia or of negligible mass.
 
     Returns:
-        The number of rotations, infinite if the body can also slide; and the name of the body, None
-        if there is none.
+        The number of rotations, infinite if the neighbor can also slide; and the name of the
+        neighbor, None if there is none.
     """
     rotations, passed = 0.0, {joint.name}
     while True:

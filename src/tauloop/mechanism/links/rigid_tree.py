@@ -1,12 +1,12 @@
 """A mechanism at nominal parameters as a tree of rigid links with loop closures.
 
-It is the basis for file formats and engines that only have links and closures.
+This form is the basis for file formats and physics engines that only have links and closures.
 
-A rod becomes one link; a telescopic rod becomes two. A universal joint attaches it to its start
+A rod becomes one link, and a telescopic rod two. A universal joint attaches the rod to its start
 body, and a ball joint at the other end closes a loop. A slender rod has no inertia about its own
 axis, so the universal joint is equivalent to the ball joint of the machine file. Sometimes a loop
-must be opened at a joint that the target cannot close, or on which something acts. Such a joint
-then moves a massless link, which is welded to the joint's child body.
+must be opened at a joint that the target cannot close, or on which forces act. Such a joint then
+moves a massless link, which is welded to the joint's child body.
 """
 
 from __future__ import annotations
@@ -37,19 +37,25 @@ from tauloop.mechanism.solids.primitives import Primitive, primitives, single
 
 #: Unit vectors (3,) by axis letter.
 VECTORS: dict[str, Array] = {letter: np.array(vector) for letter, vector in UNIT_VECTORS.items()}
-#: Sine of the smallest angle between a rod and a neighboring joint's axis for which that axis is
-#: used as the rod's first hinge axis.
-_CLEAR = 0.5
-#: Asymmetry about the rod's axis, relative to its inertia, up to which it counts as rounding.
+#: The axis of a neighboring joint is used as a rod's first hinge axis if the sine of the angle
+#: between the axis and the rod is larger than this.
+_MIN_SINE = 0.5
+#: Largest asymmetry about a rod's axis, relative to the rod's inertia, that counts as rounding.
 _ASYMMETRY_TOLERANCE = 1e-12
 #: The mass center of a link lighter than this fraction of the machine's heaviest mass is undefined;
 #: its first moment must be zero.
-LEAST_MASS = 1e-12
+MIN_MASS_RATIO = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinkInertia:
-    """Mass (kg), mass center (3,), m, and inertia (3, 3) about it, kg m^2, in the link's frame."""
+    """Mass properties of a link, in the link's frame.
+
+    Attributes:
+        mass: mass, kg.
+        center: mass center (3,), m.
+        about_center: inertia (3, 3) about the mass center, kg m^2.
+    """
 
     mass: float
     center: Array
@@ -67,7 +73,7 @@ class Link:
         chain: primitive joints between parent and link; fixed if empty.
         frame: pose of the link's frame in the last frame of the chain.
         mass: mass properties; None for a massless link.
-        joint: name of the joint or rod that moves it.
+        joint: name of the joint or rod that moves the link.
     """
 
     name: str
@@ -79,7 +85,7 @@ class Link:
     joint: str = ""
 
     def pose(self) -> FramePose:
-        """Return the pose in the parent's frame at the joint's start values."""
+        """Return the pose of the link in the parent's frame at the joint's start values."""
         pose = self.at
         for primitive in self.chain:
             pose = pose @ primitive.pose()
@@ -88,7 +94,14 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Closure:
-    """A joint that closes a loop: its two frames, each as (link, pose in it), and its axes."""
+    """A joint that closes a loop.
+
+    Attributes:
+        name: name of the joint.
+        kind: key of `JOINT_KINDS`.
+        first, second: the two frames of the joint, each as (link, pose on that link).
+        axes: letters of the joint's axes.
+    """
 
     name: str
     kind: str
@@ -104,14 +117,14 @@ class Closure:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RodLinks:
-    """A rod in the tree: it is attached by hinges about x and then y, and its z axis is along it.
+    """A rod in the tree: hinges about x and then y attach it, and its z axis points along the rod.
 
     Attributes:
         name: name of the rod, and of its length if it is telescopic.
         start, end: frames at the joint centers A (axes of the two hinges) and B, each as (body,
-            pose in it).
+            pose on that body).
         angles: names of the two hinge angles.
-        is_telescopic: whether its length is a coordinate.
+        is_telescopic: whether the length of the rod is a coordinate.
     """
 
     name: str
@@ -126,10 +139,10 @@ class Tree:
     """A mechanism as rigid links.
 
     Attributes:
-        links: parents before children.
+        links: links of the tree, parents before children.
         closures: joints that close the loops.
         joints: names of the joints in the tree, from the base outwards.
-        rods: how the rods are attached.
+        rods: hinges and frames of the rods.
         notes: differences from the mechanism, as texts.
     """
 
@@ -154,25 +167,25 @@ def rigid_tree(
         closable: kinds of joints by which the target can close a loop; ball joints must be
             included.
         error: type of the errors.
-        keeps_loaded: whether a loop-closing joint on which something acts is kept, by a massless
-            link (see above).
+        keeps_loaded: whether a loop-closing joint on which forces act keeps its coordinates, by a
+            massless link (see the description of the module).
 
     Raises:
         TauloopError: of the given type; a body has no chain of joints to the base, or a rod or mass
             cannot be represented by rigid links and ideal joints.
     """
     builder = _TreeBuilder(mechanism, keeps_loaded)
-    # among equals, use the last in the file: then mostly unloaded ball joints are cut
+    # among equal joints, prefer the last in the file: then mostly unloaded ball joints are cut
     for joint, is_reversed in spanning_joints(mechanism, error, lambda depth, index: (-index,)):
-        builder.hang(joint, is_reversed)
+        builder.add_link(joint, is_reversed)
     for joint in mechanism.joints:
         if joint.name not in builder.used and (
             joint.kind != "free" or (keeps_loaded and mechanism.is_loaded(joint))
         ):
-            builder.cut(joint, closable)
+            builder.add_closure(joint, closable)
     for rod in mechanism.rods:
         if rod.drum is None:
-            builder.hang_rod(rod)
+            builder.add_rod(rod)
         else:
             what = "winds onto a drum, which rigid links and joints cannot represent"
             remedy = "omit the drum if its radius is small; only machine files support drums"
@@ -201,24 +214,24 @@ class _TreeBuilder:
     rods: list[RodLinks] = field(default_factory=list)
     poses: dict[str, FramePose] = field(default_factory=lambda: {BASE: IDENTITY})
 
-    def hang(self, joint: Joint, is_reversed: bool) -> None:
-        """Append the link of the body at the far side of a joint."""
+    def add_link(self, joint: Joint, is_reversed: bool) -> None:
+        """Add the link of the body at the outer side of a joint."""
         self.used.append(joint.name)
-        near, far = (joint.child, joint.parent) if is_reversed else (joint.parent, joint.child)
-        body = self.mechanism.body(far.body)
+        inner, outer = (joint.child, joint.parent) if is_reversed else (joint.parent, joint.child)
+        body = self.mechanism.body(outer.body)
         self._append(
             Link(
                 name=body.name,
-                parent=near.body,
-                at=placement_pose(self.mechanism, near),
+                parent=inner.body,
+                at=placement_pose(self.mechanism, inner),
                 chain=primitives(joint, is_reversed=is_reversed),
-                frame=placement_pose(self.mechanism, far).inverse(),
+                frame=placement_pose(self.mechanism, outer).inverse(),
                 joint=joint.name,
                 mass=self._mass(f"bodies.{body.name}", body.inertia),
             )
         )
 
-    def cut(self, joint: Joint, closable: Collection[str]) -> None:
+    def add_closure(self, joint: Joint, closable: Collection[str]) -> None:
         """Close a loop by a joint, or by a massless link that is welded to the joint's child."""
         second = (joint.child.body, placement_pose(self.mechanism, joint.child))
         if joint.kind in closable and not (self.keeps_loaded and self.mechanism.is_loaded(joint)):
@@ -228,42 +241,43 @@ class _TreeBuilder:
             )
             self.closures.append(closure)
             return
-        copy = f"{joint.name}.end"
-        at = placement_pose(self.mechanism, joint.parent)
+        extra_link = f"{joint.name}.end"
+        parent_frame = placement_pose(self.mechanism, joint.parent)
         self._append(
             Link(
-                name=copy,
+                name=extra_link,
                 parent=joint.parent.body,
-                at=at,
+                at=parent_frame,
                 chain=primitives(joint),
                 joint=joint.name,
             )
         )
         self.notes.append(
-            f"joint {joint.name} closes a loop: it moves the massless link {copy}, which is welded "
-            f"to {joint.child.body}"
+            f"joint {joint.name} closes a loop: it moves the massless link {extra_link}, which is "
+            f"welded to {joint.child.body}"
         )
         self.closures.append(
-            Closure(name=joint.name, kind="fixed", first=(copy, IDENTITY), second=second)
+            Closure(name=joint.name, kind="fixed", first=(extra_link, IDENTITY), second=second)
         )
 
-    def hang_rod(self, rod: Rod) -> None:
-        """Append the links of a rod, and its closure."""
+    def add_rod(self, rod: Rod) -> None:
+        """Add the links of a rod, and its closure."""
         A, B = placement_pose(self.mechanism, rod.start), placement_pose(self.mechanism, rod.end)
         d = (self.poses[rod.start.body] @ A).inverse() @ self.poses[rod.end.body] @ B
         frame = FramePose(self._hinges(rod, A, A.rotation @ d.position), A.position)
-        towards = frame.rotation.T @ A.rotation @ d.position
-        x, y, z = towards / (np.linalg.norm(towards) or 1.0)
-        # z of the rod is (sin b, -sin a cos b, cos a cos b) after turns a about x and b about y
+        direction = frame.rotation.T @ A.rotation @ d.position
+        x, y, z = direction / (np.linalg.norm(direction) or 1.0)
+        # z of the rod is (sin b, -sin a cos b, cos a cos b) after rotations a about x, b about y
         first, second = float(np.arctan2(-y, z)), float(np.arcsin(np.clip(x, -1.0, 1.0)))
         angles = (("first", "x", first), ("second", "y", second))
         hinges = tuple(
-            single("hinge", f"{rod.name}.{word}", axis, angle, Freedom())
-            for word, axis, angle in angles
+            single("hinge", f"{rod.name}.{suffix}", axis, angle, Freedom())
+            for suffix, axis, angle in angles
         )
         if rod.tension is not None:
             self.notes.append(
-                f"rod {rod.name}: the target has no tension bounds; the cable pushes as well as pulls"
+                f"rod {rod.name}: the target has no tension bounds; the cable pushes as well as "
+                "pulls"
             )
         lower = f"{rod.name}.lower" if rod.telescope is not None else rod.name
         mass = self._part(rod, rod.lower, 1.0)
@@ -273,20 +287,27 @@ class _TreeBuilder:
             )
         )
         length = 0.0 if rod.length is None else self.mechanism.value(rod.length)
-        tip, tip_pose = lower, FramePose(position=np.array([0.0, 0.0, length]))
+        tip_link, tip_pose = lower, FramePose(position=np.array([0.0, 0.0, length]))
         if rod.telescope is not None:
             slide = single("slide", rod.name, "z", rod.telescope.reference, rod.telescope.freedom)
-            tip, tip_pose = f"{rod.name}.upper", IDENTITY
+            tip_link, tip_pose = f"{rod.name}.upper", IDENTITY
             mass = self._part(rod, rod.upper, -1.0)
             self._append(
-                Link(name=tip, parent=lower, at=IDENTITY, chain=(slide,), mass=mass, joint=rod.name)
+                Link(
+                    name=tip_link,
+                    parent=lower,
+                    at=IDENTITY,
+                    chain=(slide,),
+                    mass=mass,
+                    joint=rod.name,
+                )
             )
         self.closures.append(
             Closure(
                 name=f"{rod.name}.tip",
                 kind="spherical",
                 first=(rod.end.body, B),
-                second=(tip, tip_pose),
+                second=(tip_link, tip_pose),
             )
         )
         self.rods.append(
@@ -303,17 +324,23 @@ class _TreeBuilder:
         self.links.append(link)
         self.poses[link.name] = self.poses[link.parent] @ link.pose()
 
-    def _hinges(self, rod: Rod, A: FramePose, along: np.ndarray) -> np.ndarray:
-        """Return axes (3, 3) with x opposite to the first hinge of a rod along a vector (3,)."""
-        along = along / np.linalg.norm(along) if np.any(along) else VECTORS["z"]
+    def _hinges(self, rod: Rod, A: FramePose, direction: np.ndarray) -> np.ndarray:
+        """Return the hinge frame (3, 3) of a rod; its x axis is opposite to the first hinge axis.
+
+        Args:
+            rod: the rod.
+            A: frame of the rod's start.
+            direction: vector (3,) along the rod, in axes of its start body.
+        """
+        direction = direction / np.linalg.norm(direction) if np.any(direction) else VECTORS["z"]
         if rod.is_full and rod.spin == "universal":
             if rod.first_axis is None:
                 what, file = "has a universal joint without `first_axis`", self.mechanism.file
                 self.problems.add(f"rods.{rod.name}", what, "add the axis", file=file)
                 return np.eye(3)
             first = np.array([self.mechanism.value(component) for component in rod.first_axis])
-            return _hinge_frame(first / np.linalg.norm(first), along)
-        return _hinge_frame(first_hinge(self.mechanism, rod, along), along)
+            return _hinge_frame(first / np.linalg.norm(first), direction)
+        return _hinge_frame(first_hinge(self.mechanism, rod, direction), direction)
 
     def _heaviest(self) -> float:
         """Return the largest mass of a body or of a part of a rod, kg."""
@@ -343,16 +370,18 @@ class _TreeBuilder:
         if rod.spin == "universal":
             return self._mass(where, part)
         offset = max(abs(hz), abs(m) * self.mechanism.characteristic_length)
-        skewness = max(abs(xx - yy), abs(xy), abs(xz), abs(yz))
+        asymmetry = max(abs(xx - yy), abs(xy), abs(xz), abs(yz))
         if (
-            skewness > _ASYMMETRY_TOLERANCE * max(abs(xx), abs(yy))
+            asymmetry > _ASYMMETRY_TOLERANCE * max(abs(xx), abs(yy))
             or max(abs(hx), abs(hy)) > _ASYMMETRY_TOLERANCE * offset
         ):
+            eccentricity = np.hypot(hx, hy) / m if m else 0.0
             self.problems.add(
                 where,
-                f"the inertia of a rod with spin: none must be that of a body of revolution, got I_xx = {xx:.6g}, "
-                f"I_yy = {yy:.6g}, largest product {max(abs(xy), abs(xz), abs(yz)):.3g} kg m^2, mass center "
-                f"off its axis by {np.hypot(hx, hy) / m if m else 0.0:.3g} m; no ideal joint prevents its spin",
+                "the inertia of a rod with spin: none must be that of a body of revolution, got "
+                f"I_xx = {xx:.6g}, I_yy = {yy:.6g}, largest product "
+                f"{max(abs(xy), abs(xz), abs(yz)):.3g} kg m^2, mass center off its axis by "
+                f"{eccentricity:.3g} m; no ideal joint prevents its spin",
                 "write `spin: universal`, or make the rod slender",
                 file=self.mechanism.file,
             )
@@ -363,62 +392,63 @@ class _TreeBuilder:
     def _about_center(self, where: str, *parameters: float) -> LinkInertia | None:
         """Return the inertia about the mass center from the ten parameters about the origin."""
         m, h, about = as_matrices(parameters)
-        if abs(m) <= LEAST_MASS * self._heaviest():
+        if abs(m) <= MIN_MASS_RATIO * self._heaviest():
             if h.any():
-                what = f"the mass center is undefined: first moment {np.linalg.norm(h):.3g} kg m, mass {m:.3g} kg"
+                what = (
+                    f"the mass center is undefined: first moment {np.linalg.norm(h):.3g} kg m, "
+                    f"mass {m:.3g} kg"
+                )
                 remedy = "give it a mass; engines and other formats need a mass center"
                 self.problems.add(where, what, remedy, file=self.mechanism.file)
-            return (
-                LinkInertia(mass=0.0, center=np.zeros(3), about_center=about)
-                if about.any()
-                else None
-            )
+            if not about.any():
+                return None
+            return LinkInertia(mass=0.0, center=np.zeros(3), about_center=about)
         center, about = about_center(m, h, about)
         return LinkInertia(mass=m, center=center, about_center=about)
 
 
 def constant_angles(rotation: np.ndarray) -> dict[AxisName, float]:
-    """Return rotation angles (rad) about z, then y, then x that give a rotation matrix (3, 3).
+    """Return the angles (rad) about z, then y, then x of a rotation matrix (3, 3), by axis.
 
-    Zero angles are left out.
+    Zero angles are omitted.
     """
-    turns = turns_to_axes(rotation[:, 0].tolist(), rotation[:, 1].tolist())
-    return {turn.axis: float(evaluate(turn.angle, {})) for turn in turns}
+    rotations = turns_to_axes(rotation[:, 0].tolist(), rotation[:, 1].tolist())
+    return {
+        rotation_step.axis: float(evaluate(rotation_step.angle, {})) for rotation_step in rotations
+    }
 
 
-def first_hinge(mechanism: Mechanism, rod: Rod, along: Array) -> Array:
+def first_hinge(mechanism: Mechanism, rod: Rod, direction: Array) -> Array:
     """Return the axis (3,) about which a rod rotates first, on its start body.
 
-    It is the axis of a neighboring hinge, or perpendicular to a neighboring slide.
+    This is the axis of a neighboring hinge, or a direction perpendicular to a neighboring slide.
 
     Args:
         mechanism: the machine.
         rod: a rod without `first_axis`.
-        along: unit vector (3,) along the rod, in axes of its start body.
+        direction: unit vector (3,) along the rod, in axes of its start body.
     """
     sides = [(joint, side) for joint in mechanism.joints for side in (joint.parent, joint.child)]
     for joint, side in sides:
         if side.body == rod.start.body and joint.kind in ("revolute", "prismatic"):
             axis = placement_pose(mechanism, side).rotation @ VECTORS[joint.axes[0]]
-            across = np.cross(axis, along)
-            if np.linalg.norm(across) > _CLEAR:
-                return (
-                    axis
-                    if joint.kind == "revolute"
-                    else np.asarray(across / np.linalg.norm(across))
-                )
-    first = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
+            perpendicular = np.cross(axis, direction)
+            if np.linalg.norm(perpendicular) > _MIN_SINE:
+                if joint.kind == "revolute":
+                    return axis
+                return np.asarray(perpendicular / np.linalg.norm(perpendicular))
+    first = np.cross(direction, np.eye(3)[np.argmin(np.abs(direction))])
     return np.asarray(first / np.linalg.norm(first))
 
 
-def _hinge_frame(first: np.ndarray, along: np.ndarray) -> np.ndarray:
-    """Return axes (3, 3): x opposite to the first hinge, z as near to `along` as this allows.
+def _hinge_frame(first: np.ndarray, direction: np.ndarray) -> np.ndarray:
+    """Return axes (3, 3): x opposite to the first hinge, z as near to `direction` as this allows.
 
     The hinge angles then start near zero. After rotations about x and y by less than 90 deg, the
     y axis is along first x z, as in the rod frame of the machine file.
     """
-    z = along - first * (first @ along)
-    if np.linalg.norm(z) < _CLEAR:
+    z = direction - first * (first @ direction)
+    if np.linalg.norm(z) < _MIN_SINE:
         z = np.eye(3)[np.argmin(np.abs(first))]
         z = z - first * (first @ z)
     z = z / np.linalg.norm(z)

@@ -20,7 +20,7 @@ from tauloop.mechanism.model import (
     Rod,
     Vector,
 )
-from tauloop.mechanism.reduction.inertia import clean, plus, total, turned_vector
+from tauloop.mechanism.reduction.inertia import plus, rotated_vector, rounded_entries, total
 from tauloop.mechanism.reduction.steps import BodyMotions, require
 
 #: Joints that do not permit rotation.
@@ -32,11 +32,11 @@ def numbers(mechanism: Mechanism, vector: Vector) -> np.ndarray:
     return np.array([mechanism.value(component) for component in vector])
 
 
-def cluster(mechanism: Mechanism, body: str, still: frozenset[str]) -> frozenset[str]:
-    """Return the bodies connected to a body by chains without bodies that never rotate."""
+def cluster(mechanism: Mechanism, body: str, translating: frozenset[str]) -> frozenset[str]:
+    """Return the bodies connected to a body by chains of rotating bodies."""
     elements: tuple[Joint | Rod, ...] = (*mechanism.joints, *mechanism.rods)
-    pairs = (element.bodies for element in elements if still.isdisjoint(element.bodies))
-    return frozenset() if body in still else frozenset(steps_from(body, pairs))
+    pairs = (element.bodies for element in elements if translating.isdisjoint(element.bodies))
+    return frozenset() if body in translating else frozenset(steps_from(body, pairs))
 
 
 def displaced(
@@ -64,7 +64,7 @@ def displaced(
     """
     if by == ZERO_VECTOR:
         return mechanism
-    own = set(rods)
+    moved_rods = set(rods)
     problems = Problems()
     if mechanism.platform.body in bodies:
         problems.add(
@@ -73,18 +73,18 @@ def displaced(
             "leave this part of the machine as it is",
         )
 
-    def moved(placement: Placement, neighbor: str, is_own: bool) -> Placement:
-        if placement.body in bodies or not (is_own or neighbor in bodies):
+    def moved(placement: Placement, neighbor: str, is_moved_rod: bool) -> Placement:
+        if placement.body in bodies or not (is_moved_rod or neighbor in bodies):
             return placement
         if placement.body not in motion.translating:
             problems.add(
                 placement.body,
                 f"rotates and is connected to {neighbor}, which is to be displaced",
-                "displace both",
+                "displace both bodies",
             )
             return placement
-        R = clean(motion.orientation[placement.body])
-        return replace(placement, position=plus(placement.position, turned_vector(R.T, by)))
+        R = rounded_entries(motion.orientation[placement.body])
+        return replace(placement, position=plus(placement.position, rotated_vector(R.T, by)))
 
     joints = tuple(
         replace(
@@ -97,8 +97,8 @@ def displaced(
     shifted = tuple(
         replace(
             rod,
-            start=moved(rod.start, rod.end.body, rod.name in own),
-            end=moved(rod.end, rod.start.body, rod.name in own),
+            start=moved(rod.start, rod.end.body, rod.name in moved_rods),
+            end=moved(rod.end, rod.start.body, rod.name in moved_rods),
         )
         for rod in mechanism.rods
     )

@@ -23,7 +23,7 @@ from tauloop.mechanism.reduction.collect import collected
 
 Part = TypeVar("Part", Inertia, SlenderPart)
 
-#: Distance from 0, 1 or -1 within which entries of a computed rotation matrix are set to it.
+#: Entries of a computed rotation matrix that are closer than this to 0, 1 or -1 are rounded.
 ENTRY_TOLERANCE = 1e-9
 
 
@@ -45,7 +45,7 @@ def mean(vectors: Sequence[Vector]) -> Vector:
     )
 
 
-def turned_vector(R: np.ndarray, vector: Vector) -> Vector:
+def rotated_vector(R: np.ndarray, vector: Vector) -> Vector:
     """Return R r for a constant rotation R (3, 3)."""
     return triple(_row_times(R[i], vector) for i in range(3))
 
@@ -54,8 +54,8 @@ def _row_times(row: np.ndarray, vector: Vector) -> Expression:
     return add(*(_times(factor, component) for factor, component in zip(row, vector, strict=True)))
 
 
-def clean(R: np.ndarray) -> np.ndarray:
-    """Return a rotation matrix (3, 3) after rounding entries near 0, 1 and -1."""
+def rounded_entries(R: np.ndarray) -> np.ndarray:
+    """Return a rotation matrix or a unit vector after rounding entries near 0, 1 and -1."""
     nearest = np.round(R)
     return np.where(np.abs(R - nearest) < ENTRY_TOLERANCE, nearest, R)
 
@@ -66,8 +66,10 @@ def total(*parts: Part) -> Part:
     return type(parts[0]).of(add(*terms) for terms in zip(*parameters, strict=True))
 
 
-def about(inertia: Inertia, point: Vector) -> Inertia:
-    """Return the same body in a frame with the same axes whose origin is at s = `point`.
+def inertia_about(inertia: Inertia, point: Vector) -> Inertia:
+    """Return the inertia of the same body about the point s = `point` (parallel-axis theorem).
+
+    The axes do not change. With mass m, first moment h and second moments I:
 
     h_s = h - m s,  I_s = I + m (s.s 1 - s s^T) - 2 (s.h) 1 + h s^T + s h^T.
     """
@@ -76,17 +78,18 @@ def about(inertia: Inertia, point: Vector) -> Inertia:
     for (i, j), moment in zip(MOMENT_ENTRIES, inertia.second_moment, strict=True):
         if i == j:
             a, b = (i + 1) % 3, (i + 2) % 3
-            static = add(multiply(s[a], h[a]), multiply(s[b], h[b]))
-            square = multiply(m, add(multiply(s[a], s[a]), multiply(s[b], s[b])))
-            moments.append(subtract(add(moment, square), multiply(Constant(2.0), static)))
+            first_order = add(multiply(s[a], h[a]), multiply(s[b], h[b]))
+            second_order = multiply(m, add(multiply(s[a], s[a]), multiply(s[b], s[b])))
+            doubled = multiply(Constant(2.0), first_order)
+            moments.append(subtract(add(moment, second_order), doubled))
         else:
-            static = add(multiply(h[i], s[j]), multiply(h[j], s[i]))
-            moments.append(subtract(add(moment, static), multiply(m, s[i], s[j])))
+            first_order = add(multiply(h[i], s[j]), multiply(h[j], s[i]))
+            moments.append(subtract(add(moment, first_order), multiply(m, s[i], s[j])))
     return Inertia.of([m, *(subtract(h[i], multiply(m, s[i])) for i in range(3)), *moments])
 
 
-def turned(inertia: Inertia, R: np.ndarray) -> Inertia:
-    """Return the same body in other axes about the same origin: h' = R h, I' = R I R^T."""
+def rotated_inertia(inertia: Inertia, R: np.ndarray) -> Inertia:
+    """Return an inertia in rotated axes about the same origin: h' = R h, I' = R I R^T."""
     if np.array_equal(R, np.eye(3)):
         return inertia
     I: list[list[Expression]] = [[ZERO] * 3 for _ in range(3)]
@@ -96,26 +99,30 @@ def turned(inertia: Inertia, R: np.ndarray) -> Inertia:
     for i, j in MOMENT_ENTRIES:
         terms = [_times(R[i, k] * R[j, l], I[k][l]) for k in range(3) for l in range(3)]
         moments.append(add(*terms))
-    return Inertia.of([inertia.mass, *turned_vector(R, inertia.first_moment), *moments])
+    return Inertia.of([inertia.mass, *rotated_vector(R, inertia.first_moment), *moments])
 
 
-def carried(inertia: Inertia, at: Vector, to: Vector, R: np.ndarray) -> Inertia:
-    """Return the inertia of a body attached at its point `at` to the point `to` of another body.
+def transferred_inertia(
+    inertia: Inertia, from_point: Vector, to_point: Vector, R: np.ndarray
+) -> Inertia:
+    """Return a body's inertia about the origin of another body, in the axes of the other body.
 
-    Both bodies have the same rotation. The result is about the second body's origin, in its axes.
+    The first body is attached with `from_point` at `to_point` of the second body. The bodies do not
+    rotate relative to each other; R is the constant rotation between their axes.
 
     Args:
         inertia: inertia about the first body's origin.
-        at: point of the first body, m.
-        to: point of the second body, m.
+        from_point: point of the first body, m.
+        to_point: point of the second body, m.
         R: rotation from the first body's axes to the second's (3, 3).
     """
-    return about(turned(about(inertia, at), R), _opposite(to))
+    rotated = rotated_inertia(inertia_about(inertia, from_point), R)
+    return inertia_about(rotated, _opposite(to_point))
 
 
 def point_mass(mass: Expression, position: Vector) -> Inertia:
     """Return the inertia of a point mass."""
-    return about(Inertia(mass=mass), _opposite(position))
+    return inertia_about(Inertia(mass=mass), _opposite(position))
 
 
 def _opposite(vector: Vector) -> Vector:

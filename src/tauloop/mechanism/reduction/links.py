@@ -28,21 +28,22 @@ from tauloop.mechanism.model import (
 )
 from tauloop.mechanism.reduction.graph import STRAIGHT, numbers, with_added, without
 from tauloop.mechanism.reduction.inertia import (
-    carried,
-    clean,
     mean,
     minus,
     plus,
+    rotated_vector,
+    rounded_entries,
     total,
-    turned_vector,
+    transferred_inertia,
 )
 from tauloop.mechanism.reduction.platform import constant_turns
 from tauloop.mechanism.reduction.steps import BodyMotions, Step, limits_of, require
 
-#: Relative difference below which lengths count as equal.
-EQUAL = 1e-12
-#: Distance (m) across the axis direction below which two joints are offset only along the axis.
-BEHIND = 1e-9
+#: Lengths count as equal if their relative difference is at most this.
+LENGTH_TOLERANCE = 1e-12
+#: Two joints are offset only along their axis if their distance perpendicular to it (m) is at most
+#: this.
+OFFSET_TOLERANCE = 1e-9
 
 
 def group_parallel_links(
@@ -58,43 +59,51 @@ def group_parallel_links(
     Args:
         mechanism: the machine.
         kept, removed: names of the links.
-        motion: how the bodies move.
+        motion: motion of the bodies.
 
     Returns:
-        The changed machine, and the step with what it preserves.
+        The changed machine, and the step with the quantities that it preserves.
 
     Raises:
-        InputError: the links rotate differently or connect different bodies, or something acts on
-            the removed link.
+        InputError: the links rotate differently or connect different bodies, or loads act on the
+            removed link.
     """
     partners = parallel_joints(mechanism, kept, removed, motion)
-    own = joints_of(mechanism, removed)
-    correspond = "corresponds" if len(partners) == 1 else "correspond"
+    removed_joints = joints_of(mechanism, removed)
+    verb = "corresponds" if len(partners) == 1 else "correspond"
     problems = Problems()
-    if len(partners) != len(own) or len(own) < 2 or removed == mechanism.platform.body:
+    if (
+        len(partners) != len(removed_joints)
+        or len(removed_joints) < 2
+        or removed == mechanism.platform.body
+    ):
         problems.add(
             f"bodies.{removed}",
-            f"{len(partners)} of its {counted(len(own), 'joint')} {correspond} to a parallel joint of {kept}",
+            f"{len(partners)} of its {counted(len(removed_joints), 'joint')} {verb} to "
+            f"a parallel joint of {kept}",
             "name a link that moves parallel to the other, connects the same bodies at a constant "
             "distance, and has no loads on its joints",
         )
     require(mechanism, problems)
-    mine, theirs = partners[0]
-    s, r = side(mine, removed).position, side(theirs, kept).position
-    R = clean(motion.orientation[kept].T @ motion.orientation[removed])
-    body = far_side(mine, removed).body
-    shift = turned_vector(
-        clean(motion.orientation[body]),
-        minus(far_side(theirs, kept).position, far_side(mine, removed).position),
+    removed_joint, kept_joint = partners[0]
+    removed_point, kept_point = (
+        side(removed_joint, removed).position,
+        side(kept_joint, kept).position,
+    )
+    R = rounded_entries(motion.orientation[kept].T @ motion.orientation[removed])
+    body = far_side(removed_joint, removed).body
+    shift = rotated_vector(
+        rounded_entries(motion.orientation[body]),
+        minus(far_side(kept_joint, kept).position, far_side(removed_joint, removed).position),
     )
     rods = rods_of(mechanism, removed)
     for rod in rods:
-        far = far_end(rod, removed).body
-        offset = motion.orientation[far].T @ numbers(mechanism, shift)
-        if not motion.is_steady(far, offset, mechanism.characteristic_length):
+        far_body = far_end(rod, removed).body
+        offset = motion.orientation[far_body].T @ numbers(mechanism, shift)
+        if not motion.is_steady(far_body, offset, mechanism.characteristic_length):
             problems.add(
                 f"rods.{rod.name}",
-                f"connects the link to {far}, which rotates",
+                f"connects the link to {far_body}, which rotates",
                 "keep this link and remove the other one",
             )
     require(mechanism, problems)
@@ -111,19 +120,26 @@ def group_parallel_links(
 
     def moved_end(end: Placement) -> Placement:
         if end.body == removed:
-            return Placement(body=kept, position=plus(r, turned_vector(R, minus(end.position, s))))
+            return Placement(
+                body=kept,
+                position=plus(kept_point, rotated_vector(R, minus(end.position, removed_point))),
+            )
         return replace(
             end,
             position=plus(
-                end.position, turned_vector(clean(motion.orientation[end.body]).T, shift)
+                end.position, rotated_vector(rounded_entries(motion.orientation[end.body]).T, shift)
             ),
         )
 
     mechanism = replace(mechanism, rods=tuple(moved(rod) for rod in mechanism.rods))
     inertia = mechanism.body(removed).inertia
-    mechanism = with_added(mechanism, kept, None if inertia is None else carried(inertia, s, r, R))
-    mechanism = without(mechanism, (removed,), (joint.name for joint in own))
-    for neighbor in {far_side(joint, removed).body: None for joint in own}:
+    mechanism = with_added(
+        mechanism,
+        kept,
+        None if inertia is None else transferred_inertia(inertia, removed_point, kept_point, R),
+    )
+    mechanism = without(mechanism, (removed,), (joint.name for joint in removed_joints))
+    for neighbor in {far_side(joint, removed).body: None for joint in removed_joints}:
         straight = (joint.bodies for joint in mechanism.joints if joint.kind in STRAIGHT)
         if neighbor in motion.translating and neighbor not in steps_from(BASE, straight):
             mechanism = replace(mechanism, joints=(*mechanism.joints, _guide(neighbor, motion)))
@@ -132,7 +148,7 @@ def group_parallel_links(
         removed=(removed,),
         kept=(kept,),
         preserved=("mass", "mass center up to a constant", "inertia about the joints"),
-        lost=limits_of(own),
+        lost=limits_of(removed_joints),
     )
     return mechanism, step
 
@@ -140,7 +156,11 @@ def group_parallel_links(
 def parallel_joints(
     mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions
 ) -> list[tuple[Joint, Joint]]:
-    """Return (joint of the removed link, equivalent joint of the kept link) pairs."""
+    """Return (joint of the removed link, equivalent joint of the kept link) pairs.
+
+    Two joints are equivalent if they are of the same kind, connect the links to the same body, and
+    their offset on that body does not change its direction.
+    """
     if (
         kept == removed
         or motion.group(kept) is not motion.group(removed)
@@ -149,19 +169,21 @@ def parallel_joints(
         return []
     pairs = []
     length = mechanism.characteristic_length
-    for mine in joints_of(mechanism, removed):
-        far = far_side(mine, removed)
-        for theirs in joints_of(mechanism, kept):
-            other = far_side(theirs, kept)
+    for removed_joint in joints_of(mechanism, removed):
+        far_frame = far_side(removed_joint, removed)
+        for kept_joint in joints_of(mechanism, kept):
+            other_frame = far_side(kept_joint, kept)
             if (
-                other.body == far.body
-                and theirs.kind == mine.kind
+                other_frame.body == far_frame.body
+                and kept_joint.kind == removed_joint.kind
                 and motion.is_steady(
-                    far.body, numbers(mechanism, minus(other.position, far.position)), length
+                    far_frame.body,
+                    numbers(mechanism, minus(other_frame.position, far_frame.position)),
+                    length,
                 )
-                and not mechanism.is_loaded(mine)
+                and not mechanism.is_loaded(removed_joint)
             ):
-                pairs.append((mine, theirs))
+                pairs.append((removed_joint, kept_joint))
                 break
     return pairs
 
@@ -169,12 +191,12 @@ def parallel_joints(
 def is_behind(mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions) -> bool:
     """Return whether two links are offset only along the one axis direction of their joints."""
     axis = motion.orientation[kept] @ motion.steady[kept]
-    for mine, theirs in parallel_joints(mechanism, kept, removed, motion):
-        far, other = far_side(mine, removed), far_side(theirs, kept)
-        between = motion.orientation[far.body] @ numbers(
-            mechanism, minus(other.position, far.position)
+    for removed_joint, kept_joint in parallel_joints(mechanism, kept, removed, motion):
+        far_frame, other_frame = far_side(removed_joint, removed), far_side(kept_joint, kept)
+        offset = motion.orientation[far_frame.body] @ numbers(
+            mechanism, minus(other_frame.position, far_frame.position)
         )
-        if axis.shape[1] != 1 or np.linalg.norm(np.cross(between, axis[:, 0])) > BEHIND:
+        if axis.shape[1] != 1 or np.linalg.norm(np.cross(offset, axis[:, 0])) > OFFSET_TOLERANCE:
             return False
     return True
 
@@ -182,7 +204,7 @@ def is_behind(mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions
 def _axis_on(rod: Rod, removed: str, R: np.ndarray) -> Vector | None:
     if rod.first_axis is None or rod.start.body != removed:
         return rod.first_axis
-    return turned_vector(R, rod.first_axis)
+    return rotated_vector(R, rod.first_axis)
 
 
 def _guide(body: str, motion: BodyMotions) -> Joint:
@@ -198,11 +220,11 @@ def _guide(body: str, motion: BodyMotions) -> Joint:
 def merge_rods(mechanism: Mechanism, names: Sequence[str]) -> tuple[Mechanism, Step]:
     """Replace parallel rods by one rod midway between them with the sum of their inertias.
 
-    The merged rod has the name of the first one. This is exact if the rods remain parallel and
+    The merged rod has the name of the first rod. This is exact if the rods remain parallel and
     their ends on each body have the same velocity.
 
     Returns:
-        The changed machine, and the step with what it preserves.
+        The changed machine, and the step with the quantities that it preserves.
 
     Raises:
         InputError: the rods differ in length, in the bodies they connect, or in the form of their
@@ -213,12 +235,12 @@ def merge_rods(mechanism: Mechanism, names: Sequence[str]) -> tuple[Mechanism, S
     length = mechanism.value(first.length) if first.length is not None else np.nan
     problems = []
     for rod in rods:
-        own = mechanism.value(rod.length) if rod.length is not None else np.nan
+        rod_length = mechanism.value(rod.length) if rod.length is not None else np.nan
         differences = [
             ("is telescopic", rod.length is None),
             (
-                f"is {1e3 * (own - length):+.6g} mm longer than {first.name}",
-                abs(own - length) > EQUAL * length,
+                f"is {1e3 * (rod_length - length):+.6g} mm longer than {first.name}",
+                abs(rod_length - length) > LENGTH_TOLERANCE * length,
             ),
             (
                 f"connects other bodies than {first.name}",
@@ -243,15 +265,17 @@ def merge_rods(mechanism: Mechanism, names: Sequence[str]) -> tuple[Mechanism, S
             if differs
         ]
     require(mechanism, problems)
-    single = replace(
+    merged_rod = replace(
         first,
         start=replace(first.start, position=mean([rod.start.position for rod in rods])),
         end=replace(first.end, position=mean([rod.end.position for rod in rods])),
-        lower=_summed([rod.lower for rod in rods if rod.lower is not None]),
+        lower=_sum_of_inertias([rod.lower for rod in rods if rod.lower is not None]),
     )
-    gone = set(names) - {first.name}
-    merged = tuple(
-        single if rod.name == first.name else rod for rod in mechanism.rods if rod.name not in gone
+    removed_names = set(names) - {first.name}
+    rods_of_machine = tuple(
+        merged_rod if rod.name == first.name else rod
+        for rod in mechanism.rods
+        if rod.name not in removed_names
     )
     step = Step(
         name="merge parallel rods",
@@ -259,10 +283,10 @@ def merge_rods(mechanism: Mechanism, names: Sequence[str]) -> tuple[Mechanism, S
         kept=(first.name,),
         preserved=("mass", "mass center", "inertia about the joints"),
     )
-    return replace(mechanism, rods=merged), step
+    return replace(mechanism, rods=rods_of_machine), step
 
 
-def _summed(parts: Sequence[SlenderPart | Inertia]) -> SlenderPart | Inertia | None:
+def _sum_of_inertias(parts: Sequence[SlenderPart | Inertia]) -> SlenderPart | Inertia | None:
     slender = [part for part in parts if isinstance(part, SlenderPart)]
     full = [part for part in parts if isinstance(part, Inertia)]
     if slender:

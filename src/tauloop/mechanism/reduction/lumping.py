@@ -68,14 +68,14 @@ def drop_rod_inertia(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechan
     Raises:
         InputError: there is no rod with this name.
     """
-    rods = _named(mechanism, names)
+    rods = _rods_by_name(mechanism, names)
     mass = sum(
         mechanism.value(part.mass)
         for rod in rods
         for part in (rod.lower, rod.upper)
         if part is not None
     )
-    chosen = {rod.name for rod in rods}
+    selected = {rod.name for rod in rods}
     step = Step(
         name="drop inertia of rods",
         kept=tuple(rod.name for rod in rods),
@@ -83,7 +83,7 @@ def drop_rod_inertia(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechan
         approximated=(f"mass: {mass:.6g} kg omitted",) if mass else (),
     )
     changed = tuple(
-        replace(rod, lower=None, upper=None) if rod.name in chosen else rod
+        replace(rod, lower=None, upper=None) if rod.name in selected else rod
         for rod in mechanism.rods
     )
     return replace(mechanism, rods=changed), step
@@ -103,7 +103,7 @@ def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, St
     Raises:
         InputError: there is no rod with this name, or it has a full inertia.
     """
-    rods = _named(mechanism, names)
+    rods = _rods_by_name(mechanism, names)
     require(
         mechanism,
         [
@@ -132,9 +132,9 @@ def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, St
         ]
         if rod.telescope is not None:
             approximated.append(f"mass center of {rod.name} away from its reference length")
-    chosen = {rod.name for rod in rods}
+    selected = {rod.name for rod in rods}
     changed = tuple(
-        replace(rod, lower=None, upper=None) if rod.name in chosen else rod
+        replace(rod, lower=None, upper=None) if rod.name in selected else rod
         for rod in mechanism.rods
     )
     step = Step(
@@ -154,15 +154,15 @@ def _end_masses(rod: Rod) -> tuple[Expression, Expression]:
     m_A: Expression = Constant(0.0)
     m_B: Expression = Constant(0.0)
     if isinstance(rod.lower, SlenderPart):
-        far = divide(rod.lower.first_moment, length)
-        m_A, m_B = add(m_A, subtract(rod.lower.mass, far)), add(m_B, far)
+        far_mass = divide(rod.lower.first_moment, length)
+        m_A, m_B = add(m_A, subtract(rod.lower.mass, far_mass)), add(m_B, far_mass)
     if isinstance(rod.upper, SlenderPart):
-        far = divide(rod.upper.first_moment, length)
-        m_A, m_B = add(m_A, far), add(m_B, subtract(rod.upper.mass, far))
+        far_mass = divide(rod.upper.first_moment, length)
+        m_A, m_B = add(m_A, far_mass), add(m_B, subtract(rod.upper.mass, far_mass))
     return m_A, m_B
 
 
-def _named(mechanism: Mechanism, names: Iterable[str]) -> tuple[Rod, ...]:
+def _rods_by_name(mechanism: Mechanism, names: Iterable[str]) -> tuple[Rod, ...]:
     names = tuple(names)
     known = sorted(rod.name for rod in mechanism.rods)
     require(mechanism, unknown_names(names, known, "there is no rod with this name", "rods.{}"))

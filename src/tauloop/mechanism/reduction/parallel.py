@@ -1,11 +1,11 @@
-"""Bodies of equal rotation on a moving parent: bars are replaced by couplings of joint angles.
+"""Bars that rotate as another body does: couplings of joint angles replace them.
 
-The inertia of a bar is distributed to its neighbors. Consider a bar from A to B with the same
-rotation as another body, of angular velocity w. Then v_B = v_A + w x d. Let the bar have mass m,
-first moment h = m_B d and moments I about A. It is exactly equivalent to point masses m - m_B at A
-and m_B at B, and to moments I - m_B (d.d 1 - d d^T) added to the other body. These moments may be
-negative, but the total inertia of each body must be physically possible. The bar constrains one
-angle; a coupling of the joint angles replaces this constraint.
+The inertia of such a bar is distributed to other bodies. Consider a bar from A to B with d = B - A
+and with the same rotation as another body, of angular velocity w. Then v_B = v_A + w x d. Let the
+bar have mass m, first moment h = m_B d and moments I about A. It is exactly equivalent to point
+masses m - m_B at A and m_B at B, and to moments I - m_B (d.d 1 - d d^T) added to the other body.
+These moments may be negative, but the total inertia of each body must be physically possible. The
+bar constrains one angle; a coupling of the joint angles replaces this constraint.
 """
 
 from __future__ import annotations
@@ -43,18 +43,26 @@ from tauloop.mechanism.model import (
 )
 from tauloop.mechanism.poses import UNIT_VECTORS
 from tauloop.mechanism.reduction.graph import STRAIGHT, numbers, with_added, without
-from tauloop.mechanism.reduction.inertia import about, clean, minus, point_mass, turned
+from tauloop.mechanism.reduction.inertia import (
+    inertia_about,
+    minus,
+    point_mass,
+    rotated_inertia,
+    rounded_entries,
+)
 from tauloop.mechanism.reduction.planar import PARALLEL, axis_on, frame
 from tauloop.mechanism.reduction.steps import BodyMotions, Step, limits_of, require
 
 #: Names of the steps.
-COUPLED, PINNED, CONCENTRATED = "couple parallel links", "lump pinned body", "concentrate mass"
-#: Distance, relative to the characteristic length, below which a point counts as on a bar's line.
-TOGETHER = 1e-12
+COUPLED = "couple parallel links"
+PINNED = "lump pinned body"
+CONCENTRATED = "concentrate mass"
+#: Distance, relative to the characteristic length, below which two joints of a bar coincide.
+LINE_TOLERANCE = 1e-12
 #: Quantities that are preserved when a coupling replaces a bar.
 PRESERVED = ("mass", "mass center", "inertia", "the constrained angle, by a coupling")
-#: Offset of a coupling below which it counts as zero, rad.
-NO_OFFSET = 1e-12
+#: Offsets of a coupling below this count as zero, rad.
+ZERO_OFFSET = 1e-12
 
 
 def parallel_couplings(mechanism: Mechanism, motion: BodyMotions) -> tuple[Coupling, ...]:
@@ -65,45 +73,45 @@ def parallel_couplings(mechanism: Mechanism, motion: BodyMotions) -> tuple[Coupl
 
     Args:
         mechanism: the machine.
-        motion: how its bodies move.
+        motion: motion of the bodies.
     """
     couplings = []
     for group in motion.groups:
         members = carriers(mechanism, group)
         for member in members[1:]:
-            path = _turning_path(mechanism, members[0], member, motion)
+            path = _parallel_hinge_path(mechanism, members[0], member, motion)
             if path is None:
                 continue
             terms = tuple((joint.name, Constant(sign)) for joint, sign in path)
             total = sum(sign * _angle(mechanism, joint, motion) for joint, sign in path)
-            offset = 0.0 if abs(total) < NO_OFFSET else float(total)
+            offset = 0.0 if abs(total) < ZERO_OFFSET else float(total)
             couplings.append(
                 Coupling(name=f"{member}.parallel", terms=terms, offset=Constant(offset))
             )
     return tuple(couplings)
 
 
-def _turning_path(
+def _parallel_hinge_path(
     mechanism: Mechanism, start: str, end: str, motion: BodyMotions
 ) -> tuple[tuple[Joint, float], ...] | None:
     """Return the revolute joints between two bodies, each with the sign of its angle.
 
     The result is None if the axes are not parallel.
     """
-    arrived: dict[str, Joint | None] = {start: None}
-    waiting = [start]
-    for body in waiting:  # the list grows during the loop
+    joint_to: dict[str, Joint | None] = {start: None}
+    queue = [start]
+    for body in queue:  # the list grows during the loop
         for joint in joints_of(mechanism, body):
-            far = far_side(joint, body).body
-            if far not in arrived and joint.kind in (*STRAIGHT, "revolute"):
-                arrived[far] = joint
-                waiting.append(far)
-    if end not in arrived:
+            neighbor = far_side(joint, body).body
+            if neighbor not in joint_to and joint.kind in (*STRAIGHT, "revolute"):
+                joint_to[neighbor] = joint
+                queue.append(neighbor)
+    if end not in joint_to:
         return None
     path: list[tuple[Joint, float]] = []
     first_axis: np.ndarray | None = None
     body = end
-    while (step := arrived[body]) is not None:
+    while (step := joint_to[body]) is not None:
         joint = step
         if joint.kind == "revolute":
             axis = motion.orientation[body] @ axis_on(mechanism, joint, side(joint, body))
@@ -123,8 +131,8 @@ def _angle(mechanism: Mechanism, joint: Joint, motion: BodyMotions) -> float:
     R = parent.T @ child
     sine = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / 2
     angle = float(np.arctan2(sine @ UNIT_VECTORS[joint.axes[0]], (np.trace(R) - 1) / 2))
-    near = joint.reference[0] if joint.reference else 0.0
-    return angle + 2 * np.pi * round((near - angle) / (2 * np.pi))
+    start_value = joint.reference[0] if joint.reference else 0.0
+    return angle + 2 * np.pi * round((start_value - angle) / (2 * np.pi))
 
 
 def distribute_rod(
@@ -132,17 +140,17 @@ def distribute_rod(
 ) -> tuple[Mechanism, Step]:
     """Remove a slender rod with the same rotation as a body, and distribute its inertia.
 
-    Its inertia is distributed to the bodies at its ends and to that body. The angle that the rod
-    constrains becomes free unless one of `parallel_couplings` is added.
+    Its inertia is distributed to the bodies at its ends and to the body `carrier`. The angle that
+    the rod constrains becomes free unless a coupling of `parallel_couplings` is added.
 
     Args:
         mechanism: the machine.
         name: the rod.
-        carrier: the body in which the rod keeps its direction.
-        motion: how the bodies move.
+        carrier: a body relative to which the direction of the rod is constant.
+        motion: motion of the bodies.
 
     Returns:
-        The changed machine, and the step with what it preserves.
+        The changed machine, and the step with the quantities that it preserves.
 
     Raises:
         InputError: the rod is telescopic, a cable or not slender, rotates differently, or the total
@@ -163,17 +171,25 @@ def distribute_rod(
             "name a body relative to which it is constant",
         )
     require(mechanism, problems)
-    rest = replace(mechanism, rods=tuple(other for other in mechanism.rods if other.name != name))
+    reduced = replace(
+        mechanism, rods=tuple(other for other in mechanism.rods if other.name != name)
+    )
     if isinstance(rod.lower, SlenderPart) and rod.length is not None:
         m, h, J = rod.lower.parameters
-        start, end = (_point(mechanism, placement, motion) for placement in (rod.start, rod.end))
-        u = clean(motion.orientation[carrier].T @ (end - start) / np.linalg.norm(end - start))
-        J_left = subtract(J, multiply(h, rod.length))
+        start = _point(mechanism, rod.start, motion)
+        end = _point(mechanism, rod.end, motion)
+        u = rounded_entries(
+            motion.orientation[carrier].T @ (end - start) / np.linalg.norm(end - start)
+        )
+        remaining_moment = subtract(J, multiply(h, rod.length))
         moments = [
-            multiply(Constant(float((i == j) - u[i] * u[j])), J_left) for i, j in MOMENT_ENTRIES
+            multiply(Constant(float((i == j) - u[i] * u[j])), remaining_moment)
+            for i, j in MOMENT_ENTRIES
         ]
-        rest = _with_lumps(rest, (rod.start, rod.end), (m, divide(h, rod.length)), carrier, moments)
-    return rest, Step(name=COUPLED, removed=(name,), kept=(carrier,), preserved=PRESERVED)
+        reduced = _with_distributed_inertia(
+            reduced, (rod.start, rod.end), (m, divide(h, rod.length)), carrier, moments
+        )
+    return reduced, Step(name=COUPLED, removed=(name,), kept=(carrier,), preserved=PRESERVED)
 
 
 def distribute_bar(
@@ -187,10 +203,10 @@ def distribute_bar(
         mechanism: the machine.
         body: the bar.
         carrier: the body with the same rotation as the bar.
-        motion: how the bodies move.
+        motion: motion of the bodies.
 
     Returns:
-        The changed machine, and the step with what it preserves.
+        The changed machine, and the step with the quantities that it preserves.
 
     Raises:
         InputError: the body is not a bar between two joints without loads, its mass center is not
@@ -208,10 +224,10 @@ def distribute_bar(
     require(mechanism, problems)
     A, B = (side(joint, body).position for joint in joints)
     d = minus(B, A)
-    rest = without(mechanism, (body,), (joint.name for joint in joints))
+    reduced = without(mechanism, (body,), (joint.name for joint in joints))
     inertia = mechanism.body(body).inertia
     if inertia is not None:
-        about_A = about(inertia, A)
+        about_A = inertia_about(inertia, A)
         m_B = divide(_dot(about_A.first_moment, d), _dot(d, d))
         off_line = minus(about_A.first_moment, triple(multiply(m_B, component) for component in d))
         if not motion.is_steady(
@@ -225,14 +241,17 @@ def distribute_bar(
         require(mechanism, problems)
         at_B = point_mass(m_B, d).second_moment
         moments = [
-            subtract(whole, tip) for whole, tip in zip(about_A.second_moment, at_B, strict=True)
+            subtract(total, at_end)
+            for total, at_end in zip(about_A.second_moment, at_B, strict=True)
         ]
-        left_over = turned(
-            Inertia.of((ZERO,) * 4 + tuple(moments)), _relative(motion, carrier, body)
+        remaining_inertia = rotated_inertia(
+            Inertia.of((ZERO,) * 4 + tuple(moments)), _relative_rotation(motion, carrier, body)
         )
         ends = tuple(far_side(joint, body) for joint in joints)
-        rest = _with_lumps(rest, ends, (inertia.mass, m_B), carrier, left_over.second_moment)
-    return rest, Step(
+        reduced = _with_distributed_inertia(
+            reduced, ends, (inertia.mass, m_B), carrier, remaining_inertia.second_moment
+        )
+    return reduced, Step(
         name=COUPLED, removed=(body,), kept=(carrier,), preserved=PRESERVED, lost=limits_of(joints)
     )
 
@@ -245,7 +264,7 @@ def _is_bar(mechanism: Mechanism, body: str) -> bool:
     if any(joint.kind != "revolute" or mechanism.is_loaded(joint) for joint in joints):
         return False
     A, B = (numbers(mechanism, side(joint, body).position) for joint in joints)
-    return bool(np.linalg.norm(B - A) > TOGETHER * mechanism.characteristic_length)
+    return bool(np.linalg.norm(B - A) > LINE_TOLERANCE * mechanism.characteristic_length)
 
 
 def _first_moment(mechanism: Mechanism, inertia: Inertia) -> float:
@@ -256,18 +275,18 @@ def _first_moment(mechanism: Mechanism, inertia: Inertia) -> float:
 def lump_pinned_body(
     mechanism: Mechanism, body: str, motion: BodyMotions
 ) -> tuple[Mechanism, Step]:
-    """Replace a body on a single coupled joint by a mass at the joint.
+    """Replace a body on a single coupled joint by a point mass at the joint.
 
     The coupling makes the body rotate as another body does. The moments of inertia about the joint
-    are added to that body.
+    are added to that other body.
 
     Args:
         mechanism: the machine.
         body: the pinned body.
-        motion: how the bodies move.
+        motion: motion of the bodies.
 
     Returns:
-        The changed machine, and the step with what it preserves.
+        The changed machine, and the step with the quantities that it preserves.
 
     Raises:
         InputError: the body is the platform or not pinned, something acts on its joint, its mass
@@ -282,24 +301,24 @@ def lump_pinned_body(
         )
         require(mechanism, problems)
     joint = joints[0]
-    holding = [coupling for coupling in mechanism.couplings if joint.name in coupling.coordinates]
+    couplings = [coupling for coupling in mechanism.couplings if joint.name in coupling.coordinates]
     uncoupled = replace(
-        mechanism, couplings=tuple(c for c in mechanism.couplings if c not in holding)
+        mechanism, couplings=tuple(c for c in mechanism.couplings if c not in couplings)
     )
     if (
         joint.kind != "revolute"
-        or len(holding) != 1
-        or holding[0].curves
+        or len(couplings) != 1
+        or couplings[0].curves
         or uncoupled.is_loaded(joint)
     ):
         what = "is not a revolute joint in exactly one coupling and without other loads"
         problems.add(f"joints.{joint.name}", what, f"keep {body}")
     inertia = mechanism.body(body).inertia
-    about_pin = None
+    inertia_at_pin = None
     if inertia is not None:
-        about_pin = about(inertia, side(joint, body).position)
+        inertia_at_pin = inertia_about(inertia, side(joint, body).position)
         if not motion.is_steady(
-            body, numbers(mechanism, about_pin.first_moment), _first_moment(mechanism, inertia)
+            body, numbers(mechanism, inertia_at_pin.first_moment), _first_moment(mechanism, inertia)
         ):
             problems.add(
                 f"bodies.{body}",
@@ -307,16 +326,16 @@ def lump_pinned_body(
                 "keep this body",
             )
     require(mechanism, problems)
-    rest = without(uncoupled, (body,), (joint.name,))
-    removed = (body, holding[0].name)
-    if about_pin is None:
-        return rest, Step(name=PINNED, removed=removed, lost=limits_of(joints))
+    reduced = without(uncoupled, (body,), (joint.name,))
+    removed = (body, couplings[0].name)
+    if inertia_at_pin is None:
+        return reduced, Step(name=PINNED, removed=removed, lost=limits_of(joints))
     pin = far_side(joint, body)
-    rest = with_added(rest, pin.body, point_mass(about_pin.mass, pin.position))
-    rest, carrier = _with_moments(rest, body, about_pin.second_moment, motion)
+    reduced = with_added(reduced, pin.body, point_mass(inertia_at_pin.mass, pin.position))
+    reduced, carrier = _with_moments(reduced, body, inertia_at_pin.second_moment, motion)
     kept = tuple(dict.fromkeys((pin.body, carrier)))
     preserved = ("mass", "mass center up to a constant", "inertia")
-    return rest, Step(
+    return reduced, Step(
         name=PINNED, removed=removed, kept=kept, preserved=preserved, lost=limits_of(joints)
     )
 
@@ -331,10 +350,10 @@ def concentrate_mass(
     Args:
         mechanism: the machine.
         body: name of the body.
-        motion: how the bodies move.
+        motion: motion of the bodies.
 
     Returns:
-        The changed machine, and the step with what it preserves.
+        The changed machine, and the step with the quantities that it preserves.
 
     Raises:
         InputError: the body has no mass, or the total inertia of every candidate body would be
@@ -352,7 +371,8 @@ def concentrate_mass(
         center = triple(divide(component, inertia.mass) for component in h)
         at_center = point_mass(inertia.mass, center).second_moment
     central = tuple(
-        subtract(whole, part) for whole, part in zip(inertia.second_moment, at_center, strict=True)
+        subtract(total, point_moment)
+        for total, point_moment in zip(inertia.second_moment, at_center, strict=True)
     )
     nominal = [mechanism.value(moment) for moment in central]
     if np.abs(nominal).max() <= DEGENERACY_TOLERANCE * max(
@@ -361,9 +381,9 @@ def concentrate_mass(
         return mechanism, Step(name=CONCENTRATED)
     point = Inertia.of((inertia.mass, *h, *at_center))
     bodies = tuple(replace(b, inertia=point) if b.name == body else b for b in mechanism.bodies)
-    rest, carrier = _with_moments(replace(mechanism, bodies=bodies), body, central, motion)
+    reduced, carrier = _with_moments(replace(mechanism, bodies=bodies), body, central, motion)
     preserved = ("mass", "mass center", "inertia")
-    return rest, Step(
+    return reduced, Step(
         name=CONCENTRATED,
         removed=(f"moments of {body}",),
         kept=(body, carrier),
@@ -371,7 +391,7 @@ def concentrate_mass(
     )
 
 
-def _with_lumps(
+def _with_distributed_inertia(
     mechanism: Mechanism,
     ends: tuple[Placement, ...],
     masses: tuple[Expression, Expression],
@@ -379,30 +399,32 @@ def _with_lumps(
     moments: Iterable[Expression],
 ) -> Mechanism:
     """Return the machine with point masses added at a bar's ends and moments to `carrier`."""
-    whole, m_B = masses
+    total_mass, m_B = masses
     mechanism = with_added(
-        mechanism, ends[0].body, point_mass(subtract(whole, m_B), ends[0].position)
+        mechanism, ends[0].body, point_mass(subtract(total_mass, m_B), ends[0].position)
     )
     mechanism = with_added(mechanism, ends[1].body, point_mass(m_B, ends[1].position))
     mechanism = with_added(mechanism, carrier, Inertia.of((ZERO,) * 4 + tuple(moments)))
-    require(mechanism, _impossible(mechanism, {ends[0].body, ends[1].body, carrier}))
+    require(mechanism, _inertia_problems(mechanism, {ends[0].body, ends[1].body, carrier}))
     return mechanism
 
 
 def _with_moments(
     mechanism: Mechanism, body: str, moments: tuple[Expression, ...], motion: BodyMotions
 ) -> tuple[Mechanism, str]:
-    """Return the machine with moments added to a body of equal rotation, and the name of that body.
+    """Return the machine with moments added to a body of equal rotation, and that body's name.
 
-    It is the body nearest to the base for which the total inertia is possible.
+    The body is the nearest to the base whose total inertia is then possible.
     """
     problems = Problems()
     for carrier in carriers(mechanism, motion.group(body) - {body}):
-        own = turned(Inertia.of((ZERO,) * 4 + moments), _relative(motion, carrier, body))
-        added = with_added(mechanism, carrier, own)
-        impossible = _impossible(added, {carrier})
+        addition = rotated_inertia(
+            Inertia.of((ZERO,) * 4 + moments), _relative_rotation(motion, carrier, body)
+        )
+        changed = with_added(mechanism, carrier, addition)
+        impossible = _inertia_problems(changed, {carrier})
         if not impossible:
-            return added, carrier
+            return changed, carrier
         problems += impossible
     if not problems:
         problems.add(f"bodies.{body}", "no other body has the same rotation", "keep this body")
@@ -411,12 +433,12 @@ def _with_moments(
 
 
 def carriers(mechanism: Mechanism, group: Iterable[str]) -> list[str]:
-    """Return the bodies of a group that are in the machine, the nearest to the base first."""
+    """Return the bodies of a group that are in the machine, sorted by distance from the base."""
     distance = steps_from(BASE, (joint.bodies for joint in mechanism.joints))
     return sorted(set(group) & distance.keys(), key=lambda body: (distance[body], body))
 
 
-def _impossible(mechanism: Mechanism, bodies: Iterable[str]) -> Problems:
+def _inertia_problems(mechanism: Mechanism, bodies: Iterable[str]) -> Problems:
     """Return a problem for each body whose inertia is impossible."""
     problems = Problems()
     for body in sorted(set(bodies) - {BASE}):
@@ -430,9 +452,9 @@ def _impossible(mechanism: Mechanism, bodies: Iterable[str]) -> Problems:
     return problems
 
 
-def _relative(motion: BodyMotions, to: str, of: str) -> np.ndarray:
-    """Return the constant rotation (3, 3) from the axes of body `of` to those of body `to`."""
-    return clean(motion.orientation[to].T @ motion.orientation[of])
+def _relative_rotation(motion: BodyMotions, to_body: str, from_body: str) -> np.ndarray:
+    """Return the constant rotation (3, 3) from the axes of one body to those of another."""
+    return rounded_entries(motion.orientation[to_body].T @ motion.orientation[from_body])
 
 
 def _point(mechanism: Mechanism, placement: Placement, motion: BodyMotions) -> np.ndarray:

@@ -21,7 +21,7 @@ from tauloop.mechanism.model import (
     Turn,
     Vector,
 )
-from tauloop.mechanism.reduction.inertia import clean
+from tauloop.mechanism.reduction.inertia import rounded_entries
 from tauloop.mechanism.reduction.steps import BodyMotions, Step, require
 
 #: Joints of platforms with their own coordinates.
@@ -30,7 +30,7 @@ PLATFORM_KINDS = ("free", "planar", "translational")
 
 def constant_turns(R: np.ndarray) -> tuple[Turn, ...]:
     """Return rotations by constant angles that give a rotation matrix (3, 3)."""
-    R = clean(R)
+    R = rounded_entries(R)
     return turns_to_axes(R[:, 0].tolist(), R[:, 1].tolist())
 
 
@@ -83,7 +83,9 @@ def hold_platform(
     turns = constant_turns(motion.orientation[joint.child.body].T)
     child = Placement(body=joint.child.body, turns=turns)
     freedoms = joint.freedoms or (Freedom(),) * len(kind.velocities)
-    others = tuple(other for other in mechanism.joints if other.name != joint.name)
+    other_joints = tuple(
+        other_joint for other_joint in mechanism.joints if other_joint.name != joint.name
+    )
     step = Step(
         name="hold platform",
         removed=tuple(name for name in joint.velocity_names if name in held),
@@ -92,14 +94,14 @@ def hold_platform(
     )
     origin = motion.position[joint.child.body]
     if len(moving) == 3:
-        new = replace(
+        translational = replace(
             joint,
             kind="translational",
             child=child,
             reference=tuple(float(x) for x in origin),
             freedoms=tuple(freedoms[i] for i in moving),
         )
-        return replace(mechanism, joints=(new, *others)), step
+        return replace(mechanism, joints=(translational, *other_joints)), step
     position: Vector = triple(
         Constant(0.0 if i in moving or abs(origin[i]) < 1e-12 else float(origin[i]))
         for i in range(3)
@@ -124,4 +126,6 @@ def hold_platform(
         if not is_last:
             slides.append(Body(name=slide))
             parent = Placement(body=slide)
-    return replace(mechanism, bodies=(*mechanism.bodies, *slides), joints=(*chain, *others)), step
+    return replace(
+        mechanism, bodies=(*mechanism.bodies, *slides), joints=(*chain, *other_joints)
+    ), step

@@ -12,7 +12,8 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.model import BASE, Joint, Mechanism
 
-#: Fraction of a body-fixed vector across the steady directions below which it counts as steady.
+#: Fraction of a body-fixed vector perpendicular to the steady directions, below which the vector
+#: counts as steady.
 STEADY = 1e-9
 
 
@@ -89,7 +90,7 @@ def require(mechanism: Mechanism, problems: list[Problem]) -> None:
     """Raise an error if a reduction step has problems.
 
     Raises:
-        InputError: there are problems; all are reported at once.
+        InputError: the step has problems; all are reported at once.
     """
     if problems:
         raise InputError(

@@ -38,11 +38,11 @@ def share_parameters(
         match = _INSTANCE.fullmatch(parameter.name)
         if match and parameter.group in groups:
             families.setdefault(f"{match[1].rstrip('_')}.{match[3]}", []).append(parameter)
-    taken = set(mechanism.parameters.names)
+    existing = set(mechanism.parameters.names)
     shared = {
         name: members
         for name, members in families.items()
-        if name not in taken and len(members) > 1 and _are_equal(members)
+        if name not in existing and len(members) > 1 and _are_equal(members)
     }
     new_name = {member.name: name for name, members in shared.items() for member in members}
 

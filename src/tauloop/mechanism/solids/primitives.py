@@ -54,12 +54,12 @@ class Primitive:
         if q is None:
             pose = self.pose(np.array([self.reference]))
             return FramePose(pose.rotation[0], pose.position[0])
-        still = np.zeros((len(q), 3))
+        zero = np.zeros((len(q), 3))
         if self.kind == "ball":
             rotation = quaternion_rotation(q)
-            return FramePose(np.swapaxes(rotation, -1, -2) if self.is_reversed else rotation, still)
+            return FramePose(np.swapaxes(rotation, -1, -2) if self.is_reversed else rotation, zero)
         if self.kind == "hinge":
-            return FramePose(rotation_about(self.axis, q[:, 0]), still)
+            return FramePose(rotation_about(self.axis, q[:, 0]), zero)
         return FramePose(np.broadcast_to(np.eye(3), (len(q), 3, 3)), q * self.axis)
 
 
@@ -75,8 +75,8 @@ def primitives(joint: Joint, *, is_reversed: bool = False) -> tuple[Primitive, .
         joint.freedoms or (Freedom(),) * len(kind.velocities),
     )
     chain = [
-        single(word, q[i], axis, start[i], freedoms[i])
-        for i, (word, axis) in enumerate(_scalar_chain(joint))
+        single(primitive_kind, q[i], axis, start[i], freedoms[i])
+        for i, (primitive_kind, axis) in enumerate(_scalar_chain(joint))
     ]
     if joint.kind in ("spherical", "free"):
         chain.append(
@@ -167,10 +167,10 @@ def propagate_poses(
     Returns:
         The same mapping `poses`.
     """
-    waiting = list(joints)
+    remaining = list(joints)
     while True:
         joint = next(
-            (j for j in waiting if (j.parent.body in poses) != (j.child.body in poses)), None
+            (j for j in remaining if (j.parent.body in poses) != (j.child.body in poses)), None
         )
         if joint is None:
             return poses
@@ -191,18 +191,18 @@ def joint_coordinates(joint: Joint, pose: FramePose) -> Array:
     R, p = pose.rotation, pose.position
     if joint.kind == "universal":
         first, second = (np.array(UNIT_VECTORS[axis]) for axis in joint.axes)
-        back = np.swapaxes(R, -1, -2)
+        inverse = np.swapaxes(R, -1, -2)
         angles = [
             angle_about(first, second, turned(R, second)),
-            -angle_about(second, first, turned(back, first)),
+            -angle_about(second, first, turned(inverse, first)),
         ]
         return np.stack([_near(joint, i, angle) for i, angle in enumerate(angles)], axis=-1)
     columns = []
     for i, (kind, letter) in enumerate(_scalar_chain(joint)):
         axis = np.array(UNIT_VECTORS[letter])
-        across = np.roll(axis, 1)
+        perpendicular = np.roll(axis, 1)
         columns.append(
-            _near(joint, i, angle_about(axis, across, turned(R, across)))
+            _near(joint, i, angle_about(axis, perpendicular, turned(R, perpendicular)))
             if kind == "hinge"
             else p @ axis
         )

@@ -48,7 +48,7 @@ class Mesh:
     """A triangle mesh.
 
     Attributes:
-        vertices: corner positions (n, 3), m.
+        vertices: vertex positions (n, 3), m.
         faces: vertex indices of each triangle (f, 3), counterclockwise seen from outside.
     """
 
@@ -93,15 +93,15 @@ def convex(points: np.ndarray) -> Mesh:
 
     hull = ConvexHull(points)
     faces = hull.simplices.copy()
-    corners = points[faces]
+    triangles = points[faces]
     outwards = np.einsum(
         "fi,fi->f",
-        np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]),
+        np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]),
         hull.equations[:, :3],
     )
     faces[outwards < 0] = faces[outwards < 0][:, ::-1]
-    kept, numbers = np.unique(faces, return_inverse=True)
-    return Mesh(vertices=points[kept], faces=numbers.reshape(-1, 3))
+    used, indices = np.unique(faces, return_inverse=True)
+    return Mesh(vertices=points[used], faces=indices.reshape(-1, 3))
 
 
 def color_of(solid: Solid) -> str:

@@ -30,7 +30,7 @@ MESH_EXTENSIONS = (".stl", ".obj", ".glb", ".ply", ".off")
 def read_visual(
     cursor: Cursor, values: ValueReader, placements: Placements, rods: Mapping[str, Cursor]
 ) -> Solid | None:
-    """Return a solid, or None after noting what is wrong.
+    """Return a solid, or None after adding a problem.
 
     Args:
         cursor: position in the file.
@@ -58,20 +58,24 @@ def read_visual(
     frame = _frame(cursor, placements, rods)
     size = _size(cursor, shapes[0], values)
     turns = constant_turns(cursor.get("turn"), values)
-    at = cursor.get("at")
-    shift = [values.number(item) for item in at.items()] if at is not None else [0.0] * 3
+    offset_cursor = cursor.get("at")
+    offset = (
+        [values.number(item) for item in offset_cursor.items()]
+        if offset_cursor is not None
+        else [0.0] * 3
+    )
     mesh = _mesh(cursor) if shapes[0] == "mesh" else None
-    if frame is None or size is None or turns is None or None in shift or len(shift) != 3:
+    if frame is None or size is None or turns is None or None in offset or len(offset) != 3:
         return None
-    outer = [(turn.axis, values.nominal(turn.angle)) for turn in frame.turns]
+    frame_rotations = [(turn.axis, values.nominal(turn.angle)) for turn in frame.turns]
     origin = np.array([values.nominal(component) for component in frame.position])
-    x, y, z = (origin + rotation_matrix(outer) @ np.array(shift, dtype=float)).tolist()
+    x, y, z = (origin + rotation_matrix(frame_rotations) @ np.array(offset, dtype=float)).tolist()
     return Solid(
         body=frame.body,
         shape=shapes[0],
         size=size,
         position=(x, y, z),
-        turns=(*outer, *turns),
+        turns=(*frame_rotations, *turns),
         color=color.lower(),
         mesh=mesh,
     )
@@ -109,58 +113,60 @@ def _frame(cursor: Cursor, placements: Placements, rods: Mapping[str, Cursor]) -
     if on is None or on.text is None:
         return None
     name, _, end = on.text.rpartition(".")
-    for full in (cursor.prefix + on.text, on.text):
-        if full in rods:
-            if rods[full].has("telescopic"):
+    for rod_name in (cursor.prefix + on.text, on.text):
+        if rod_name in rods:
+            if rods[rod_name].has("telescopic"):
                 on.problem(
-                    f"{full} is telescopic: it has two parts", f"name {full}.lower or {full}.upper"
+                    f"{rod_name} is telescopic: it has two parts",
+                    f"name {rod_name}.lower or {rod_name}.upper",
                 )
                 return None
-            return Placement(body=full)
-    for full in (cursor.prefix + name, name):
-        if full in rods and rods[full].has("telescopic") and end in ("lower", "upper"):
-            return Placement(body=f"{full}.{end}")
+            return Placement(body=rod_name)
+    for rod_name in (cursor.prefix + name, name):
+        if rod_name in rods and rods[rod_name].has("telescopic") and end in ("lower", "upper"):
+            return Placement(body=f"{rod_name}.{end}")
     return placements.read(on)
 
 
 def _size(cursor: Cursor, shape: SolidShape, values: ValueReader) -> tuple[float, ...] | None:
     """Return the dimensions of a solid, all positive; None if one is invalid."""
-    place = cursor.get("scale" if shape == "mesh" else shape)
-    if place is None:
+    size_cursor = cursor.get("scale" if shape == "mesh" else shape)
+    if size_cursor is None:
         return (1.0, 1.0, 1.0) if shape == "mesh" else None
     if shape in ("cylinder", "capsule"):
-        numbers = [values.number(place.get(key)) for key in ("radius", "length")]
+        numbers = [values.number(size_cursor.get(key)) for key in ("radius", "length")]
     else:
         numbers = [
-            values.number(item) for item in (place.items() if place.text is None else [place])
+            values.number(item)
+            for item in (size_cursor.items() if size_cursor.text is None else [size_cursor])
         ]
     if shape == "mesh" and len(numbers) == 1:
         numbers *= 3
-    read = tuple(number for number in numbers if number is not None)
+    dimensions = tuple(number for number in numbers if number is not None)
     return (
-        read
-        if len(read) == len(numbers) == {"box": 3, "mesh": 3, "sphere": 1}.get(shape, 2)
+        dimensions
+        if len(dimensions) == len(numbers) == {"box": 3, "mesh": 3, "sphere": 1}.get(shape, 2)
         else None
     )
 
 
 def _mesh(cursor: Cursor) -> Path | None:
     """Return the file of a mesh; report a missing or unsupported file."""
-    place = cursor.get("mesh")
-    if place is None or not place.text:
+    mesh_cursor = cursor.get("mesh")
+    if mesh_cursor is None or not mesh_cursor.text:
         return None
-    path = Path(place.text)
+    path = Path(mesh_cursor.text)
     if path.suffix.lower() not in MESH_EXTENSIONS:
-        place.problem(
+        mesh_cursor.problem(
             f"{path.name} is not a supported mesh file",
             f"the file extension must be one of {', '.join(MESH_EXTENSIONS)}",
         )
     if cursor.collector.folder is None and not path.is_absolute():
         return path  # a machine given as text: relative to the current folder
-    # absolute, because exported files in other folders refer to it
+    # absolute, because exported files in other folders refer to this path
     path = ((cursor.collector.folder or Path()) / path).resolve()
     if not path.is_file():
-        place.problem(
+        mesh_cursor.problem(
             f"there is no file {path}",
             "correct the path; it is relative to the folder of the machine file",
         )

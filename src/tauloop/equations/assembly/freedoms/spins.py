@@ -22,7 +22,7 @@ from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
 from tauloop.mechanism.description.placements import turns_to_axes
 from tauloop.mechanism.inertia import about_center, as_matrices
-from tauloop.mechanism.links.ball_links import is_pin, lies_between_balls
+from tauloop.mechanism.links.ball_links import lies_between_balls, lies_between_hinges
 from tauloop.mechanism.model import BASE, Freedom, Friction, Mechanism, Placement
 from tauloop.mechanism.suggestions import unknown_names
 
@@ -112,7 +112,9 @@ def _is_locked_by_default(assembly: Assembly, spin: Spin) -> bool:
     it, and no force acts on it.
     """
     mechanism, topology = assembly.mechanism, assembly.topology
-    is_idle = lies_between_balls(mechanism, spin.bodies) or is_pin(mechanism, spin.bodies)
+    is_idle = lies_between_balls(mechanism, spin.bodies) or lies_between_hinges(
+        mechanism, spin.bodies
+    )
     if mechanism.platform.body in spin.bodies or not is_idle:
         return False
     joint = next(tree.joint for tree in topology.tree if spin.index in tree.v)

@@ -36,15 +36,15 @@ class GazeboExtensions:
 def read_gazebo(reader: UrdfReader, robot: XmlNode) -> GazeboExtensions:
     """Return the forces in ``<gazebo>`` elements; reject plugins that connect links."""
     weightless: list[str] = []
-    omitted: list[str] = []
+    omitted_forces: list[str] = []
     for node in robot.all("gazebo"):
-        subject = node.attributes.get("reference", "").strip()
+        name_in_file = node.attributes.get("reference", "").strip()
         for inner in node.walk():
-            if subject and _is_switched_off(inner):
-                name = identifier(subject)
+            if name_in_file and _is_switched_off(inner):
+                name = identifier(name_in_file)
                 weightless.append(reader.renamed.get(name, name))
             elif inner.tag in _FORCE_ELEMENTS and not _is_zero(inner):
-                omitted.append(f"{_FORCE_ELEMENTS[inner.tag]} {subject or 'a link'}")
+                omitted_forces.append(f"{_FORCE_ELEMENTS[inner.tag]} {name_in_file or 'a link'}")
         for plugin, effect in plugins(node):
             name = plugin.attributes.get("name") or plugin.attributes.get("filename", "plugin")
             if effect == "tie":
@@ -52,8 +52,8 @@ def read_gazebo(reader: UrdfReader, robot: XmlNode) -> GazeboExtensions:
                 remedy = "replace it by <mimic>, <constraint> or a side file"
                 reader.problem(plugin, name, what, remedy)
             else:
-                omitted.append(f"the forces of the plugin {name!r}")
-    return GazeboExtensions(weightless=tuple(weightless), omitted_forces=tuple(omitted))
+                omitted_forces.append(f"the forces of the plugin {name!r}")
+    return GazeboExtensions(weightless=tuple(weightless), omitted_forces=tuple(omitted_forces))
 
 
 def _is_switched_off(node: XmlNode) -> bool:

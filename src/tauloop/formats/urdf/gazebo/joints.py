@@ -72,16 +72,16 @@ def read_gazebo_joints(
     nodes = [inner for node in robot.all("gazebo") for inner in node.walk() if _is_joint(inner)]
     if not nodes:
         return GazeboLoops()
-    listed = inventory("sdf", *nodes)
-    refuse(reader, listed.refused, "replace it by a <joint> of the URDF")
+    element_inventory = inventory("sdf", *nodes)
+    refuse(reader, element_inventory.refused, "replace it by a <joint> of the URDF")
     names = {node.attributes["name"].strip(): name for name, node in links.items()}
     names.setdefault(WORLD, root)
-    at_zero = _poses_at_zero(joints, root)
-    poses = {original: at_zero[name] for original, name in names.items() if name in at_zero}
+    zero_poses = _poses_at_zero(joints, root)
+    poses = {original: zero_poses[name] for original, name in names.items() if name in zero_poses}
     sdf = SdfReader(reader.file)
     sdf.problems = reader.problems
     loops: list[UrdfLoop] = []
-    omitted: list[str] = []
+    omitted_forces: list[str] = []
     for node in nodes:
         joint = sdf.joint_between(node, poses)
         if joint is None:
@@ -98,7 +98,7 @@ def read_gazebo_joints(
                 node, joint.name, what, "replace the gear by <mimic> in a <joint> of the URDF"
             )
         if joint.is_loaded:
-            omitted.append(
+            omitted_forces.append(
                 f"the losses, springs and rotor of joint {joint.name}, which closes a loop"
             )
         if joint.limit("lower"):
@@ -106,7 +106,9 @@ def read_gazebo_joints(
         _note_merged(reader, joint.name, ends, joints)
         loops.append(_loop(joint, ends))
     return GazeboLoops(
-        loops=tuple(loops), omitted_forces=tuple(omitted), unknown_elements=listed.unknown_texts()
+        loops=tuple(loops),
+        omitted_forces=tuple(omitted_forces),
+        unknown_elements=element_inventory.unknown_texts(),
     )
 
 
@@ -119,11 +121,11 @@ def _is_joint(node: XmlNode) -> bool:
 def _poses_at_zero(joints: Sequence[UrdfJoint], root: str) -> dict[str, FramePose]:
     """Return the poses of the links relative to the root, with all joints at zero."""
     poses = {root: IDENTITY}
-    left = list(joints)
-    while near := [joint for joint in left if joint.parent in poses]:
-        for joint in near:
+    remaining = list(joints)
+    while attached := [joint for joint in remaining if joint.parent in poses]:
+        for joint in attached:
             poses[joint.child] = poses[joint.parent] @ pose_of(joint.xyz, joint.rpy)
-        left = [joint for joint in left if joint not in near]
+        remaining = [joint for joint in remaining if joint not in attached]
     return poses
 
 

@@ -56,12 +56,12 @@ def read_closures(root: Cursor, tree: UrdfTree) -> tuple[UrdfLoop, ...]:
         root: top level of the file, which may have the keys `CLOSURES`.
         tree: the URDF with the links and joints of the frames.
     """
-    place, types = root.get("closed_loop"), root.get("type")
-    if place is None:
+    loops_cursor, types = root.get("closed_loop"), root.get("type")
+    if loops_cursor is None:
         if types is not None:
             types.problem("has no `closed_loop`", "add the pairs of frames")
         return ()
-    pairs = place.items()
+    pairs = loops_cursor.items()
     if types is None:
         remedy = "add `type: [6d, ...]`: 3d if only origins coincide, 6d if axes coincide too"
         root.problem(f"is missing for {counted(len(pairs), 'loop')}", remedy, "type")
@@ -71,10 +71,10 @@ def read_closures(root: Cursor, tree: UrdfTree) -> tuple[UrdfLoop, ...]:
         what = f"has {items} for {counted(len(pairs), 'pair of frames')}"
         types.problem(what, "write one type for each pair")
     loops: list[UrdfLoop] = []
-    for pair, kind_place in zip(pairs, types.items(), strict=False):
+    for pair, kind_cursor in zip(pairs, types.items(), strict=False):
         names = [item.text for item in pair.items() if item.text]
         ends = [_frame(name, tree, pair) for name in names]
-        kind = _kind(kind_place)
+        kind = _kind(kind_cursor)
         if len(ends) != 2 or ends[0] is None or ends[1] is None or not kind:
             continue
         if ends[0].link == ends[1].link:
@@ -102,38 +102,40 @@ def with_joint_types(root: Cursor, tree: UrdfTree) -> UrdfTree:
     joints = {joint.name: joint for joint in tree.joints}
     movable = [joint.name for joint in tree.joints if joint.kind != "fixed"]
     notes: dict[str, list[str]] = {}
-    for name, type_item in zip(_listed(names, movable), types, strict=True):
+    for name, type_item in zip(_joint_names(names, movable), types, strict=True):
         word = type_item.text or ""
         if name and (kind := _joint_kind(type_item, word)) is not None:
-            joints[name] = _of_kind(joints[name], *kind)
+            joints[name] = _with_kind(joints[name], *kind)
             notes.setdefault(word, []).append(name)
-    found_notes = [f"{', '.join(made)}: {word} by the side file" for word, made in notes.items()]
-    return replace(tree, joints=tuple(joints.values()), notes=(*tree.notes, *found_notes))
+    joint_notes = [
+        f"{', '.join(changed)}: {word} by the side file" for word, changed in notes.items()
+    ]
+    return replace(tree, joints=tuple(joints.values()), notes=(*tree.notes, *joint_notes))
 
 
 def _items(root: Cursor, key: str) -> Sequence[Cursor]:
     """Return the items of a list; empty if it is absent."""
-    place = root.get(key)
-    return place.items() if place else []
+    list_cursor = root.get(key)
+    return list_cursor.items() if list_cursor else []
 
 
-def _listed(items: Sequence[Cursor], movable: Sequence[str]) -> list[str]:
+def _joint_names(items: Sequence[Cursor], movable: Sequence[str]) -> list[str]:
     """Return the joint names in the mechanism; "" after a problem for unknown or repeated ones."""
-    listed: list[str] = []
+    known_names: list[str] = []
     for item in items:
         name = identifier(item.text or "")
         if item.text and name not in movable:
             remedy = suggestion(name, movable) or f"there are {listing(movable) or 'none'}"
             item.problem(f"there is no movable joint {item.text!r}", remedy)
             name = ""
-        elif name and name in listed:
+        elif name and name in known_names:
             item.problem(f"{item.text!r} is listed twice", "remove one")
             name = ""
-        listed.append(name)
-    return listed
+        known_names.append(name)
+    return known_names
 
 
-def _joint_kind(place: Cursor, word: str) -> tuple[str, tuple[AxisName, ...]] | None:
+def _joint_kind(cursor: Cursor, word: str) -> tuple[str, tuple[AxisName, ...]] | None:
     """Return the kind of a joint and its axes; None after a problem."""
     match = _UNIVERSAL_JOINT_TYPE.fullmatch(word)
     if match is not None:
@@ -144,47 +146,47 @@ def _joint_kind(place: Cursor, word: str) -> tuple[str, tuple[AxisName, ...]] | 
         return word.lower(), ()
     if word:
         what = f"{word!r} is not a type of joint"
-        place.problem(what, "write SPHERICAL, FIXED, or UJOINT_ and two axes, such as UJOINT_XY")
+        cursor.problem(what, "write SPHERICAL, FIXED, or UJOINT_ and two axes, such as UJOINT_XY")
     return None
 
 
-def _of_kind(joint: UrdfJoint, kind: str, axes: tuple[AxisName, ...]) -> UrdfJoint:
+def _with_kind(joint: UrdfJoint, kind: str, axes: tuple[AxisName, ...]) -> UrdfJoint:
     """Return a joint of another kind in the same frame, without losses and springs."""
-    kept = ("name", "parent", "child", "xyz", "rpy", "axis", "child_xyz", "child_rpy")
-    place = {name: getattr(joint, name) for name in kept}
-    return UrdfJoint(kind=kind, axes=axes, **place)
+    attributes = ("name", "parent", "child", "xyz", "rpy", "axis", "child_xyz", "child_rpy")
+    values = {name: getattr(joint, name) for name in attributes}
+    return UrdfJoint(kind=kind, axes=axes, **values)
 
 
 def read_motors(root: Cursor, tree: UrdfTree) -> tuple[str, ...] | None:
     """Return the joints in ``name_mot``, in file order; None if the file has no such key."""
-    place = root.get("name_mot")
-    if place is None:
+    motors_cursor = root.get("name_mot")
+    if motors_cursor is None:
         return None
     movable = [joint.name for joint in tree.joints if joint.kind in ("revolute", "prismatic")]
-    return tuple(name for name in _listed(place.items(), movable) if name)
+    return tuple(name for name in _joint_names(motors_cursor.items(), movable) if name)
 
 
-def _frame(name: str, tree: UrdfTree, place: Cursor) -> LinkFrame | None:
+def _frame(name: str, tree: UrdfTree, cursor: Cursor) -> LinkFrame | None:
     """Return the frame of a link or joint (on its child link); None after a problem."""
-    wanted = identifier(name)
+    identifier_name = identifier(name)
     links = {link.name: link.name for link in tree.links}
     joints = {joint.name: joint for joint in tree.joints}
     link = links.get(tree.link_name(name))
     if link is not None:
         return LinkFrame(link=link)
-    joint = joints.get(wanted)
+    joint = joints.get(identifier_name)
     if joint is None:
-        remedy = suggestion(wanted, (*links, *joints)) or "name a link or a joint"
-        place.problem(f"there is no frame {name!r}", remedy)
+        remedy = suggestion(identifier_name, (*links, *joints)) or "name a link or a joint"
+        cursor.problem(f"there is no frame {name!r}", remedy)
         return None
     return LinkFrame(link=joint.child, xyz=joint.child_xyz, rpy=joint.child_rpy)
 
 
-def _kind(place: Cursor) -> str:
-    text = place.text or ""
+def _kind(cursor: Cursor) -> str:
+    text = cursor.text or ""
     kind = _COINCIDENCE_KINDS.get(text.lower(), text)
     if text and kind not in _CLOSURE_KINDS:
-        place.problem(
+        cursor.problem(
             f"{text!r} is not a type of closure",
             f"write {listing((*_COINCIDENCE_KINDS, *_CLOSURE_KINDS), 20)}",
         )

@@ -9,18 +9,19 @@
       body: tool0
       tool: {at: [0, 0, 0.1 m], turn: [{z: 90 deg}]}    # tool center point on that body
       independent: [joint_1, joint_2]                   # default: every joint
-    omitted_forces: [the drag of link rod]              # not modeled, so forces are doubtful
-    unknown_elements: [<tune> in <link>]                # elements with an unknown effect
+    omitted_forces: [the drag of link rod]              # free text: forces that are not modeled
+    unknown_elements: [<tune> in <link>]                # free text: elements of unknown effect
     offsets: {joint_2: -90 deg}                         # URDF's minus measured coordinate
     joints:
       joint_1: {friction: {viscous: 0 N m s/rad, coulomb: 0 N m, offset: 0 N m}, inertia: 0 kg m^2}
       joint_2:                                          # of the measured coordinate
         {spring: {stiffness: 9 N m/rad, rest: 10 deg}, limits: [-inf, 90 deg]}
-      joint_3: {limits: {drawing: [-90 deg, 90 deg]}}   # a plain list, and URDF's limits, are stops
+      joint_3: {limits: {drawing: [-90 deg, 90 deg]}}   # only drawn; a plain list is a hard stop
     floating:                                           # reference frame on the parent
       platform: {at: [0, 0, 0.1 m], turn: [], freedoms: {x: {limits: [-1 m, 1 m]}, wx: {friction:
       {viscous: 0}}}}
-    balls:                                              # of an SDF: rotation at the file's pose
+    balls:                                              # of an SDF: initial rotation; reversed: its
+                                                        # parent and child are swapped
       wrist: {start: [{z: 90 deg}], reversed: no, freedoms: {wx: {friction: {viscous: 0.1 N m
       s/rad}}}}
     couplings:
@@ -57,7 +58,7 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 from tauloop.formats.urdf.builder import Ball, Floating, JointExtra
-from tauloop.formats.urdf.constraints import without_closing
+from tauloop.formats.urdf.constraints import without_repeated_closures
 from tauloop.formats.urdf.parts import UrdfJoint, UrdfLoop, UrdfTree, identifier, rotation
 from tauloop.formats.urdf.side_files.loop_side import (
     is_loop_side,
@@ -94,18 +95,19 @@ from tauloop.mechanism.model import (
 from tauloop.mechanism.poses import rotation_matrix, rotation_quaternion
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: Parameter groups whose zeros are independent parameters too, because they may be identified.
-_UNKNOWN_GROUPS = ("friction", "drive")
+#: Groups of parameters that are independent even if their value is zero, because they may be
+#: identified.
+_INDEPENDENT_IF_ZERO = ("friction", "drive")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """Contents of a side file; `actuators`, `motors`, `tool` and `independent` are None if absent.
 
-    `motors` are joints with a motor of ratio 1, if the file only lists such joints. `convention`
-    is the tool whose gravity applies if the file specifies none; empty for Tauloop's side files.
-    `tree` is the URDF with the joint kinds of the side file. See `Mechanism` for `omitted_forces`
-    and `unknown_elements`.
+    `tree` is the URDF with the joint kinds of the side file. `motors` are joints with a motor of
+    ratio 1, if the file only lists such joints. `convention` is the program whose default gravity
+    applies if the file specifies none; empty for Tauloop's side files. See `Mechanism` for
+    `omitted_forces` and `unknown_elements`.
     """
 
     tree: UrdfTree
@@ -147,18 +149,20 @@ def read_side(path: str | Path, tree: UrdfTree) -> Side:
         loops, motors = read_closures(root, tree), read_motors(root, tree)
         side = Side(tree=tree, loops=loops, motors=motors, convention="Pinocchio")
     else:
-        shape = side_shape(tree)
-        top = Cursor(node=node, kind=shape, where="", leaf="", prefix="", collector=Collector(name))
+        grammar = side_shape(tree)
+        top = Cursor(
+            node=node, kind=grammar, where="", leaf="", prefix="", collector=Collector(name)
+        )
         node, origins, (status, _) = without_origins(top, ("chosen", path.name))
-        root = document(node, name, shape, path.parent, top.collector)
-        values = ValueReader(None, origins=origins, unknown=_UNKNOWN_GROUPS)
+        root = document(node, name, grammar, path.parent, top.collector)
+        values = ValueReader(None, origins=origins, unknown=_INDEPENDENT_IF_ZERO)
         side = _SideReader(root, values, tree).side()
         if isinstance(top.node, yaml_nodes.Mapping) and top.node.get("provenance") is None:
             side = replace(
                 side, notes=(f"{path.name} states no provenance, so its values are {status}",)
             )
     root.collector.raise_any()
-    loops = without_closing(side.tree.loops, side.loops, side.tree.joints)
+    loops = without_repeated_closures(side.tree.loops, side.loops, side.tree.joints)
     return replace(side, tree=replace(side.tree, loops=loops))
 
 
@@ -174,40 +178,43 @@ class _SideReader:
             self._coordinates.add_joint(joint.name, joint.kind)
 
     def side(self) -> Side:
+        """Read all sections."""
         values = self._values
         offsets = {
-            name: values.expression(place) or ZERO for name, place in self._fields("offsets")
+            name: values.expression(cursor) or ZERO for name, cursor in self._fields("offsets")
         }
         platform = self._root.get("platform")
         tool, independent = self._platform(platform)
+        payload = 0.0
+        if platform is not None:
+            payload = values.number(platform.get("payload")) or 0.0
         gravity = self._root.get("gravity")
         extras = self._extras(offsets) | {
-            name: self._floating(name, place) for name, place in self._fields("floating")
+            name: self._floating(name, cursor) for name, cursor in self._fields("floating")
         }
-        extras |= {name: self._ball(name, place) for name, place in self._fields("balls")}
+        extras |= {name: self._ball(name, cursor) for name, cursor in self._fields("balls")}
         couplings = [
-            read_coupling(name, place, values, self._coordinates)
-            for name, place in self._named("couplings")
+            read_coupling(name, cursor, values, self._coordinates)
+            for name, cursor in self._named("couplings")
         ]
         actuators = self._actuators()
+        valid_actuators = None
+        if actuators is not None:
+            valid_actuators = tuple(item for item in actuators.values() if item is not None)
         losses = [
-            read_loss(name, place, values, self._coordinates, actuators or {})
-            for name, place in self._named("losses")
+            read_loss(name, cursor, values, self._coordinates, actuators or {})
+            for name, cursor in self._named("losses")
         ]
         return Side(
             tree=self._tree,
             gravity=values.vector(gravity) if gravity is not None else None,
             tool=tool,
             independent=independent,
-            payload=(values.number(platform.get("payload")) or 0.0)
-            if platform is not None
-            else 0.0,
+            payload=payload,
             joints=extras,
             couplings=tuple(coupling for coupling in couplings if coupling is not None),
             losses=tuple(loss for loss in losses if loss is not None),
-            actuators=None
-            if actuators is None
-            else tuple(actuator for actuator in actuators.values() if actuator is not None),
+            actuators=valid_actuators,
             parameters=values.table().parameters,
             loops=read_closures(self._root, self._tree),
             omitted_forces=texts(self._root, "omitted_forces"),
@@ -216,39 +223,41 @@ class _SideReader:
 
     def _fields(self, section: str) -> list[tuple[str, Cursor]]:
         """Return the entries of a section by joint, in the order of the URDF."""
-        inside = self._root.get(section)
-        if inside is None:
+        section_cursor = self._root.get(section)
+        if section_cursor is None:
             return []
-        places = ((name, inside.get(name)) for name in self._joints)
-        return [(name, place) for name, place in places if place is not None]
+        cursors = ((name, section_cursor.get(name)) for name in self._joints)
+        return [(name, cursor) for name, cursor in cursors if cursor is not None]
 
     def _named(self, section: str) -> list[tuple[str, Cursor]]:
         """Return the new elements of a section; independent parameters are named after them."""
-        named = self._root.entries_of(section)
-        for name, place in named:
+        entries = self._root.entries_of(section)
+        for name, cursor in entries:
             if identifier(name) != name:
-                place.problem(f"{name!r} is not a name", "use letters, digits and _")
-        return [(name, replace(place, leaf=name)) for name, place in named]
+                cursor.problem(f"{name!r} is not a valid name", "use letters, digits and _")
+        return [(name, replace(cursor, leaf=name)) for name, cursor in entries]
 
-    def _known(self, place: Cursor, name: str, known: Iterable[str], kind: str) -> bool:
+    def _is_known(self, cursor: Cursor, name: str, known: Iterable[str], kind: str) -> bool:
+        """Return whether a name is known; otherwise add a problem."""
         known = tuple(known)
         if name in known:
             return True
         remedy = suggestion(name, known) or f"there are {listing(known) or 'none'}"
-        place.problem(f"there is no {kind} {place.text!r}", remedy)
+        cursor.problem(f"there is no {kind} {cursor.text!r}", remedy)
         return False
 
-    def _platform(self, place: Cursor | None) -> tuple[Placement | None, tuple[str, ...] | None]:
-        if place is None:
+    def _platform(self, cursor: Cursor | None) -> tuple[Placement | None, tuple[str, ...] | None]:
+        """Return the tool's frame and the names of the independent velocities."""
+        if cursor is None:
             return None, None
         links = [link.name for link in self._tree.links if link.name != self._tree.root]
         tool = independent = None
-        body = place.get("body")
+        body = cursor.get("body")
         if body is not None and body.text:
             name = self._tree.link_name(body.text)
-            if self._known(body, name, links, "moving link"):
-                tool = self._placements.on(name, place.get("tool"))
-        items = place.get("independent")
+            if self._is_known(body, name, links, "moving link"):
+                tool = self._placements.on(name, cursor.get("tool"))
+        items = cursor.get("independent")
         if items is not None:
             velocities = [
                 f"{joint.name}.{suffix}" if suffix else joint.name
@@ -258,104 +267,98 @@ class _SideReader:
             names: list[str] = []
             for item in items.items():
                 word = item.text or ""
-                if word and self._known(item, word, velocities, "coordinate") and word in names:
+                if word and self._is_known(item, word, velocities, "coordinate") and word in names:
                     item.problem(f"{word!r} is listed twice", "remove one")
                 names.append(word)
             independent = tuple(names)
         return tool, independent
 
     def _extras(self, offsets: Mapping[str, Expression]) -> dict[str, JointExtra]:
+        """Return the properties of joints with one coordinate, by name."""
         extras = {}
-        places = dict(self._fields("joints"))
-        for name in dict.fromkeys((*offsets, *places)):
-            place, offset = places.get(name), offsets.get(name, ZERO)
-            turns = self._joints[name].kind == "revolute"
+        cursors = dict(self._fields("joints"))
+        for name in dict.fromkeys((*offsets, *cursors)):
+            cursor, offset = cursors.get(name), offsets.get(name, ZERO)
+            is_angular = self._joints[name].kind == "revolute"
             extras[name] = JointExtra(
                 offset=offset,
                 offset_value=self._values.nominal(offset),
-                freedom=read_freedom(replace(place, leaf=name), self._values, turns, None)
-                if place
-                else Freedom(),
-                has_limits=place is not None and place.has("limits"),
+                freedom=self._freedom(cursor, name, is_angular),
+                has_limits=cursor is not None and cursor.has("limits"),
             )
         return extras
 
-    def _floating(self, name: str, place: Cursor) -> JointExtra:
-        joint, freedoms = self._joints[name], place.get("freedoms")
-        frame = self._placements.on("", place)
-        acting = []
-        for word, turns in zip(
-            JOINT_KINDS["free"].velocities, JOINT_KINDS["free"].angular, strict=True
-        ):
-            item = freedoms.get(word) if freedoms is not None else None
-            leaf = f"{name}.{word}"
-            acting.append(
-                Freedom()
-                if item is None
-                else read_freedom(replace(item, leaf=leaf), self._values, turns, None)
-            )
-        return JointExtra(
-            floating=Floating(
-                frame=frame, reference=self._start(frame, joint), freedoms=tuple(acting)
-            )
-        )
+    def _freedom(self, cursor: Cursor | None, leaf: str, is_angular: bool) -> Freedom:
+        """Return a degree of freedom; without properties if the file has no entry for it."""
+        if cursor is None:
+            return Freedom()
+        return read_freedom(replace(cursor, leaf=leaf), self._values, is_angular, None)
 
-    def _ball(self, name: str, place: Cursor) -> JointExtra:
-        freedoms = place.get("freedoms")
-        acting: list[Freedom] = []
-        for word in JOINT_KINDS["spherical"].velocities:
-            item = freedoms.get(word) if freedoms is not None else None
-            leaf = f"{name}.{word}"
-            acting.append(
-                Freedom()
-                if item is None
-                else read_freedom(replace(item, leaf=leaf), self._values, True, None)
-            )
-        turns = constant_turns(place.get("start"), self._values) or []
-        start = tuple(Turn(axis, Constant(angle)) for axis, angle in turns)
-        is_reversed = place.word("reversed") == "yes"
-        return JointExtra(ball=Ball(start=start, is_reversed=is_reversed, freedoms=tuple(acting)))
+    def _joint_freedoms(self, name: str, cursor: Cursor, kind: str) -> tuple[Freedom, ...]:
+        """Return the degrees of freedom of a floating or ball joint from its key `freedoms`."""
+        entries = cursor.get("freedoms")
+        freedoms = []
+        velocities = zip(JOINT_KINDS[kind].velocities, JOINT_KINDS[kind].angular, strict=True)
+        for suffix, is_angular in velocities:
+            entry = entries.get(suffix) if entries is not None else None
+            freedoms.append(self._freedom(entry, f"{name}.{suffix}", is_angular))
+        return tuple(freedoms)
 
-    def _start(self, frame: Placement, joint: UrdfJoint) -> tuple[float, ...]:
+    def _floating(self, name: str, cursor: Cursor) -> JointExtra:
+        """Return the properties of a floating joint."""
+        frame = self._placements.on("", cursor)
+        freedoms = self._joint_freedoms(name, cursor, "free")
+        reference = self._reference(frame, self._joints[name])
+        return JointExtra(floating=Floating(frame=frame, reference=reference, freedoms=freedoms))
+
+    def _ball(self, name: str, cursor: Cursor) -> JointExtra:
+        """Return the properties of a ball joint."""
+        freedoms = self._joint_freedoms(name, cursor, "spherical")
+        rotations = constant_turns(cursor.get("start"), self._values) or []
+        start = tuple(Turn(axis, Constant(angle)) for axis, angle in rotations)
+        is_reversed = cursor.word("reversed") == "yes"
+        return JointExtra(ball=Ball(start=start, is_reversed=is_reversed, freedoms=freedoms))
+
+    def _reference(self, frame: Placement, joint: UrdfJoint) -> tuple[float, ...]:
         """Return a floating joint's coordinates (7,) relative to a frame, at the URDF's pose."""
         R = rotation_matrix([(turn.axis, self._values.nominal(turn.angle)) for turn in frame.turns])
-        at = np.array([self._values.nominal(x) for x in frame.position])
-        turn = rotation_quaternion(R.T @ rotation(joint.rpy))
-        return tuple(float(value) for value in (*(R.T @ (np.array(joint.xyz) - at)), *turn))
+        origin = np.array([self._values.nominal(x) for x in frame.position])
+        position = R.T @ (np.array(joint.xyz) - origin)
+        quaternion = rotation_quaternion(R.T @ rotation(joint.rpy))
+        return tuple(float(value) for value in (*position, *quaternion))
 
     def _actuators(self) -> dict[str, Actuator | None] | None:
+        """Return the actuators by name; None if the file does not list actuators."""
         if not self._root.has("actuators"):
             return None
-        taken = {link.name for link in self._tree.links} | set(self._joints)
+        used_names = {link.name for link in self._tree.links} | set(self._joints)
         actuators: dict[str, Actuator | None] = {}
-        places = dict(self._named("actuators"))
-        for name, place in places.items():
+        cursors = dict(self._named("actuators"))
+        for name, cursor in cursors.items():
             if name in self._joints:
                 # losses and springs of the joint use its name
-                place = replace(place, leaf=f"{name}.motor")
-            place = _renamed(place)
-            driven = (
-                [word for word, _ in place.entries_of("drives")]
-                if place.has("drives")
-                else [place.word("on")]
-            )
-            if name in taken and name not in driven:
+                cursor = replace(cursor, leaf=f"{name}.motor")
+            cursor = _renamed(cursor)
+            driven = [cursor.word("on")]
+            if cursor.has("drives"):
+                driven = [joint for joint, _ in cursor.entries_of("drives")]
+            if name in used_names and name not in driven:
                 what = f"{name!r} is the name of a link, or of a joint that it does not drive"
-                place.problem(what, "choose another name")
-            actuators[name] = read_actuator(name, place, self._values, self._coordinates)
-        check_actuators(places, actuators)
+                cursor.problem(what, "choose another name")
+            actuators[name] = read_actuator(name, cursor, self._values, self._coordinates)
+        check_actuators(cursors, actuators)
         return actuators
 
 
-def _renamed(place: Cursor) -> Cursor:
-    """Return the cursor of an actuator whose joint has the name in the mechanism, not URDF's."""
-    on = place.word("on")
-    if not on or not isinstance(place.node, yaml_nodes.Mapping) or identifier(on) == on:
-        return place
+def _renamed(cursor: Cursor) -> Cursor:
+    """Return an actuator's cursor after replacing its joint's URDF name by the mechanism's."""
+    on = cursor.word("on")
+    if not on or not isinstance(cursor.node, yaml_nodes.Mapping) or identifier(on) == on:
+        return cursor
     entries = (
         replace(entry, value=replace(entry.value, text=identifier(on)))
         if entry.key == "on" and isinstance(entry.value, Scalar)
         else entry
-        for entry in place.node.entries
+        for entry in cursor.node.entries
     )
-    return replace(place, node=replace(place.node, entries=tuple(entries)))
+    return replace(cursor, node=replace(cursor.node, entries=tuple(entries)))

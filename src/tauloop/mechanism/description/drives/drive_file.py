@@ -79,15 +79,17 @@ def read_drive(
         table.define(name, cursor)
     table.resolve_all(values)
     reader = DriveReader(root, table)
-    line = reader.line(name=root.word("name") or "")
-    judged = reader.place(root, "performance")
-    of = reader.refer(judged, "of", {inertia.name: inertia for inertia in line.inertias}, "inertia")
-    band = reader.need(judged, "band", reader.turns(of))
+    drive_line = reader.line(name=root.word("name") or "")
+    performance = reader.required_cursor(root, "performance")
+    output = reader.refer(
+        performance, "of", {inertia.name: inertia for inertia in drive_line.inertias}, "inertia"
+    )
+    band = reader.need(performance, "band", reader.turns(output))
     root.collector.raise_any()
     return replace(
-        line,
+        drive_line,
         description=(root.word("description") or "").strip(),
         parameters=table.table(),
-        performance=Performance(of=of, band=band),
+        performance=Performance(of=output, band=band),
         file=file,
     )

@@ -23,20 +23,20 @@ _SECTIONS = tuple(field.name for field in SECTIONS)
 def read_actuator_drive(
     name: str, cursor: Cursor, values: ValueReader, turns: bool
 ) -> DriveLine | None:
-    """Return the drive line of an actuator, or None after noting what is wrong.
+    """Return the drive line of an actuator, or None after adding a problem.
 
     Args:
         name: name of the actuator.
-        cursor: place of the drive line.
+        cursor: position of the drive line in the file.
         values: reads values, and adopts the parameters of a file under the key path of `cursor`.
         turns: whether the actuator rotates.
     """
     if cursor.collector.has_problem_in(cursor.where):
         return None  # the readers below require the form to be valid
-    before = cursor.collector.count
-    own = [key for key in ("load", *_SECTIONS) if cursor.has(key)]
+    previous_count = cursor.collector.count
+    local_keys = [key for key in ("load", *_SECTIONS) if cursor.has(key)]
     if cursor.has("file"):
-        for key in own:
+        for key in local_keys:
             cursor.problem(
                 "a drive line with `file` has no sections here",
                 f"remove {key}, or `file`",
@@ -44,7 +44,9 @@ def read_actuator_drive(
             )
         line = _from_file(name, cursor, values, turns)
     else:
-        missing = [key for key in ("load", *_SECTIONS) if key != "connections" and key not in own]
+        missing = [
+            key for key in ("load", *_SECTIONS) if key != "connections" and key not in local_keys
+        ]
         if missing:
             remedy = f"add {listing(missing, 10)}, or a drive-line file as `file`"
             cursor.problem(f"the drive line has no {listing(missing, 10)}", remedy)
@@ -58,11 +60,11 @@ def read_actuator_drive(
         line = (
             None if missing or not load else DriveReader(cursor, values, (load, turns)).line(name)
         )
-    if line is None or cursor.collector.count > before:
+    if line is None or cursor.collector.count > previous_count:
         return None
-    loose = [inertia.name for inertia in line.inertias if inertia.name not in line.ratios()]
-    if loose:
-        what = f"nothing connects {listing(loose, 10)} to the load {line.performance.of}"
+    unconnected = [inertia.name for inertia in line.inertias if inertia.name not in line.ratios()]
+    if unconnected:
+        what = f"nothing connects {listing(unconnected, 10)} to the load {line.performance.of}"
         cursor.problem(what, "add connections, or remove the inertias")
         return None
     return line
@@ -104,11 +106,11 @@ def _from_file(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> D
         return None
     load = line.performance.of
     if line.inertia(load).turns != turns:
-        kinds = (
+        verbs = (
             "rotates" if line.inertia(load).turns else "slides",
             "rotates" if turns else "slides",
         )
-        what = f"the file's load {load} {kinds[0]}, but the actuator {kinds[1]}"
+        what = f"the file's load {load} {verbs[0]}, but the actuator {verbs[1]}"
         cursor.problem(what, "use another file, or give the actuator's ratio a unit", "file")
         return None
     machine = LineInertia(name=load, turns=turns, value=ZERO)
@@ -120,42 +122,44 @@ def _from_file(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> D
         performance=Performance(of=load, band=None),
         file="",
     )
-    used, place = leaves(line), cursor.leaf
-    kept = [
+    used_names, leaf = leaves(line), cursor.leaf
+    retained = [
         parameter
         for parameter in line.parameters
-        if parameter.name in used and parameter.name not in changed
+        if parameter.name in used_names and parameter.name not in changed
     ]
-    values.adopt(replace(parameter, name=f"{place}.{parameter.name}") for parameter in kept)
-    new = changed | {parameter.name: Leaf(f"{place}.{parameter.name}") for parameter in kept}
-    renamed: DriveLine = with_leaves(replace(line, parameters=ParameterTable()), new)
+    values.adopt(replace(parameter, name=f"{leaf}.{parameter.name}") for parameter in retained)
+    substitutions = changed | {
+        parameter.name: Leaf(f"{leaf}.{parameter.name}") for parameter in retained
+    }
+    renamed: DriveLine = with_leaves(replace(line, parameters=ParameterTable()), substitutions)
     return renamed
 
 
 def _changed(cursor: Cursor, values: ValueReader, line: DriveLine) -> dict[str, Expression] | None:
     """Return the expressions for the parameters that `set` changes.
 
-    None after noting what is wrong.
+    None after adding a problem.
     """
     expressions: dict[str, Expression] = {}
-    is_good = True
-    for key, place in cursor.entries_of("set"):
-        quantity = values.quantity(place)
+    is_valid = True
+    for key, entry in cursor.entries_of("set"):
+        quantity = values.quantity(entry)
         if key not in line.parameters.names:
             remedy = (
                 suggestion(key, line.parameters.names)
                 or f"it has {listing(line.parameters.names, 30)}"
             )
-            place.problem(f"{line.file} has no parameter {key}", remedy)
-            is_good = False
+            entry.problem(f"{line.file} has no parameter {key}", remedy)
+            is_valid = False
         elif quantity is None:
-            is_good = False
+            is_valid = False
         else:
             unit = line.parameters[key].unit
             dimension = parse_unit(unit).dimension if unit else ONE
             if not quantity.fits(dimension):
                 what = f"{key} is {named(dimension)} in the file, not {named(quantity.dimension)}"
-                place.problem(what, "check the unit")
-                is_good = False
+                entry.problem(what, "check the unit")
+                is_valid = False
             expressions[key] = quantity.expression
-    return expressions if is_good else None
+    return expressions if is_valid else None

@@ -1,4 +1,4 @@
-"""Bodies and rods of a machine file: inertias in all forms, and rods of fixed or variable length.
+"""Readers of bodies and rods: inertias in all forms, and rods of fixed or variable length.
 
 Inertias are converted to inertial parameters about the origin of their frame.
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # few machines have elastic data
 
 
 def read_inertia(cursor: Cursor, values: ValueReader) -> Inertia | None:
-    """Return the inertia of a body or of a full link, or None after noting what is wrong."""
+    """Return the inertia of a body or of a full link; None after adding a problem."""
     mass = values.expression(_unchecked(cursor, "mass"))
     center, first_moment = cursor.get("center"), cursor.get("first_moment")
     is_about_origin = cursor.word("about") == "origin"
@@ -74,23 +74,24 @@ def read_inertia(cursor: Cursor, values: ValueReader) -> Inertia | None:
         inertia = Inertia.of((mass, *(multiply(mass, component) for component in c), *moments))
     else:
         inertia = about_origin(mass, c, moments)
-    return (
-        inertia
-        if cursor.word("unchecked") == "yes" or _is_possible(inertia, cursor, values)
-        else None
-    )
+    is_unchecked = cursor.word("unchecked") == "yes"
+    return inertia if is_unchecked or _is_possible(inertia, cursor, values) else None
 
 
 def _unchecked(cursor: Cursor, key: str) -> Cursor | None:
     """Return the cursor of a key; the value may have any sign if `unchecked` is yes."""
-    place = cursor.get(key)
-    if place is None or not isinstance(place.kind, Value) or cursor.word("unchecked") != "yes":
-        return place
-    return replace(place, kind=replace(place.kind, sign=""))
+    value_cursor = cursor.get(key)
+    if (
+        value_cursor is None
+        or not isinstance(value_cursor.kind, Value)
+        or cursor.word("unchecked") != "yes"
+    ):
+        return value_cursor
+    return replace(value_cursor, kind=replace(value_cursor.kind, sign=""))
 
 
 def _read_moments(cursor: Cursor | None, values: ValueReader) -> tuple[Expression, ...] | None:
-    """Return the six moments in Pinocchio's order; missing ones are zero."""
+    """Return the six moments in Pinocchio's order; missing moments are zero."""
     if cursor is None:
         return (ZERO,) * 6
     if cursor.text is not None:
@@ -100,15 +101,15 @@ def _read_moments(cursor: Cursor | None, values: ValueReader) -> tuple[Expressio
         )
         return None
     keys = [f"{'xyz'[i]}{'xyz'[j]}" for i, j in MOMENT_ENTRIES]
-    read = [values.expression(cursor.get(key)) if cursor.has(key) else ZERO for key in keys]
-    moments = tuple(moment for moment in read if moment is not None)
-    return moments if len(moments) == len(read) else None
+    expressions = [values.expression(cursor.get(key)) if cursor.has(key) else ZERO for key in keys]
+    moments = tuple(moment for moment in expressions if moment is not None)
+    return moments if len(moments) == len(expressions) else None
 
 
 def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
-    """Return whether a rigid body can have this inertia; report the reason otherwise.
+    """Return whether a rigid body can have this inertia; otherwise add a problem.
 
-    Principal moments about the mass center need a, b >= 0 and c <= a + b.
+    The principal moments a <= b <= c about the mass center must satisfy a >= 0 and c <= a + b.
     """
     principal = principal_moments([values.nominal(p) for p in inertia.parameters])
     if principal is None:
@@ -116,24 +117,25 @@ def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
             "mass, mass center or moments of inertia are too large", "check units and exponents"
         )
         return False
-    (least, middle, largest), allowance = principal
-    if abs(least) <= allowance:
-        least = 0.0  # a rounding error
-    moments = (
-        f"the principal moments of inertia about the mass center are {least:.6g}, {middle:.6g} "
+    (smallest, middle, largest), allowance = principal
+    if abs(smallest) <= allowance:
+        smallest = 0.0  # a rounding error
+    text = (
+        f"the principal moments of inertia about the mass center are {smallest:.6g}, {middle:.6g} "
         f"and {largest:.6g} kg m^2"
     )
     key = "inertia" if cursor.has("inertia") else ""
-    if least < -allowance:
+    if smallest < -allowance:
         cursor.problem(
-            f"{moments}: none may be negative",
+            f"{text}: none may be negative",
             "check signs, units, and the point the inertia refers to",
             key,
         )
         return False
-    if largest > least + middle + allowance:
+    if largest > smallest + middle + allowance:
         cursor.problem(
-            f"{moments}: the largest exceeds the sum of the others, {least + middle:.6g}, which is impossible",
+            f"{text}: the largest exceeds the sum of the others, {smallest + middle:.6g}, which is "
+            "impossible",
             "check units and missing moments (a flat body in x-y has xx + yy = zz); in a machine that "
             "moves in one plane, write `unchecked: yes` next to `mass` to leave moments out",
             key,
@@ -143,9 +145,9 @@ def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
 
 
 def read_slender(cursor: Cursor, values: ValueReader) -> SlenderPart | None:
-    """Return the inertia of a slender link about its own end, or None after noting what is wrong.
+    """Return the inertia of a slender link about its end; None after adding a problem.
 
-    h = m s, J = I + m s^2.
+    h = m s and J = I + m s^2, where s is the distance of the mass center from that end.
     """
     for key in ("first_moment", "about"):
         if cursor.has(key):
@@ -168,16 +170,16 @@ def read_slender(cursor: Cursor, values: ValueReader) -> SlenderPart | None:
         center = None
     if moment is not None and moment.text is None and not moment.has("value"):
         moment.problem(
-            "a slender link has a single moment of inertia, across the rod", "write one value"
+            "a slender link has a single moment of inertia, the transverse one", "write one value"
         )
         return None
     mass = values.expression(_unchecked(cursor, "mass"))
     s = values.expression(center)
-    across = values.expression(_unchecked(cursor, "inertia")) if moment is not None else ZERO
-    if mass is None or s is None or across is None:
+    transverse = values.expression(_unchecked(cursor, "inertia")) if moment is not None else ZERO
+    if mass is None or s is None or transverse is None:
         return None
     h = multiply(mass, s)
-    return SlenderPart(mass=mass, first_moment=h, second_moment=add(across, multiply(h, s)))
+    return SlenderPart(mass=mass, first_moment=h, second_moment=add(transverse, multiply(h, s)))
 
 
 def read_rod(
@@ -187,11 +189,11 @@ def read_rod(
     placements: Placements,
     elastic: ElasticReader | None = None,
 ) -> Rod | None:
-    """Return a rod, or None after noting what is wrong.
+    """Return a rod; None after adding a problem.
 
     Args:
         name: name of the rod.
-        cursor: its place.
+        cursor: cursor of the rod.
         values: reads values.
         placements: reads frames.
         elastic: reads sections; None for a file without them.
@@ -248,7 +250,7 @@ def _with_section_mass(
     beams: tuple[Beam | None, Beam | None],
     model: str | None,
 ) -> tuple[SlenderPart | Inertia | None, SlenderPart | Inertia | None]:
-    """Return the inertias of both parts of a rod; absent ones follow from the sections."""
+    """Return the inertias of both parts of a rod; absent inertias follow from the sections."""
     if beams == (None, None):
         return parts
     from tauloop.mechanism.elastic.inertia import link_inertia
@@ -262,9 +264,9 @@ def _with_section_mass(
 
 
 def _read_drum(cursor: Cursor, values: ValueReader) -> Drum | None:
-    """Return the drum of a rod; None if there is none or after noting what is wrong."""
-    place = cursor.get("drum")
-    if place is None:
+    """Return the drum of a rod; None if there is none or after adding a problem."""
+    drum_cursor = cursor.get("drum")
+    if drum_cursor is None:
         return None
     if cursor.word("model") != "massless":
         cursor.problem(
@@ -272,13 +274,14 @@ def _read_drum(cursor: Cursor, values: ValueReader) -> Drum | None:
             "write `model: massless`, or remove `drum`",
             "drum",
         )
-    radius = values.expression(place.get("radius"))
+    radius = values.expression(drum_cursor.get("radius"))
     if radius is None:
         return None
-    return Drum(radius=radius, is_clockwise=place.word("winds") == "clockwise")
+    return Drum(radius=radius, is_clockwise=drum_cursor.word("winds") == "clockwise")
 
 
 def _read_telescope(cursor: Cursor | None, values: ValueReader) -> Telescope | None:
+    """Return the length coordinate of a rod; None if it is fixed or after adding a problem."""
     if cursor is None:
         return None
     reference = values.number(cursor.get("reference"))
@@ -322,12 +325,14 @@ def _read_parts(
     read = read_slender if model == "slender" else read_inertia
     inertias: dict[str, SlenderPart | Inertia | None] = {}
     for key in allowed:
-        place = cursor.get(key)
+        part_cursor = cursor.get(key)
         follows_from_section = (
-            place is not None and place.has_any(SECTION_KEYS) and not place.has("mass")
+            part_cursor is not None
+            and part_cursor.has_any(SECTION_KEYS)
+            and not part_cursor.has("mass")
         )
-        if place is not None and not follows_from_section:
-            inertias[key] = read(place, values)
+        if part_cursor is not None and not follows_from_section:
+            inertias[key] = read(part_cursor, values)
     return inertias.get("link") or inertias.get("lower"), inertias.get("upper")
 
 
@@ -350,27 +355,26 @@ def _read_first_axis(
             cursor.problem(
                 f"a {model} rod has no {key}", "remove the key, or write `model: full`", key
             )
-    place = cursor.get("first_axis")
-    direction = read_direction(place, values) if place is not None else None
+    axis_cursor = cursor.get("first_axis")
+    direction = read_direction(axis_cursor, values) if axis_cursor is not None else None
     if model != "full" or direction is None or start is None:
         return None
     return rotated(start.turns, constant_vector(direction))
 
 
 def read_tension(cursor: Cursor | None, values: ValueReader) -> Tension | None:
-    """Return the bounds of a cable; None if there are none or after noting what is wrong."""
+    """Return the tension bounds of a cable; None if there are none or after adding a problem."""
     if cursor is None:
         return None
-    least, greatest, restitution = (
-        values.number(cursor.get(key)) for key in ("least", "greatest", "restitution")
-    )
-    stiffness, damping = (values.expression(cursor.get(key)) for key in ("stiffness", "damping"))
+    least = values.number(cursor.get("least"))
+    greatest = values.number(cursor.get("greatest"))
+    restitution = values.number(cursor.get("restitution"))
+    stiffness = values.expression(cursor.get("stiffness"))
+    damping = values.expression(cursor.get("damping"))
     if least is not None and greatest is not None and not greatest > least:
-        remedy = (
-            "swap them"
-            if greatest < least
-            else "give a range; for a constant force, prescribe a preload"
-        )
+        remedy = "swap the two values"
+        if greatest == least:
+            remedy = "give a range; for a constant force, prescribe a preload"
         cursor.problem(
             f"the greatest tension, {greatest:g} N, is not above the least tension, {least:g} N",
             remedy,
@@ -390,7 +394,7 @@ def read_tension(cursor: Cursor | None, values: ValueReader) -> Tension | None:
         )
     if restitution is not None and not 0.0 <= restitution <= 1.0:
         cursor.problem(
-            f"must be 0 to 1, got {restitution:g}",
+            f"must be between 0 and 1, got {restitution:g}",
             "give the rebound speed as a fraction of the impact speed",
             "restitution",
         )
@@ -412,11 +416,11 @@ def read_body(
     elastic: ElasticReader | None = None,
     points: Mapping[str, Mapping[str, Placement]] = MappingProxyType({}),
 ) -> Body | None:
-    """Return a body, or None after noting what is wrong.
+    """Return a body; None after adding a problem.
 
     Args:
         name: name of the body.
-        cursor: its place.
+        cursor: cursor of the body.
         values: reads values.
         elastic: reads beams; needed for a body with beams.
         points: placements of joints, rods and frames, by name and then by body.
@@ -432,17 +436,17 @@ def read_body(
         return None
     is_distributed = cursor.word("distributed") == "yes"
     inertia = beams_inertia(beams)
-    stated = None
+    stated_inertia = None
     if cursor.has("mass"):
-        stated = read_inertia(cursor, values)
-        if stated is None:
+        stated_inertia = read_inertia(cursor, values)
+        if stated_inertia is None:
             return None
-        inertia = stated
-    lines = [beam.beam for beam in beams]
-    mass = None if stated is None else stated.mass
+        inertia = stated_inertia
+    elastic_beams = [beam.beam for beam in beams]
+    mass = None if stated_inertia is None else stated_inertia.mass
     elastic.check_mass(
         cursor,
-        lines,
+        elastic_beams,
         mass,
         is_distributed=is_distributed,
         is_unchecked=cursor.word("unchecked") == "yes",
@@ -451,17 +455,17 @@ def read_body(
 
 
 def _read_rigid_body(name: str, cursor: Cursor, values: ValueReader) -> Body | None:
-    """Return a body without beams, or None after noting what is wrong."""
+    """Return a body without beams; None after adding a problem."""
     if cursor.has("distributed"):
         cursor.problem(
             "`distributed` requires beams, but the body has none", "remove it", "distributed"
         )
-    place = cursor.get("mass")
+    mass_cursor = cursor.get("mass")
     is_point = not any(
         cursor.has(key) for key in ("center", "first_moment", "inertia", "unchecked")
     )
-    if is_point and place is not None and isinstance(place.kind, Value):
-        mass = values.expression(replace(place, kind=replace(place.kind, sign="")))
+    if is_point and mass_cursor is not None and isinstance(mass_cursor.kind, Value):
+        mass = values.expression(replace(mass_cursor, kind=replace(mass_cursor.kind, sign="")))
         if mass is None or values.nominal(mass) == 0:
             return None if mass is None else Body(name=name)
     inertia = read_inertia(cursor, values)

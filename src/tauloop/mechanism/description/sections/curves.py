@@ -22,10 +22,10 @@ def read_curve(
     turns: bool,
     freedom: Freedom | None,
 ) -> Curve | None:
-    """Return a curve, or None after noting what is wrong.
+    """Return a curve, or None after adding a problem.
 
     Args:
-        cursor: its place.
+        cursor: position of the curve in the file.
         values: reader of values.
         is_angular: whether its coordinate is an angle.
         turns: whether its value is an angle.
@@ -37,7 +37,7 @@ def read_curve(
             if cursor.has("table")
             else "neither `polynomial` nor `table`"
         )
-        cursor.problem(f"the curve has {what}", "give one of them")
+        cursor.problem(f"the curve has {what}", "write one of them")
         return None
     others = ("periodic", "interpolation") if cursor.has("polynomial") else ("about",)
     for key in others:
@@ -56,24 +56,24 @@ def _polynomial(
     cursor: Cursor, values: ValueReader, is_angular: bool, turns: bool
 ) -> CurvePolynomial | None:
     x, y = ANGLE if is_angular else LENGTH, ANGLE if turns else LENGTH
-    places = cursor.items_of("polynomial")
-    if len(places) > MAX_ORDER + 1:
+    items = cursor.items_of("polynomial")
+    if len(items) > MAX_ORDER + 1:
         cursor.problem(
-            f"the polynomial has degree {len(places) - 1}, more than {MAX_ORDER}",
+            f"the polynomial has degree {len(items) - 1}, more than {MAX_ORDER}",
             "use a table",
             "polynomial",
         )
         return None
     coefficients = []
-    for k, place in enumerate(places):
-        quantity = values.quantity(place)
+    for k, item in enumerate(items):
+        quantity = values.quantity(item)
         if quantity is None:
             return None
-        wanted = y / x**k
-        if not (quantity.is_zero or quantity.dimension.matches(wanted)):
-            place.problem(
-                f"the coefficient of power {k} is {named(quantity.dimension)}, not {named(wanted)}",
-                f"give it the unit of {named(wanted)}",
+        expected = y / x**k
+        if not (quantity.is_zero or quantity.dimension.matches(expected)):
+            item.problem(
+                f"the coefficient of power {k} is {named(quantity.dimension)}, not {named(expected)}",
+                f"give it the unit of {named(expected)}",
             )
             return None
         coefficients.append(quantity.expression)
@@ -85,9 +85,9 @@ def _polynomial(
 
 def _table(cursor: Cursor, values: ValueReader, is_angular: bool, turns: bool) -> CurveTable | None:
     rows = cursor.items_of("table")
-    place = cursor.get("table") or cursor
+    table_cursor = cursor.get("table") or cursor
     if not MIN_POINTS <= len(rows) <= MAX_POINTS:
-        place.problem(
+        table_cursor.problem(
             f"the table has {counted(len(rows), 'point')}",
             f"give {MIN_POINTS} to {MAX_POINTS} of them",
         )
@@ -95,14 +95,14 @@ def _table(cursor: Cursor, values: ValueReader, is_angular: bool, turns: bool) -
     points = []
     for row in rows:
         numbers = []
-        for item, turning in zip(row.items(), (is_angular, turns), strict=False):
+        for item, is_angle in zip(row.items(), (is_angular, turns), strict=False):
             quantity = values.quantity(item)
-            wanted = ANGLE if turning else LENGTH
+            expected = ANGLE if is_angle else LENGTH
             if quantity is None:
                 return None
-            if not quantity.fits(wanted):
+            if not quantity.fits(expected):
                 item.problem(
-                    f"this is {named(quantity.dimension)}, not {named(wanted)}",
+                    f"this is {named(quantity.dimension)}, not {named(expected)}",
                     "write m or mm for a distance, rad or deg for an angle",
                 )
                 return None
@@ -111,10 +111,10 @@ def _table(cursor: Cursor, values: ValueReader, is_angular: bool, turns: bool) -
             return None
         points.append((numbers[0], numbers[1]))
     dimension = ANGLE if is_angular else LENGTH
-    for (before, _), (after, _), row in zip(points[:-1], points[1:], rows[1:], strict=True):
-        if after <= before:
+    for (previous, _), (current, _), row in zip(points[:-1], points[1:], rows[1:], strict=True):
+        if current <= previous:
             row.problem(
-                f"{shown(after, dimension)} is not above {shown(before, dimension)}",
+                f"{shown(current, dimension)} is not above {shown(previous, dimension)}",
                 "sort the points by coordinate, without duplicates",
             )
             return None
@@ -123,7 +123,7 @@ def _table(cursor: Cursor, values: ValueReader, is_angular: bool, turns: bool) -
     first, last = points[0][1], points[-1][1]
     if periodic and first != last:
         units = ANGLE if turns else LENGTH
-        place.problem(
+        table_cursor.problem(
             f"a periodic table begins with {shown(first, units)} and ends with {shown(last, units)}",
             "repeat the first value at the end",
         )
@@ -136,9 +136,9 @@ def _require_limits(cursor: Cursor, table: CurveTable, freedom: Freedom, is_angu
     if table.lower <= freedom.lower and freedom.upper <= table.upper:
         return
     dimension = ANGLE if is_angular else LENGTH
-    ends = f"{shown(table.lower, dimension)} to {shown(table.upper, dimension)}"
+    table_range = f"{shown(table.lower, dimension)} to {shown(table.upper, dimension)}"
     cursor.problem(
-        f"the coordinate can leave the table, which covers {ends}",
+        f"the coordinate can leave the table, which covers {table_range}",
         "give the coordinate limits within the table, or make the table periodic",
         "table",
     )

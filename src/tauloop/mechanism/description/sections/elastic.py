@@ -68,10 +68,11 @@ _MAX_POISSON = 0.5
 #: Relative difference below which two bending stiffnesses count as equal, so that the section needs
 #: no orientation.
 _EQUAL_BENDING = 1e-9
-#: Sine of the angle between a beam and the z axis of its section below which they count as
-#: parallel.
+#: A beam and the z axis of its section count as parallel if the sine of the angle between them is
+#: smaller than this.
 _PARALLEL = 1e-6
-#: Negative eigenvalues up to this size, relative to the diagonal, count as rounding errors.
+#: Asymmetries and negative eigenvalues up to this size, relative to the diagonal, count as rounding
+#: errors.
 _ROUNDING = 1e-9
 
 _COMPOSITE_KEYS = SECTION_DIMENSIONS["section"]
@@ -102,17 +103,19 @@ def material_table() -> Mapping[str, tuple[Material, tuple[Parameter, ...]]]:
     root.collector.raise_any()
     table = values.table()
     return {
-        name: (material, tuple(p for p in table if p.name in leaves(material)))
+        name: (
+            material,
+            tuple(parameter for parameter in table if parameter.name in leaves(material)),
+        )
         for name, material in materials.items()
         if material is not None
     }
 
 
 def read_material(name: str, cursor: Cursor, values: ValueReader) -> Material | None:
-    """Return a material, or None after noting what is wrong."""
-    required = ("young_modulus", "density")
-    read = {key: values.expression(cursor.get(key)) for key in required}
-    E, density = read["young_modulus"], read["density"]
+    """Return a material; None after adding a problem."""
+    E = values.expression(cursor.get("young_modulus"))
+    density = values.expression(cursor.get("density"))
     G = values.expression(cursor.get("shear_modulus"))
     poisson = values.expression(cursor.get("poisson_ratio"))
     if not cursor.has("shear_modulus") and not cursor.has("poisson_ratio"):
@@ -127,7 +130,8 @@ def read_material(name: str, cursor: Cursor, values: ValueReader) -> Material | 
             "correct the value",
             "poisson_ratio",
         )
-    expansion, strength = (values.expression(cursor.get(key)) for key in ("expansion", "strength"))
+    expansion = values.expression(cursor.get("expansion"))
+    strength = values.expression(cursor.get("strength"))
     if E is None or density is None or (G is None and poisson is None):
         return None
     two = Constant(2.0)
@@ -161,21 +165,21 @@ class ElasticReader:
 
     Attributes:
         values: reads values.
-        places: cursors of the file's materials, by name.
-        used: the materials of the file, and those of the table that sections name.
+        cursors: cursors of the file's materials, by name.
+        used: the materials of the file, and those of the table that sections refer to.
     """
 
     values: ValueReader
-    places: Mapping[str, Cursor]
+    cursors: Mapping[str, Cursor]
     used: dict[str, Material | None] = field(default_factory=dict)
 
     def define(self) -> None:
         """Read the materials of the file."""
-        for name, cursor in self.places.items():
+        for name, cursor in self.cursors.items():
             self.used[name] = read_material(name, cursor, self.values)
 
     def _material(self, cursor: Cursor | None) -> Material | None:
-        """Return the material that a section names, or None after noting that there is none."""
+        """Return the material to which a section refers; None after adding a problem."""
         if cursor is None or not cursor.text:
             return None
         name = cursor.text
@@ -183,13 +187,14 @@ class ElasticReader:
             return self.used[name]
         table = material_table()
         if name not in table:
-            note_unknown(cursor, name, "material", (*self.places, *table))
+            note_unknown(cursor, name, "material", (*self.cursors, *table))
             return None
         material, parameters = table[name]
-        taken = [p.name for p in parameters if p.name in self.values.parameter_names]
-        if taken:
+        conflicts = [p.name for p in parameters if p.name in self.values.parameter_names]
+        if conflicts:
             cursor.problem(
-                f"the parameter {taken[0]} has the same name as a value in the table of materials",
+                f"the parameter {conflicts[0]} has the same name as a value in the table of "
+                "materials",
                 f"rename it, or define {name} under `materials`",
             )
             return None
@@ -200,58 +205,66 @@ class ElasticReader:
     # Sections
 
     def _section(self, cursor: Cursor) -> Section | None:
-        """Return the section of a mapping, which has exactly one key with a kind of section."""
+        """Return the section of a mapping; None if it has no section or after adding a problem.
+
+        The mapping has at most one key of `SECTION_DIMENSIONS`.
+        """
         kind = next((name for name in SECTION_DIMENSIONS if cursor.has(name)), None)
-        place = cursor.get(kind) if kind is not None else None
-        if kind is None or place is None:
+        section_cursor = cursor.get(kind) if kind is not None else None
+        if kind is None or section_cursor is None:
             return None
         if kind == "section":
-            return self._composite(place)
-        material = self._material(place.get("material"))
-        read = [self.values.expression(place.get(key)) for key in SECTION_DIMENSIONS[kind]]
-        dimensions = tuple(value for value in read if value is not None)
-        if len(dimensions) < len(read):
+            return self._composite(section_cursor)
+        material = self._material(section_cursor.get("material"))
+        expressions = [
+            self.values.expression(section_cursor.get(key)) for key in SECTION_DIMENSIONS[kind]
+        ]
+        dimensions = tuple(value for value in expressions if value is not None)
+        if len(dimensions) < len(expressions):
             return None
         section = Section(kind=kind, dimensions=dimensions, material=material)
-        fits = self._has_room(section, place)
+        fits = self._has_room(section, section_cursor)
         if material is None or not fits:
             return None
         return section
 
-    def _has_room(self, section: Section, place: Cursor) -> bool:
+    def _has_room(self, section: Section, cursor: Cursor) -> bool:
         """Return whether the wall fits in the section; report it otherwise."""
         excess = section.excessive_wall(self.values.nominal)
         if excess is None:
             return True
         name = "radius" if section.kind == "tube" else "half of the smaller side"
-        wall_text, half_text = (shown(length, units.LENGTH) for length in excess)
-        place.problem(
-            f"the wall is thicker than the {name}: {wall_text} > {half_text}",
+        wall, largest_wall = excess
+        comparison = f"{shown(wall, units.LENGTH)} > {shown(largest_wall, units.LENGTH)}"
+        cursor.problem(
+            f"the wall is thicker than the {name}: {comparison}",
             "correct one of them; `outer`, `width` and `height` are whole outer dimensions",
             "wall",
         )
         return False
 
-    def _composite(self, place: Cursor) -> Section | None:
-        """Return a section given by its stiffnesses, or None after noting what is wrong."""
-        read = {name: self.values.expression(place.get(name)) for name in (*_COMPOSITE_KEYS, "EI")}
-        if place.has("EI") and (place.has("EIy") or place.has("EIz")):
-            place.problem("EI is the stiffness about both axes", "give EI, or EIy and EIz", "EI")
+    def _composite(self, cursor: Cursor) -> Section | None:
+        """Return a section that is defined by its stiffnesses; None after adding a problem."""
+        expressions = {
+            name: self.values.expression(cursor.get(name)) for name in (*_COMPOSITE_KEYS, "EI")
+        }
+        if cursor.has("EI") and (cursor.has("EIy") or cursor.has("EIz")):
+            cursor.problem("EI is the stiffness about both axes", "give EI, or EIy and EIz", "EI")
             return None
-        if place.has("EI"):
-            read["EIy"] = read["EIz"] = read["EI"]
-        missing = [name for name in ("EIy", "EIz") if not place.has(name) and not place.has("EI")]
+        if cursor.has("EI"):
+            expressions["EIy"] = expressions["EIz"] = expressions["EI"]
+        missing = [name for name in ("EIy", "EIz") if not cursor.has(name) and not cursor.has("EI")]
         if missing:
             what = "the bending stiffness EI" if len(missing) == 2 else missing[0]
-            place.problem(f"{what} is missing", "add EI, or EIy and EIz", missing[0])
-        expansion = self.values.expression(place.get("expansion"))
-        values = [read[name] for name in _COMPOSITE_KEYS]
+            cursor.problem(f"{what} is missing", "add EI, or EIy and EIz", missing[0])
+        expansion = self.values.expression(cursor.get("expansion"))
+        values = [expressions[name] for name in _COMPOSITE_KEYS]
         dimensions = tuple(value for value in values if value is not None)
         if len(dimensions) < len(_COMPOSITE_KEYS):
             return None
         return Section(kind="section", dimensions=dimensions, expansion=expansion)
 
-    def _piece(self, cursor: Cursor, length: Expression) -> BeamSegment | None:
+    def _segment(self, cursor: Cursor, length: Expression) -> BeamSegment | None:
         """Return a segment of a beam with the section or taper of a mapping."""
         taper = cursor.get("taper")
         if taper is None:
@@ -266,7 +279,8 @@ class ElasticReader:
         start, end = sections[0], sections[1]
         if (start.kind, start.material, start.expansion) != (end.kind, end.material, end.expansion):
             taper.problem(
-                f"a taper needs one kind of section and material, got {_named(start)} and {_named(end)}",
+                "a taper needs one kind of section and material, got "
+                f"{_section_text(start)} and {_section_text(end)}",
                 "use the same kind and material at both ends, or `segments`",
             )
             return None
@@ -278,16 +292,16 @@ class ElasticReader:
         self,
         cursor: Cursor,
         length: Expression | None,
-        stated: Expression | None,
+        stated_mass: Expression | None,
         *,
         is_unchecked: bool = False,
     ) -> Beam | None:
-        """Return the beam of a mapping; None if there is none or after noting what is wrong.
+        """Return the beam of a mapping; None if there is none or after adding a problem.
 
         Args:
             cursor: a rod, a part of a rod, or a beam of a body.
-            length: its length; None if it is invalid.
-            stated: mass given in the file; None if it is not given.
+            length: length of the beam; None if it is invalid.
+            stated_mass: mass in the file; None if the file states none.
             is_unchecked: whether that mass is not compared with the section (`unchecked: yes`).
         """
         keys = [key for key in SECTION_KEYS if cursor.has(key)]
@@ -320,62 +334,69 @@ class ElasticReader:
         self.check_mass(
             cursor,
             (beam,),
-            stated,
+            stated_mass,
             is_distributed=beam.is_distributed,
             is_unchecked=is_unchecked,
         )
         return beam
 
     def _fittings(self, cursor: Cursor) -> tuple[Expression, Expression] | None:
-        place = cursor.get("fittings")
-        if place is None:
+        """Return the masses of the fittings at both ends of a beam; None if there are none."""
+        fittings = cursor.get("fittings")
+        if fittings is None:
             return None
-        start, end = (self.values.expression(place.get(key)) for key in ("start", "end"))
+        start = self.values.expression(fittings.get("start"))
+        end = self.values.expression(fittings.get("end"))
         return (ZERO if start is None else start, ZERO if end is None else end)
 
     def _segments(self, cursor: Cursor, length: Expression) -> tuple[BeamSegment, ...]:
-        """Return the segments of a beam; empty after noting what is wrong."""
+        """Return the segments of a beam; empty after adding a problem."""
         if not cursor.has("segments"):
-            piece = self._piece(cursor, length)
-            return () if piece is None else (piece,)
-        places = cursor.items_of("segments")
-        lengths = [self.values.expression(place.get("length")) for place in places]
-        open_places = [i for i, place in enumerate(places) if not place.has("length")]
-        if len(open_places) != 1:
+            segment = self._segment(cursor, length)
+            return () if segment is None else (segment,)
+        cursors = cursor.items_of("segments")
+        lengths = [
+            self.values.expression(segment_cursor.get("length")) for segment_cursor in cursors
+        ]
+        without_length = [
+            i for i, segment_cursor in enumerate(cursors) if not segment_cursor.has("length")
+        ]
+        if len(without_length) != 1:
             cursor.problem(
-                f"{len(open_places)} segments have no length",
+                f"{len(without_length)} segments have no length",
                 "omit the length of exactly one segment; it fills the rest of the beam",
                 "segments",
             )
             return ()
         known = [value for value in lengths if value is not None]
-        if len(known) != len(places) - 1:
+        if len(known) != len(cursors) - 1:
             return ()
         rest = length
         for value in known:
             rest = subtract(rest, value)
         total = self.values.nominal(length)
         if not self.values.nominal(rest) > 0.0:
-            taken = sum(self.values.nominal(value) for value in known)
+            used_length = sum(self.values.nominal(value) for value in known)
             cursor.problem(
-                f"the segments are {taken:.6g} m long and leave nothing of the beam's length, {total:.6g} m",
-                "shorten them",
+                f"the segments are {used_length:.6g} m long and leave nothing of the beam's length, "
+                f"{total:.6g} m",
+                "shorten the segments",
                 "segments",
             )
             return ()
-        lengths[open_places[0]] = rest
+        lengths[without_length[0]] = rest
         segments = []
-        for place, piece_length in zip(places, lengths, strict=True):
-            if _one_section(place) and piece_length is not None:
-                segments.append(self._piece(place, piece_length))
-        whole = tuple(segment for segment in segments if segment is not None)
-        return whole if len(whole) == len(places) else ()
+        for segment_cursor, segment_length in zip(cursors, lengths, strict=True):
+            if _one_section(segment_cursor) and segment_length is not None:
+                segments.append(self._segment(segment_cursor, segment_length))
+        valid_segments = tuple(segment for segment in segments if segment is not None)
+        return valid_segments if len(valid_segments) == len(cursors) else ()
 
     def check_mass(
         self,
         cursor: Cursor,
         beams: Collection[Beam],
-        stated: Expression | None,
+        stated_mass: Expression | None,
         *,
         is_distributed: bool,
         is_unchecked: bool = False,
@@ -387,7 +408,7 @@ class ElasticReader:
         """
         value = self.values.nominal
         has_fittings = any(beam.fittings is not None for beam in beams)
-        if is_distributed and stated is None:
+        if is_distributed and stated_mass is None:
             cursor.problem(
                 "`distributed` spreads a stated mass, but no mass is stated",
                 "state the mass, or remove `distributed`",
@@ -400,21 +421,21 @@ class ElasticReader:
                 "distributed",
             )
             return
-        if stated is None or is_unchecked:
+        if stated_mass is None or is_unchecked:
             return
-        mass = value(stated)
+        mass = value(stated_mass)
         sections = sum(value(beam.section_mass().mass) for beam in beams)
         fittings = sum(value(add(*beam.fittings)) for beam in beams if beam.fittings is not None)
         gap = mass_gap(mass, sections + fittings)
-        parts = f"the section's {sections:.6g} kg"
+        section_text = f"the section's {sections:.6g} kg"
         if mass_gap(mass, sections) < 0.0:
             cursor.problem(
-                f"the stated mass, {mass:.6g} kg, is below {parts}",
+                f"the stated mass, {mass:.6g} kg, is below {section_text}",
                 "correct the mass or the section, or omit the mass: it then follows from the section",
             )
         elif has_fittings and gap != 0.0:
             cursor.problem(
-                f"the fittings' {fittings:.6g} kg and {parts} give {sections + fittings:.6g} kg, "
+                f"the fittings' {fittings:.6g} kg and {section_text} give {sections + fittings:.6g} kg, "
                 f"but the stated mass is {mass:.6g} kg",
                 f"the fittings must sum to {mass - sections:.6g} kg; correct them or the mass",
                 "fittings" if cursor.has("fittings") else "",
@@ -439,9 +460,9 @@ class ElasticReader:
         """
         model, is_telescopic = cursor.word("model"), cursor.has("telescopic")
         links = {key: cursor.get(key) for key in ("link", "lower", "upper")}
-        for place in (cursor,) if is_telescopic else links.values():
-            if place is not None:
-                self._refuse_beam(place, is_telescopic)
+        for part_cursor in (cursor,) if is_telescopic else links.values():
+            if part_cursor is not None:
+                self._reject_misplaced_keys(part_cursor, is_telescopic)
         masses = [None if part is None else part.mass for part in parts]
         beams: tuple[Beam | None, Beam | None]
         if not is_telescopic:
@@ -465,7 +486,7 @@ class ElasticReader:
                 self._require_equal_bending(cursor, beam)
         return beams
 
-    def _refuse_beam(self, place: Cursor, is_telescopic: bool) -> None:
+    def _reject_misplaced_keys(self, cursor: Cursor, is_telescopic: bool) -> None:
         """Report keys of a beam that are at the wrong level of a rod."""
         what = "a fixed rod has its section on the rod itself"
         where = "to the rod"
@@ -473,20 +494,20 @@ class ElasticReader:
             what = "a telescopic rod has a section for each of its parts"
             where = "to lower or upper"
         for key in (*SECTION_KEYS, "fittings", "distributed", "length"):
-            if place.has(key) and not (is_telescopic and key == "length"):
-                place.problem(what, f"move {key} {where}", key)
+            if cursor.has(key) and not (is_telescopic and key == "length"):
+                cursor.problem(what, f"move {key} {where}", key)
 
-    def _part_beam(self, place: Cursor | None, stated: Expression | None) -> Beam | None:
+    def _part_beam(self, cursor: Cursor | None, stated_mass: Expression | None) -> Beam | None:
         """Return the beam of one part of a telescopic rod."""
-        if place is None:
+        if cursor is None:
             return None
-        is_elastic = place.has_any(SECTION_KEYS)
-        if is_elastic and not place.has("length"):
-            place.problem("the part has a section but no length", "add `length`", "length")
-        if place.has("length") and not is_elastic:
-            place.problem("`length` requires a section, but there is none", "remove it", "length")
-        length = self.values.expression(place.get("length"))
-        return self.beam(place, length, stated, is_unchecked=_is_unchecked(place))
+        is_elastic = cursor.has_any(SECTION_KEYS)
+        if is_elastic and not cursor.has("length"):
+            cursor.problem("the part has a section but no length", "add `length`", "length")
+        if cursor.has("length") and not is_elastic:
+            cursor.problem("`length` requires a section, but there is none", "remove it", "length")
+        length = self.values.expression(cursor.get("length"))
+        return self.beam(cursor, length, stated_mass, is_unchecked=_is_unchecked(cursor))
 
     def _require_overlap(
         self,
@@ -528,18 +549,19 @@ class ElasticReader:
     def body_beams(
         self, cursor: Cursor, body: str, points: Mapping[str, Mapping[str, Placement]]
     ) -> tuple[BodyBeam, ...] | None:
-        """Return the beams of a body; None after noting what is wrong.
+        """Return the beams of a body; None after adding a problem.
 
         Args:
             cursor: the body.
-            body: its name.
+            body: name of the body.
             points: placements of joints, rods and frames, by name and then by body.
         """
-        read = [
-            self._body_beam(name, place, body, points) for name, place in cursor.entries_of("beams")
+        results = [
+            self._body_beam(name, beam_cursor, body, points)
+            for name, beam_cursor in cursor.entries_of("beams")
         ]
-        beams = tuple(beam for beam in read if beam is not None)
-        return beams if len(beams) == len(read) else None
+        beams = tuple(beam for beam in results if beam is not None)
+        return beams if len(beams) == len(results) else None
 
     def _body_beam(
         self,
@@ -548,20 +570,22 @@ class ElasticReader:
         body: str,
         points: Mapping[str, Mapping[str, Placement]],
     ) -> BodyBeam | None:
+        """Return a beam of a body; None after adding a problem."""
         ends = [read_point(cursor.get(key), self.values, body, points) for key in ("from", "to")]
         if not cursor.has_any(SECTION_KEYS):
             cursor.problem("the beam has no section", f"add one of {listing(SECTION_KEYS)}")
             return None
         if ends[0] is None or ends[1] is None:
             return None
-        (start, first), (end, last) = ends[0], ends[1]
+        start, first = ends[0]
+        end, last = ends[1]
         span = triple(subtract(b, a) for a, b in zip(start, end, strict=True))
         squares = add(*(multiply(component, component) for component in span))
         length = Call("sqrt", (squares,))
         if not self.values.nominal(squares) > 0.0:
             cursor.problem(
                 "the length of the beam is zero: its two points coincide",
-                "give it two points, or remove it",
+                "give two different points, or remove the beam",
                 "to",
             )
             return None
@@ -579,9 +603,9 @@ class ElasticReader:
     def _z_axis(
         self, cursor: Cursor, beam: Beam, direction: list[float]
     ) -> tuple[float, float, float] | None:
-        """Return the direction of the section's z axis, which must not be along the beam."""
-        place = cursor.get("z_axis")
-        if place is None:
+        """Return the direction of the section's z axis; None if there is none or it is invalid."""
+        axis_cursor = cursor.get("z_axis")
+        if axis_cursor is None:
             if not beam.is_round:
                 cursor.problem(
                     "the section is not round, but its orientation is missing",
@@ -589,16 +613,16 @@ class ElasticReader:
                     "z_axis",
                 )
             return None
-        axis = read_direction(place, self.values)
+        axis = read_direction(axis_cursor, self.values)
         if axis is None:
             return None
         x, y, z = axis
         dx, dy, dz = direction
-        across = math.hypot(y * dz - z * dy, z * dx - x * dz, x * dy - y * dx)
-        if across < _PARALLEL * math.hypot(dx, dy, dz):
+        perpendicular = math.hypot(y * dz - z * dy, z * dx - x * dz, x * dy - y * dx)
+        if perpendicular < _PARALLEL * math.hypot(dx, dy, dz):
             cursor.problem(
                 "the z axis of the section is parallel to the beam",
-                "give a direction across the beam",
+                "give a direction that is not along the beam",
                 "z_axis",
             )
             return None
@@ -607,108 +631,113 @@ class ElasticReader:
     # Compliances
 
     def compliance(self, cursor: Cursor, joint: Joint) -> Compliance | None:
-        """Return the compliance of a joint; None if there is none or after noting what is wrong."""
+        """Return the compliance of a joint; None if there is none or after adding a problem."""
         keys = [key for key in ("stiffness", "compliance") if cursor.has(key)]
         if len(keys) > 1:
             cursor.problem(
                 "`stiffness` and `compliance` are both given", "keep one of them", keys[1]
             )
             return None
-        place = cursor.get(keys[0]) if keys else None
-        if place is None:
+        entry = cursor.get(keys[0]) if keys else None
+        if entry is None:
             return None
-        is_matrix = isinstance(chosen(place.kind, place.node), ListOf)
+        is_matrix = isinstance(chosen(entry.kind, entry.node), ListOf)
         letters = ("x", "y", "z") if is_matrix else ("x", "y", "z", "-x", "-y", "-z")
         if any(word not in letters for word in _axis_words(cursor)):
             # the joint frames are rotated to such an axis, so they differ from the frames in the
             # file
-            place.problem(
+            entry.problem(
                 "stiffness by direction requires a joint whose axis is a letter",
                 f"write axis: {', '.join(letters[:2])} or {letters[2]}, and rotate the frames of parent and child",
             )
             return None
         free = _free_directions(joint)
         if free is None:
-            place.problem(
+            entry.problem(
                 f"a {joint.kind} joint cannot have a stiffness", "add a joint for the bearing"
             )
             return None
         if not is_matrix:
-            return self._by_direction(place, free, keys[0])
-        return self._matrix(place, free, is_stiffness=keys[0] == "stiffness")
+            return self._compliance_by_direction(entry, free, keys[0])
+        return self._compliance_matrix(entry, free, is_stiffness=keys[0] == "stiffness")
 
-    def _by_direction(self, place: Cursor, free: str, key: str) -> Compliance | None:
-        read: dict[str, Expression] = {}
-        present = [name for name in DIRECTIONS if place.has(name)]
+    def _compliance_by_direction(self, cursor: Cursor, free: str, key: str) -> Compliance | None:
+        stiffnesses: dict[str, Expression] = {}
+        present = [name for name in DIRECTIONS if cursor.has(name)]
         if not present:
-            place.problem(
+            cursor.problem(
                 "no direction is given", f"give one or more of {listing(DIRECTIONS)}, or remove it"
             )
         for name in present:
             if name in free.split():
-                place.problem(
+                cursor.problem(
                     f"the joint moves freely in {name}",
                     "remove it; use `spring` for a spring and the actuator's `stiffness` for a drive",
                     name,
                 )
                 continue
-            value = self.values.expression(place.get(name))
+            value = self.values.expression(cursor.get(name))
             if value is not None:
-                read[name] = value
-        if not read:
+                stiffnesses[name] = value
+        if not stiffnesses:
             return None
         if key == "stiffness":
-            return Compliance.per_axis(read)
-        return Compliance.diagonal([read.get(name, ZERO) for name in DIRECTIONS])
+            return Compliance.per_axis(stiffnesses)
+        return Compliance.diagonal([stiffnesses.get(name, ZERO) for name in DIRECTIONS])
 
-    def _matrix(self, place: Cursor, free: str, *, is_stiffness: bool) -> Compliance | None:
-        """Return the compliance given by a matrix, or None after noting what is wrong."""
+    def _compliance_matrix(
+        self, cursor: Cursor, free: str, *, is_stiffness: bool
+    ) -> Compliance | None:
+        """Return the compliance from a 6 x 6 matrix; None after adding a problem."""
         rows: list[tuple[Expression, ...]] = []
-        for i, row in enumerate(place.items()):
+        for i, row in enumerate(cursor.items()):
             entries = []
             for j, item in enumerate(row.items()):
                 dimension = entry_dimension(i, j, is_stiffness=is_stiffness)
                 kind = Value(linear=dimension, group=GROUP)
                 entries.append(self.values.expression(replace(item, kind=kind)))
-            whole = tuple(entry for entry in entries if entry is not None)
-            if len(whole) < 6:
+            complete_row = tuple(entry for entry in entries if entry is not None)
+            if len(complete_row) < 6:
                 return None
-            rows.append(whole)
+            rows.append(complete_row)
         if len(rows) < 6:
             return None
         numbers = [list(map(self.values.nominal, row)) for row in rows]
-        if not self._is_possible(place, numbers, free):
+        if not self._is_possible(cursor, numbers, free):
             return None
         return Compliance(matrix=tuple(rows), is_stiffness=is_stiffness)
 
-    def _is_possible(self, place: Cursor, numbers: list[list[float]], free: str) -> bool:
-        """Return whether a matrix is symmetric, not negative, and zero in free directions."""
+    def _is_possible(self, cursor: Cursor, numbers: list[list[float]], free: str) -> bool:
+        """Return whether a matrix is symmetric, positive semidefinite and zero in free directions.
+
+        Otherwise add a problem. A stiffness must be positive in all other directions.
+        """
         import numpy as np
 
         matrix = np.array(numbers)
         scale = np.sqrt(np.abs(np.diag(matrix)))
         scale[scale == 0.0] = 1.0
         scaled = matrix / np.outer(scale, scale)
-        unequal = np.abs(scaled - scaled.T)
-        if unequal.max() > _ROUNDING:
-            i, j = (int(k) for k in np.unravel_index(np.argmax(unequal), unequal.shape))
-            place.problem(
+        asymmetry = np.abs(scaled - scaled.T)
+        if asymmetry.max() > _ROUNDING:
+            i, j = (int(k) for k in np.unravel_index(np.argmax(asymmetry), asymmetry.shape))
+            cursor.problem(
                 f"the matrix is not symmetric: entry ({DIRECTIONS[i]}, {DIRECTIONS[j]}) is {matrix[i, j]:.6g} "
                 f"and entry ({DIRECTIONS[j]}, {DIRECTIONS[i]}) is {matrix[j, i]:.6g}",
                 "correct one of them",
             )
             return False
-        least = float(np.linalg.eigvalsh(scaled)[0])
-        if least < -_ROUNDING:
-            place.problem(
-                f"the matrix has a negative eigenvalue, {least:.3g} relative to its diagonal",
+        smallest = float(np.linalg.eigvalsh(scaled)[0])
+        if smallest < -_ROUNDING:
+            cursor.problem(
+                f"the matrix has a negative eigenvalue, {smallest:.3g} relative to its diagonal",
                 "check signs and units",
             )
             return False
         for name in free.split():
             row = np.abs(matrix[DIRECTIONS.index(name)])
             if row.max() > 0.0:
-                place.problem(
+                cursor.problem(
                     f"the joint moves freely in {name}, but its row of the matrix is not zero",
                     "write zeros in its row and column",
                 )
@@ -716,10 +745,10 @@ class ElasticReader:
         for i, name in enumerate(DIRECTIONS):
             if (
                 name not in free.split()
-                and place.where.endswith("stiffness")
+                and cursor.where.endswith("stiffness")
                 and matrix[i, i] == 0.0
             ):
-                place.problem(
+                cursor.problem(
                     f"the stiffness in {name} is zero, but the joint does not move freely in {name}",
                     "give its stiffness, or use a joint that is free in this direction",
                 )
@@ -727,15 +756,16 @@ class ElasticReader:
         return True
 
     def contact(self, cursor: Cursor) -> tuple[Expression | None, Expression | None]:
-        """Return the stiffnesses of the ball joints at both ends of a rod; None for a rigid one."""
-        place = cursor.get("contact")
-        if place is None:
+        """Return the stiffnesses of the ball joints at both ends of a rod; None if rigid."""
+        contact = cursor.get("contact")
+        if contact is None:
             return None, None
-        start, end = (self.values.expression(place.get(key)) for key in ("start", "end"))
+        start = self.values.expression(contact.get("start"))
+        end = self.values.expression(contact.get("end"))
         return start, end
 
     def damping(self, cursor: Cursor | None) -> Damping | None:
-        """Return the machine's damping; None if there is none or after noting what is wrong."""
+        """Return the machine's damping; None if there is none or after adding a problem."""
         if cursor is None:
             return None
         keys = [key for key in ("ratio", "ratios", "loss_factor") if cursor.has(key)]
@@ -748,10 +778,10 @@ class ElasticReader:
         if keys[0] == "loss_factor":
             factor = self.values.expression(cursor.get("loss_factor"))
             return None if factor is None else Damping(loss_factor=factor)
-        places = [cursor.get("ratio")] if keys[0] == "ratio" else cursor.items_of("ratios")
-        read = [self.values.expression(place) for place in places]
-        ratios = tuple(ratio for ratio in read if ratio is not None)
-        return Damping(ratios=ratios) if len(ratios) == len(read) else None
+        cursors = [cursor.get("ratio")] if keys[0] == "ratio" else cursor.items_of("ratios")
+        expressions = [self.values.expression(item) for item in cursors]
+        ratios = tuple(ratio for ratio in expressions if ratio is not None)
+        return Damping(ratios=ratios) if len(ratios) == len(expressions) else None
 
 
 def _is_unchecked(cursor: Cursor | None) -> bool:
@@ -769,7 +799,7 @@ def _one_section(cursor: Cursor) -> bool:
     return False
 
 
-def _named(section: Section) -> str:
+def _section_text(section: Section) -> str:
     material = section.material
     return section.kind if material is None else f"{section.kind} of {material.name}"
 
@@ -789,7 +819,7 @@ def read_point(
         points: placements of joints, rods and frames, by name and then by body.
 
     Returns:
-        The point in body coordinates and the name; None after noting what is wrong.
+        The point in body coordinates and the name; None after adding a problem.
     """
     if cursor is None:
         return None
@@ -813,12 +843,15 @@ def read_point(
 
 def _axis_words(cursor: Cursor) -> list[str]:
     """Return the axes of a joint as written in the file; ``[]`` for a list of numbers."""
-    places = [cursor.get("axis"), *cursor.items_of("axes")]
-    return [place.text or "[]" for place in places if place is not None]
+    cursors = [cursor.get("axis"), *cursor.items_of("axes")]
+    return [item.text or "[]" for item in cursors if item is not None]
 
 
 def _free_directions(joint: Joint) -> str | None:
-    """Return the directions in which a joint moves; None if they depend on its position."""
+    """Return the directions in which a joint moves, separated by spaces.
+
+    The result is None if the directions depend on the joint's position.
+    """
     kind = joint.kind
     if kind == "fixed":
         return ""

@@ -46,7 +46,7 @@ else:
 
 @dataclass(slots=True)
 class Coordinates:
-    """Degrees of freedom by full name: whether each is a rotation and has a coordinate."""
+    """Degrees of freedom by full name, and whether each is a rotation and has a coordinate."""
 
     _angular: dict[str, bool] = field(default_factory=dict)
     _vectorial: set[str] = field(default_factory=set)
@@ -56,11 +56,13 @@ class Coordinates:
         """Add the degrees of freedom of a joint."""
         kind = JOINT_KINDS.get(kind_name)
         self._joints[name] = kind_name
-        for suffix, angular in zip(kind.velocities, kind.angular, strict=True) if kind else ():
-            full = f"{name}.{suffix}" if suffix else name
-            self._angular[full] = angular
-            if kind and suffix not in kind.coordinates:
-                self._vectorial.add(full)
+        if kind is None:
+            return
+        for suffix, angular in zip(kind.velocities, kind.angular, strict=True):
+            full_name = f"{name}.{suffix}" if suffix else name
+            self._angular[full_name] = angular
+            if suffix not in kind.coordinates:
+                self._vectorial.add(full_name)
 
     def add_rod(self, name: str) -> None:
         """Add the length of a telescopic rod."""
@@ -84,7 +86,7 @@ class Coordinates:
         return word in self._joints or cursor.prefix + word in self._joints
 
     def find(self, cursor: Cursor, word: str, needs_coordinate: bool = True) -> str | None:
-        """Return the full name of a degree of freedom, or None after noting that there is none.
+        """Return the full name of a degree of freedom; None after adding a problem.
 
         The name is looked up in the leg first, then at the top level.
 
@@ -120,23 +122,23 @@ class Coordinates:
 def read_actuator(
     name: str, cursor: Cursor, values: ValueReader, coordinates: Coordinates
 ) -> Actuator | None:
-    """Return an actuator, or None after noting what is wrong."""
-    on_place, drives_place = cursor.get("on"), cursor.get("drives")
-    if on_place is not None and drives_place is not None:
+    """Return an actuator; None after adding a problem."""
+    on_cursor, drives_cursor = cursor.get("on"), cursor.get("drives")
+    if on_cursor is not None and drives_cursor is not None:
         cursor.problem("the actuator has both `on` and `drives`", "keep one of them", "drives")
     elif not cursor.has_any(("on", "drives")):
         cursor.problem("the actuator drives nothing", "add `on` or `drives`", "on")
-    if drives_place is not None and cursor.has("ratio"):
+    if drives_cursor is not None and cursor.has("ratio"):
         cursor.problem(
             "`drives` gives a ratio for each coordinate, so `ratio` has no meaning",
             "remove `ratio`",
             "ratio",
         )
-    if on_place is None:
-        places = _summed(cursor, "drives")
+    if on_cursor is None:
+        written_terms = _terms_at(cursor, "drives")
     else:
-        places = [(on_place.text or "", on_place, cursor.get("ratio"))]
-    drives, is_angular = read_terms(cursor, places, values, coordinates, "actuator")
+        written_terms = [(on_cursor.text or "", on_cursor, cursor.get("ratio"))]
+    drives, is_angular = read_terms(cursor, written_terms, values, coordinates, "actuator")
     if is_angular is None:
         return None
     limits = {
@@ -152,14 +154,14 @@ def read_actuator(
             "remove `stiffness`, or the drive line",
             "stiffness",
         )
-    place = cursor.get("drive")
+    drive_cursor = cursor.get("drive")
     drive = None
     # imported only when needed: few machines have a drive line, and the import takes as long as
     # reading the machine
-    if place is not None:
+    if drive_cursor is not None:
         from tauloop.mechanism.description.drives.drive_on_actuator import read_actuator_drive
 
-        drive = read_actuator_drive(name, place, values, is_angular)
+        drive = read_actuator_drive(name, drive_cursor, values, is_angular)
     return Actuator(
         name=name,
         drives=drives,
@@ -181,31 +183,33 @@ def read_coupling(
     coordinates: Coordinates,
     freedoms: Mapping[str, Freedom] = MappingProxyType({}),
 ) -> Coupling | None:
-    """Return a gear or cam between coordinates, or None after noting what is wrong.
+    """Return a gear or cam between coordinates; None after adding a problem.
 
     Args:
         name: name of the coupling.
-        cursor: its place.
-        values: reader of values.
+        cursor: cursor of the coupling.
+        values: reads values.
         coordinates: all degrees of freedom.
         freedoms: limits by coordinate name, to check the range of tables.
     """
-    terms, turns = read_terms(cursor, _summed(cursor, "of"), values, coordinates, "gear")
-    if turns is None:
+    terms, is_angular = read_terms(cursor, _terms_at(cursor, "of"), values, coordinates, "gear")
+    if is_angular is None:
         return None
-    offset = values.expression(cursor.get("offset"), turns)
+    offset = values.expression(cursor.get("offset"), is_angular)
     if offset is None and cursor.has("offset"):
         return None
     curves = []
-    for word, place in cursor.entries_of("curves"):
-        coordinate = coordinates.find(place, word)
+    for word, curve_cursor in cursor.entries_of("curves"):
+        coordinate = coordinates.find(curve_cursor, word)
         if coordinate is None:
             return None
         if coordinate in dict(terms):
-            place.problem(f"{word} has a ratio and a curve", "put the ratio into the curve")
+            curve_cursor.problem(f"{word} has a ratio and a curve", "put the ratio into the curve")
             return None
         freedom = freedoms.get(coordinate) if freedoms else None
-        curve = read_curve(place, values, coordinates.is_angular(coordinate), turns, freedom)
+        curve = read_curve(
+            curve_cursor, values, coordinates.is_angular(coordinate), is_angular, freedom
+        )
         if curve is None:
             return None
         curves.append((coordinate, curve))
@@ -213,19 +217,19 @@ def read_coupling(
         name=name,
         terms=terms,
         offset=ZERO if offset is None else offset,
-        turns=turns,
+        turns=is_angular,
         curves=tuple(curves),
     )
 
 
-def _summed(cursor: Cursor, key: str) -> list[tuple[str, Cursor, Cursor | None]]:
-    """Return the terms of a sum at a key: coordinate as written, its cursor, its ratio's cursor."""
+def _terms_at(cursor: Cursor, key: str) -> list[tuple[str, Cursor, Cursor | None]]:
+    """Return the terms of a sum: coordinate as written, its cursor and its ratio's cursor."""
     return [(word, place, place) for word, place in cursor.entries_of(key)]
 
 
 def read_terms(
     cursor: Cursor,
-    places: list[tuple[str, Cursor, Cursor | None]],
+    written_terms: list[tuple[str, Cursor, Cursor | None]],
     values: ValueReader,
     coordinates: Coordinates,
     what: str,
@@ -234,44 +238,44 @@ def read_terms(
 
     Args:
         cursor: mapping with the terms.
-        places: the terms (see `_summed`).
+        written_terms: the terms as in the file (see `_terms_at`).
         values: reads the ratios.
         coordinates: all degrees of freedom.
         what: noun for messages: "actuator", "gear" or "loss".
     """
     terms: list[tuple[str, Expression]] = []
-    rotary: set[bool] = set()
-    for word, place, ratio_place in places:
-        coordinate = coordinates.find(place, word) if word else None
-        ratio = values.quantity(ratio_place) if ratio_place is not None else None
-        if coordinate is None or (ratio is None and ratio_place is not None):
+    kinds: set[bool] = set()
+    for word, term_cursor, ratio_cursor in written_terms:
+        coordinate = coordinates.find(term_cursor, word) if word else None
+        ratio = values.quantity(ratio_cursor) if ratio_cursor is not None else None
+        if coordinate is None or (ratio is None and ratio_cursor is not None):
             continue
         if coordinate in dict(terms):
-            place.problem(f"{word} appears twice in this {what}", "name each coordinate once")
-        turns = motor_turns(
+            term_cursor.problem(f"{word} appears twice in this {what}", "name each coordinate once")
+        is_angular = is_angular_product(
             coordinates.is_angular(coordinate), ratio.dimension if ratio else units.ONE
         )
-        if turns is None:
-            (ratio_place or place).problem(
+        if is_angular is None:
+            (ratio_cursor or term_cursor).problem(
                 f"the ratio is {named(ratio.dimension) if ratio else 'a plain number'}, "
                 f"so ratio times {word} is neither an angle nor a length",
                 f"write a plain number, rad/m (rotary {what} on a linear coordinate) or m/rad "
                 f"(linear {what} on a rotary coordinate)",
             )
         else:
-            rotary.add(turns)
+            kinds.add(is_angular)
             terms.append((coordinate, ratio.expression if ratio else ONE))
-    if len(rotary) > 1:
+    if len(kinds) > 1:
         cursor.problem(
             f"the terms of the {what} have different units: rotary for one coordinate, "
             "linear for another",
             "give the ratios units",
             "drives" if what == "actuator" else "of",
         )
-    return tuple(terms), (True in rotary) if rotary else None
+    return tuple(terms), (True in kinds) if kinds else None
 
 
-def motor_turns(is_angular: bool, ratio: Dimension) -> bool | None:
+def is_angular_product(is_angular: bool, ratio: Dimension) -> bool | None:
     """Return whether ratio times coordinate is an angle; None if it is neither angle nor length."""
     motor = ratio * (units.ANGLE if is_angular else units.LENGTH)
     if motor.matches(units.ANGLE):
@@ -280,7 +284,7 @@ def motor_turns(is_angular: bool, ratio: Dimension) -> bool | None:
 
 
 def platform_joint(cursor: Cursor, values: ValueReader, names: Names) -> Joint | None:
-    """Return the joint that `motion` adds; None without `motion` or after noting what is wrong."""
+    """Return the joint that the key `motion` adds; None without it or after adding a problem."""
     motion = cursor.word("motion")
     if motion is None:
         for key in ("reference", "limits"):
@@ -297,18 +301,18 @@ def platform_joint(cursor: Cursor, values: ValueReader, names: Names) -> Joint |
         return None
     reference = read_reference(cursor.get("reference"), motion, values)
     freedoms = [Freedom()] * len(kind.velocities)
-    for suffix, place in cursor.entries_of("limits"):
+    for suffix, limits_cursor in cursor.entries_of("limits"):
         if suffix not in kind.velocities:
-            note_unknown_freedom(place, suffix, motion)
+            note_unknown_freedom(limits_cursor, suffix, motion)
         elif suffix not in kind.coordinates:
-            place.problem(
+            limits_cursor.problem(
                 f"{suffix} is an angular velocity, which has no coordinate",
                 "limit other coordinates",
             )
         else:
             i = kind.velocities.index(suffix)
             start = scalar_start(kind, suffix, reference)
-            freedoms[i] = with_limits(freedoms[i], place, values, kind.angular[i], start)
+            freedoms[i] = with_limits(freedoms[i], limits_cursor, values, kind.angular[i], start)
     if reference is None:
         return None
     return Joint(
@@ -328,21 +332,20 @@ def read_platform(
     names: Names,
     coordinates: Coordinates,
 ) -> Platform | None:
-    """Return the platform, or None after noting what is wrong."""
+    """Return the platform; None after adding a problem."""
     body = names.find(cursor.get("body"), ("body",))
     if body == BASE:
         cursor.problem("the platform is the immovable base", "name a body that moves", "body")
     tool = placements.on(body or BASE, cursor.get("tool"))
     independent = _read_independent(cursor, coordinates)
     payload = values.number(cursor.get("payload")) or 0.0
-    return (
-        None
-        if body is None
-        else Platform(body=body, tool=tool, independent=independent, payload=payload)
-    )
+    if body is None:
+        return None
+    return Platform(body=body, tool=tool, independent=independent, payload=payload)
 
 
 def _read_independent(cursor: Cursor, coordinates: Coordinates) -> tuple[str, ...]:
+    """Return the full names of the platform's independent velocities."""
     motion = cursor.word("motion")
     kind = JOINT_KINDS.get(motion) if motion else None
     names: list[str] = []
@@ -374,59 +377,56 @@ def read_loss(
     coordinates: Coordinates,
     actuators: Mapping[str, Actuator | None],
 ) -> CombinedFriction | None:
-    """Return the friction of a combination of coordinates or motors.
-
-    None after noting what is wrong.
-    """
+    """Return the friction of a sum of coordinates or motors; None after adding a problem."""
     of, motors = cursor.get("of"), cursor.get("motors")
     if (of is None) == (motors is None):
         what = "has both `of` and `motors`" if of is not None else "names no coordinate or motor"
         cursor.problem(f"the loss {what}", "give `of` (coordinates) or `motors`", "of")
         return None
     if of is not None:
-        terms, turns = read_terms(cursor, _summed(cursor, "of"), values, coordinates, "loss")
+        terms, is_angular = read_terms(cursor, _terms_at(cursor, "of"), values, coordinates, "loss")
     else:
-        terms, turns = _of_motors(cursor, values, actuators)
-    if turns is None:
+        terms, is_angular = _terms_of_motors(cursor, values, actuators)
+    if is_angular is None:
         return None  # the units of friction are unknown
-    friction = read_friction(cursor.get("friction"), values, turns)
+    friction = read_friction(cursor.get("friction"), values, is_angular)
     if friction is None:
         return None
-    return CombinedFriction(name=name, terms=terms, friction=friction, turns=turns)
+    return CombinedFriction(name=name, terms=terms, friction=friction, turns=is_angular)
 
 
-def _of_motors(
+def _terms_of_motors(
     cursor: Cursor, values: ValueReader, actuators: Mapping[str, Actuator | None]
 ) -> tuple[tuple[tuple[str, Expression], ...], bool | None]:
     """Convert a combination of motors to terms of coordinates (see `read_terms`)."""
     terms: dict[str, Expression] = {}
-    rotary: set[bool] = set()
-    for word, place in cursor.entries_of("motors"):
+    kinds: set[bool] = set()
+    for word, ratio_cursor in cursor.entries_of("motors"):
         motor = next(
             (candidate for candidate in (cursor.prefix + word, word) if candidate in actuators),
             None,
         )
         if motor is None:
-            note_unknown(place, word, "actuator", actuators)
+            note_unknown(ratio_cursor, word, "actuator", actuators)
             continue
-        actuator, ratio = actuators[motor], values.quantity(place)
+        actuator, ratio = actuators[motor], values.quantity(ratio_cursor)
         if actuator is None or ratio is None:
             continue
-        turns = motor_turns(bool(actuator.turns), ratio.dimension)
-        if turns is None:
-            place.problem(
+        is_angular = is_angular_product(bool(actuator.turns), ratio.dimension)
+        if is_angular is None:
+            ratio_cursor.problem(
                 f"the ratio is {named(ratio.dimension)}, so ratio times {word} is neither an angle nor a length",
                 "write a plain number, rad/m (rotary loss, linear motor) or m/rad (linear loss, rotary motor)",
             )
             continue
-        rotary.add(turns)
+        kinds.add(is_angular)
         for coordinate, drive_ratio in actuator.drives:
-            new = multiply(ratio.expression, drive_ratio)
-            terms[coordinate] = add(terms[coordinate], new) if coordinate in terms else new
-    if len(rotary) > 1:
+            term = multiply(ratio.expression, drive_ratio)
+            terms[coordinate] = add(terms[coordinate], term) if coordinate in terms else term
+    if len(kinds) > 1:
         cursor.problem(
             "the terms of the loss have different units: rotary for one motor, linear for another",
             "give the ratios units",
             "motors",
         )
-    return tuple(terms.items()), (True in rotary) if rotary else None
+    return tuple(terms.items()), (True in kinds) if kinds else None

@@ -1,4 +1,4 @@
-"""Joints of a machine file: axes, start values, and elements that act on their coordinates."""
+"""Readers of joints: axes, start values, and losses, springs and limits of their coordinates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tauloop.mechanism.description.placements import (
     with_turns,
 )
 from tauloop.mechanism.description.units import ANGLE, LENGTH, shown
-from tauloop.mechanism.description.values import Made, ValueReader
+from tauloop.mechanism.description.values import Element, ValueReader
 from tauloop.mechanism.expression import ZERO, Expression, triple
 from tauloop.mechanism.model import (
     JOINT_KINDS,
@@ -46,7 +46,8 @@ REFERENCE_KEYS: dict[str, tuple[str, ...]] = {
 }
 #: Keys of a start value that are scalar coordinates.
 SCALARS = ("first", "second", "angle", "slide", "x", "y", "z")
-#: Cosine below which two axes count as perpendicular; directions in files have about six digits.
+#: Two axes count as perpendicular if the cosine of their angle is at most this. Directions in files
+#: have about six digits.
 PERPENDICULAR_TOLERANCE = 1e-6
 
 Direction = tuple[float, float, float]
@@ -55,7 +56,7 @@ Direction = tuple[float, float, float]
 def read_joint(
     name: str, cursor: Cursor, values: ValueReader, placements: Placements
 ) -> Joint | None:
-    """Return a joint, or None after noting what is wrong."""
+    """Return a joint; None after adding a problem."""
     kind_name = cursor.word("type") or ""
     kind = JOINT_KINDS.get(kind_name)
     parent, child = placements.read(cursor.get("parent")), placements.read(cursor.get("child"))
@@ -84,17 +85,20 @@ def read_joint(
 def _read_axes(
     cursor: Cursor, kind: str, values: ValueReader
 ) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]] | None:
-    """Return the letters of the axes, and the constant rotation of both frames to these letters."""
+    """Return the letters of a joint's axes, and the constant rotation that aligns its frames.
+
+    After this rotation of both frames, the axes are the coordinate axes with these letters.
+    """
     number = JOINT_KINDS[kind].axes
-    key, other = ("axes", "axis") if number == 2 else ("axis", "axes")
-    for superfluous in (other, key) if number == 0 else (other,):
-        if cursor.has(superfluous):
+    key, other_key = ("axes", "axis") if number == 2 else ("axis", "axes")
+    for unexpected_key in (other_key, key) if number == 0 else (other_key,):
+        if cursor.has(unexpected_key):
             remedy = f"use {key}" if number else "remove the key"
-            cursor.problem(f"a {kind} joint has no {superfluous}", remedy, superfluous)
+            cursor.problem(f"a {kind} joint has no {unexpected_key}", remedy, unexpected_key)
     if number == 0:
         return (), ()
-    place = cursor.get(key)
-    if place is None:
+    axes_cursor = cursor.get(key)
+    if axes_cursor is None:
         if not cursor.has(key):
             example = "axes: [x, y]" if number == 2 else "axis: z"
             cursor.problem(
@@ -103,7 +107,9 @@ def _read_axes(
                 key,
             )
         return None
-    directions = [_direction(item, values) for item in (place.items() if number == 2 else [place])]
+    directions = [
+        _direction(item, values) for item in (axes_cursor.items() if number == 2 else [axes_cursor])
+    ]
     if number == 1:
         if directions[0] is None:
             return None
@@ -111,12 +117,13 @@ def _read_axes(
         return (letter,), turns
     if len(directions) != 2 or directions[0] is None or directions[1] is None:
         return None
-    return _two_axes(place, directions[0], directions[1])
+    return _universal_axes(axes_cursor, directions[0], directions[1])
 
 
-def _two_axes(
+def _universal_axes(
     cursor: Cursor, first: Direction, second: Direction
 ) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]] | None:
+    """Return the axes of a universal joint (see `_read_axes`); None after adding a problem."""
     cosine = sum(a * b for a, b in zip(first, second, strict=True))
     if abs(cosine) > PERPENDICULAR_TOLERANCE:
         angle = math.degrees(math.acos(max(-1.0, min(1.0, cosine))))
@@ -125,9 +132,10 @@ def _two_axes(
             "correct the axes, or write two revolute joints with a massless body between them",
         )
         return None
-    (a, turns_a), (b, turns_b) = turns_to_axis(first), turns_to_axis(second)
-    if not turns_a and not turns_b:
-        return (a, b), ()
+    first_letter, first_rotation = turns_to_axis(first)
+    second_letter, second_rotation = turns_to_axis(second)
+    if not first_rotation and not second_rotation:
+        return (first_letter, second_letter), ()
     return ("x", "y"), turns_to_axes(first, second)
 
 
@@ -143,7 +151,7 @@ def _direction(cursor: Cursor, values: ValueReader) -> Direction | None:
 
 
 def read_direction(cursor: Cursor, values: ValueReader) -> Direction | None:
-    """Return the unit vector along a vector of three numbers."""
+    """Return the unit vector along a vector of three numbers; None after adding a problem."""
     numbers = [values.number(item) for item in cursor.items()]
     components = [number for number in numbers if number is not None]
     if len(components) != 3 or len(numbers) != 3:
@@ -189,37 +197,41 @@ def read_reference(
             remedy = f"use {listing(keys)}" if keys else "remove it"
             cursor.problem(f"a {kind} joint has no {entry.key}", remedy, entry.key)
             is_known = False
-    return _several(cursor, kind, values) if is_known else None
+    return _start_values(cursor, kind, values) if is_known else None
 
 
-def _several(cursor: Cursor, kind: str, values: ValueReader) -> tuple[float, ...] | None:
+def _start_values(cursor: Cursor, kind: str, values: ValueReader) -> tuple[float, ...] | None:
     coordinates = JOINT_KINDS[kind].coordinates
-    at, turn = cursor.get("at"), cursor.get("turn")
-    position = [values.number(item) for item in at.items()] if at is not None else [0.0] * 3
-    turns = constant_turns(turn, values)
-    if turns is None or len(position) != 3 or None in position:
+    at_cursor, turn_cursor = cursor.get("at"), cursor.get("turn")
+    position = (
+        [values.number(item) for item in at_cursor.items()] if at_cursor is not None else [0.0] * 3
+    )
+    rotations = constant_turns(turn_cursor, values)
+    if rotations is None or len(position) != 3 or None in position:
         return None
-    read: dict[str, float | None] = dict(zip(("x", "y", "z"), position, strict=True))
-    read |= dict(zip(("qw", "qx", "qy", "qz"), quaternion(turns), strict=True))
+    start_values: dict[str, float | None] = dict(zip(("x", "y", "z"), position, strict=True))
+    start_values |= dict(zip(("qw", "qx", "qy", "qz"), quaternion(rotations), strict=True))
     if kind in ("planar", "schoenflies"):
         slides = coordinates[:-1]
-        if at is not None and read["z"] != 0.0 and "z" not in slides:
-            at.problem(f"a planar joint has z = 0, got {read['z']:g} m", "write 0 for z")
-        if turn is not None and any(axis != "z" for axis, _ in turns):
-            turn.problem(f"a {kind} joint rotates only about z", "write turn: [{z: ...}]")
-        if at is not None and any(cursor.has(slide) for slide in slides):
+        if at_cursor is not None and start_values["z"] != 0.0 and "z" not in slides:
+            at_cursor.problem(
+                f"a planar joint has z = 0, got {start_values['z']:g} m", "write 0 for z"
+            )
+        if turn_cursor is not None and any(axis != "z" for axis, _ in rotations):
+            turn_cursor.problem(f"a {kind} joint rotates only about z", "write turn: [{z: ...}]")
+        if at_cursor is not None and any(cursor.has(slide) for slide in slides):
             cursor.problem(
                 f"{', '.join(slides)} and `at` give the same value twice", "keep one of them", "at"
             )
-        if turn is not None and cursor.has("angle"):
+        if turn_cursor is not None and cursor.has("angle"):
             cursor.problem(
                 "`angle` and `turn` give the same value twice", "keep one of them", "turn"
             )
-        read["angle"] = sum(angle for _, angle in turns)
+        start_values["angle"] = sum(angle for _, angle in rotations)
     for key in SCALARS:
-        if key in coordinates and (cursor.has(key) or key not in read):
-            read[key] = values.number(cursor.get(key)) if cursor.has(key) else 0.0
-    columns = [read[name] for name in coordinates]
+        if key in coordinates and (cursor.has(key) or key not in start_values):
+            start_values[key] = values.number(cursor.get(key)) if cursor.has(key) else 0.0
+    columns = [start_values[name] for name in coordinates]
     numbers = [number for number in columns if number is not None]
     return tuple(numbers) if len(numbers) == len(columns) else None
 
@@ -229,10 +241,10 @@ def _read_freedoms(
 ) -> tuple[Freedom, ...]:
     """Return one `Freedom` for each velocity of the joint."""
     kind = JOINT_KINDS[kind_name]
-    several = cursor.get("freedoms")
+    freedoms_cursor = cursor.get("freedoms")
     if kind.velocities == ("",):
-        if several is not None:
-            several.problem(
+        if freedoms_cursor is not None:
+            freedoms_cursor.problem(
                 f"a {kind_name} joint has one degree of freedom",
                 "write these keys on the joint itself",
             )
@@ -250,10 +262,10 @@ def _read_freedoms(
                 cursor.problem(
                     "a fixed joint has no degree of freedom", "remove the key", field.name
                 )
-    entries = dict(several.entries()) if several is not None else {}
-    for name, place in entries.items():
+    entries = dict(freedoms_cursor.entries()) if freedoms_cursor is not None else {}
+    for name, freedom_cursor in entries.items():
         if name not in kind.velocities:
-            note_unknown_freedom(place, name, kind_name)
+            note_unknown_freedom(freedom_cursor, name, kind_name)
     return tuple(
         read_freedom(
             entries[name],
@@ -283,8 +295,10 @@ def _is_scalar(kind: JointKind, name: str) -> bool:
 
 
 def scalar_start(kind: JointKind, name: str, reference: tuple[float, ...] | None) -> float | None:
-    """Return the start value of the coordinate of a velocity; None if it has none."""
-    return reference[kind.coordinates.index(name)] if reference and _is_scalar(kind, name) else None
+    """Return the start value of the coordinate of a velocity; None if there is none."""
+    if not reference or not _is_scalar(kind, name):
+        return None
+    return reference[kind.coordinates.index(name)]
 
 
 def read_freedom(
@@ -294,14 +308,16 @@ def read_freedom(
     start: float | None,
     is_scalar: bool = True,
 ) -> Freedom:
-    """Return the elements that act on one degree of freedom; report and omit invalid ones.
+    """Return friction, spring, inertia, speed and limits of one degree of freedom.
+
+    Invalid elements are reported and omitted.
 
     Args:
         cursor: a joint, freedom or telescope; they share these keys.
         values: reads the values.
-        is_angular: whether it is a rotation.
+        is_angular: whether the degree of freedom is a rotation.
         start: start value of its coordinate.
-        is_scalar: whether it has a scalar coordinate; limits and springs need one.
+        is_scalar: whether it has a scalar coordinate, which limits and springs need.
     """
     for key in () if is_scalar else ("limits", "spring"):
         if cursor.has(key):
@@ -350,11 +366,10 @@ def with_limits(
     if cursor is None or ends is None:
         return freedom
     if start is not None and not ends[0] <= start <= ends[1]:
-        lower, upper, value = (
-            shown(number, ANGLE if is_angular else LENGTH) for number in (*ends, start)
-        )
+        dimension = ANGLE if is_angular else LENGTH
+        limits = f"{shown(ends[0], dimension)} to {shown(ends[1], dimension)}"
         cursor.problem(
-            f"the start value {value} is outside the limits {lower} to {upper}",
+            f"the start value {shown(start, dimension)} is outside the limits {limits}",
             "widen the limits or correct the reference",
         )
     return replace(freedom, lower=ends[0], upper=ends[1], limit=kind)
@@ -366,33 +381,33 @@ def read_friction(cursor: Cursor | None, values: ValueReader, is_angular: bool) 
 
 
 def read_law(
-    law: type[Made], cursor: Cursor | None, values: ValueReader, is_angular: bool
-) -> Made | None:
-    """Return the friction of an element with a given law; None if there is none."""
+    law: type[Element], cursor: Cursor | None, values: ValueReader, is_angular: bool
+) -> Element | None:
+    """Return the friction of an element as an instance of a friction law; None if there is none."""
     if cursor is None:
         return None
     friction = values.element(law, cursor, is_angular)
     terms = {
         field.name: getattr(friction, field.name) for field in fields(law) if cursor.has(field.name)
     }
-    for key, what, remedy in friction_faults(terms, values.nominal):
+    for key, what, remedy in friction_problems(terms, values.nominal):
         cursor.problem(what, remedy, key)
     return friction
 
 
 def _read_spring(cursor: Cursor | None, values: ValueReader, is_angular: bool) -> Spring | None:
+    """Return a spring; None if there is none or after adding a problem."""
     if cursor is None:
         return None
-    stiffness, rest = (
-        values.expression(cursor.get(key), is_angular) for key in ("stiffness", "rest")
-    )
+    stiffness = values.expression(cursor.get("stiffness"), is_angular)
+    rest = values.expression(cursor.get("rest"), is_angular)
     if rest is None and not cursor.has("rest"):
         rest = ZERO  # side files may omit it
     return None if stiffness is None or rest is None else Spring(stiffness=stiffness, rest=rest)
 
 
 #: (term, other): a friction term that requires another term.
-_TOGETHER = (
+_REQUIRED_TERMS = (
     ("static", "coulomb"),
     ("static", "stribeck"),
     ("stribeck", "static"),
@@ -400,27 +415,32 @@ _TOGETHER = (
     ("coulomb_asymmetry", "coulomb"),
 )
 #: (term, other, reason): a friction term that must not exceed another term.
-_NOT_ABOVE = (
+_UPPER_BOUNDS = (
     ("coulomb", "static", "static friction is never below Coulomb friction"),
     ("viscous_asymmetry", "viscous", "friction would drive the motion in one direction"),
     ("coulomb_asymmetry", "coulomb", "friction would drive the motion in one direction"),
 )
 
 
-def friction_faults(
+def friction_problems(
     terms: Mapping[str, Expression | None], nominal: Callable[[Expression], float]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield (term, what is wrong, remedy) for each invalid term of a friction law.
 
     Args:
-        terms: the given terms by their names in `Friction`; None where a value could not be read.
+        terms: the terms of the file by their names in `Friction`; None for invalid values.
         nominal: value of an expression, SI.
     """
-    for key, other in _TOGETHER:
+    for key, other in _REQUIRED_TERMS:
         if key in terms and other not in terms:
             yield key, f"`{key}` is given without `{other}`", f"add `{other}`"
-    for key, other, why in _NOT_ABOVE:
-        small, large = terms.get(key), terms.get(other)
-        if small is not None and large is not None and abs(nominal(small)) > nominal(large):
-            sizes = f"{key} is {abs(nominal(small)):g}, and {other} {nominal(large):g} (SI)"
-            yield key, f"{sizes}: {why}", "correct one of the two"
+    for key, other, reason in _UPPER_BOUNDS:
+        smaller_term, larger_term = terms.get(key), terms.get(other)
+        if (
+            smaller_term is not None
+            and larger_term is not None
+            and abs(nominal(smaller_term)) > nominal(larger_term)
+        ):
+            smaller, larger = abs(nominal(smaller_term)), nominal(larger_term)
+            comparison = f"{key} is {smaller:g}, and {other} {larger:g} (SI)"
+            yield key, f"{comparison}: {reason}", "correct one of the two"

@@ -1,7 +1,8 @@
 """Reader of outputs: expressions of parameters, coordinates, points, angles and distances.
 
 An argument of a geometric function is a point (the name of a body, frame or joint, ``tool``,
-``start(rod)``, ``end(rod)``) or a direction (``x_axis(frame)``, ``direction(point, point)``, with a sign).
+``start(rod)``, ``end(rod)``) or a direction (``x_axis(frame)``, ``direction(point, point)``; a sign
+is optional).
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class OutputReader:
         actuators: Mapping[str, Actuator | None],
         tool: Placement | None,
     ) -> None:
-        """Store the elements that outputs refer to.
+        """Store the elements to which outputs refer.
 
         Args:
             values: reader of parameters.
@@ -78,45 +79,47 @@ class OutputReader:
         self._values, self._placements = values, placements
         self._coordinates, self._rods, self._tool = coordinates, rods, tool
         self._joints, self._actuators = joints, actuators
-        self._places: dict[str, Cursor] = {}
+        self._cursors: dict[str, Cursor] = {}
         self._quantities: dict[str, Quantity | None] = {}
 
-    def read(self, places: Mapping[str, Cursor]) -> dict[str, Output | None]:
-        """Return all outputs by name; None for invalid ones, whose problems are reported.
+    def read(self, cursors: Mapping[str, Cursor]) -> dict[str, Output | None]:
+        """Return all outputs by name; None for invalid outputs, after adding their problems.
 
         Args:
-            places: cursor of every output by full name.
+            cursors: cursor of every output by full name.
         """
-        self._places = dict(places)
-        trees = {name: self._syntax(cursor) for name, cursor in places.items()}
+        self._cursors = dict(cursors)
+        trees = {name: self._syntax(cursor) for name, cursor in cursors.items()}
         graph: dict[str, list[str]] = {}
         for name, syntax in trees.items():
             used = () if syntax is None else scalar_names(syntax)
-            outputs = (self._output_named(word, places[name]) for word in used)
+            outputs = (self._output_named(word, cursors[name]) for word in used)
             graph[name] = [output for output in outputs if output is not None]
         for name in ordered(graph, self._report_cycle):
             if name not in self._quantities:
-                self._quantities[name] = self._quantity(trees[name], places[name])
-        return {name: self._output(name, cursor) for name, cursor in places.items()}
+                self._quantities[name] = self._quantity(trees[name], cursors[name])
+        return {name: self._output(name, cursor) for name, cursor in cursors.items()}
 
     def _report_cycle(self, cycle: list[str]) -> None:
-        self._places[cycle[0]].problem(
+        self._cursors[cycle[0]].problem(
             f"the outputs depend on each other in a cycle: {chain(cycle)}",
             "give one of them an expression that does not use the others",
         )
         self._quantities.update(dict.fromkeys(cycle))
 
     def _syntax(self, cursor: Cursor) -> Syntax | None:
-        place = _text_place(cursor)
-        if place is None or not place.text:
+        """Return the syntax tree of an output; None after adding a problem."""
+        text_cursor = _expression_cursor(cursor)
+        if text_cursor is None or not text_cursor.text:
             return None
         try:
-            return parse(place.text.strip(), is_output=True)
+            return parse(text_cursor.text.strip(), is_output=True)
         except ExpressionError as error:
-            place.problem(error.what, error.remedy)
+            text_cursor.problem(error.what, error.remedy)
             return None
 
     def _output(self, name: str, cursor: Cursor) -> Output | None:
+        """Return an output after checking its unit; None after adding a problem."""
         quantity = self._quantities[name]
         if quantity is None:
             return None
@@ -125,17 +128,17 @@ class OutputReader:
         dimension = quantity.dimension
         if unit is not None:
             try:
-                wanted = parse_unit(unit.text or "").dimension
+                required = parse_unit(unit.text or "").dimension
             except UnitError as error:
                 unit.problem(error.what, error.remedy)
                 return None
-            if not quantity.fits(wanted):
+            if not quantity.fits(required):
                 unit.problem(
-                    f"the expression is {named(dimension)}, not {named(wanted)}",
+                    f"the expression is {named(dimension)}, not {named(required)}",
                     "correct the expression, or the unit",
                 )
                 return None
-            dimension = wanted
+            dimension = required
         return Output(
             name=name,
             expression=quantity.expression,
@@ -144,26 +147,28 @@ class OutputReader:
         )
 
     def _quantity(self, syntax: Syntax | None, cursor: Cursor) -> Quantity | None:
+        """Return the expression of an output with its dimension; None if it is invalid."""
         if syntax is None:
             return None
-        place = _text_place(cursor) or cursor
-        known = {word: self._scalar(word, place) for word in scalar_names(syntax)}
+        text_cursor = _expression_cursor(cursor) or cursor
+        known = {word: self._scalar(word, text_cursor) for word in scalar_names(syntax)}
         return self._values.resolved(
-            syntax, known, place, lambda operation: self._measured(operation, place)
+            syntax, known, text_cursor, lambda operation: self._measured(operation, text_cursor)
         )
 
     def _output_named(self, word: str, cursor: Cursor) -> str | None:
         candidates = (cursor.prefix + word, word)
-        return next((name for name in candidates if name in self._places), None)
+        return next((name for name in candidates if name in self._cursors), None)
 
     def _scalar(self, word: str, cursor: Cursor) -> Quantity | None:
-        """Return a parameter, a coordinate or another output."""
+        """Return the quantity of a name: a parameter, coordinate, motor or another output."""
         is_coordinate = self._coordinates.knows(cursor, word)
         output = self._output_named(word, cursor)
         is_parameter = self._values.knows(word, cursor)
         if is_parameter and (is_coordinate or output is not None):
             cursor.problem(
-                f"{word} is the name of a parameter and of {'a coordinate' if is_coordinate else 'an output'}",
+                f"{word} is the name of a parameter and of "
+                f"{'a coordinate' if is_coordinate else 'an output'}",
                 "rename the parameter",
             )
             return None
@@ -177,10 +182,10 @@ class OutputReader:
         if not is_coordinate and not self._coordinates.has_joint(cursor, word):
             self._report_not_scalar(word, cursor)
             return None
-        full = self._coordinates.find(cursor, word)
-        if full is None:
+        full_name = self._coordinates.find(cursor, word)
+        if full_name is None:
             return None
-        return self._coordinate(full)
+        return self._coordinate(full_name)
 
     def _coordinate(self, name: str) -> Quantity:
         value = CoordinateValue(name, self._coordinates.is_angular(name))
@@ -220,7 +225,7 @@ class OutputReader:
                 *self._values.parameter_names,
                 *self._coordinates.names,
                 *self._actuators,
-                *self._places,
+                *self._cursors,
             ]
             note_unknown(cursor, word, "parameter, coordinate, motor or output", known)
 
@@ -245,7 +250,8 @@ class OutputReader:
         else:
             cursor.problem(
                 f"{function} returns a direction, not a number",
-                f"use it in a function, such as angle({function}(...), z_axis(base)) or x({function}(...))",
+                f"use it in a function, such as angle({function}(...), z_axis(base)) or "
+                f"x({function}(...))",
             )
         return None
 
@@ -255,8 +261,8 @@ class OutputReader:
             points = [self._point(argument, cursor) for argument in arguments]
             if None in points:
                 return None
-            first, corner, last = (point for point in points if point is not None)
-            sides = PointDirection(corner, first), PointDirection(corner, last)
+            first, vertex, last = (point for point in points if point is not None)
+            sides = PointDirection(vertex, first), PointDirection(vertex, last)
             return _measured_quantity(Angle(*sides))
         directions = [self._direction(argument, cursor) for argument in arguments]
         if None in directions:
@@ -266,42 +272,44 @@ class OutputReader:
     def _component(
         self, axis: AxisName, arguments: tuple[Syntax, ...], cursor: Cursor
     ) -> Quantity | None:
+        """Return a component of a point or direction, in the base or in a frame."""
         is_direction = _is_direction(arguments[0])
-        of: Point | Direction | None
+        measured_object: Point | Direction | None
         if is_direction:
-            of = self._direction(arguments[0], cursor)
+            measured_object = self._direction(arguments[0], cursor)
         else:
-            of = self._point(arguments[0], cursor)
+            measured_object = self._point(arguments[0], cursor)
         frame = self._frame(arguments[1], cursor) if len(arguments) == 2 else None
-        if of is None or (len(arguments) == 2 and frame is None):
+        if measured_object is None or (len(arguments) == 2 and frame is None):
             return None
-        return _measured_quantity(Component(axis, of, frame))
+        return _measured_quantity(Component(axis, measured_object, frame))
 
     def _frame(self, syntax: Syntax, cursor: Cursor) -> Placement | None:
-        """Return the body or frame that a name refers to."""
+        """Return the body or frame to which a name refers; None after adding a problem."""
         if not isinstance(syntax, ParameterName):
             cursor.problem(
                 "an argument is not the name of a body or frame", "write a name, such as base"
             )
             return None
-        return self._placed(syntax.text, cursor)
+        return self._frame_named(syntax.text, cursor)
 
-    def _placed(self, word: str, cursor: Cursor) -> Placement | None:
-        """Return the frame with a name: of a body, frame, tool, or joint (on its parent)."""
+    def _frame_named(self, word: str, cursor: Cursor) -> Placement | None:
+        """Return the frame with a name: of a body, a frame, the tool, or a joint's parent side."""
         kinds = self._placements.names
-        full = cursor.prefix + word if kinds.kind(cursor.prefix + word) else word
-        if word == TOOL and kinds.kind(full) is None:
+        full_name = cursor.prefix + word if kinds.kind(cursor.prefix + word) else word
+        if word == TOOL and kinds.kind(full_name) is None:
             return self._tool
-        if kinds.kind(full) == "joint":
-            joint = self._joints.get(full)
+        if kinds.kind(full_name) == "joint":
+            joint = self._joints.get(full_name)
             return None if joint is None else joint.parent
         return self._placements.named(word, cursor)
 
     def _point(self, syntax: Syntax, cursor: Cursor) -> Point | None:
+        """Return the point that an argument defines; None after adding a problem."""
         if isinstance(syntax, Operation) and syntax.name in ("start", "end"):
             placement = self._rod_end(syntax, cursor)
         elif isinstance(syntax, ParameterName):
-            placement = self._placed(syntax.text, cursor)
+            placement = self._frame_named(syntax.text, cursor)
         else:
             cursor.problem(
                 "an argument is not a point",
@@ -311,6 +319,7 @@ class OutputReader:
         return None if placement is None else Point(placement)
 
     def _rod_end(self, syntax: Operation, cursor: Cursor) -> Placement | None:
+        """Return the end of a rod from ``start(ROD)`` or ``end(ROD)``."""
         argument = syntax.arguments[0]
         word = argument.text if isinstance(argument, ParameterName) else ""
         candidates = (cursor.prefix + word, word)
@@ -324,6 +333,7 @@ class OutputReader:
         return rod.start if syntax.name == "start" else rod.end
 
     def _direction(self, syntax: Syntax, cursor: Cursor) -> Direction | None:
+        """Return the direction that an argument defines; None after adding a problem."""
         sign = 1.0
         while isinstance(syntax, Operation) and syntax.name == "neg":
             syntax, sign = syntax.arguments[0], -sign
@@ -350,7 +360,7 @@ def _measured_quantity(measured: Measured) -> Quantity:
     return Quantity(measured, measured.dimension)
 
 
-def _text_place(cursor: Cursor) -> Cursor | None:
+def _expression_cursor(cursor: Cursor) -> Cursor | None:
     """Return the cursor of an output's expression."""
     return cursor.get("value") if cursor.text is None else cursor
 

@@ -28,21 +28,23 @@ def read_structure(
     names: Names,
     points: Mapping[str, Mapping[str, Placement]],
 ) -> ReducedStructure | None:
-    """Return a reduced structure, or None after noting what is wrong.
+    """Return a reduced structure, or None after adding a problem.
 
     Args:
         name: name of the structure.
         cursor: position in the file.
         values: reads the positions of nodes.
-        names: all elements by name.
+        names: all elements of the machine by name.
         points: placements of joints, rods and frames, by name and then by body.
     """
     body = names.find(cursor.get("on"), ("body",))
     if body is None:
         return None
-    read = [read_point(place, values, body, points) for place in cursor.items_of("nodes")]
-    nodes = [point for point in read if point is not None]
-    if len(nodes) < len(read) or not nodes:
+    interface_points = [
+        read_point(place, values, body, points) for place in cursor.items_of("nodes")
+    ]
+    nodes = [point for point in interface_points if point is not None]
+    if len(nodes) < len(interface_points) or not nodes:
         return None
     has_file = cursor.has("file")
     has_csv = cursor.has("stiffness") or cursor.has("mass")
@@ -78,7 +80,7 @@ def _path(cursor: Cursor, key: str) -> Path:
 def _matrices(
     cursor: Cursor, files: list[Path], nodes: int
 ) -> tuple[NumericMatrix, NumericMatrix | None] | None:
-    """Return K and M of the files, or None after noting what is wrong."""
+    """Return K and M of the files, or None after adding a problem."""
     path = files[0]
     try:
         K, M = read_archive(path) if cursor.has("file") else (read_csv(path), None)
