@@ -81,7 +81,7 @@ class Expressions:
     @cached_property
     def entries(self) -> Entries:
         """Return the dynamic parameters by element and role."""
-        return Entries(self.parameters, self.pi)
+        return self.values.shared("entries", lambda: Entries(self.parameters, self.pi))
 
     @cached_property
     def transmission(self) -> ca.SX:

@@ -15,7 +15,12 @@ from tauloop.mechanism.model import Inertia, Mechanism
 MATRIX_SYMMETRY_TOLERANCE = 1e-12
 
 
-def kinetic_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
+def kinetic_energy(
+    mechanism: Mechanism,
+    motion: TreeMotion,
+    entries: Entries,
+    elements: tuple[InertialElement, ...] | None = None,
+) -> ca.SX:
     """Return the kinetic energy T = sum of u^T I u / 2 over all inertias, J.
 
     With closed loops it is the energy of the machine. With open loops it is the energy of the tree,
@@ -25,15 +30,16 @@ def kinetic_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -
         mechanism: the machine.
         motion: positions and velocities of all bodies.
         entries: dynamic parameters.
+        elements: inertias of the machine in this motion, if they are known.
 
     Raises:
         DescriptionError: the kinetic energy of a rod is not a function of its velocity (see
             `require_energy`).
     """
     require_energy(mechanism)
-    return sum(
-        (element.energy for element in inertial_elements(mechanism, motion, entries)), ca.SX(0)
-    )
+    if elements is None:
+        elements = inertial_elements(mechanism, motion, entries)
+    return sum((element.energy for element in elements), ca.SX(0))
 
 
 def freedom_momentum(motion: TreeMotion, entries: Entries) -> ca.SX:
@@ -52,7 +58,12 @@ def freedom_momentum(motion: TreeMotion, entries: Entries) -> ca.SX:
     return momentum
 
 
-def potential_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
+def potential_energy(
+    mechanism: Mechanism,
+    motion: TreeMotion,
+    entries: Entries,
+    elements: tuple[InertialElement, ...] | None = None,
+) -> ca.SX:
     """Return the potential energy of gravity and springs, J, up to a constant.
 
     The energy is -g . sum(m r) + sum(k q^2 / 2 - k q_0 q).
@@ -61,8 +72,11 @@ def potential_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries)
         mechanism: the machine.
         motion: positions of all bodies.
         entries: dynamic parameters.
+        elements: inertias of the machine in this motion, if they are known.
     """
-    energy = gravity_energy(mechanism, motion.values, inertial_elements(mechanism, motion, entries))
+    if elements is None:
+        elements = inertial_elements(mechanism, motion, entries)
+    energy = gravity_energy(mechanism, motion.values, elements)
     for i, name in enumerate(motion.topology.velocity_names):
         stiffness, preload = entries.get(name, "stiffness"), entries.get(name, "preload")
         if stiffness is not None and preload is not None:

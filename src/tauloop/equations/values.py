@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -41,6 +41,8 @@ from tauloop.mechanism.model import (
     Turn,
     Vector,
 )
+
+Result = TypeVar("Result")
 
 
 def sine(angle: Any) -> Any:
@@ -80,6 +82,21 @@ class Values:
         """Store theta: independent parameter values by name, SI."""
         self._theta = theta
         self._placed: dict[int, tuple[Placement, ca.SX, ca.SX]] = {}
+        self._shared: dict[Hashable, Any] = {}
+
+    def shared(self, key: Hashable, make: Callable[[], Result]) -> Result:
+        """Return an object that depends on these values only; it is made on the first call.
+
+        All programs of a machine have the same values, so they share the object.
+
+        Args:
+            key: identifies the object.
+            make: function that makes the object.
+        """
+        if key not in self._shared:
+            self._shared[key] = make()
+        result: Result = self._shared[key]
+        return result
 
     def scalar(self, expression: Expression) -> Any:
         """Return the value of an expression, a float if it contains no symbol."""

@@ -195,8 +195,8 @@ def _labels(matrices: tuple[VirtualPlatform, ...]) -> tuple[tuple[str, str, str]
 
 def _embedding_rate(state: MotionState, motion: TreeMotion) -> ca.SX:
     """Return the rate G' (n_v, m) along the motion, from K G' = -K' G."""
-    symbols, dependent = StateSymbols(state.topology), state.dependent
-    rows = closure(state.mechanism, symbols.motion(state.values))
+    symbols, dependent = StateSymbols.of(motion), state.dependent
+    rows = closure(state.mechanism, symbols.motion)
     K = ca.jacobian(column(rows[i].psi_rate for i in state.assembly.rows), symbols.v)
     (K_rate,) = symbols.at([symbols.rate_at_constant_velocity(K)], motion)
     G_rate = ca.SX(*state.embedding.shape)

@@ -9,7 +9,6 @@ import casadi as ca
 
 from tauloop.equations.energy import potential_energy
 from tauloop.equations.formulations.state_symbols import StateSymbols
-from tauloop.equations.inertial_elements import inertial_elements
 from tauloop.equations.newton_euler import friction_forces
 from tauloop.equations.tree import TreeMotion
 from tauloop.equations.values import Entries
@@ -34,13 +33,18 @@ def generalized_momentum_forces(
         motion: positions, velocities and accelerations of all bodies.
         entries: dynamic parameters, SI.
     """
-    state = StateSymbols(motion.topology)
-    on_symbols = state.motion(motion.values)
-    tau = state.gradient(potential_energy(mechanism, on_symbols, entries))
-    for element in inertial_elements(mechanism, on_symbols, entries):
+    state = StateSymbols.of(motion)
+    (tau,) = state.at([state.derived(_forces_without_friction, mechanism, entries)], motion)
+    return tau + friction_forces(mechanism, motion.topology, motion.values, motion.v, entries)
+
+
+def _forces_without_friction(state: StateSymbols, mechanism: Mechanism, entries: Entries) -> ca.SX:
+    """Return the generalized forces (n_v,) without friction in the symbols of a state."""
+    elements = state.elements(mechanism, entries)
+    tau = state.gradient(potential_energy(mechanism, state.motion, entries, elements))
+    for element in elements:
         J = ca.jacobian(element.velocity, state.v)
         tau += J.T @ (
             state.rate(element.momentum) + element.moving_point_matrix() @ element.velocity
         )
-    (tau,) = state.at([tau], motion)
-    return tau + friction_forces(mechanism, motion.topology, motion.values, motion.v, entries)
+    return tau

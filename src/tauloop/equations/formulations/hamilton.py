@@ -48,20 +48,29 @@ def canonical_terms(mechanism: Mechanism, motion: TreeMotion, entries: Entries) 
         DescriptionError: the kinetic energy of a rod is not a function of its velocity (see
             `require_energy`).
     """
-    state = StateSymbols(motion.topology)
-    on_symbols = state.motion(motion.values)
-    T = kinetic_energy(mechanism, on_symbols, entries)
-    L = T - potential_energy(mechanism, on_symbols, entries)
-    p = ca.gradient(T, state.v)
-    turning = p - freedom_momentum(on_symbols, entries)
-    remainder = state.poincare(turning) @ state.v - state.gradient(L)
-    momentum, rate, remainder = state.at([p, state.rate(p), remainder], motion)
+    state = StateSymbols.of(motion)
+    momentum, rate, remainder = state.at(
+        state.derived(_momentum_rate_and_remainder, mechanism, entries), motion
+    )
     return CanonicalTerms(
         momentum=momentum,
         rate=rate,
         remainder=remainder
         + friction_forces(mechanism, motion.topology, motion.values, motion.v, entries),
     )
+
+
+def _momentum_rate_and_remainder(
+    state: StateSymbols, mechanism: Mechanism, entries: Entries
+) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """Return p, p' and the remainder without friction in the symbols of a state."""
+    parts = mechanism, state.motion, entries
+    T = kinetic_energy(*parts, state.elements(mechanism, entries))
+    # Elements of its own: the gradient of L would depend on what both energies share.
+    L = T - potential_energy(*parts)
+    p = ca.gradient(T, state.v)
+    turning = p - freedom_momentum(state.motion, entries)
+    return p, state.rate(p), state.poincare(turning) @ state.v - state.gradient(L)
 
 
 def hamilton_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:

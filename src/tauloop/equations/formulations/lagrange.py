@@ -71,14 +71,21 @@ def koditschek_form(mechanism: Mechanism, motion: TreeMotion, entries: Entries) 
         DescriptionError: the kinetic energy of a rod is not a function of its velocity (see
             `require_energy`).
     """
-    state = StateSymbols(motion.topology)
-    on_symbols = state.motion(motion.values)
-    energy = kinetic_energy(mechanism, on_symbols, entries)
-    scalar_momentum = freedom_momentum(on_symbols, entries)
-    matrices = koditschek_matrices(state, energy, scalar_momentum)
-    gravity = state.gradient(potential_energy(mechanism, on_symbols, entries))
-    M, M_rate, V, gravity = state.at([*matrices, gravity], motion)
+    state = StateSymbols.of(motion)
+    M, M_rate, V, gravity = state.at(
+        state.derived(_matrices_and_gravity, mechanism, entries), motion
+    )
     return KoditschekForm(M=M, M_rate=M_rate, V=V, gravity=gravity)
+
+
+def _matrices_and_gravity(
+    state: StateSymbols, mechanism: Mechanism, entries: Entries
+) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+    """Return (M, M', V, dU/dq) of a whole machine in the symbols of a state."""
+    parts = mechanism, state.motion, entries, state.elements(mechanism, entries)
+    scalar_momentum = freedom_momentum(state.motion, entries)
+    matrices = koditschek_matrices(state, kinetic_energy(*parts), scalar_momentum)
+    return *matrices, state.gradient(potential_energy(*parts))
 
 
 def lagrange_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:

@@ -10,13 +10,15 @@ Source: Lopes and Almeida (RCID paper), eqs. 24 to 33 (platform), 38 to 41 (actu
 
 from __future__ import annotations
 
+from itertools import islice
+
 import casadi as ca
 
 from tauloop.common.records import dataclass
 from tauloop.equations.energy import gravity_energy, require_energy
 from tauloop.equations.formulations.lagrange import koditschek_matrices
 from tauloop.equations.formulations.state_symbols import StateSymbols
-from tauloop.equations.inertial_elements import InertialElement, inertial_elements
+from tauloop.equations.inertial_elements import InertialElement
 from tauloop.equations.tree import TreeMotion
 from tauloop.equations.values import Entries
 from tauloop.mechanism.model import Mechanism
@@ -91,47 +93,55 @@ def virtual_platforms(
     """
     if not by_momentum:
         require_energy(mechanism)
-    state = StateSymbols(motion.topology)
-    on_symbols = state.motion(motion.values)
+    state = StateSymbols.of(motion)
+    labeled = [
+        (part, name)
+        for element in state.elements(mechanism, entries)
+        for part, name in _named_parts(element)
+    ]
+    on_symbols = []
+    for part, _ in labeled:
+        on_symbols += _by_momentum(state, part) if by_momentum else _by_energy(state, part)
+        on_symbols.append(state.gradient(gravity_energy(mechanism, motion.values, (part,))))
+    # All parts together, because they share expressions.
+    at_state = iter(state.at(on_symbols, motion))
     platforms = []
-    for element in inertial_elements(mechanism, on_symbols, entries):
-        parts = element.split()
-        for part, what in zip(
-            parts, ("translation", "rotation") if len(parts) > 1 else ("whole",), strict=True
-        ):
-            M, V = (_by_momentum if by_momentum else _by_energy)(state, part, motion, G, G_rate)
-            (gravity,) = state.at(
-                [state.gradient(gravity_energy(mechanism, motion.values, (part,)))], motion
-            )
-            platforms.append(
-                VirtualPlatform(
-                    name=part.name, kind=part.kind, part=what, M=M, V=V, gravity=G.T @ gravity
-                )
-            )
+    for part, name in labeled:
+        if by_momentum:
+            J, P, P_rate = islice(at_state, 3)
+            B = J @ G
+            M, V = B.T @ (P @ G), B.T @ (P_rate @ G + P @ G_rate)
+        else:
+            M_tree, V_tree = islice(at_state, 2)
+            M, V = G.T @ (M_tree @ G), G.T @ (V_tree @ G + M_tree @ G_rate)
+        gravity = G.T @ next(at_state)
+        platforms.append(
+            VirtualPlatform(name=part.name, kind=part.kind, part=name, M=M, V=V, gravity=gravity)
+        )
     return tuple(platforms)
 
 
-def _by_momentum(
-    state: StateSymbols, part: InertialElement, motion: TreeMotion, G: ca.SX, G_rate: ca.SX
-) -> tuple[ca.SX, ca.SX]:
+def _named_parts(element: InertialElement) -> list[tuple[InertialElement, str]]:
+    """Return the parts of an inertia with their names."""
+    parts = element.split()
+    names = ("translation", "rotation") if len(parts) > 1 else ("whole",)
+    return list(zip(parts, names, strict=True))
+
+
+def _by_momentum(state: StateSymbols, part: InertialElement) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """Return J, P = I J, and the rate of P with the matrix of the moving point."""
     J = ca.jacobian(part.velocity, state.v)
     P = part.inertia @ J
-    J, P, P_rate = state.at(
-        [J, P, state.rate_at_constant_velocity(P) + part.moving_point_matrix() @ J], motion
-    )
-    B = J @ G
-    return B.T @ (P @ G), B.T @ (P_rate @ G + P @ G_rate)
+    return J, P, state.rate_at_constant_velocity(P) + part.moving_point_matrix() @ J
 
 
-def _by_energy(
-    state: StateSymbols, part: InertialElement, motion: TreeMotion, G: ca.SX, G_rate: ca.SX
-) -> tuple[ca.SX, ca.SX]:
+def _by_energy(state: StateSymbols, part: InertialElement) -> tuple[ca.SX, ca.SX]:
+    """Return M and Koditschek's V of the tree."""
     scalar_momentum = (
         ca.gradient(part.energy, state.v) if part.kind == "rotor" else ca.SX(state.v.numel(), 1)
     )
     M, _, V = koditschek_matrices(state, part.energy, scalar_momentum)
-    M, V = state.at([M, V], motion)
-    return G.T @ (M @ G), G.T @ (V @ G + M @ G_rate)
+    return M, V
 
 
 def euler_axes(R: ca.SX, w: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:

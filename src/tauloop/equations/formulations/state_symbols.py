@@ -7,13 +7,19 @@ these expressions only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import TypeVar
 
 import casadi as ca
 
+from tauloop.equations.inertial_elements import InertialElement, inertial_elements
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
-from tauloop.equations.values import Values
+from tauloop.equations.values import Entries, Values
+from tauloop.mechanism.model import Mechanism
+
+Result = TypeVar("Result")
 
 
 class StateSymbols:
@@ -23,14 +29,18 @@ class StateSymbols:
     c v, because closed forms yield this pair, not the angle. The rate of a quaternion is
     q' = (0, w) q / 2 with the angular velocity w in its reference frame.
 
+    Expressions in these symbols do not depend on the state of a program. So the programs of a
+    machine share them (`of`, `derived`).
+
     Attributes:
         v, a: velocities and accelerations (n_v,).
         N: rates of x per unit velocity (n_x, n_v).
     """
 
-    def __init__(self, topology: Topology) -> None:
-        """Create the symbols of one machine."""
-        self._topology = topology
+    def __init__(self, topology: Topology, values: Values) -> None:
+        """Create the symbols of one machine with some parameter values."""
+        self._topology, self._values = topology, values
+        self._derived: dict[tuple[object, int, int], tuple[object, object, object]] = {}
         n_q, n_v = topology.n_q, topology.n_v
         q = ca.SX.sym("q", n_q)
         self._angles = [i for i in range(n_q) if topology.is_angle[i]]
@@ -54,9 +64,40 @@ class StateSymbols:
             N[iq + 1 : iq + 4, iv : iv + 3] = (w * ca.SX(ca.DM.eye(3)) - ca.skew(r)) / 2
         self.N = N
 
-    def motion(self, values: Values) -> TreeMotion:
-        """Return the motion of the tree in these symbols."""
-        return tree_motion(self._topology, values, self._configuration, self.v, self.a)
+    @classmethod
+    def of(cls, motion: TreeMotion) -> StateSymbols:
+        """Return the symbols that all motions with the same parameter values share."""
+        topology, values = motion.topology, motion.values
+        return values.shared((cls, id(topology)), lambda: cls(topology, values))
+
+    @cached_property
+    def motion(self) -> TreeMotion:
+        """The motion of the tree in these symbols."""
+        return tree_motion(self._topology, self._values, self._configuration, self.v, self.a)
+
+    def derived(
+        self,
+        derive: Callable[[StateSymbols, Mechanism, Entries], Result],
+        mechanism: Mechanism,
+        entries: Entries,
+    ) -> Result:
+        """Return derive(symbols, mechanism, entries), which is computed on the first call.
+
+        Args:
+            derive: function that returns expressions in these symbols.
+            mechanism: the machine.
+            entries: dynamic parameters.
+        """
+        key = derive, id(mechanism), id(entries)
+        if key not in self._derived:
+            # Objects that are stored keep their identity.
+            self._derived[key] = mechanism, entries, derive(self, mechanism, entries)
+        result: Result = self._derived[key][-1]  # type: ignore[assignment]
+        return result
+
+    def elements(self, mechanism: Mechanism, entries: Entries) -> tuple[InertialElement, ...]:
+        """Return the inertias of a machine in these symbols."""
+        return self.derived(_elements, mechanism, entries)
 
     def rate(self, expression: ca.SX) -> ca.SX:
         """Return the time derivative along the motion: (d/dx) N v + (d/dv) a."""
@@ -97,3 +138,9 @@ class StateSymbols:
         x = ca.vertcat(configuration.q, *(c for c, _ in pairs), *(s for _, s in pairs))
         symbols, state = ca.vertcat(self._x, self.v, self.a), ca.vertcat(x, motion.v, motion.a)
         return list(ca.substitute(list(expressions), [symbols], [ca.densify(state)]))
+
+
+def _elements(
+    state: StateSymbols, mechanism: Mechanism, entries: Entries
+) -> tuple[InertialElement, ...]:
+    return inertial_elements(mechanism, state.motion, entries)
