@@ -297,10 +297,12 @@ def test_entries_cost_what_their_own_program_costs(by_momentum: bool) -> None:
     function = program.steps[-1].function.function
     V = function.call(function.sx_in())[program.outputs.index("V")]
     size = model.platform.ports.velocity.size**2
+    of_parts = [
+        [i * size + j for i in chosen for j in range(size)] for chosen in parts(labels).values()
+    ]
     counted_operations = ProgramOperations(program)
-    for chosen in parts(labels).values():
-        entries = [i * size + j for i in chosen for j in range(size)]
-        counts = counted_operations.of_entries("V", entries)
+    answers = counted_operations.of_entries([("V", entries) for entries in of_parts])
+    for entries, counts in zip(of_parts, answers, strict=True):
         assert sum(counts["once"].values()) == instructions([V[entries]])
 
 
@@ -312,12 +314,30 @@ def test_values_that_two_outputs_share_are_counted_once() -> None:
     assert graph.count({0}, {1}) == {"multiplications": 1}
     together = {"multiplications": 1, "trigonometric": 1, "divisions": 1, "additions": 1}
     assert graph.count({0, 1}) == together
+    # several requests in one sweep
+    product = {"multiplications": 1}
+    assert graph.counts([({0}, {1}), ({0, 1}, None), ({0}, None)]) == [product, together, product]
+
+
+def test_the_order_of_places_does_not_change_the_count() -> None:
+    """CasADi reuses the places of values by default; both are counted as CasADi's own `cse` does."""
+    x = ca.SX.sym("x", 3)
+    rotated = ca.vertcat(x[1] * ca.sin(x[0]), x[1] * ca.cos(x[0]), ca.sqrt(x[2]) + 1)
+    outputs = [rotated, ca.dot(rotated, rotated) / x[1], ca.sin(x[0]) * x[1] - 2.5]
+    counts, places = [], []
+    for reuses in (True, False):
+        function = ca.Function("rotated", [x], outputs, {"live_variables": reuses})
+        counts.append(OperationGraph(function).count(range(len(outputs))))
+        places.append(function.sz_w())
+    assert places[0] < places[1]
+    assert counts[0] == counts[1]
+    assert sum(counts[0].values()) == instructions(outputs)
 
 
 def test_only_entries_of_the_last_step_are_counted() -> None:
     program = Model(load("delta")).platform.program("embedding")
     with pytest.raises(ValueError, match="no_such"):
-        ProgramOperations(program).of_entries("no_such", [0])
+        ProgramOperations(program).of_entries([("no_such", [0])])
 
 
 def test_the_count_on_the_platform_is_made_on_request_only() -> None:

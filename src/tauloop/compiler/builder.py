@@ -178,11 +178,19 @@ class ProgramBuilder:
         """Add straight-line code for named outputs (columns), sharing common subexpressions."""
         names = list(outputs)
         columns = [ca.SX(ca.densify(ca.vec(outputs[name]))) for name in names]
-        needed = self._needed(*columns)
+        if self._share_expressions or self._steps:
+            needed = self._needed(*columns)
+        else:
+            # No earlier step computes an input, so unused inputs do not change the count.
+            needed = list(self._symbols)
         if self._share_expressions:
             columns = ca.cse(columns)
+        # A program that is only counted is read faster if each of its values has its own place.
         function = ca.Function(
-            self._fresh(self._name), [self._symbols[name] for name in needed], columns
+            self._fresh(self._name),
+            [self._symbols[name] for name in needed],
+            columns,
+            {"live_variables": self._share_expressions},
         )
         self._steps.append(
             Evaluate(function=BatchFunction(function), inputs=tuple(needed), outputs=tuple(names))

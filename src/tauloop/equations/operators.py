@@ -95,6 +95,30 @@ def read_instructions(
     )
 
 
+def instruction_codes(function: ca.Function) -> list[int]:
+    """Return the operation of each instruction of a function."""
+    program: Any = function
+    numbers = range(function.n_instructions())
+    return list(map(interface.Function_instruction_id, repeat(program.this), numbers))
+
+
+def instruction_operands(function: ca.Function) -> Iterator[Sequence[int]]:
+    """Return an iterator over the operands of the instructions of a function."""
+    program: Any = function
+    numbers = range(function.n_instructions())
+    return map(interface.Function_instruction_input, repeat(program.this), numbers)
+
+
+def has_places_in_order(function: ca.Function) -> bool:
+    """Return whether the k-th value of a function has the place k.
+
+    This is the case if no place is used twice, because CasADi numbers new places in the order of
+    the instructions (option `live_variables` is off).
+    """
+    outputs = sum(function.nnz_out(i) for i in range(function.n_out()))
+    return bool(function.sz_w() == function.n_instructions() - outputs)
+
+
 def cross(a: ca.SX, b: ca.SX) -> ca.SX:
     """Return the cross product of two vectors (3,), without products with zero."""
     if not interface.GenSX_nnz(pointer(a)) or not interface.GenSX_nnz(pointer(b)):

@@ -99,7 +99,7 @@ def virtual_platforms(
         for element in state.elements(mechanism, entries)
         for part, name in _named_parts(element)
     ]
-    on_symbols = []
+    on_symbols: list[ca.SX] = []
     for part, _ in labeled:
         on_symbols += _by_momentum(state, part) if by_momentum else _by_energy(state, part)
         on_symbols.append(state.gradient(gravity_energy(mechanism, motion.values, (part,))))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
 from tauloop.common.errors import TauloopError
 from tauloop.common.progress import Progress, Stages
@@ -152,9 +151,7 @@ def costs(
             if formulation == ON_PLATFORM:
                 rows += _matrices_on_platform(base, stages.part)
             else:
-                rows += _velocity_matrices(
-                    catalogues[formulation], formulation, frames, stages.part
-                )
+                rows += _velocity_matrices(catalogues[formulation], formulation, frames)
         except TauloopError as error:
             left_out[f"{VELOCITY_MATRIX} by {formulation}"] = _reason(error)
     quantities = [quantity for quantity, *_ in (*QUANTITIES, *DIFFERENTIATED)] + [VELOCITY_MATRIX]
@@ -189,58 +186,55 @@ def _frames(ports: EntryPorts) -> tuple[str, ...]:
 
 
 def _velocity_matrices(
-    catalogue: Catalogue, formulation: str, frames: tuple[str, ...], progress: Progress
+    catalogue: Catalogue, formulation: str, frames: tuple[str, ...]
 ) -> Iterator[Cost]:
     """Yield the costs of the velocity matrices in all frames, from one set of expressions."""
     state = catalogue.state("velocity_matrices", 1)
     by_momentum = formulation != "lagrange"
     program, labels = velocity_matrices_program(state, by_momentum, EULER in frames)
-    operations = ProgramOperations(program)
     size = catalogue.ports.velocity.size**2
     outputs = {BASE_FRAME: "V", EULER: "V_euler"}
-
-    def count(indices: list[int], output: str) -> Counts:
-        entries = [i * size + j for i in indices for j in range(size)]
-        return operations.of_entries(output, entries)
-
-    for frame in frames:
-        counts = partial(count, output=outputs[frame])
-        yield from _by_parts(labels, counts, formulation, frame, progress)
+    chosen = parts(labels)
+    requests = [
+        (outputs[frame], [i * size + j for i in indices for j in range(size)])
+        for frame in frames
+        for indices in chosen.values()
+    ]
+    counts = ProgramOperations(program).of_entries(requests)
+    for k, frame in enumerate(frames):
+        of_frame = counts[k * len(chosen) : (k + 1) * len(chosen)]
+        yield from _by_parts(labels, dict(zip(chosen, of_frame, strict=True)), formulation, frame)
 
 
 def _matrices_on_platform(model: Model, progress: Progress) -> Iterator[Cost]:
     """Yield the costs of Lagrange's equations from the platform's mass matrix."""
     platforms = VirtualPlatforms(model, in_euler=True)
     own = OwnMassMatrix(platforms)
-
-    def count(indices: list[int]) -> Counts:
-        return function_operations(own.velocity_matrix(indices))
-
-    yield from _by_parts(platforms.labels, count, ON_PLATFORM, EULER, progress)
+    chosen = parts(platforms.labels)
+    counts = {
+        part: function_operations(own.velocity_matrix(indices))
+        for part, indices in Stages(progress, len(chosen)).over(chosen.items())
+    }
+    yield from _by_parts(platforms.labels, counts, ON_PLATFORM, EULER)
 
 
 def _by_parts(
     labels: tuple[tuple[str, str, str], ...],
-    count: Callable[[list[int]], Counts],
+    counts: dict[str, Counts],
     formulation: str,
     frame: str,
-    progress: Progress,
 ) -> Iterator[Cost]:
     """Yield the costs of the velocity matrices of each part and of all parts, and their sum."""
-    chosen = parts(labels)
-    counts = {
-        part: count(indices) for part, indices in Stages(progress, len(chosen)).over(chosen.items())
-    }
     rods = len({name for name, kind, _ in labels if kind == "rod"})
     copies = {part: rods if part.startswith("one ") else 1 for part in counts if part != ALL}
-    counts[ADDED_UP] = {}
+    added_up: Counts = {}
     for key in counts[ALL]:
         total = dict.fromkeys(OPERATION_KINDS, 0)
         for part, n in copies.items():
             for kind in OPERATION_KINDS:
                 total[kind] += n * counts[part][key][kind]
-        counts[ADDED_UP][key] = total
-    for part, counted in counts.items():
+        added_up[key] = total
+    for part, counted in {**counts, ADDED_UP: added_up}.items():
         cost = Cost(
             quantity=VELOCITY_MATRIX, formulation=formulation, frame=frame, part=part, **counted
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Sequence
-from typing import Any, final
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, TypeVar, final
 
 import casadi as ca
 
@@ -12,7 +13,11 @@ from tauloop.compiler.c.calling.signature import CPort
 from tauloop.compiler.c.printing.source import CFunction, wanted_values
 from tauloop.compiler.program import Evaluate, Newton, Program
 from tauloop.compiler.solving.bounded import Bounded
-from tauloop.equations.operators import read_instructions
+from tauloop.equations.operators import (
+    has_places_in_order,
+    instruction_codes,
+    instruction_operands,
+)
 
 #: Kinds of operations, in the order of tables.
 OPERATION_KINDS = ("additions", "multiplications", "divisions", "roots", "trigonometric", "others")
@@ -30,12 +35,17 @@ _KIND = {
     ca.OP_ATAN2: "trigonometric",
 }
 #: Values without arguments that are operations.
-_LEAVES = (ca.OP_INPUT, ca.OP_CONST)
+_LEAVES = frozenset((ca.OP_INPUT, ca.OP_CONST))
 #: Operations that are not counted; a change of sign is part of the addition that follows.
-_FREE = (ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN, ca.OP_NEG)
+_FREE = frozenset((ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN, ca.OP_NEG))
 
 #: Numbers of operations by kind, `once` and for `each_iteration` of Newton's loops.
 Counts = dict[str, dict[str, int]]
+
+
+Value = TypeVar("Value")
+#: A question to a graph: indices of outputs, and indices of their entries (None for all).
+Request = tuple[Container[int], Container[int] | None]
 
 
 @final
@@ -50,24 +60,35 @@ class OperationGraph:
         """Number the values of a function; equal operations on equal arguments share a number."""
         self._results: dict[tuple[int, int], int] = {}
         numbers: dict[tuple[Any, ...], int] = {}
-        places = [0] * function.sz_w()
+        codes, is_in_order = instruction_codes(function), has_places_in_order(function)
         input_, output, constant = ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST
-        # Large functions have hundreds of thousands of instructions, most of them with two operands.
-        for k, (code, arguments, targets) in enumerate(read_instructions(function)):
+        constants = _of_instructions(
+            function.instruction_constant, (code == constant for code in codes)
+        )
+        # Reading the places of all results would take as long as numbering the values.
+        targets = _of_instructions(
+            function.instruction_output, (code == output or not is_in_order for code in codes)
+        )
+        places: list[int] = [0] * function.sz_w()
+        place = -1
+        # Large functions have hundreds of thousands of instructions, most with two operands.
+        for code, operands in zip(codes, instruction_operands(function), strict=True):
             key: tuple[Any, ...]
-            if len(arguments) == 2 and code != input_:
-                first, second = arguments
+            if len(operands) == 2 and code != input_:
+                first, second = operands
                 key = (code, places[first], places[second])
             elif code == output:
-                self._results[targets[0], targets[1]] = places[arguments[0]]
+                index, entry = next(targets)
+                self._results[index, entry] = places[operands[0]]
                 continue
             elif code == input_:
-                key = (code, *arguments)
+                key = (code, *operands)
             elif code == constant:
-                key = (code, function.instruction_constant(k))
+                key = (code, next(constants))
             else:
-                key = (code, *[places[argument] for argument in arguments])
-            places[targets[0]] = numbers.setdefault(key, len(numbers))
+                key = (code, *[places[operand] for operand in operands])
+            place = place + 1 if is_in_order else next(targets)[0]
+            places[place] = numbers.setdefault(key, len(numbers))
         self._operations = list(numbers)
 
     def count(self, outputs: Container[int], entries: Container[int] | None = None) -> Counter[str]:
@@ -77,30 +98,52 @@ class OperationGraph:
             outputs: indices of the outputs.
             entries: indices of their entries; by default all.
         """
-        operations = self._operations
-        is_needed = bytearray(len(operations))
-        waiting: list[int] = []
-        for (output, entry), number in self._results.items():
-            wanted = output in outputs and (entries is None or entry in entries)
-            if wanted and not is_needed[number]:
-                is_needed[number] = True
-                waiting.append(number)
-        codes: list[int] = []
-        while waiting:
-            operation = operations[waiting.pop()]
-            code = operation[0]
-            codes.append(code)
-            if code in _LEAVES:
-                continue
-            for argument in operation[1:]:
-                if not is_needed[argument]:
-                    is_needed[argument] = True
-                    waiting.append(argument)
-        counts: Counter[str] = Counter()
-        for code, number in Counter(codes).items():
-            if code not in _FREE:
-                counts[_KIND.get(code, "others")] += number
+        (counts,) = self.counts([(outputs, entries)])
         return counts
+
+    def counts(self, requests: Sequence[Request]) -> list[Counter[str]]:
+        """Return the operations by kind of each request, in one sweep through the graph.
+
+        Args:
+            requests: outputs, and entries of these outputs or None for all.
+        """
+        needs = self._needs(requests)
+        together = Counter(zip(map(itemgetter(0), self._operations), needs, strict=True))
+        return [_by_request(together, i) for i in range(len(requests))]
+
+    def _needs(self, requests: Sequence[Request]) -> list[int]:
+        """Return an integer for each operation; bit i states that request i needs it."""
+        needs = [0] * len(self._operations)
+        everything = (1 << len(requests)) - 1
+        for (output, entry), number in self._results.items():
+            for i, (outputs, entries) in enumerate(requests):
+                if output in outputs and (entries is None or entry in entries):
+                    needs[number] |= 1 << i
+        if all(needs[number] == everything for number in self._results.values()):
+            # A function computes only what its outputs need.
+            return [everything] * len(needs)
+        # Arguments have smaller numbers than their operation.
+        numbers = range(len(needs) - 1, -1, -1)
+        for number, operation in zip(numbers, reversed(self._operations), strict=True):
+            bits = needs[number]
+            if bits and operation[0] not in _LEAVES:
+                for argument in operation[1:]:
+                    needs[argument] |= bits
+        return needs
+
+
+def _of_instructions(read: Callable[[int], Value], wanted: Iterable[bool]) -> Iterator[Value]:
+    """Yield the property that `read` returns of each wanted instruction."""
+    return (read(k) for k, is_wanted in enumerate(wanted) if is_wanted)
+
+
+def _by_request(together: Mapping[tuple[int, int], int], i: int) -> Counter[str]:
+    """Return the operations by kind of request i from numbers by operation and requests' bits."""
+    counts: Counter[str] = Counter()
+    for (code, bits), number in together.items():
+        if bits >> i & 1 and code not in _FREE:
+            counts[_KIND.get(code, "others")] += number
+    return counts
 
 
 @final
@@ -131,23 +174,34 @@ class ProgramOperations:
         """Return the operations that some outputs and the diagnostics need, as `of_values` does."""
         return self.of_values(wanted_values(_function_of(self._program, outputs)))
 
-    def of_entries(self, output: str, entries: Collection[int]) -> Counts:
-        """Return the operations of some entries of an output of the last step, as `of_values` does.
+    def of_entries(self, requests: Sequence[tuple[str, Collection[int]]]) -> list[Counts]:
+        """Return the operations of some entries of outputs of the last step, as `of_values` does.
 
         The diagnostics of the last step are not counted.
 
+        Args:
+            requests: name of an output, and indices of its entries; they are counted one by one.
+
         Raises:
-            ValueError: the last step does not compute the output.
+            ValueError: the last step does not compute an output.
         """
         *before, (last, graph) = self._steps
-        if not isinstance(last, Evaluate) or output not in last.outputs:
-            raise ValueError(f"{output} is not an output of the last step of {self._program.name}")
-        wanted = wanted_values(_function_of(self._program, (output,)))
-        counts = _of_steps(before, wanted)
-        of_entries = graph.count({last.outputs.index(output)}, frozenset(entries))
-        for kind, number in of_entries.items():
-            counts["once"][kind] += number
-        return counts
+        outputs = last.outputs if isinstance(last, Evaluate) else ()
+        for output, _ in requests:
+            if output not in outputs:
+                raise ValueError(
+                    f"{output} is not an output of the last step of {self._program.name}"
+                )
+        counted = graph.counts(
+            [({outputs.index(output)}, frozenset(entries)) for output, entries in requests]
+        )
+        answers = []
+        for (output, _), of_last in zip(requests, counted, strict=True):
+            counts = _of_steps(before, wanted_values(_function_of(self._program, (output,))))
+            for kind, number in of_last.items():
+                counts["once"][kind] += number
+            answers.append(counts)
+        return answers
 
 
 def _of_steps(
