@@ -343,3 +343,28 @@ def test_only_entries_of_the_last_step_are_counted() -> None:
 def test_the_count_on_the_platform_is_made_on_request_only() -> None:
     plain_rows, _ = costs(load("hexapod"))
     assert ON_PLATFORM not in {row.formulation for row in plain_rows}
+
+
+def test_the_regressor_by_lagrange_is_counted_on_request_only() -> None:
+    """On request it has as many operations as CasADi's `cse` leaves of its program."""
+    mechanism = load("four_bar")
+    name = "regressor by lagrange"
+    short = count_operations(mechanism)
+    assert short.not_requested[name] == "lagrange_regressor"
+    assert "derivatives" in short.not_requested.values()
+    asked = count_operations(mechanism, lagrange_regressor=True)
+    assert name not in asked.not_requested
+    (row,) = [row for row in asked.costs if f"{row.quantity} by {row.formulation}" == name]
+    assert [other for other in asked.costs if other is not row] == list(short.costs)
+    model = Model(mechanism, formulation="lagrange")
+    function = model.platform.program("regressor_actuators").steps[-1].function.function
+    outputs = function.call(function.sx_in())
+    assert row.total == instructions(outputs)
+
+
+def test_what_was_not_requested_is_listed_with_its_option() -> None:
+    shown = printed(cost_tables(count_operations(load("four_bar"))))
+    assert "not requested (--lagrange-regressor): regressor by lagrange" in shown
+    assert "not requested (--derivatives)" in shown
+    # Euler angles need six degrees of freedom
+    assert "--on-platform" not in shown

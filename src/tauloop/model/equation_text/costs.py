@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from tauloop.common.errors import TauloopError
 from tauloop.common.progress import Progress, Stages
@@ -22,7 +23,7 @@ from tauloop.compiler.catalogue import (
     MOMENTUM_FORCES,
     REGRESSORS,
 )
-from tauloop.compiler.expressions import Catalogue
+from tauloop.compiler.expressions import Catalogue, ProgramSpec
 from tauloop.compiler.functions.terms import velocity_matrices_program
 from tauloop.compiler.program import Evaluate
 from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
@@ -52,6 +53,8 @@ SAMPLED = "hamilton, sampled"
 #: be written. It is counted for parts of the machine.
 VELOCITY_MATRIX = "velocity matrix"
 BASE_FRAME, EULER = "base frame", "Euler angles"
+#: The formulation whose regressor is the longest code of all, and is counted only on request.
+LAGRANGE = "lagrange"
 #: Lagrange's equations by differentiating the platform's mass matrix M(x), as in the RCID paper.
 ON_PLATFORM = "lagrange on the platform"
 #: All parts together, with shared expressions computed once; and the sum of separate counts of the
@@ -59,7 +62,7 @@ ON_PLATFORM = "lagrange on the platform"
 ALL, ADDED_UP = "all", "all, added up"
 
 #: Formulations of velocity matrices.
-IN_PARTS = ("lagrange", "generalized-momentum")
+IN_PARTS = (LAGRANGE, "generalized-momentum")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,15 +88,17 @@ def costs(
     *,
     derivatives: bool = False,
     on_platform: bool = False,
+    lagrange_regressor: bool = False,
     progress: Progress | None = None,
 ) -> tuple[tuple[Cost, ...], dict[str, str]]:
-    """Return the operations of all quantities in all formulations, with constant parameters.
+    """Return the operations of quantities in all formulations, with constant parameters.
 
     Args:
         mechanism: the machine.
         entry: which motion is given; velocity matrices are always those of the platform.
         derivatives: whether to count functions with their Jacobians too.
         on_platform: whether to count Lagrange's equations in platform coordinates too.
+        lagrange_regressor: whether to count the regressor by Lagrange's equations too.
         progress: function to call with the completed and the total work.
 
     Returns:
@@ -110,50 +115,20 @@ def costs(
         formulation.name: default.with_formulation(formulation, share_expressions=False)
         for formulation in FORMULATIONS
     } | {NEWTON_EULER.name: default}
-    counted = [
-        (name, quantity, spec)
-        for name in catalogues
-        for quantity, spec, depends in QUANTITIES
-        if depends or name == NEWTON_EULER.name
-    ]
-    frames = _frames(ports) if entry is PLATFORM else ()
-    by_parts = list(IN_PARTS) if frames else []
-    if on_platform and EULER in frames:
-        by_parts.append(ON_PLATFORM)
-    pairs = DIFFERENTIATED if derivatives else ()
-    stages = Stages(progress, len(counted) + len(pairs) + 1 + len(by_parts))
+    tasks = _function_tasks(catalogues, lagrange_regressor)
+    if derivatives:
+        tasks += _derivative_tasks(default)
+    tasks.append((f"inverse dynamics by {SAMPLED}", lambda _: [_sampled_cost(default)]))
+    if entry is PLATFORM:
+        tasks += _matrix_tasks(catalogues, base, _frames(ports), on_platform)
+    stages = Stages(progress, len(tasks))
     rows: list[Cost] = []
     left_out: dict[str, str] = {}
-    for formulation, quantity, spec in stages.over(counted):
+    for name, count in stages.over(tasks):
         try:
-            counts = output_operations(catalogues[formulation].program(spec), spec.outputs[0])
+            rows += count(stages.part)
         except TauloopError as error:
-            left_out[f"{quantity} by {formulation}"] = _reason(error)
-            continue
-        rows.append(Cost(quantity=quantity, formulation=formulation, frame="", part=ALL, **counts))
-    for quantity, spec, values in stages.over(pairs):
-        wanted = [name for name in spec.outputs if name.partition("_by_")[0] in values]
-        try:
-            counts = output_operations(default.program(spec), *wanted)
-        except TauloopError as error:
-            left_out[quantity] = _reason(error)
-            continue
-        rows.append(
-            Cost(quantity=quantity, formulation=NEWTON_EULER.name, frame="", part=ALL, **counts)
-        )
-    try:
-        rows.append(_sampled_cost(default))
-    except TauloopError as error:
-        left_out[f"inverse dynamics by {SAMPLED}"] = _reason(error)
-    stages.done()
-    for formulation in stages.over(by_parts):
-        try:
-            if formulation == ON_PLATFORM:
-                rows += _matrices_on_platform(base, stages.part)
-            else:
-                rows += _velocity_matrices(catalogues[formulation], formulation, frames)
-        except TauloopError as error:
-            left_out[f"{VELOCITY_MATRIX} by {formulation}"] = _reason(error)
+            left_out[name] = _reason(error)
     quantities = [quantity for quantity, *_ in (*QUANTITIES, *DIFFERENTIATED)] + [VELOCITY_MATRIX]
     in_order = ("", BASE_FRAME, EULER)
 
@@ -161,6 +136,88 @@ def costs(
         return quantities.index(cost.quantity), in_order.index(cost.frame)
 
     return tuple(sorted(rows, key=order)), left_out
+
+
+#: Name of a quantity with its formulation, and the function that counts it and reports progress.
+Task = tuple[str, Callable[[Progress], Iterable[Cost]]]
+
+
+def _function_tasks(catalogues: dict[str, Catalogue], lagrange_regressor: bool) -> list[Task]:
+    """Return the counts of functions in all formulations that they depend on."""
+    tasks: list[Task] = []
+    for formulation, catalogue in catalogues.items():
+        for quantity, spec, depends in QUANTITIES:
+            is_wanted = depends or formulation == NEWTON_EULER.name
+            if spec is REGRESSORS["actuators"] and formulation == LAGRANGE:
+                is_wanted = lagrange_regressor
+            if is_wanted:
+                count = partial(
+                    _function_cost, catalogue, spec, spec.outputs[:1], quantity, formulation
+                )
+                tasks.append((f"{quantity} by {formulation}", count))
+    return tasks
+
+
+def _derivative_tasks(catalogue: Catalogue) -> list[Task]:
+    """Return the counts of functions with their Jacobians."""
+    tasks: list[Task] = []
+    for quantity, spec, values in DIFFERENTIATED:
+        wanted = tuple(name for name in spec.outputs if name.partition("_by_")[0] in values)
+        count = partial(_function_cost, catalogue, spec, wanted, quantity, NEWTON_EULER.name)
+        tasks.append((quantity, count))
+    return tasks
+
+
+def _matrix_tasks(
+    catalogues: dict[str, Catalogue], model: Model, frames: tuple[str, ...], on_platform: bool
+) -> list[Task]:
+    """Return the counts of velocity matrices."""
+    tasks: list[Task] = []
+    for formulation in IN_PARTS:
+        count = partial(_velocity_matrices, catalogues[formulation], formulation, frames)
+        tasks.append((f"{VELOCITY_MATRIX} by {formulation}", count))
+    if on_platform and EULER in frames:
+        on_request = partial(_matrices_on_platform, model)
+        tasks.append((f"{VELOCITY_MATRIX} by {ON_PLATFORM}", on_request))
+    return tasks
+
+
+def not_requested(
+    rows: Iterable[Cost],
+    *,
+    derivatives: bool = False,
+    on_platform: bool = False,
+    lagrange_regressor: bool = False,
+) -> dict[str, str]:
+    """Return the quantities that are counted only on request, each with the option for it.
+
+    Args:
+        rows: the costs.
+        derivatives: whether functions with their Jacobians were requested.
+        on_platform: whether Lagrange's equations in platform coordinates were requested.
+        lagrange_regressor: whether the regressor by Lagrange's equations was requested.
+    """
+    names = {}
+    if not lagrange_regressor:
+        names[f"regressor by {LAGRANGE}"] = "lagrange_regressor"
+    if not derivatives:
+        names |= {quantity: "derivatives" for quantity, _, _ in DIFFERENTIATED}
+    if not on_platform and any(row.frame == EULER for row in rows):
+        names[f"{VELOCITY_MATRIX} by {ON_PLATFORM}"] = "on_platform"
+    return names
+
+
+def _function_cost(
+    catalogue: Catalogue,
+    spec: ProgramSpec,
+    outputs: tuple[str, ...],
+    quantity: str,
+    formulation: str,
+    _: Progress,
+) -> list[Cost]:
+    """Return the cost of some outputs of a program."""
+    counts = output_operations(catalogue.program(spec), *outputs)
+    return [Cost(quantity=quantity, formulation=formulation, frame="", part=ALL, **counts)]
 
 
 def _sampled_cost(catalogue: Catalogue) -> Cost:
@@ -186,11 +243,11 @@ def _frames(ports: EntryPorts) -> tuple[str, ...]:
 
 
 def _velocity_matrices(
-    catalogue: Catalogue, formulation: str, frames: tuple[str, ...]
+    catalogue: Catalogue, formulation: str, frames: tuple[str, ...], _: Progress
 ) -> Iterator[Cost]:
     """Yield the costs of the velocity matrices in all frames, from one set of expressions."""
     state = catalogue.state("velocity_matrices", 1)
-    by_momentum = formulation != "lagrange"
+    by_momentum = formulation != LAGRANGE
     program, labels = velocity_matrices_program(state, by_momentum, EULER in frames)
     size = catalogue.ports.velocity.size**2
     outputs = {BASE_FRAME: "V", EULER: "V_euler"}

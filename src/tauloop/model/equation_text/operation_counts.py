@@ -23,6 +23,7 @@ from tauloop.model.equation_text.costs import (
     VELOCITY_MATRIX,
     Cost,
     costs,
+    not_requested,
 )
 from tauloop.model.equation_text.published import Published, published_operations
 from tauloop.model.model import MachineSource
@@ -48,6 +49,8 @@ class CountOptions(Options):
         derivatives: count functions with their Jacobians too.
         on_platform: also count Lagrange's equations in platform coordinates, which differentiate
             the mass matrix of the platform; it takes seconds for six degrees of freedom.
+        lagrange_regressor: also count the regressor by Lagrange's equations, which is the
+            longest function; it takes seconds for six legs.
 
     Examples:
         >>> import tauloop as tl
@@ -58,6 +61,7 @@ class CountOptions(Options):
     coordinates: Entry = option(PLATFORM)
     derivatives: bool = False
     on_platform: bool = False
+    lagrange_regressor: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +88,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationCounts(Tabular):
-    """Operations of all quantities in all formulations.
+    """Operations of quantities in all formulations.
 
     Attributes:
         machine: name of the machine.
@@ -93,6 +97,8 @@ class OperationCounts(Tabular):
         ratios: ratios of totals, compared with those of papers.
         published: operation counts that papers state for this machine.
         left_out: quantities that could not be counted, with the reason.
+        not_requested: quantities that are counted only on request, each with the option
+            (`CountOptions`) that requests it.
         mechanism: the machine, to show it.
     """
 
@@ -102,6 +108,7 @@ class OperationCounts(Tabular):
     ratios: tuple[Ratio, ...]
     published: Published
     left_out: dict[str, str]
+    not_requested: dict[str, str]
     mechanism: Mechanism = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
@@ -130,7 +137,8 @@ def count_operations(
 ) -> OperationCounts:
     """Count the operations of a machine's functions.
 
-    All parameters are constants, and common subexpressions are computed once.
+    All parameters are constants, and common subexpressions are computed once. Counts that take long
+    are made only on request (`CountOptions`); the result lists them (`not_requested`).
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -151,13 +159,12 @@ def count_operations(
     """
     options = options or CountOptions()
     mechanism = mechanism_of(machine)
-    rows, left_out = costs(
-        mechanism,
-        options.coordinates,
-        derivatives=options.derivatives,
-        on_platform=options.on_platform,
-        progress=progress,
-    )
+    requested = {
+        "derivatives": options.derivatives,
+        "on_platform": options.on_platform,
+        "lagrange_regressor": options.lagrange_regressor,
+    }
+    rows, left_out = costs(mechanism, options.coordinates, **requested, progress=progress)
     paper = published_operations(mechanism.name)
     return OperationCounts(
         machine=mechanism.name,
@@ -166,6 +173,7 @@ def count_operations(
         ratios=tuple(_ratios(rows, paper)),
         published=paper,
         left_out=left_out,
+        not_requested=not_requested(rows, **requested),
         mechanism=mechanism,
     )
 

@@ -17,7 +17,7 @@ HEADINGS = tuple(
 
 
 def cost_tables(counts: OperationCounts) -> Iterator[Printed]:
-    """Yield counts, counts printed in papers, ratios, and omitted formulations."""
+    """Yield counts, counts printed in papers, ratios, and quantities that were not counted."""
     yield Paragraph(
         text=f"Operations of {counts.machine}, from {counts.options.coordinates} motion",
         tone="strong",
@@ -36,6 +36,11 @@ def cost_tables(counts: OperationCounts) -> Iterator[Printed]:
         yield _ratio_listing(counts.ratios)
     for name, reason in counts.left_out.items():
         yield f"left out: {name}: {reason}"
+    by_option: dict[str, list[str]] = {}
+    for name, option in counts.not_requested.items():
+        by_option.setdefault(option, []).append(name)
+    for option, names in by_option.items():
+        yield f"not requested (--{option.replace('_', '-')}): {', '.join(names)}"
 
 
 def _listing(quantity: str, rows: list[Cost]) -> Table:
