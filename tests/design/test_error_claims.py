@@ -123,7 +123,7 @@ def test_maps_at_a_pose_are_those_of_the_tolerance_map() -> None:
     """The middles of the forms, without extent, are the derivatives by a route of its own."""
     from tauloop.design.certify_options import CertifyOptions
     from tauloop.design.claim_options import claims_of, needed_functions
-    from tauloop.design.enclosure import _closed, _velocity_rows
+    from tauloop.design.enclosure import _closed_loops, _velocity_rows
     from tauloop.design.following import points
     from tauloop.design.loads import load_limits
     from tauloop.design.problem import pose_problem
@@ -136,10 +136,10 @@ def test_maps_at_a_pose_are_those_of_the_tolerance_map() -> None:
     limits = load_limits(problem, claims)
     assert limits is not None
     b, y = (values[None] for values in problem.reference)
-    _, inputs = _closed(problem, points(b, y))
+    _, inputs = _closed_loops(problem, points(b, y))
     maps = error_maps(problem, limits, _velocity_rows(problem, inputs, 1, 0), inputs)
     result = tl.tolerance_map(model, b, tolerances=sources, encoders={"*": 2e-5})
-    own = np.abs(maps.twist.middle[0])
+    own = np.abs(maps.twist.center[0])
     names = [motor.name for motor in model.mechanism.actuators] + list(problem.parameters)
     for name, column in zip(names, own.T, strict=True):
         expected = result.contributions[0, :, result.sources.index(name)]

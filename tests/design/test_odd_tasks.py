@@ -56,7 +56,7 @@ def evaluator_of(text: str) -> TaskEvaluator:
         (
             CONDITION,
             "joint_speed: {turning_speed: 1 rad/s, most: 1 rad/s}",
-            "the platform of five_bar does not turn",
+            "the platform of five_bar does not rotate",
         ),
         (CONDITION, 'joint_ranges: {"*": [0 deg, 1 deg]}', "fits angles and lengths"),
         (CONDITION, "motors: {catalogue: lost.yaml}", "there is no such file"),

@@ -396,7 +396,7 @@ def test_a_search_resumes_without_loss(tmp_path: Path) -> None:
     assert (first.front == second.front).all()
     assert first.designs[0].variables == second.designs[0].variables
     done[0].write_bytes(b"broken")
-    with pytest.raises(InputError, match="remove the file; its generation is repeated"):
+    with pytest.raises(InputError, match="remove the file, so that its generation is repeated"):
         tl.synthesize(QUICK_TASK, tmp_path / "parts", resume=True)
     other = tmp_path / "other.yaml"
     other.write_text(QUICK_TASK.read_text().replace("most: 4", "most: 5"), encoding="utf-8")
@@ -503,9 +503,9 @@ def test_machines_that_are_not_covered_are_refused() -> None:
     task = task_of(FIVE_BAR)
     undriven = tl.Model(replace(tl.load("four_bar"), actuators=()))
     for model, message in (
-        (undriven, "has freedoms that no actuator holds"),
+        (undriven, "has degrees of freedom that no actuator holds"),
         (tl.Model("sarrus"), "have no closed forms"),
-        (tl.Model("excavator"), "turn and slide, so that singular values mix units"),
+        (tl.Model("excavator"), "rotary and linear actuators, so that singular values mix units"),
     ):
         with pytest.raises(InputError, match=message):
             PoseMeasures(model, (), MeasureRequest(has_condition=True))

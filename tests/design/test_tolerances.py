@@ -450,7 +450,7 @@ def test_own_choices_are_those_of_all_combinations() -> None:
     [
         ("arm_length=20um/50um", "neither choices nor grades"),
         ("arm_lenght=20um", "did you mean arm_length"),
-        ("plate_radius=20um", "is not chosen"),
+        ("plate_radius=20um", "is not a parameter of the allocation"),
         ("*_length=20um/0", "a tolerance of zero"),
         ("*_length=20um/1kg", "whose unit is m"),
     ],
@@ -474,7 +474,9 @@ def test_choices_and_standard_grades_can_be_mixed() -> None:
 
 def test_a_limit_that_nothing_keeps_states_by_how_much() -> None:
     stated = {"tolerances": {"arm_length": "0.1 mm"}, "samples": 3}
-    with pytest.raises(InputError, match=r"the finest grades use .* times what the limit"):
+    with pytest.raises(
+        InputError, match=r"the finest grades cause .* times the error that the limit"
+    ):
         tl.allocate_tolerances("delta", limits={"z": "1 um"}, grades=(7,), **stated)
     with pytest.raises(InputError, match="encoders, clearances, heat and loads alone cause"):
         tl.allocate_tolerances("delta", limits={"z": "1 um"}, encoders={"*": "1 mrad"}, **stated)

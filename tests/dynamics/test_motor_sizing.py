@@ -192,7 +192,7 @@ def test_catalogues_that_contradict_themselves_are_refused(old, new, message, tm
 
 def test_samples_without_times_are_refused():
     motion = swing(tl.loads(ARM.format(inertia=0.01)))
-    with pytest.raises(tl.InputError, match="not the rates of positions"):
+    with pytest.raises(tl.InputError, match="not the derivatives of positions"):
         tl.size_motors(motion.model, replace(motion, time=np.arange(len(motion.time), dtype=float)))
 
 

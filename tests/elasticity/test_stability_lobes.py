@@ -160,7 +160,9 @@ def test_lobes_of_a_call_and_of_options() -> None:
     assert options.lobes.limit == pytest.approx(direct.limit)
     with pytest.raises(InputError, match="the feed is parallel to the spindle axis"):
         slide().stability_lobes(COEFFICIENT, teeth=2, direction="z")
-    with pytest.raises(InputError, match="cutting_coefficient: must be positive, got -1"):
+    with pytest.raises(
+        InputError, match="cutting_coefficient: must be positive and finite, got -1"
+    ):
         slide().stability_lobes(-1.0)
     with pytest.raises(InputError, match="force_direction"):
         slide().stability_lobes(1e9, force_direction="w")

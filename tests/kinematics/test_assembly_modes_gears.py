@@ -9,7 +9,7 @@ import scipy.optimize
 from tauloop.common.errors import AssemblyError
 from tauloop.common.result import Status
 from tauloop.formats import loads, machine_path
-from tauloop.kinematics.homotopy.monodromy import FOLLOWING, LOOKING, SearchProgress
+from tauloop.kinematics.homotopy.monodromy import FOLLOWING, SEARCHING, SearchProgress
 from tauloop.kinematics.modes.modes import Modes, assembly_modes
 from tauloop.model import Model
 
@@ -146,7 +146,7 @@ def test_gears_that_are_no_polynomials_are_refused() -> None:
 def test_a_search_says_how_far_it_is() -> None:
     rows: list[SearchProgress] = []
     assembly_modes(geared("a"), [0.5], report=rows.append)
-    assert {at.phase for at in rows} == {LOOKING, FOLLOWING}
+    assert {at.phase for at in rows} == {SEARCHING, FOLLOWING}
     assert all(1 <= at.block <= at.blocks and 0 <= at.done <= at.total for at in rows)
     assert rows[-1].solutions >= 2
 

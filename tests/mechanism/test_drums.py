@@ -245,6 +245,8 @@ def test_a_line_past_the_negative_x_axis_of_its_drum_is_reported():
     assert not report.is_good
     assert f"its length jumps by {2 * np.pi * RADIUS:.4g} m" in report.advice
     notes = [str(note) for note in tl.check(model).notes]
-    assert any("rods.left.drum" in note and "turn the frame of the drum" in note for note in notes)
+    assert any(
+        "rods.left.drum" in note and "rotate the frame of the drum" in note for note in notes
+    )
     plain = tl.inverse_kinematics(tl.loads(ROUTER), {"across": 0.0, "up": 0.4})
     assert not any("negative x axis" in item.name for item in plain.diagnostics)

@@ -17,7 +17,7 @@ from tauloop.equations.values import BatchFunction
 from tauloop.integrate.integrators import Method
 from tauloop.integrate.outcome import StepOutcome
 from tauloop.integrate.routine import Own, Routine, RoutineCall, split_place
-from tauloop.integrate.system import RETURNS, WORST, HybridSystem
+from tauloop.integrate.system import MAX_PROJECTIONS, WORST, HybridSystem
 
 #: Arrays by name.
 Arrays = dict[str, np.ndarray]
@@ -467,7 +467,7 @@ def run_routine(
     routine: Routine, arrays: Arrays, worst: np.ndarray, own: Own | None = None
 ) -> bool:
     """Run a routine on arrays by name; return whether the result is reliable."""
-    arrays |= {name: np.zeros(size) for name, size in routine._room().items()}
+    arrays |= {name: np.zeros(size) for name, size in routine._array_sizes().items()}
     for call in routine.calls:
         for j in range(1, 1 + routine.directions) if call.tangent is not None else ():
             there = ((name, n) for name, n in routine.varied.items() if name in arrays)
@@ -561,7 +561,7 @@ class RoutineProblem(InterpretedProblem):
 
     def back(self, run: Run, y: np.ndarray) -> tuple[np.ndarray, int]:
         """Return the projected state."""
-        for _ in range(RETURNS if self.system.back.calls else 0):
+        for _ in range(MAX_PROJECTIONS if self.system.back.calls else 0):
             arrays = self.seen(run, y)
             run_routine(self.system.back, arrays, self.worst)
             y = arrays["y"]

@@ -16,7 +16,13 @@ from tauloop.drives.equations.system import INPUTS, AxisSystem
 from tauloop.integrate.events import Occurrence
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.outcome import StepOutcome
-from tauloop.integrate.sampled import MOST_EVENTS, SampledRun, SampledTrace, _occurrence, _values
+from tauloop.integrate.sampled import (
+    MOST_EVENTS,
+    SampledRun,
+    SampledTrace,
+    _event_function,
+    _occurrence,
+)
 from tauloop.integrate.sensitivity import sensitive
 from tauloop.integrate.system import HybridSystem
 from tauloop.simulation.controllers.laws import Loop
@@ -305,7 +311,7 @@ class InterpretedSamples:
     def __call__(self, course: SampledRun) -> SampledTrace:
         """Run it."""
         values, count, n = (
-            _values(self.system, course.events),
+            _event_function(self.system, course.events),
             len(course.events),
             len(course.inputs),
         )

@@ -1,9 +1,8 @@
 """Construction of programs: straight-line code with Newton loops in between.
 
 Linear blocks are eliminated within the straight-line code. Their pivot order is chosen from sampled
-states when the program is built. So the code compares nothing at run time, and avoids pivots that
-would be zero in the natural order. The diagnostics are the discriminants of closed forms and the
-pivots of eliminations.
+states when the program is built, so that no pivot search is needed at run time. The diagnostics are
+the discriminants of closed forms and the pivots of eliminations.
 
 As in Modelica compilers, equations are sorted into blocks, by CasADi's Dulmage-Mendelsohn
 decomposition.
@@ -129,10 +128,10 @@ class ProgramBuilder:
         self._diagnostics: dict[str, int] = {}
 
     def continued(self, name: str, *, share_expressions: bool) -> ProgramBuilder:
-        """Return a copy, which continues as another program from the steps so far.
+        """Return an independent copy of this program, to which other steps can be added.
 
         Args:
-            name: name of the other program.
+            name: name of the copy.
             share_expressions: whether its common subexpressions are computed once.
         """
         other = copy(self)
@@ -256,14 +255,14 @@ class ProgramBuilder:
             what: names of the equations.
             unknowns: names of the unknowns.
             samples: the solution (M, n) at the sampled states.
-            residual_sizes: units (n,) of the equations, for the final residual.
-            sizes: units (n,) of the unknowns, for the length of a step.
+            residual_sizes: characteristic sizes (n,) of the equations; the reported residual is
+                divided by them.
+            sizes: characteristic sizes (n,) of the unknowns; the length of a step is measured in
+                them.
         """
-        start_name, fixed_name, solution = (
-            self._fresh("start"),
-            self._fresh("fixed"),
-            self._fresh("solution"),
-        )
+        start_name = self._fresh("start")
+        fixed_name = self._fresh("fixed")
+        solution = self._fresh("solution")
         known = ca.vertcat(ca.SX(0, 1), *(self._symbols[name] for name in self._needed(residual)))
         result = self._symbol(solution, unknown.numel())
         self._samples[solution] = samples
@@ -369,18 +368,18 @@ class ProgramBuilder:
         self._pivot_values += changing
 
     def _records(self, pivots: ca.SX, what: Iterable[str]) -> tuple[Pivot, ...]:
-        """Return records of pivots (n,) with their typical size, the median over finite samples."""
-        sizes = np.abs(self.values_at(pivots, {})).T
-        known = (size[np.isfinite(size)] if np.isfinite(size).any() else size for size in sizes)
-        return tuple(
-            Pivot(what=name, typical=float(quantile(size, 0.5)))
-            for name, size in zip(what, known, strict=True)
-        )
+        """Return records of pivots (n,) with their median absolute values over the samples."""
+        records = []
+        for name, magnitudes in zip(what, np.abs(self.values_at(pivots, {})).T, strict=True):
+            finite = magnitudes[np.isfinite(magnitudes)]
+            values = finite if len(finite) else magnitudes
+            records.append(Pivot(what=name, typical=float(quantile(values, 0.5))))
+        return tuple(records)
 
     def nearest(
         self, rows: ca.SX, sides: ca.SX, held: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]
     ) -> _Found:
-        """Add a step for the point y (r,) nearest to the origin with rows y >= sides; return it.
+        """Add a step for the point y (r,) nearest to the origin with G y >= h; return it.
 
         Values that later code needs are computed before this step, so that they are not computed
         twice.
@@ -449,17 +448,17 @@ def _matrices(columns: np.ndarray, size: int) -> np.ndarray:
     return columns.reshape(len(columns), size, size).transpose(0, 2, 1)
 
 
-#: A pivot may be chosen for sparsity if its worst relative size is at least this fraction of the
-#: worst relative size of the best candidate.
+#: A pivot may be chosen for sparsity if its rating is at least this fraction of the rating of the
+#: best candidate (see `pivot_order`).
 PREFERENCE = 0.2
 
 
 def pivot_order(samples: np.ndarray) -> tuple[tuple[int, int], ...]:
-    """Return the elimination order of rows and columns with the best worst pivot over all samples.
+    """Return an elimination order of rows and columns with large pivots in all samples.
 
-    At every step the candidates are rated by their smallest size over the samples, relative to the
-    largest entry of their row. Among candidates above the threshold `PREFERENCE`, the candidate
-    with the least fill-in is chosen (Markowitz).
+    At every step the candidates are rated by their smallest absolute value over the samples,
+    relative to the largest entry of their row. Among candidates above the threshold `PREFERENCE`,
+    the candidate with the least fill-in is chosen (Markowitz).
 
     Args:
         samples: matrices (M, n, n) at sampled states.
@@ -498,9 +497,9 @@ def eliminate(A: ca.SX, b: ca.SX, order: tuple[tuple[int, int], ...]) -> tuple[c
     """Solve A x = b by elimination in a given order.
 
     The last two equations are solved by their determinant if all four entries are present and all
-    pivots before them are constant. That takes one division less than two pivots, and no entry must
-    differ from zero. After a pivot p near zero, however, the determinant would lose accuracy by a
-    factor 1 / p^2, and pivots lose only 1 / p.
+    pivots before them are constant. That takes one division less than two pivots, and works even if
+    an entry is zero. After a pivot p near zero, however, the determinant would lose accuracy by a
+    factor 1 / p^2, whereas pivots lose only 1 / p.
 
     Args:
         A: matrix (n, n).

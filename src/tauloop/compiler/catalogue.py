@@ -91,7 +91,7 @@ _STATE = ("position", "velocity")
 _MOTION = ("position", "velocity", "acceleration")
 
 
-#: Positions; positions and velocities; positions, velocities and accelerations.
+#: Kinematics up to positions, up to velocities, and up to accelerations.
 KINEMATICS = tuple(
     ProgramSpec(
         name=f"kinematics_{levels}",
@@ -246,7 +246,7 @@ REGRESSORS = MappingProxyType(
 def _differentiated(
     spec: ProgramSpec, name: str, build: Callable[[MotionState], Program], outputs: tuple[str, ...]
 ) -> ProgramSpec:
-    """Return the program of a program's values and its Jacobians with respect to its inputs."""
+    """Return the specification of a program with its values and their Jacobians by its inputs."""
     pairs = [
         (output, argument)
         for output in outputs
@@ -296,7 +296,7 @@ DERIVATIVES = MappingProxyType(
 def _products(
     spec: ProgramSpec, output: str, build: Callable[[MotionState], Program]
 ) -> ProgramSpec:
-    """Return the program of the products of a program's derivatives with directions and factors."""
+    """Return the specification of a program with products of derivatives (see `products`)."""
     slopes = (jacobian_name("slope", name) for name in spec.inputs)
     bends = (jacobian_name("bend", name) for name in spec.inputs)
     return ProgramSpec(

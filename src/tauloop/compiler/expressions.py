@@ -85,7 +85,7 @@ class Expressions:
 
     @cached_property
     def transmission(self) -> ca.SX:
-        """Matrix A (n_u, n_v) of actuator velocities p' = A v; actuator forces act by S = A^T."""
+        """Matrix A (n_u, n_v) of actuator velocities p' = A v; S = A^T maps the actuator forces."""
         return transmission(*self.parts)
 
     @cached_property
@@ -112,7 +112,11 @@ class Expressions:
         return [rows[i] for i in self.assembly.rows]
 
     def forces(self, v: ca.SX, a: ca.SX, pi: ca.SX | None = None) -> ca.SX:
-        """Return tree forces M a + h (n_v,) including loads; by default with `pi` of the file."""
+        """Return tree forces M a + h (n_v,), the generalized forces of the machine with open loops.
+
+        The loads of `add_loads` are included. `pi` are the dynamic parameters, by default those of
+        the machine file.
+        """
         motion = self.motion(v, a)
         entries = self.entries if pi is None else Entries(self.parameters, pi)
         tau = self.formulation.forces(self.mechanism, motion, entries)
@@ -186,7 +190,8 @@ class MotionState(Expressions):
         )
         self.configuration = self.positions.configuration
         self.dependent = [i for i in self.moving if i not in ports.v]
-        self.v, self.a = self.at_rest, self.at_rest
+        self.v = self.at_rest
+        self.a = self.at_rest
         self.K = ca.SX(0, self.topology.n_v)
         self.scale = ca.SX(0, 1)
         self._levels = 0
@@ -218,7 +223,7 @@ class MotionState(Expressions):
         )
 
     def _add_levels(self, levels: int) -> None:
-        """Solve the loops at velocity and acceleration level: K x = -(rate of the rest)."""
+        """Solve the loop equations for velocities and, up to `levels`, accelerations."""
         if self._levels < 1 <= levels:
             self._add_velocities()
         if self._levels < 2 <= levels:
@@ -228,26 +233,29 @@ class MotionState(Expressions):
     def _add_velocities(self) -> None:
         v = ca.SX.sym("v", self.topology.n_v)
         rows = self.rows(v)
-        rates, self.scale = column(row.psi_rate for row in rows), column(row.scale for row in rows)
+        rates = column(row.psi_rate for row in rows)
+        self.scale = column(row.scale for row in rows)
         self.K = ca.jacobian(rates, v)
         self.v = self.at_rest
-        self._give(self.v, self.builder.input("velocity", self.ports.velocity.size))
+        self._set_given(self.v, self.builder.input("velocity", self.ports.velocity.size))
         # substitution avoids computing the motion of all bodies twice, which is half of the work
-        self._close(self.v, ca.SX(ca.substitute([rates], [v], [ca.densify(self.v)])[0]))
+        self._set_dependent(self.v, ca.SX(ca.substitute([rates], [v], [ca.densify(self.v)])[0]))
 
     def _add_accelerations(self) -> None:
         self.a = self.at_rest
-        self._give(self.a, self.builder.input("acceleration", self.ports.velocity.size))
-        self._close(self.a, column(row.psi_acceleration for row in self.rows(self.v, self.a)))
+        self._set_given(self.a, self.builder.input("acceleration", self.ports.velocity.size))
+        self._set_dependent(
+            self.a, column(row.psi_acceleration for row in self.rows(self.v, self.a))
+        )
 
-    def _give(self, full: ca.SX, rates: ca.SX) -> None:
-        full[list(self.ports.v)] = ca.DM(self.ports.to_v) @ rates
+    def _set_given(self, full: ca.SX, values: ca.SX) -> None:
+        full[list(self.ports.v)] = ca.DM(self.ports.to_v) @ values
 
-    def _close(self, full: ca.SX, open_rates: ca.SX) -> None:
-        """Set the dependent entries so that the rates of the loops are zero."""
+    def _set_dependent(self, full: ca.SX, residual: ca.SX) -> None:
+        """Set the dependent entries x so that K x plus the residual (c,) without them is zero."""
         if self.dependent:
             full[self.dependent] = self.builder.solve(
-                self.K[:, self.dependent], -open_rates, "loop velocities"
+                self.K[:, self.dependent], -residual, "loop velocities"
             )
 
     @cached_property
@@ -262,9 +270,12 @@ class MotionState(Expressions):
         return G
 
     def drift(self) -> ca.SX:
-        """Return gamma (n_v,), the accelerations at a_given = 0: a = G a_given + gamma."""
+        """Return gamma (n_v,), the accelerations of all coordinates at a_given = 0.
+
+        In general a = G a_given + gamma, with G as in `embedding`.
+        """
         gamma = self.at_rest
-        self._close(gamma, column(row.psi_acceleration for row in self.rows(self.v, gamma)))
+        self._set_dependent(gamma, column(row.psi_acceleration for row in self.rows(self.v, gamma)))
         return gamma
 
     def multipliers(self, loads: ca.SX) -> ca.SX:
@@ -279,12 +290,10 @@ class MotionState(Expressions):
             self.K[:, self.dependent].T, loads[self.dependent, :], "multipliers"
         )
 
-    def carry(self) -> None:
+    def add_loads(self) -> None:
         """Add payload and wrench at the tool to the inputs and to all forces (see `tool_load`)."""
-        wrench, payload = (
-            self.builder.input("wrench", WRENCH),
-            self.builder.input("payload", PAYLOAD),
-        )
+        wrench = self.builder.input("wrench", WRENCH)
+        payload = self.builder.input("payload", PAYLOAD)
         self._load = lambda motion: tool_load(motion, self.mechanism, wrench, payload)
 
 
@@ -396,9 +405,8 @@ class Catalogue:
                 specify the motors.
         """
         if spec not in self._programs:
-            if self.assembly.mechanism.unstated_motors and not _FORCES.isdisjoint(
-                (*spec.inputs, *spec.outputs)
-            ):
+            needs_motors = not _FORCES.isdisjoint((*spec.inputs, *spec.outputs))
+            if self.assembly.mechanism.unstated_motors and needs_motors:
                 raise AssemblyError([unstated_motors(self.assembly)])
             with fast_operators():
                 self._programs[spec] = spec.build(self.state(spec.name, spec.levels))
@@ -430,7 +438,7 @@ def column(expressions: Iterable[ca.SX]) -> ca.SX:
 
 
 def _samples(assembly: Assembly, ports: EntryPorts, theta: np.ndarray) -> dict[str, np.ndarray]:
-    """Return inputs at the assembled states, by which pivots are chosen, without velocities."""
+    """Return the inputs, except velocities, at the assembled states, which choose the pivots."""
     count = len(assembly.states)
     return {
         "theta": np.repeat(theta[None], count, axis=0),
@@ -453,10 +461,12 @@ def require_inertia(M: ca.SX, ports: EntryPorts) -> None:
         AssemblyError: velocities move no inertia, so accelerations are not determined.
     """
     diagonal = ca.diag(M)
-    refuse_idle(name for i, name in enumerate(ports.velocity.columns) if diagonal[i].is_zero())
+    require_moved_inertia(
+        name for i, name in enumerate(ports.velocity.columns) if diagonal[i].is_zero()
+    )
 
 
-def refuse_idle(idle: Iterable[str]) -> None:
+def require_moved_inertia(idle: Iterable[str]) -> None:
     """Raise an error for velocities, given by name, that move no inertia."""
     what = "moves nothing with mass or inertia, so forces do not determine its acceleration"
     remedy = "give a body that it moves a mass, or its motor an inertia; or make the joint fixed"

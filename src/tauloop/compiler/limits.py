@@ -3,7 +3,8 @@
 #: Position residuals (characteristic lengths or dimensionless) above this indicate that Newton's
 #: method has not converged.
 CONVERGED = 1e-9
-#: Largest accepted violation of tension bounds, relative to the largest value; rounding is 1e-11.
+#: Largest accepted violation of tension bounds, relative to the largest right-hand side of their
+#: conditions; rounding causes 1e-11.
 WITHIN = 1e-9
 #: A pivot below this fraction of its typical size indicates a singular pose.
 SMALLEST_PIVOT = 1e-9

@@ -19,8 +19,10 @@ from tauloop.equations.values import BatchFunction
 #: Newton's method stops when no unknown changes by more than this in a step (characteristic
 #: lengths, rad or dimensionless). Convergence is quadratic, so the error is then a rounding error.
 NEWTON_STEP = 1e-9
-#: Maximum number of steps, and maximum length of a step.
+#: Maximum number of Newton steps.
 NEWTON_ITERATIONS = 60
+#: Maximum length of a Newton step (characteristic lengths, rad or dimensionless); longer steps are
+#: shortened to it.
 NEWTON_LONGEST_STEP = 0.5
 
 
@@ -56,8 +58,8 @@ class Newton:
         what: names of the loops that the block closes.
         unknowns: names of the coordinates that the block determines.
         pivots: records of the pivots that are not constant.
-        residual_sizes: unit of each residual: the characteristic length, m, or one.
-        sizes: unit of each unknown: the characteristic length, m, or one.
+        residual_sizes: characteristic size of each residual: the characteristic length, m, or one.
+        sizes: characteristic size of each unknown: the characteristic length, m, or one.
     """
 
     function: BatchFunction
@@ -82,7 +84,7 @@ class Newton:
         return f"{self.solution}_residuals"
 
     def run(self, values: dict[str, np.ndarray], n: int, diagnostics: RunDiagnostics) -> None:
-        """Iterate for n samples; converged samples do not change."""
+        """Iterate for n samples; samples that have converged do not change any more."""
         known = [values[name] for name in self.inputs]
         x = values[self.start].copy()
         active = np.arange(n)
@@ -100,8 +102,9 @@ class Newton:
                 break
         final, _, pivots = self.function([x, *known], n)
         diagnostics.add_pivots(pivots, self.pivots)
-        left = final / self.residual_sizes
-        diagnostics.newton.append((self, np.where(np.isfinite(left), left, np.inf), counts))
+        residuals = final / self.residual_sizes
+        residuals = np.where(np.isfinite(residuals), residuals, np.inf)
+        diagnostics.newton.append((self, residuals, counts))
         values[self.solution] = x
 
 

@@ -1,4 +1,4 @@
-"""Results of motions: states and forces with diagnostics."""
+"""Results of a model's functions: states, forces and accelerations, with diagnostics."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ class SolveDiagnostics(ReprMixin):
     Attributes:
         closed_forms: the loops solved in closed form.
         discriminants: discriminants of these loops (N, n); negative where a loop cannot close.
-        smallest_pivot: smallest pivot of all eliminations, relative to its typical size (N,).
+        smallest_pivot: smallest pivot of all eliminations, relative to its median over sampled
+            poses (N,).
         residuals: final residual (N,) of each loop solved by Newton's method, by name.
         steps: number of Newton steps (N,); floats if machine code reports it.
         finite: whether all results are finite (N,).
-        missed: violation of tension bounds, relative to the largest value among them (N,).
+        missed: violation of tension bounds, relative to the largest right-hand side of their
+            conditions (N,).
         is_sound: whether all samples are already known to be within reach and regular.
     """
 
@@ -103,15 +105,15 @@ class SolveDiagnostics(ReprMixin):
         least = float(self.smallest_pivot.min(initial=np.inf))
         pivot = max(least, SMALLEST_PIVOT)
         # The square of the pivot overflows for machines without loops.
-        share = np.finfo(float).eps / pivot / pivot
-        if share <= ACCURATE:
+        relative_error = np.finfo(float).eps / pivot / pivot
+        if relative_error <= ACCURATE:
             return ()
         advice = (
             f"a loop is nearly at a dead center (smallest pivot {least:.2g} of its usual size), "
             "where forces grow without bound: keep the motion away from it"
         )
         name = "relative rounding error of the forces"
-        return (result.diagnostic(name, share, at_most=ACCURATE, advice=advice),)
+        return (result.diagnostic(name, relative_error, at_most=ACCURATE, advice=advice),)
 
     @property
     def has_overflowed(self) -> np.ndarray:
@@ -252,8 +254,9 @@ class State(ReprMixin):
             "poses whose loops stay open on the line that leads to them",
             self.has_opened.sum(),
             at_most=0.0,
-            advice=f"first at sample {first}: the pose may be beyond a fold or in another assembly "
-            "mode; approach it along other positions, or list all modes (`tauloop.assembly_modes`)",
+            advice=f"first at sample {first}: the line to the pose may cross a singularity, or the "
+            "pose may be in another assembly mode; go through intermediate poses, or list all "
+            "modes (`tauloop.assembly_modes`)",
         )
         return (opened,)
 

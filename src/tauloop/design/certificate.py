@@ -39,19 +39,20 @@ KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProofClaims:
-    """What a certificate claims about every pose of its box.
+    """Claims of a certificate about every pose of its box.
 
     Attributes:
-        parallel, serial, constraint: least distances from singularities.
-        length: length of the moments of unit rows, m.
-        clearance: least distance of rods beyond their radii, m; 0 for none.
-        cone: largest angle of rods from their direction at the reference, rad; None for none.
+        parallel, serial, constraint: smallest distances from singularities.
+        length: length by which moments of the unit rows are divided, m.
+        clearance: smallest distance between the surfaces of rods, m; 0 for no claim.
+        cone: largest angle of rods from their direction at the reference, rad; None for no claim.
         drawing: whether drawing ranges count as stops.
         tolerances: largest deviations of parameters, SI.
         cones: largest angles by end of a rod or by joint, rad.
         radii: radii of rods by name, m.
         forces: whether forces and tensions at rest stay within the limits of the machine.
-        wrench: ranges of the six components of the wrench at the tool, N and N m; empty for none.
+        wrench: ranges of the six components of the wrench at the tool, N and N m; empty without a
+            wrench.
         limits: largest errors of the tool by direction, m and rad.
         encoders: errors of actuators by name, rad or m.
         round: axes of a cylinder, whose diameters are the ranges; empty for a box.
@@ -81,17 +82,18 @@ class Proof:
     Attributes:
         machine: name of the machine.
         text_sha256: hash of the machine's text.
-        claims: what is claimed.
+        claims: the claims about every pose.
         axes: names of all axes of a pose.
-        start: their values where they do not vary (m,).
+        start: values (m,) of the axes; they apply to the axes that do not vary.
         varied: indices of the axes that vary.
         lower, upper: ranges of these axes.
         unknowns: names of the unknowns.
-        cuts: fractions of the straight path from the reference to the center of the box.
-        path: unknowns at the middles of its pieces.
+        cuts: fractions at which the straight path from the reference to the center of the box is cut
+            into pieces.
+        path: unknowns at the centers of the pieces.
         level, index: the boxes (N, k): along each axis from index / 2^level to
             (index + 1) / 2^level of the range.
-        solutions: unknowns at their middles (N, n).
+        solutions: unknowns at the centers of the boxes (N, n).
     """
 
     machine: str
@@ -161,17 +163,20 @@ def read_proof(path: str | Path) -> Proof:
             )
         missing = [key for key in KEYS if key not in contents]
         if missing:
-            raise InputError.of(str(path), f"lacks {', '.join(missing)}", "write it again")
+            what = f"lacks {', '.join(missing)}"
+            raise InputError.of(str(path), what, "write the certificate again")
         return _proof(contents)
     except OSError as error:
         raise InputError(
             Problem(
-                where="path", what=f"{path} cannot be read: {error.strerror}", remedy="correct it"
+                where="path",
+                what=f"{path} cannot be read: {error.strerror}",
+                remedy="give the path of a readable file",
             )
         ) from error
     except (AttributeError, TypeError, ValueError, KeyError, OverflowError) as error:
         raise InputError.of(
-            str(path), f"damaged certificate ({error})", "write it again"
+            str(path), f"damaged certificate ({error})", "write the certificate again"
         ) from error
 
 
@@ -179,7 +184,7 @@ def _claims_in(contents: dict[str, Any]) -> ProofClaims:
     """Return the claims in a file.
 
     Raises:
-        TypeError, ValueError: a claim is unknown, or not finite numbers by name.
+        TypeError, ValueError: a claim is unknown, or a value is not a finite number.
     """
     claims = dict(contents)
     for name in ("tolerances", "cones", "radii", "limits", "encoders"):
@@ -199,7 +204,7 @@ def _finite(value: Any) -> float:
     """Return a finite number.
 
     Raises:
-        TypeError, ValueError: it is not one.
+        TypeError, ValueError: the value is not a finite number.
     """
     number = float(value)
     if not math.isfinite(number):
@@ -208,6 +213,7 @@ def _finite(value: Any) -> float:
 
 
 def _proof(contents: dict[str, Any]) -> Proof:
+    """Return the proof from the contents of a file."""
     k, n = len(contents["varied"]), len(contents["unknowns"])
     boxes = np.array(contents["boxes"], dtype=np.int64).reshape(-1, 2, k)
     return Proof(
@@ -229,5 +235,5 @@ def _proof(contents: dict[str, Any]) -> Proof:
 
 
 def _rows_of(values: list[Any], n: int) -> np.ndarray:
-    """Return rows (N, n), also of no columns."""
+    """Return an array (N, n), also for n = 0."""
     return np.array(values, dtype=float).reshape(len(values), n)

@@ -29,11 +29,13 @@ from tauloop.equations.named_values import by_column, full_name
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
-#: Parts of a progress bar.
+#: Number of steps of a progress bar.
 PROGRESS_PARTS = 1000
-#: Largest growth of a box, and relative accuracy of its size.
-MAX_SCALE, SCALE_ACCURACY = 64.0, 0.01
-#: What a search shows.
+#: Largest factor by which a box is scaled up or down.
+MAX_SCALE = 64.0
+#: Relative accuracy of the scale of the largest box.
+SCALE_ACCURACY = 0.01
+#: Verdicts of a search.
 PROVED, REFUTED, UNDECIDED = "proved", "refuted", "undecided"
 
 
@@ -49,14 +51,14 @@ class Certification(Result):
         ranges: the box: ranges of the axes that vary.
         scale: size of the box relative to the given ranges.
         counterexample: a pose that violates a claim, by name of its axes; None if there is none.
-        violated: the claim that it violates; None without a counterexample.
-        excess: value of the violated quantity less its limit (negative); None without one, and where
-            no assembly mode reaches the pose.
+        violated: the claim that the counterexample violates; None without a counterexample.
+        excess: value of the violated quantity minus its limit (negative); None without a
+            counterexample, and if no assembly mode reaches the pose.
         violating_machine: values of the parameters with `deviations`, by name, of a machine that violates
-            it; None if every machine within the deviations does.
+            the claim; None if every machine within the deviations violates it.
         measures: proved lower bounds of the distances from singularities over the whole box.
         undecided: fraction of the volume that is not decided.
-        hardest: the claim that was hardest to prove in the undecided part; None without one.
+        hardest: the claim that was hardest to prove in the undecided boxes; None if none is undecided.
         boxes: number of proved boxes.
         evaluated: number of evaluated boxes, at all scales.
         duration: processor time of the search at all scales, s.
@@ -147,9 +149,9 @@ class CertificateCheck(Result):
     Attributes:
         machine: name of the machine.
         boxes: number of boxes of the certificate.
-        problems: what does not hold.
+        problems: descriptions of the parts of the proof that are not confirmed.
         ranges: the certified box.
-        claims: what is claimed in it.
+        claims: the claims about every pose of the box.
     """
 
     machine: str
@@ -169,22 +171,26 @@ def certify(
 ) -> Certification:
     """Prove that a machine reaches every pose of a box, away from stops and singularities.
 
-    Every pose is reachable on the reference's assembly mode, within stops, and farther from
-    singularities than stated; or a pose that is not, by interval arithmetic, is returned; or, at the
-    end of the budget, the best distance that was proved. Loops are closed by Krawczyk's test, on
-    boxes that branch and bound makes.
+    The verdict has three cases:
+
+    - proved: every pose can be reached in the assembly mode of the reference pose, within stops, and
+      farther from singularities than required;
+    - refuted: the result contains a pose that violates a claim, which interval arithmetic proves;
+    - undecided: the budget ended first; the result contains the distances that were proved.
+
+    Branch and bound divides the box. Krawczyk's test proves that the loops close in each part.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         options: the box and the claims.
-        progress: called with the decided parts of the volume and their total.
+        progress: called with the decided volume and the total volume, in units of a progress bar.
 
     Returns:
         The verdict, with the boxes of the proof or a pose that violates a claim.
 
     Raises:
         InputError: unknown names, empty ranges, or a machine that proofs do not cover: passive
-            freedoms, lines on drums.
+            degrees of freedom, cables on drums.
         PoseError: the machine does not close around its reference pose.
 
     Source: Merlet 2006, Parallel robots, chapter 7; Neumaier 1990, Interval methods for systems of
@@ -202,24 +208,25 @@ def certify(
     problem = pose_problem(model, needed_functions(model, claims))
     domain = _domain(problem, options)
     claims = replace(claims, round=tuple(problem.axes[domain.varied[i]] for i in domain.round))
-    wanted = _requirements(problem, claims)
+    requirements = _requirements(problem, claims)
     budget = Budget(boxes=options.max_boxes, duration=options.time_limit)
 
-    def report(share: float) -> None:
+    def report(fraction: float) -> None:
         if progress is not None:
-            progress(int(share * PROGRESS_PARTS), PROGRESS_PARTS)
+            progress(int(fraction * PROGRESS_PARTS), PROGRESS_PARTS)
 
     if options.maximize_box:
-        outcome, scale, left = _largest(problem, wanted, domain, budget, report)
+        outcome, scale, remaining = _largest(problem, requirements, domain, budget, report)
     else:
-        outcome, scale = search(problem, wanted, domain, budget, report), 1.0
-        left = budget.without(outcome)
+        outcome = search(problem, requirements, domain, budget, report)
+        scale = 1.0
+        remaining = budget.without(outcome)
     report(1.0)
     result = _result(options, claims, problem, outcome, scale)
     return replace(
         result,
-        evaluated=budget.boxes - left.boxes,
-        duration=budget.duration - left.duration,
+        evaluated=budget.boxes - remaining.boxes,
+        duration=budget.duration - remaining.duration,
     )
 
 
@@ -230,9 +237,14 @@ def _result(
     outcome: BoxSearch,
     scale: float,
 ) -> Certification:
+    """Return the public result of a search."""
     model = problem.model
     violation = outcome.counterexample
-    verdict = PROVED if outcome.is_proved else REFUTED if violation is not None else UNDECIDED
+    verdict = UNDECIDED
+    if outcome.is_proved:
+        verdict = PROVED
+    elif violation is not None:
+        verdict = REFUTED
     domain = outcome.domain
     measures = {} if violation is not None else outcome.measures
     return Certification(
@@ -282,6 +294,7 @@ def _result(
 
 
 def _violating_machine(problem: PoseProblem, outcome: BoxSearch) -> dict[str, float] | None:
+    """Return the parameters of the machine that violates a claim; None if all machines do."""
     violation = outcome.counterexample
     if violation is None or violation.parameters is None:
         return None
@@ -289,26 +302,30 @@ def _violating_machine(problem: PoseProblem, outcome: BoxSearch) -> dict[str, fl
 
 
 def _violation_text(problem: PoseProblem, outcome: BoxSearch) -> str:
+    """Return the violated claim, the pose and a remedy; "" without a violation."""
     violation = outcome.counterexample
     if violation is None:
         return ""
     pose = ", ".join(
         f"{name} = {value:.6g}" for name, value in zip(problem.axes, violation.pose, strict=True)
     )
-    machine, remedy = "", "certify a smaller box"
+    machine = ""
+    remedy = "certify a smaller box"
     if violation.parameters is not None:
-        machine, remedy = " for a machine within the deviations", f"{remedy} or smaller deviations"
+        machine = " for a machine within the deviations"
+        remedy = f"{remedy} or smaller deviations"
     if np.isinf(violation.excess):
         return f"{violation.claim} has no solution at {pose}{machine}: {remedy}"
     return f"{violation.claim} fails by {-violation.excess:.3g} at {pose}{machine}: {remedy}"
 
 
 def _undecided_text(outcome: BoxSearch) -> str:
+    """Return the reason why a box is undecided, and a remedy."""
     if not outcome.path.is_complete:
-        share = 100.0 * outcome.path.cuts[-1]
+        percent = 100.0 * outcome.path.cuts[-1]
         return (
-            f"the straight path from the reference to the middle of the box is followed for {share:.3g} % "
-            "only: choose a box on the same side of singular poses and ends of reach"
+            "the straight path from the reference to the center of the box is followed for only "
+            f"{percent:.3g} %: choose a box that this path reaches without singular or unreachable poses"
         )
     if outcome.counterexample is not None:
         return "the search ended at the violation"
@@ -319,6 +336,7 @@ def _undecided_text(outcome: BoxSearch) -> str:
 
 
 def _requirements(problem: PoseProblem, claims: ProofClaims) -> Requirements:
+    """Return the requirements of claims."""
     return Requirements(
         parallel=claims.parallel,
         serial=claims.serial,
@@ -369,7 +387,7 @@ def _round_columns(axes: Sequence[str], cylinder: Sequence[str]) -> tuple[int, .
     """Return the indices of the axes of a cylinder among the axes that vary.
 
     Raises:
-        InputError: a name has no range, or there is a single one.
+        InputError: an axis has no range, a name is repeated, or there is a single axis.
     """
     names = [full_name(axes, name, "cylinder") for name in cylinder]
     if len(set(names)) == 1 or len(set(names)) < len(names):
@@ -381,46 +399,58 @@ def _round_columns(axes: Sequence[str], cylinder: Sequence[str]) -> tuple[int, .
 
 
 def _require_small_rotations(problem: PoseProblem, domain: Domain) -> None:
+    """Check that rotations are small enough for the series of the quaternion.
+
+    Raises:
+        InputError: they are too large.
+    """
     largest = np.abs(domain.start).copy()
     largest[list(domain.varied)] = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
-    turns = [axis.endswith((".rx", ".ry", ".rz")) for axis in problem.axes]
-    angle = float(np.linalg.norm(largest[np.array(turns)]))
+    is_rotation = [axis.endswith((".rx", ".ry", ".rz")) for axis in problem.axes]
+    angle = float(np.linalg.norm(largest[np.array(is_rotation)]))
     if angle > MAX_ROTATION:
         what = f"rotations reach {angle:.3g} rad from the reference, more than {MAX_ROTATION:g} rad"
-        raise InputError.of("ranges", what, "choose smaller rotations, or another reference")
+        raise InputError.of("ranges", what, "choose smaller rotations, or another reference pose")
 
 
 def _largest(
     problem: PoseProblem,
-    wanted: Requirements,
+    requirements: Requirements,
     domain: Domain,
     budget: Budget,
     report: Callable[[float], None],
 ) -> tuple[BoxSearch, float, Budget]:
-    """Return the proof of the largest scaled box, by bisection, its scale, and the budget left.
+    """Return the proof of the largest scaled box, its scale, and the remaining budget.
 
-    Each scale has half of the budget that is left, so that all of them keep the whole.
+    The scale is doubled until a proof fails, and then bisected. Each search may use half of the
+    remaining budget, so that all searches together do not exceed the budget.
     """
-    first, scale = search(problem, wanted, domain, budget.half, report), 1.0
-    best, low, high = first, (1.0 if first.is_proved else 0.0), (np.inf if first.is_proved else 1.0)
-    left = budget.without(first)
+    first = search(problem, requirements, domain, budget.half, report)
+    best = first
+    low, high = (1.0, np.inf) if first.is_proved else (0.0, 1.0)
+    remaining = budget.without(first)
     while high > (1.0 + SCALE_ACCURACY) * low:
         scale = 2.0 * low if np.isinf(high) else 0.5 * (low + high)
-        if left.is_spent or not 1.0 / MAX_SCALE <= scale <= MAX_SCALE:
+        if remaining.is_spent or not 1.0 / MAX_SCALE <= scale <= MAX_SCALE:
             break
-        outcome = search(problem, wanted, _scaled(problem, domain, scale), left.half)
-        left = left.without(outcome)
+        scaled = _scaled(problem, domain, scale)
+        outcome = search(problem, requirements, scaled, remaining.half)
+        remaining = remaining.without(outcome)
         if outcome.is_proved:
-            best, low = outcome, scale
+            best = outcome
+            low = scale
         else:
             high = scale
-    return (best, low, left) if best.is_proved else (first, 1.0, left)
+    if best.is_proved:
+        return best, low, remaining
+    return first, 1.0, remaining
 
 
 def _scaled(problem: PoseProblem, domain: Domain, scale: float) -> Domain:
-    """Return a domain that is larger by a factor, about the same middle."""
-    middle, half = 0.5 * (domain.lower + domain.upper), 0.5 * (domain.upper - domain.lower)
-    scaled = replace(domain, lower=middle - scale * half, upper=middle + scale * half)
+    """Return a domain that is scaled by a factor about its center."""
+    center = 0.5 * (domain.lower + domain.upper)
+    half = 0.5 * (domain.upper - domain.lower)
+    scaled = replace(domain, lower=center - scale * half, upper=center + scale * half)
     _require_small_rotations(problem, scaled)
     return scaled
 
@@ -430,18 +460,19 @@ def _scaled(problem: PoseProblem, domain: Domain, scale: float) -> Domain:
 def check_certificate(
     machine: MachineSource, path: str | Path, *, progress: Progress | None = None
 ) -> CertificateCheck:
-    """Check the proof of a certified box: every box once, in other arithmetic and without a search.
+    """Check the proof of a certified box by an independent implementation.
 
-    The boxes must cover the whole box without overlap, by exact dyadic fractions; in each of them the
-    claims are evaluated with the balls of python-flint's arb.
+    The certificate divides the certified box into small boxes. The check proves with exact dyadic
+    fractions that they cover it without overlap. In each small box it evaluates the claims with the
+    ball arithmetic of python-flint's arb, without a search.
 
     Args:
         machine: the machine of the certificate.
         path: file of `Certification.write_proof`.
-        progress: called with the numbers of checked and of all boxes.
+        progress: called with the number of checked boxes and the number of all boxes.
 
     Returns:
-        What does not hold, if anything.
+        The outcome, with the parts of the proof that are not confirmed.
 
     Raises:
         InputError: the file is not a certificate, or is damaged.
@@ -482,7 +513,7 @@ def check_certificate(
 
 
 def _checked_problems(model: Model, proof: Proof, progress: Progress | None) -> tuple[str, ...]:
-    """Return what does not hold in a proof."""
+    """Return descriptions of the parts of a proof that are not confirmed."""
     from tauloop.design.checking import checked
 
     if text_hash(model) != proof.text_sha256:
@@ -492,7 +523,7 @@ def _checked_problems(model: Model, proof: Proof, progress: Progress | None) -> 
         )
     unknown = unknown_names_in(model, proof.claims)
     if unknown:
-        return (f"the claims name what the machine does not have: {', '.join(unknown)}",)
+        return (f"the claims contain names that the machine does not have: {', '.join(unknown)}",)
     problem = pose_problem(model, needed_functions(model, proof.claims))
     varied = {proof.axes[axis] for axis in proof.varied if 0 <= axis < len(proof.axes)}
     if not set(proof.claims.round) <= varied:

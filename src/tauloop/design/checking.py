@@ -21,7 +21,7 @@ from tauloop.design.intervals.balls import (
     lower_square,
     near_inverse_product,
 )
-from tauloop.design.krawczyk import BOUND_FACTOR, LARGEST_BOUND_FACTOR, MIN_WIDTH
+from tauloop.design.krawczyk import BOUND_FACTOR, LARGEST_BOUND_FACTOR, MIN_HALF_WIDTH
 from tauloop.design.load_checks import failed_load
 from tauloop.design.loads import LoadLimits, load_limits
 from tauloop.design.pose_symbols import MAX_ROTATION
@@ -30,8 +30,8 @@ from tauloop.geometry.clearance import segment_closest
 
 #: Precision of the numbers, bits; NumPy's numbers have 53.
 PRECISION = 80
-#: Factor for unit vectors in floating point, so that their length is at most 1.
-SHORTER = 1.0 - 1e-14
+#: Factor by which computed unit vectors are shortened, so that their length is at most 1.
+UNIT_VECTOR_FACTOR = 1.0 - 1e-14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Checked:
 
     Attributes:
         n_boxes: number of boxes of the certificate.
-        problems: descriptions of the claims that do not hold, with their boxes.
+        problems: descriptions of the claims that are not confirmed, with the indices of the boxes.
     """
 
     n_boxes: int
@@ -52,8 +52,9 @@ class _Cell:
     """A box: b = middle + generators t and y = unknowns + S (b - middle) + e with |e| < unique.
 
     Attributes:
-        middle: axes b at the middle (m), balls.
-        unknowns: unknowns y at the middle (n).
+        middle: axes b at the center (m), balls.
+        generators: matrix (m, k) whose columns lead from the center to the faces, balls.
+        unknowns: unknowns y at the center (n).
         S: sensitivities (n, m).
         unique: half widths (n) within which the solution is unique.
         remainder: half widths (n) that contain the solution.
@@ -95,17 +96,19 @@ def checked(
     for i in range(len(proof.level)):
         cell = _box(problem, proof, i)
         cells.append(cell)
-        wrong = _failed(problem, proof.claims, loads, cell) if cell.is_closed else "loops"
-        if wrong is not None:
-            problems.append(f"box {i}: {wrong}")
+        failure: str | None = "loops"
+        if cell.is_closed:
+            failure = _failed(problem, proof.claims, loads, cell)
+        if failure is not None:
+            problems.append(f"box {i}: {failure}")
         if progress is not None:
             progress(i + 1, len(proof.level))
-    if not _follows_path(problem, proof, cells, parts.points):
+    if not _follows_path(problem, proof, cells):
         problems.append(
             "the solution is not unique along the path from the reference to the domain"
         )
     for point, lower, upper in zip(parts.points, parts.lower, parts.upper, strict=True):
-        at_face = _at(problem, _exact_pose(proof, point), cells[lower])
+        at_face = _solution_at(problem, _exact_pose(proof, point), cells[lower])
         if not (_is_within(cells[lower], at_face) and _is_within(cells[upper], at_face)):
             problems.append(f"boxes {lower} and {upper}: their solutions may be different")
     return Checked(n_boxes=len(proof.level), problems=tuple(problems))
@@ -120,10 +123,11 @@ def _round_columns(problem: PoseProblem, proof: Proof) -> tuple[int, ...]:
 def _exact_pose(proof: Proof, fractions: Sequence[float]) -> list[arb]:
     """Return the pose (m) at fractions of the ranges of the axes that vary."""
     pose = [arb(float(value)) for value in proof.start]
-    for axis, low, high, share in zip(
+    for axis, low, high, fraction in zip(
         proof.varied, proof.lower, proof.upper, fractions, strict=True
     ):
-        pose[axis] = arb(float(low)) + (arb(float(high)) - arb(float(low))) * arb(float(share))
+        width = arb(float(high)) - arb(float(low))
+        pose[axis] = arb(float(low)) + width * arb(float(fraction))
     return pose
 
 
@@ -136,16 +140,16 @@ def _box(problem: PoseProblem, proof: Proof, i: int) -> _Cell:
     for column, axis in enumerate(proof.varied):
         width = arb(float(proof.upper[column])) - arb(float(proof.lower[column]))
         generators[axis][column] = width * arb(float(half[column]))
-    return _closed(problem, middle, generators, proof.solutions[i])
+    return _closed_loops(problem, middle, generators, proof.solutions[i])
 
 
-def _at(problem: PoseProblem, pose: list[arb], near: _Cell) -> _Cell:
-    """Return the solution at a pose, starting from the first-order solution of a box."""
-    return _closed(problem, pose, [[] for _ in pose], np.array(_predicted(near, pose)))
+def _solution_at(problem: PoseProblem, pose: list[arb], cell: _Cell) -> _Cell:
+    """Return the solution at a pose, starting from the linear prediction of a box."""
+    return _closed_loops(problem, pose, [[] for _ in pose], np.array(_predicted(cell, pose)))
 
 
 def _predicted(cell: _Cell, pose: list[arb]) -> list[float]:
-    """Return the first-order solution of a box at a pose."""
+    """Return the unknowns at a pose by the linear prediction of a box."""
     offset = [float((b - c).mid()) for b, c in zip(pose, cell.middle, strict=True)]
     unknowns = []
     for y, row in zip(cell.unknowns, cell.S, strict=True):
@@ -153,14 +157,22 @@ def _predicted(cell: _Cell, pose: list[arb]) -> list[float]:
     return unknowns
 
 
-def _closed(
+def _closed_loops(
     problem: PoseProblem,
     middle: list[arb],
     generators: list[list[arb]],
     start: np.ndarray,
     margin: Sequence[float] = (),
 ) -> _Cell:
-    """Return the enclosure of a box, wider by a margin of each axis, by Krawczyk's test."""
+    """Return the enclosure of a box by Krawczyk's test.
+
+    Args:
+        problem: functions of the machine.
+        middle: center of the box (m).
+        generators: generators (m, k) of the box.
+        start: start values of the unknowns (n,).
+        margin: margin (m) of each axis by which the box is enlarged; empty for no margin.
+    """
     numbers = np.array([[float(b.mid()) for b in middle]])
     with np.errstate(all="ignore"):
         y, C, S = (values[0] for values in newton(problem, numbers, start[None]))
@@ -183,7 +195,7 @@ def _closed(
 def _has_small_rotations(problem: PoseProblem, inputs: list[BallForm]) -> bool:
     """Return whether rotations with an unknown are within the range of their series."""
     for rotation in problem.rotations:
-        square = sum((inputs[component].largest() ** 2 for component in rotation), arb(0))
+        square = sum((inputs[component].magnitude_bounds() ** 2 for component in rotation), arb(0))
         if not square < MAX_ROTATION**2:
             return False
     return True
@@ -192,16 +204,16 @@ def _has_small_rotations(problem: PoseProblem, inputs: list[BallForm]) -> bool:
 def _box_forms(
     middle: list[arb], generators: list[list[arb]], margin: Sequence[float]
 ) -> list[BallForm]:
-    """Return the forms of the axes."""
-    wider = margin or [0.0] * len(middle)
+    """Return the forms of the axes; margins (m) are added to their remainders."""
+    margins = margin or [0.0] * len(middle)
     return [
         BallForm(b, slopes, arb(width))
-        for b, slopes, width in zip(middle, generators, wider, strict=True)
+        for b, slopes, width in zip(middle, generators, margins, strict=True)
     ]
 
 
 class _Forms:
-    """First-order forms of the inputs of programs in a box."""
+    """Affine forms of the inputs of programs in a box."""
 
     def __init__(
         self,
@@ -245,17 +257,18 @@ def _krawczyk(
     n, k, scale = len(problem.unknowns), forms.n_symbols, problem.unknown_scale
     left = C.tolist()
     psi = BallMatrix.by_columns(problem.loops.run(forms.widened([arb(0)] * n), BALLS), n, 1, k)
-    rows = psi.multiplied(left).rows
-    z = [row[0].largest() / float(s) for row, s in zip(rows, scale, strict=True)]
+    rows = psi.numeric_product(left).rows
+    z = [row[0].magnitude_bounds() / float(s) for row, s in zip(rows, scale, strict=True)]
     bounds = [float(value.upper()) for value in z]
     largest = max(bounds, default=0.0)
     widths = [
-        max(BOUND_FACTOR * bound + LARGEST_BOUND_FACTOR * largest, MIN_WIDTH) for bound in bounds
+        max(BOUND_FACTOR * bound + LARGEST_BOUND_FACTOR * largest, MIN_HALF_WIDTH)
+        for bound in bounds
     ]
     unique = [width * float(s) for width, s in zip(widths, scale, strict=True)]
     wide = forms.widened([arb(value) for value in unique])
     J = BallMatrix.by_columns(problem.jacobian.run(wide, BALLS), n, n, k)
-    D = _deviation(J.multiplied(left), scale)
+    D = _deviation(J.numeric_product(left), scale)
     within = _krawczyk_bounds(z, D, [arb(width) for width in widths])
     is_closed = all(bool(value < width) for value, width in zip(within, widths, strict=True))
     tight = _krawczyk_bounds(z, D, within)
@@ -266,22 +279,23 @@ def _krawczyk(
     return unique, remainder, is_closed
 
 
-def _deviation(near_one: BallMatrix, scale: np.ndarray) -> list[list[arb]]:
+def _deviation(near_identity: BallMatrix, scale: np.ndarray) -> list[list[arb]]:
     """Return bounds of |A - I| for a matrix A near the identity, in units of the unknowns."""
     D = []
-    for i, row in enumerate(near_one.rows):
+    for i, row in enumerate(near_identity.rows):
         differences = [x - (1.0 if i == j else 0.0) for j, x in enumerate(row)]
         unit = float(scale[i])
         pairs = zip(differences, scale, strict=True)
-        D.append([x.largest() * float(s) / unit for x, s in pairs])
+        D.append([x.magnitude_bounds() * float(s) / unit for x, s in pairs])
     return D
 
 
-def _krawczyk_bounds(z: list[arb], D: list[list[arb]], sizes: Sequence[arb]) -> list[arb]:
-    """Return |C psi| + |I - C psi_y| E from z = |C psi|, D = |I - C psi_y| and sizes E."""
+def _krawczyk_bounds(z: list[arb], D: list[list[arb]], widths: Sequence[arb]) -> list[arb]:
+    """Return |C psi| + |I - C psi_y| E from z = |C psi|, D = |I - C psi_y| and half widths E."""
     bounds = []
     for value, row in zip(z, D, strict=True):
-        bounds.append(value + sum((d * size for d, size in zip(row, sizes, strict=True)), arb(0)))
+        products = (d * width for d, width in zip(row, widths, strict=True))
+        bounds.append(value + sum(products, arb(0)))
     return bounds
 
 
@@ -291,16 +305,14 @@ def _is_within(cell: _Cell, point: _Cell) -> bool:
         return False
     offset = [b - c for b, c in zip(point.middle, cell.middle, strict=True)]
     for j, width in enumerate(cell.unique):
-        first_order = _dot_numbers(cell.S[j], offset)
-        gap = abs(arb(point.unknowns[j]) - arb(cell.unknowns[j]) - first_order)
-        if not gap + point.remainder[j] < width:
+        linear_change = _dot_numbers(cell.S[j], offset)
+        difference = abs(arb(point.unknowns[j]) - arb(cell.unknowns[j]) - linear_change)
+        if not difference + point.remainder[j] < width:
             return False
     return True
 
 
-def _follows_path(
-    problem: PoseProblem, proof: Proof, cells: list[_Cell], faces: np.ndarray
-) -> bool:
+def _follows_path(problem: PoseProblem, proof: Proof, cells: list[_Cell]) -> bool:
     """Return whether the solution is unique on the path from the reference to the center."""
     k = len(proof.varied)
     start = [arb(float(value)) for value in problem.reference[0]]
@@ -310,13 +322,14 @@ def _follows_path(
     is_complete = len(cuts) > 1 and cuts[0] == 0.0 and cuts[-1] == 1.0
     if not is_complete or (np.diff(cuts) <= 0).any() or len(proof.path) != len(cuts) - 1:
         return False
-    at_start = _closed(problem, start, [[] for _ in start], problem.reference[1])
+    at_start = _closed_loops(problem, start, [[] for _ in start], problem.reference[1])
     for first, last, y in zip(cuts[:-1], cuts[1:], proof.path, strict=True):
-        center, half = (arb(float(last)) + float(first)) / 2, (arb(float(last)) - float(first)) / 2
+        center = (arb(float(last)) + float(first)) / 2
+        half = (arb(float(last)) - float(first)) / 2
         middle = [a + center * d for a, d in zip(start, direction, strict=True)]
-        segment = _closed(problem, middle, [[half * d] for d in direction], y)
+        segment = _closed_loops(problem, middle, [[half * d] for d in direction], y)
         end_pose = [a + arb(float(last)) * d for a, d in zip(start, direction, strict=True)]
-        at_end = _at(problem, end_pose, segment)
+        at_end = _solution_at(problem, end_pose, segment)
         if not (_is_within(segment, at_start) and _is_within(segment, at_end)):
             return False
         at_start = at_end
@@ -329,7 +342,7 @@ def _follows_path(
 def _failed(
     problem: PoseProblem, claims: ProofClaims, loads: LoadLimits | None, cell: _Cell
 ) -> str | None:
-    """Return the first claim that does not hold in a box; None if all hold."""
+    """Return the first claim that is not confirmed in a box; None if all are."""
     n, k = len(problem.unknowns), len(cell.inputs[0].g)
     failure = _beyond_limits(problem, cell)
     if failure is not None:
@@ -364,7 +377,7 @@ def _beyond_limits(problem: PoseProblem, cell: _Cell) -> str | None:
 def _failed_velocities(
     problem: PoseProblem, claims: ProofClaims, loads: LoadLimits | None, cell: _Cell
 ) -> str | None:
-    """Return the first claim about velocities that does not hold; None if all hold."""
+    """Return the first claim about velocities that is not confirmed; None if all are."""
     if problem.velocities is None:
         return None
     K = _velocity_rows(problem, cell)
@@ -381,7 +394,7 @@ def _failed_velocities(
 
 
 def _velocity_rows(problem: PoseProblem, cell: _Cell) -> BallMatrix:
-    """Return the rates of the loops per velocity (n, m + n), dimensionless."""
+    """Return the Jacobian of the loop equations (n, m + n) by all velocities, dimensionless."""
     assert problem.velocities is not None
     n, m, k = len(problem.unknowns), len(problem.axes), len(cell.inputs[0].g)
     return BallMatrix.by_columns(problem.velocities.run(cell.inputs, BALLS), n, m + n, k)
@@ -390,7 +403,7 @@ def _velocity_rows(problem: PoseProblem, cell: _Cell) -> BallMatrix:
 def _failed_loads(
     problem: PoseProblem, limits: LoadLimits, S: BallMatrix, cell: _Cell
 ) -> str | None:
-    """Return the first claim on forces or errors that does not hold."""
+    """Return the first claim on forces or errors that is not confirmed; None if all are."""
     if limits.quantities:
         failure = failed_load(problem, limits, S, cell.inputs)
         if failure is not None:
@@ -402,15 +415,18 @@ def _failed_loads(
         return "errors of the tool"
     margin = ball_margins(maps)
     start = np.array(cell.unknowns)
-    wide = _closed(problem, cell.middle, cell.generators, start, margin)
-    apart = np.abs(np.array(wide.unknowns) - start) * (1.0 + 1e-9)
-    same = [r + float(a) < u for r, a, u in zip(cell.remainder, apart, wide.unique, strict=True)]
-    if not (wide.is_closed and all(map(bool, same))):
+    enlarged = _closed_loops(problem, cell.middle, cell.generators, start, margin)
+    distance = np.abs(np.array(enlarged.unknowns) - start) * (1.0 + 1e-9)
+    is_same_solution = all(
+        bool(remainder + float(d) < unique)
+        for remainder, d, unique in zip(cell.remainder, distance, enlarged.unique, strict=True)
+    )
+    if not (enlarged.is_closed and is_same_solution):
         return "errors of the tool"
-    wide_maps = ball_maps(problem, limits, _velocity_rows(problem, wide), wide.inputs)
-    if wide_maps is None:
+    enlarged_maps = ball_maps(problem, limits, _velocity_rows(problem, enlarged), enlarged.inputs)
+    if enlarged_maps is None:
         return "errors of the tool"
-    return failed_error(problem, limits, wide_maps, margin)
+    return failed_error(problem, limits, enlarged_maps, margin)
 
 
 def _is_between(x: BallForm, low: float, high: float) -> bool:
@@ -420,21 +436,22 @@ def _is_between(x: BallForm, low: float, high: float) -> bool:
 
 
 def _velocities(K: BallMatrix, m: int) -> BallMatrix | None:
-    """Return S (n, m), the dependent per independent velocities, from (I + D) S = -C K_i.
+    """Return the dependent velocities S (n, m) per independent velocity.
 
-    The result is None if the enclosure of the dependent Jacobian is too wide.
+    With an approximate inverse C of the Jacobian K_d of the dependent velocities, S solves
+    (C K_d) S = -C K_i. The result is None if the enclosure of K_d is too wide.
     """
     n = len(K.rows)
     if n == 0:
         return BallMatrix([], K.n_symbols)
     dependent = K.columns(range(m, m + n))
-    C = np.linalg.inv(np.array(dependent.middle()))
-    right = K.columns(range(m)).multiplied((-C).tolist())
-    return near_inverse_product(dependent.multiplied(C.tolist()), right)
+    C = np.linalg.inv(np.array(dependent.centers()))
+    right = K.columns(range(m)).numeric_product((-C).tolist())
+    return near_inverse_product(dependent.numeric_product(C.tolist()), right)
 
 
 def _is_serial(S: BallMatrix, limit: float) -> bool:
-    """Return whether 1 / sqrt(1 + |S|^2) exceeds a limit."""
+    """Return whether 1 / sqrt(1 + |S|^2) with the spectral norm |S| exceeds a limit."""
     gram = S.transposed().times(S)
     return is_definite(_diagonal_minus(1 / arb(limit) ** 2 - 1, gram), arb(0))
 
@@ -450,13 +467,13 @@ def _diagonal_minus(value: arb, G: BallMatrix) -> BallMatrix:
 def _is_constrained(K: BallMatrix, limit: float) -> bool:
     """Return whether the ratio of smallest to largest singular value exceeds a limit."""
     transposed = K.transposed()
-    middle = np.array(transposed.middle())
-    norm = float(np.linalg.norm(middle, ord=2)) * (1.0 + 1e-9)
-    fixed = BallMatrix(middle.tolist(), 0)
-    square = fixed.transposed().times(fixed)
+    center = np.array(transposed.centers())
+    norm = float(np.linalg.norm(center, ord=2)) * (1.0 + 1e-9)
+    constant = BallMatrix(center.tolist(), 0)
+    square = constant.transposed().times(constant)
     if not is_definite(_diagonal_minus(arb(norm) ** 2, square), arb(0)):
         return False
-    deviation = sum((x.size**2 for row in K.rows for x in row), arb(0)).sqrt()
+    deviation = sum((x.radius**2 for row in K.rows for x in row), arb(0)).sqrt()
     largest_squared = (arb(norm) + deviation) ** 2
     return is_definite(lower_square(transposed), arb(limit) ** 2 * largest_squared)
 
@@ -468,11 +485,15 @@ def _too_close(problem: PoseProblem, claims: ProofClaims, cell: _Cell) -> str | 
     k = len(cell.inputs[0].g)
     entries = BallMatrix([values], k).rows[0]
     points = [entries[3 * i : 3 * i + 3] for i in range(len(entries) // 3)]
-    middles = np.array([float(x.c.mid()) for x in entries]).reshape(-1, 3)
+    centers = np.array([float(x.c.mid()) for x in entries]).reshape(-1, 3)
     for i, j in problem.pairs:
         ends = (2 * i, 2 * i + 1, 2 * j, 2 * j + 1)
-        nearest, other = segment_closest(*(middles[end] for end in ends))
-        w = (nearest - other) / max(float(np.linalg.norm(nearest - other)), 1e-300) * SHORTER
+        nearest, other = segment_closest(*(centers[end] for end in ends))
+        w = (
+            (nearest - other)
+            / max(float(np.linalg.norm(nearest - other)), 1e-300)
+            * UNIT_VECTOR_FACTOR
+        )
         is_at_most_unit = bool(sum((arb(float(x)) ** 2 for x in w), arb(0)) < 1)
         gaps = []
         for start, end in itertools.product(ends[:2], ends[2:]):

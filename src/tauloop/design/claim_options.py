@@ -20,15 +20,15 @@ from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Rod
 from tauloop.model import Model
 
-#: Value of the radii of rods that takes them from the file.
+#: Value of the option `rod_radii` with which the radii of rods are read from the machine file.
 FROM_FILE = "file"
 
 
 def claims_of(model: Model, options: CertifyOptions) -> ProofClaims:
-    """Return what options claim about a machine.
+    """Return the claims about a machine that options state.
 
     Raises:
-        InputError: names, units or values are wrong; all at once.
+        InputError: names, units or values are wrong; the error lists all of them.
     """
     problems = Problems()
     limits = amounts("limits", options.limits, error_candidates(), problems)
@@ -107,17 +107,18 @@ def unknown_names_in(model: Model, claims: ProofClaims) -> list[str]:
 
 
 def _require_fixed_loads(model: Model, tolerances: Mapping[str, float]) -> None:
-    """Raise if deviations change masses, inertias, springs or gravity.
+    """Check that deviations do not change masses, inertias, springs or gravity.
 
     Raises:
-        InputError: they do.
+        InputError: a deviation changes one of them.
     """
     mechanism = model.mechanism
     expressions = tuple(parameter.expression for parameter in model.parameters)
     changing = sorted(leaves((*expressions, *mechanism.gravity)) & tolerances.keys())
     if changing:
         what = f"masses, springs or gravity depend on {', '.join(changing[:3])}"
-        raise InputError.of("deviations", what, "leave them out of proofs of forces")
+        remedy = "omit these deviations, or certify without `static_forces`"
+        raise InputError.of("deviations", what, remedy)
 
 
 def error_candidates() -> tuple[Candidate, ...]:
@@ -138,6 +139,7 @@ def encoder_candidates(model: Model) -> tuple[Candidate, ...]:
 
 
 def _cones(model: Model, options: CertifyOptions, problems: Problems) -> dict[str, float]:
+    """Return the largest angles of cones by name, rad."""
     candidates = [Candidate(name=name, unit="rad") for name in cone_candidates(model)]
     cones = amounts("cones", options.cones, candidates, problems)
     for name, angle in cones.items():
@@ -160,7 +162,7 @@ def _radii(model: Model, stated: Amounts | None, problems: Problems) -> dict[str
 
 
 def _file_radius(model: Model, rod: Rod) -> float:
-    """Return the largest distance of a rod's surface from its axis by its sections, m; 0 without one."""
+    """Return the largest distance of a rod's surface from its axis, m; 0 without sections."""
     radius = 0.0
     for beam in (rod.lower_beam, rod.upper_beam):
         for section in beam.sections if beam is not None else ():

@@ -1,4 +1,4 @@
-"""Requirements over boxes of poses, and the arithmetic of first-order forms that proves them."""
+"""Requirements over boxes of poses, and the arithmetic of affine forms that proves them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.design.intervals import forms
 
-#: Safety factor of proofs, so that they also hold when they are recomputed with other rounding.
+#: Safety factor of proofs, so that they also succeed when they are recomputed with other rounding.
 SURE = 1.0 - 1e-9
 #: Errors of singular values and eigenvalues of LAPACK at a pose, relative to values of order one.
 POINT_ERROR = 1e-12
@@ -34,20 +34,20 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """One requirement over N boxes: a margin must be positive at every pose.
+    """A requirement over N boxes: a margin must be positive at every pose.
 
-    The margin is a quantity less its limit. For a singularity, the margin is computed from squares,
-    and the measure is the distance that is reported, the root of the quantity.
+    The margin is a quantity minus its limit. For the distance to a singularity, the margin is the
+    difference of the squares, and the measure is the distance itself, which is reported.
 
     Attributes:
         name: name of the requirement.
         lower: proved lower bound of the margin in the box (N,).
-        middle: the margin at the middle of the box (N,).
-        slopes: first-order changes of the margin along the box (N, k).
+        middle: the margin at the center of the box (N,).
+        slopes: linear changes of the margin from the center to the faces of the box (N, k).
         proved: whether the margin is positive in the whole box (N,).
         refuted: whether the margin is negative at every pose of the box (N,).
         measure: proved lower bound of the measure (N,); None if the quantity has no measure.
-        at_middle: the measure at the middle of the box (N,); None if there is none.
+        at_middle: the measure at the center of the box (N,); None if the quantity has no measure.
         limit: the limit of the measure.
     """
 
@@ -62,7 +62,7 @@ class Claim:
     limit: float = 0.0
 
     def excess(self, box: int) -> float:
-        """Return the measure at the middle of a box less its limit, or else the margin there."""
+        """Return the measure at the center of a box minus its limit; without one, the margin."""
         if self.at_middle is None:
             return float(self.middle[box])
         return float(self.at_middle[box]) - self.limit

@@ -14,7 +14,7 @@ from tauloop.design.intervals.forms import ROUNDING
 MAX_LEVEL = 48
 #: Margin of a cylinder's surface in the squared fractions; points within the margin count as
 #: inside.
-EDGE = 1e-12
+SURFACE_MARGIN = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Domain:
 
     @property
     def center(self) -> np.ndarray:
-        """Pose at the middle of the domain (m,)."""
+        """Pose at the center of the domain (m,)."""
         return self.poses(np.full((1, len(self.varied)), 0.5))[0]
 
     def poses(self, fractions: np.ndarray) -> np.ndarray:
@@ -56,12 +56,12 @@ class Domain:
 
     def contains(self, pose: np.ndarray) -> bool:
         """Return whether a pose (m,) is in the domain."""
-        inside = pose[list(self.varied)]
-        others = np.delete(pose - self.start, list(self.varied))
-        in_box = (inside >= self.lower).all() and (inside <= self.upper).all()
-        fractions = (inside - self.lower) / (self.upper - self.lower)
+        varied = pose[list(self.varied)]
+        deviations = np.delete(pose - self.start, list(self.varied))
+        in_box = (varied >= self.lower).all() and (varied <= self.upper).all()
+        fractions = (varied - self.lower) / (self.upper - self.lower)
         in_cylinder = not is_outside_cylinder(fractions[None], self.round)[0]
-        return bool(in_box and in_cylinder and not others.any())
+        return bool(in_box and in_cylinder and not deviations.any())
 
     def nearest(self, poses: np.ndarray) -> np.ndarray:
         """Return the poses (N, m); those outside the domain are moved onto its surface."""
@@ -72,10 +72,10 @@ class Domain:
             chosen = list(self.round)
             offset = fractions[:, chosen] - 0.5
             distance = np.linalg.norm(offset, axis=1, keepdims=True)
-            factor = np.minimum(0.5 * (1.0 - EDGE) / np.maximum(distance, 1e-300), 1.0)
+            factor = np.minimum(0.5 * (1.0 - SURFACE_MARGIN) / np.maximum(distance, 1e-300), 1.0)
             fractions[:, chosen] = 0.5 + factor * offset
-        inside = self.lower + (self.upper - self.lower) * fractions
-        b[:, columns] = np.clip(inside, self.lower, self.upper)
+        nearest = self.lower + (self.upper - self.lower) * fractions
+        b[:, columns] = np.clip(nearest, self.lower, self.upper)
         return b
 
     def is_outside(self, level: np.ndarray, index: np.ndarray) -> np.ndarray:
@@ -107,7 +107,7 @@ class Domain:
 def nearest_point(level: np.ndarray, index: np.ndarray, round: tuple[int, ...]) -> np.ndarray:
     """Return the points (N, k) of boxes that are nearest to the axis of a cylinder, exactly.
 
-    Along the other axes the point is at the middle of the box.
+    Along the other axes the point is at the center of the box.
     """
     point = (2 * index + 1) * 0.5 ** (level + 1)
     columns = list(round)
@@ -119,7 +119,7 @@ def nearest_point(level: np.ndarray, index: np.ndarray, round: tuple[int, ...]) 
 def is_outside_cylinder(points: np.ndarray, round: tuple[int, ...]) -> np.ndarray:
     """Return whether points (N, k) are outside a cylinder by a small margin (N,)."""
     offset = points[:, list(round)] - 0.5
-    return np.asarray((offset**2).sum(axis=1) > 0.25 + EDGE)
+    return np.asarray((offset**2).sum(axis=1) > 0.25 + SURFACE_MARGIN)
 
 
 def _is_outside_exactly(point: np.ndarray, round: tuple[int, ...]) -> bool:
@@ -140,7 +140,7 @@ def halves(
 
     Returns:
         Levels and indices (2 N, k) of the halves, first all lower halves, and a point (N, k) of
-        each common face as fractions: the point nearest to the axis of the cylinder, and the middle
+        each common face as fractions: the point nearest to the axis of the cylinder, and the center
         along the other axes.
     """
     rows = np.arange(len(level))
@@ -173,8 +173,8 @@ def divisions(
 ) -> Divisions | None:
     """Return the divisions if boxes cover the domain without overlap, by integer arithmetic.
 
-    A cell is covered if it is a box, or outside of the cylinder. Otherwise there must be an axis
-    along which each of its boxes lies in one half, and both halves must be covered. Boxes from
+    A cell is covered if it is a box, or outside the cylinder. Otherwise there must be an axis along
+    which each of its boxes lies in one half of the cell, and both halves must be covered. Boxes from
     bisections have such an axis.
 
     Args:
@@ -194,30 +194,30 @@ def divisions(
     zero = np.zeros(k, dtype=np.int64)
     pending = [(np.arange(len(level)), zero, zero)]
     while pending:
-        members, cell, place = pending.pop()
-        levels = level[members]
-        if len(members) == 1 and (levels[0] == cell).all():
+        boxes, cell_level, cell_index = pending.pop()
+        levels = level[boxes]
+        if len(boxes) == 1 and (levels[0] == cell_level).all():
             continue
-        nearest = nearest_point(cell[None], place[None], round)[0]
-        if len(members) == 0:
+        nearest = nearest_point(cell_level[None], cell_index[None], round)[0]
+        if len(boxes) == 0:
             if _is_outside_exactly(nearest, round):
                 continue
             return None
-        divided = np.flatnonzero((levels > cell).all(axis=0))
+        divided = np.flatnonzero((levels > cell_level).all(axis=0))
         if len(divided) == 0:
             return None
         axis = int(divided[0])
-        cell_halves = _cell_halves(level, index, members, cell, place, axis)
+        cell_halves = _cell_halves(level, index, (boxes, cell_level, cell_index), axis)
         pending += cell_halves
         point = nearest.copy()
-        point[axis] = (2 * place[axis] + 1) * 0.5 ** (cell[axis] + 1)
+        point[axis] = (2 * cell_index[axis] + 1) * 0.5 ** (cell_level[axis] + 1)
         if _is_outside_exactly(point, round):
             continue
-        boxes = [_box_with_point(level, index, half[0], point) for half in cell_halves]
-        if min(boxes) < 0:
+        lower, upper = (_box_with_point(level, index, half[0], point) for half in cell_halves)
+        if min(lower, upper) < 0:
             return None
-        lowers.append(boxes[0])
-        uppers.append(boxes[1])
+        lowers.append(lower)
+        uppers.append(upper)
         points.append(point)
     return Divisions(
         points=np.array(points).reshape(len(points), k),
@@ -227,26 +227,22 @@ def divisions(
 
 
 #: A cell: indices of its boxes, and its level and index (k,) along each axis.
-_PlacedCell = tuple[np.ndarray, np.ndarray, np.ndarray]
+_DyadicCell = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _cell_halves(
-    level: np.ndarray,
-    index: np.ndarray,
-    members: np.ndarray,
-    cell: np.ndarray,
-    place: np.ndarray,
-    axis: int,
-) -> list[_PlacedCell]:
+    level: np.ndarray, index: np.ndarray, cell: _DyadicCell, axis: int
+) -> list[_DyadicCell]:
     """Return both halves of a cell along an axis."""
-    bit = (index[members, axis] >> (level[members, axis] - cell[axis] - 1)) & 1
-    deeper = cell.copy()
-    deeper[axis] += 1
+    boxes, cell_level, cell_index = cell
+    bit = (index[boxes, axis] >> (level[boxes, axis] - cell_level[axis] - 1)) & 1
+    half_level = cell_level.copy()
+    half_level[axis] += 1
     halves_of_cell = []
     for half in (0, 1):
-        inner = place.copy()
-        inner[axis] = 2 * place[axis] + half
-        halves_of_cell.append((members[bit == half], deeper, inner))
+        half_index = cell_index.copy()
+        half_index[axis] = 2 * cell_index[axis] + half
+        halves_of_cell.append((boxes[bit == half], half_level, half_index))
     return halves_of_cell
 
 

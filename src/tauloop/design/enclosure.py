@@ -1,9 +1,10 @@
 """Enclosures of the unknowns at all poses of a box by interval Newton, and claims about them.
 
-In a box b = b_0 + B t with |t_k| <= 1 the unknowns are y = y_0 + S B t + e. With the inverse C of
-the Jacobian at the middle, e = -C psi(b, y_0 + S B t) + (I - C psi_y) e has exactly one solution in
-|e| < E if |C psi| + |I - C psi_y| E < E (Krawczyk). First-order terms cancel in psi, so that E is
-of second order in the size of the box.
+In a box b = b_0 + B t with |t_k| <= 1 the unknowns are y = y_0 + S B t + e, where the loop equations
+psi(b, y) = 0 define y. With the inverse C of the Jacobian psi_y at the center,
+e = -C psi(b, y_0 + S B t) + (I - C psi_y) e has exactly one solution in |e| < E if
+|C psi| + |I - C psi_y| E < E (Krawczyk). First-order terms cancel in psi, so that E is of second
+order in the size of the box.
 
 Source: Krawczyk 1969; Neumaier 1990, Interval methods for systems of equations, section 5.1; Merlet
 2006, Parallel robots, chapter 7 (workspaces by interval analysis).
@@ -24,12 +25,12 @@ from tauloop.design.intervals.forms import INFLATION, ROUNDING, Form, form
 from tauloop.design.intervals.matrices import (
     Matrix,
     eigenvalue_bounds,
-    gathered,
     is_definite,
     matrix,
-    multiplied,
+    matrix_from_entries,
+    numeric_product,
     product,
-    spread,
+    remainder_norm,
 )
 from tauloop.design.krawczyk import linear_form, solution_bounds, widened
 from tauloop.design.load_claims import load_claims
@@ -39,12 +40,14 @@ from tauloop.design.problem import PoseProblem
 from tauloop.design.velocity_forms import dependent_velocities, inverses
 from tauloop.geometry.clearance import segment_closest
 
-#: Maximum number of Newton steps at the middle of a box, starting from the parent's first-order
-#: solution; and the size of the last step (rad, or characteristic lengths).
-NEWTON_STEPS, SETTLED_STEP = 4, 1e-7
+#: Maximum number of Newton steps at the center of a box, starting from the linear prediction of the
+#: parent box.
+MAX_NEWTON_STEPS = 4
+#: Newton's method ends after a step of at most this size (rad, or characteristic lengths).
+NEWTON_TOLERANCE = 1e-7
 #: Weight of the motion of all coordinates, relative to the change of the unit rows, in the choice
-#: of the direction that is halved.
-MOTION_SHARE = 0.1
+#: of the direction in which a box is halved.
+MOTION_WEIGHT = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +70,13 @@ class Requirements:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes:
-    """N boxes of poses, with the unknowns at their middles.
+    """N boxes of poses b = b_0 + B t with |t_k| <= 1, and the unknowns at their centers.
 
     Attributes:
-        middle: poses b_0 (N, m) at the middles.
-        generators: half widths B (N, m, k).
-        unknowns: unknowns y_0 (N, n) at the middles.
-        rounding: largest rounding errors (m,) of the middles.
+        middle: poses b_0 (N, m) at the centers.
+        generators: matrices B (N, m, k), whose columns lead from the center to the faces.
+        unknowns: unknowns y_0 (N, n) at the centers.
+        rounding: largest rounding errors (m,) of the centers.
     """
 
     middle: np.ndarray
@@ -100,13 +103,13 @@ class Enclosure:
     """Enclosures of N boxes.
 
     Attributes:
-        boxes: middles, generators and unknowns.
+        boxes: centers, generators and unknowns.
         sensitivity: derivatives S (N, n, m) of the unknowns with respect to the pose.
         unique: half widths E (N, n) within which the solution is unique.
         remainder: half widths (N, n), around y_0 + S B t, that contain the solution.
         closed: whether the solution exists and is unique at every pose (N,).
-        influence: measure (N, k) of the change of the machine along each direction, from which the
-            direction that is halved is chosen.
+        influence: measure (N, k) of the change of the machine along each direction; the direction
+            with the largest value is halved.
         claims: claims about the requirements; undefined in boxes that are not closed.
     """
 
@@ -130,62 +133,64 @@ class Enclosure:
 def newton(problem: PoseProblem, b: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return unknowns (N, n) at poses (N, m), inverse Jacobians C, and sensitivities S = -C psi_b.
 
-    C and S need not be exact. They are computed before the last step, whose size is below
-    `SETTLED_STEP`.
+    C and S need not be exact: they are those before the last step.
     """
     y = y.copy()
     n = len(problem.unknowns)
-    C, S = np.zeros((len(b), n, n)), np.zeros((len(b), n, b.shape[1]))
-    unsettled = np.arange(len(b))
-    for _ in range(NEWTON_STEPS):
-        psi, by_y, by_b = problem.values(b[unsettled], y[unsettled])
+    C = np.zeros((len(b), n, n))
+    S = np.zeros((len(b), n, b.shape[1]))
+    moving = np.arange(len(b))
+    for _ in range(MAX_NEWTON_STEPS):
+        psi, by_y, by_b = problem.values(b[moving], y[moving])
         inverse = inverses(by_y)
         step = (inverse @ psi[:, :, None])[:, :, 0]
-        y[unsettled] -= step
-        C[unsettled], S[unsettled] = inverse, -inverse @ by_b
-        is_large = np.abs(step / problem.unknown_scale) > SETTLED_STEP
-        unsettled = unsettled[is_large.any(axis=1)]
-        if len(unsettled) == 0:
+        y[moving] -= step
+        C[moving], S[moving] = inverse, -inverse @ by_b
+        is_large = np.abs(step / problem.unknown_scale) > NEWTON_TOLERANCE
+        moving = moving[is_large.any(axis=1)]
+        if len(moving) == 0:
             break
     return y, C, S
 
 
-def enclose(problem: PoseProblem, wanted: Requirements, boxes: Boxes) -> Enclosure:
+def enclose(problem: PoseProblem, requirements: Requirements, boxes: Boxes) -> Enclosure:
     """Return enclosures of boxes, with claims.
 
     Args:
         problem: functions of the machine.
-        wanted: the requirements.
+        requirements: the requirements.
         boxes: the boxes, with start values of the unknowns.
     """
     with np.errstate(all="ignore"):
-        closed, inputs = _closed(problem, boxes)
-        return _with_claims(problem, wanted, closed, inputs) if closed.closed.any() else closed
+        enclosure, inputs = _closed_loops(problem, boxes)
+        if not enclosure.closed.any():
+            return enclosure
+        return _with_claims(problem, requirements, enclosure, inputs)
 
 
 def closed_only(problem: PoseProblem, boxes: Boxes) -> Enclosure:
     """Return enclosures of boxes, without claims."""
     with np.errstate(all="ignore"):
-        return _closed(problem, boxes)[0]
+        return _closed_loops(problem, boxes)[0]
 
 
-def _closed(
+def _closed_loops(
     problem: PoseProblem, boxes: Boxes, margin: np.ndarray | None = None
 ) -> tuple[Enclosure, list[Form]]:
-    """Return the enclosures without claims, and the inputs of programs within them.
+    """Return the enclosures without claims, and the affine forms of the inputs of programs.
 
     Args:
         problem: functions of the machine.
         boxes: the boxes.
-        margin: by which they are wider (N, m); None for none.
+        margin: margins (N, m) by which the boxes are enlarged; None for no margin.
     """
     n, N, k = len(problem.unknowns), len(boxes), boxes.generators.shape[2]
     y, C, S = newton(problem, boxes.middle, boxes.unknowns)
     boxes = replace(boxes, unknowns=y)
     slopes = S @ boxes.generators
-    wider = boxes.rounding + (np.zeros((N, 1)) if margin is None else margin)
+    increase = boxes.rounding + (np.zeros((N, 1)) if margin is None else margin)
     b_forms = [
-        widened(linear_form(boxes.middle[:, i], boxes.generators[:, i].T), wider[:, i])
+        widened(linear_form(boxes.middle[:, i], boxes.generators[:, i].T), increase[:, i])
         for i in range(len(problem.axes))
     ]
     p_forms = _parameter_forms(problem, k, N)
@@ -212,16 +217,16 @@ def _has_small_rotations(problem: PoseProblem, inputs: list[Form], N: int) -> np
         squares = np.zeros(N)
         for component in rotation:
             x = inputs[component]
-            squares += (np.abs(x.rows[0]) + x.size) ** 2
+            squares += (np.abs(x.rows[0]) + x.radius) ** 2
         small &= squares * INFLATION <= MAX_ROTATION**2
     return small
 
 
 def _motion_influence(problem: PoseProblem, boxes: Boxes, slopes: np.ndarray) -> np.ndarray:
     """Return the motion (N, k) of all coordinates along each direction, in scaled units."""
-    of_unknowns = (np.abs(slopes) / problem.unknown_scale[:, None]).sum(axis=1)
-    of_axes = (np.abs(boxes.generators) / problem.axis_scale[:, None]).sum(axis=1)
-    return np.where(np.isfinite(of_unknowns), of_unknowns, 0.0) + of_axes
+    unknown_motion = (np.abs(slopes) / problem.unknown_scale[:, None]).sum(axis=1)
+    axis_motion = (np.abs(boxes.generators) / problem.axis_scale[:, None]).sum(axis=1)
+    return np.where(np.isfinite(unknown_motion), unknown_motion, 0.0) + axis_motion
 
 
 def _parameter_forms(problem: PoseProblem, k: int, N: int) -> list[Form]:
@@ -234,7 +239,7 @@ def _parameter_forms(problem: PoseProblem, k: int, N: int) -> list[Form]:
 
 def _with_claims(
     problem: PoseProblem,
-    wanted: Requirements,
+    requirements: Requirements,
     enclosure: Enclosure,
     inputs: list[Form],
 ) -> Enclosure:
@@ -246,15 +251,15 @@ def _with_claims(
     for name, value in zip(problem.inequalities, values[n * problem.n_free :], strict=True):
         expression = value if isinstance(value, Form) else forms.constant(value, k, N)
         claims.append(_positive(name, expression))
-    units = gathered(values[: n * problem.n_free], n, problem.n_free, k, N)
+    units = matrix_from_entries(values[: n * problem.n_free], n, problem.n_free, k, N)
     if problem.n_free:
-        claims.append(_singular_value_claim("parallel singularity", units, wanted.parallel))
+        claims.append(_singular_value_claim("parallel singularity", units, requirements.parallel))
     if problem.velocities is not None:
-        claims += _velocity_claims(problem, wanted, enclosure, inputs)
+        claims += _velocity_claims(problem, requirements, enclosure, inputs)
     if problem.ends is not None:
-        claims += _clearance_claims(problem, wanted, inputs, N, k)
+        claims += _clearance_claims(problem, requirements, inputs, N, k)
     change = np.sqrt((units.rows[1:-1] ** 2).sum(axis=(2, 3))).T
-    influence = np.where(np.isfinite(change), change, 0.0) + MOTION_SHARE * enclosure.influence
+    influence = np.where(np.isfinite(change), change, 0.0) + MOTION_WEIGHT * enclosure.influence
     return replace(enclosure, claims=tuple(claims), influence=influence)
 
 
@@ -303,57 +308,64 @@ def _as_form(x: forms.Register) -> Form:
 
 
 def _velocity_rows(problem: PoseProblem, inputs: list[Form], N: int, k: int) -> Matrix:
-    """Return the rates of the loops per velocity (N, n, m + n), dimensionless."""
+    """Return the Jacobian of the loop equations (N, n, m + n) by all velocities, dimensionless."""
     assert problem.velocities is not None
     n, m = len(problem.unknowns), len(problem.axes)
-    return gathered(problem.velocities.run(inputs, ARITHMETIC), n, m + n, k, N)
+    return matrix_from_entries(problem.velocities.run(inputs, ARITHMETIC), n, m + n, k, N)
 
 
 def _velocity_claims(
-    problem: PoseProblem, wanted: Requirements, enclosure: Enclosure, inputs: list[Form]
+    problem: PoseProblem, requirements: Requirements, enclosure: Enclosure, inputs: list[Form]
 ) -> list[Claim]:
     """Return the claims that need all velocities: measures of singularities, forces and errors."""
-    claims, loads = [], wanted.loads
+    claims = []
+    loads = requirements.loads
     K = _velocity_rows(problem, inputs, len(enclosure.boxes), enclosure.boxes.generators.shape[2])
-    if wanted.serial > 0.0 or loads is not None:
+    if requirements.serial > 0.0 or loads is not None:
         S, valid = dependent_velocities(K, len(problem.axes))
-        if wanted.serial > 0.0:
-            claims.append(_serial_claim(S, wanted.serial, valid))
+        if requirements.serial > 0.0:
+            claims.append(_serial_claim(S, requirements.serial, valid))
         if loads is not None and loads.quantities:
             claims += load_claims(problem, loads, S, valid, inputs)
     if loads is not None and np.isfinite(loads.errors).any():
         claims += _accuracy_claims(problem, loads, enclosure, error_maps(problem, loads, K, inputs))
-    if wanted.constraint > 0.0:
-        claims.append(_constraint_claim(K, wanted.constraint))
+    if requirements.constraint > 0.0:
+        claims.append(_constraint_claim(K, requirements.constraint))
     return claims
 
 
 def _accuracy_claims(
     problem: PoseProblem, limits: LoadLimits, enclosure: Enclosure, maps: ErrorMaps
 ) -> list[Claim]:
-    """Return the claims on errors, from the changes by errors at the poses of the boxes."""
+    """Return the claims on errors of the tool.
+
+    The errors move the machine from a pose of a box to a pose of an enlarged box, so that changes
+    are bounded over the enlarged boxes. Their margins follow from `maps`, the changes due to errors
+    over the boxes themselves.
+    """
     boxes = enclosure.boxes
     margin = margins(problem, maps)
-    wide, inputs = _closed(problem, boxes, margin)
+    enlarged, inputs = _closed_loops(problem, boxes, margin)
     K = _velocity_rows(problem, inputs, len(boxes), boxes.generators.shape[2])
-    apart = np.abs(wide.boxes.unknowns - boxes.unknowns)
-    same = (enclosure.remainder + apart <= SURE * wide.unique).all(axis=1)
-    wide_maps = error_maps(problem, limits, K, inputs)
-    return error_claims(problem, limits, wide_maps, margin, wide.closed & same)
+    distance = np.abs(enlarged.boxes.unknowns - boxes.unknowns)
+    is_same_solution = (enclosure.remainder + distance <= SURE * enlarged.unique).all(axis=1)
+    enlarged_maps = error_maps(problem, limits, K, inputs)
+    is_closed = enlarged.closed & is_same_solution
+    return error_claims(problem, limits, enlarged_maps, margin, is_closed)
 
 
 def _lower_square(W: Matrix) -> Matrix:
     """Return a lower bound of W^T W that is linear in W, and therefore exact to first order.
 
-    With the middle V of W, (W - V)^T (W - V) is not negative. Hence
+    With the center V of W, (W - V)^T (W - V) is positive semidefinite. Hence
     W^T W >= V^T W + W^T V - V^T V.
     """
-    V = W.middle
-    half = multiplied(V.swapaxes(1, 2), W)
+    V = W.center
+    half = numeric_product(V.swapaxes(1, 2), W)
     rows = half.rows + half.rows.swapaxes(-1, -2)
     rows[0] -= V.swapaxes(1, 2) @ V
-    size = half.largest()
-    rows[-1] += 16.0 * W.rows.shape[-2] * ROUNDING * (size + size.swapaxes(-1, -2))
+    bound = half.magnitude_bounds()
+    rows[-1] += 16.0 * W.rows.shape[-2] * ROUNDING * (bound + bound.swapaxes(-1, -2))
     return matrix(rows)
 
 
@@ -375,16 +387,16 @@ def _eigenvalue_claim(
     """Return the claim that the smallest eigenvalue exceeds a limit, and its lower bound (N,)."""
     valid = np.isfinite(gram.rows).all(axis=(0, 2, 3))
     limits = np.broadcast_to(np.asarray(limit, dtype=float), valid.shape)
-    crude = np.where(valid, eigenvalue_bounds(gram)[0], -np.inf)
-    proved = crude > limits + (1.0 - SURE) * np.abs(crude)
-    middle = np.where(valid[:, None, None], gram.rows[0], 0.0)
-    values, vectors = np.linalg.eigh(middle)
+    lower_bound = np.where(valid, eigenvalue_bounds(gram)[0], -np.inf)
+    proved = lower_bound > limits + (1.0 - SURE) * np.abs(lower_bound)
+    center = np.where(valid[:, None, None], gram.rows[0], 0.0)
+    values, vectors = np.linalg.eigh(center)
     v = vectors[:, :, 0]
     slopes = np.einsum("ni,knij,nj->nk", v, gram.rows[1:-1], v)
-    predicted = values[:, 0] - np.abs(slopes).sum(axis=1) - spread(gram)
+    predicted = values[:, 0] - np.abs(slopes).sum(axis=1) - remainder_norm(gram)
     open_boxes = np.flatnonzero(~proved & valid & (predicted > limits))
     if len(open_boxes):
-        open_grams = Matrix(gram.rows[:, open_boxes], gram.size[open_boxes])
+        open_grams = Matrix(gram.rows[:, open_boxes], gram.radius[open_boxes])
         reserve = (1.0 - SURE) * np.abs(values[open_boxes, -1])
         proved[open_boxes] = is_definite(open_grams, limits[open_boxes] + reserve)
     # W^T W exceeds its lower bound by the square of the deviation, which vanishes only at points.
@@ -392,13 +404,15 @@ def _eigenvalue_claim(
     is_point = np.abs(gram.rows[1:-1]).sum(axis=(0, 2, 3)) == 0.0
     claim = Claim(
         name=name,
-        lower=np.maximum(crude - limits, np.where(proved, 0.0, -np.inf)),
+        lower=np.maximum(lower_bound - limits, np.where(proved, 0.0, -np.inf)),
         middle=values[:, 0] - limits,
         slopes=slopes,
         proved=proved,
-        refuted=valid & is_point & (values[:, 0] + 2.0 * spread(gram) + POINT_ERROR < limits),
+        refuted=valid
+        & is_point
+        & (values[:, 0] + 2.0 * remainder_norm(gram) + POINT_ERROR < limits),
     )
-    return claim, crude
+    return claim, lower_bound
 
 
 def _serial_claim(S: Matrix, limit: float, valid: np.ndarray) -> Claim:
@@ -407,7 +421,7 @@ def _serial_claim(S: Matrix, limit: float, valid: np.ndarray) -> Claim:
     rows = -gram.rows
     rows[-1] = gram.rows[-1]
     rows[0] += np.eye(gram.rows.shape[-1]) * (1.0 / limit**2 - 1.0)
-    rows[-1] += ROUNDING * (np.abs(rows[0]) + gram.size)
+    rows[-1] += ROUNDING * (np.abs(rows[0]) + gram.radius)
     rows[:, ~valid] = np.nan
     claim, _ = _eigenvalue_claim("serial singularity", matrix(rows), 0.0)
     _, largest = eigenvalue_bounds(gram)
@@ -421,12 +435,15 @@ def _serial_claim(S: Matrix, limit: float, valid: np.ndarray) -> Claim:
 
 
 def _constraint_claim(K: Matrix, limit: float) -> Claim:
-    """Return the claim that the smallest over the largest singular value of K exceeds a limit."""
+    """Return the claim that the inverse condition number of K exceeds a limit.
+
+    It is the ratio of the smallest to the largest singular value.
+    """
     gram = _lower_square(K.T)
     valid = np.isfinite(gram.rows).all(axis=(0, 2, 3))
-    middle = np.where(valid[:, None, None], K.middle, 0.0)
-    deviation = np.sqrt((K.size**2).sum(axis=(1, 2)))
-    norm = np.linalg.norm(middle, ord=2, axis=(1, 2))
+    center = np.where(valid[:, None, None], K.center, 0.0)
+    deviation = np.sqrt((K.radius**2).sum(axis=(1, 2)))
+    norm = np.linalg.norm(center, ord=2, axis=(1, 2))
     largest_squared = (norm + deviation + POINT_ERROR) ** 2
     claim, smallest = _eigenvalue_claim(
         "constraint singularity", gram, limit * limit * largest_squared
@@ -441,14 +458,14 @@ def _constraint_claim(K: Matrix, limit: float) -> Claim:
 
 
 def _clearance_claims(
-    problem: PoseProblem, wanted: Requirements, inputs: list[Form], N: int, k: int
+    problem: PoseProblem, requirements: Requirements, inputs: list[Form], N: int, k: int
 ) -> list[Claim]:
     """Return the claims that all pairs of rods keep their clearance."""
     assert problem.ends is not None
     values = problem.ends.run(inputs, ARITHMETIC)
-    points = gathered(values, 6, len(problem.rods), k, N)
+    points = matrix_from_entries(values, 6, len(problem.rods), k, N)
     return [
-        _clearance_claim(problem, points, int(i), int(j), wanted.clearance)
+        _clearance_claim(problem, points, int(i), int(j), requirements.clearance)
         for i, j in problem.pairs
     ]
 
@@ -460,11 +477,11 @@ def _clearance_claim(
 
     For any vector w with at most unit length, w . (x - z) <= |x - z|. The left side is linear along
     both rods, so that its smallest value is at their ends. Here w is the direction between the
-    nearest points at the middle of the box.
+    nearest points at the center of the box.
     """
     N, k = points.rows.shape[1], points.rows.shape[0] - 2
     limit = clearance + float(problem.radii[i] + problem.radii[j])
-    ends = points.middle.swapaxes(1, 2).reshape(N, -1, 2, 3)
+    ends = points.center.swapaxes(1, 2).reshape(N, -1, 2, 3)
     nearest, other = segment_closest(ends[:, i, 0], ends[:, i, 1], ends[:, j, 0], ends[:, j, 1])
     difference = nearest - other
     distance = np.linalg.norm(difference, axis=1)

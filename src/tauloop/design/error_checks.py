@@ -9,12 +9,12 @@ from flint import arb
 
 from tauloop.common.records import dataclass
 from tauloop.design.error_claims import (
+    ANGULAR_VELOCITIES,
     MARGIN,
     MAX_ANGLE,
     MAX_ROTATION_MARGIN,
     ROTATION_RATE,
     ROTATIONS,
-    SPINS,
 )
 from tauloop.design.intervals.balls import BALLS, BallForm, BallMatrix, near_inverse_product
 from tauloop.design.loads import ERROR_DIRECTIONS, LoadLimits
@@ -26,7 +26,7 @@ class BallMaps:
     """Changes by the whole error of each encoder and parameter (s).
 
     Attributes:
-        twist: of the tool (6, s), m and rad.
+        twist: twists of the tool (6, s), m and rad.
         changes: upper bounds (m,) of the changes of the axes by all errors.
     """
 
@@ -37,17 +37,19 @@ class BallMaps:
 def ball_maps(
     problem: PoseProblem, limits: LoadLimits, K: BallMatrix, inputs: list[BallForm]
 ) -> BallMaps | None:
-    """Return the changes by errors; None where the machine is too near a singularity.
+    """Return the changes due to errors; None if the machine is too near a singularity.
 
     Args:
         problem: functions of the machine.
-        limits: with the errors of the encoders.
-        K: rates of the loops (n, m + n), dimensionless.
+        limits: limits; they contain the errors of the encoders.
+        K: Jacobian of the loop equations (n, m + n), dimensionless.
         inputs: inputs of programs.
     """
     assert problem.loads is not None
-    m, (n_u, n_c), k = len(problem.axes), problem.drives.shape, K.n_symbols
-    n, count, A = n_c - m, len(problem.parameters), problem.drives
+    A = problem.drives
+    n_u, n_c = A.shape
+    m, k = len(problem.axes), K.n_symbols
+    n, count = n_c - m, len(problem.parameters)
     values = problem.deviations.run(inputs, BALLS) if problem.deviations is not None else []
     changes = BallMatrix.by_columns(values, n + n_u + 6, count, k)
     loads = BallMatrix.by_columns(problem.loads.run(inputs, BALLS), n_c, 7, k)
@@ -56,19 +58,22 @@ def ball_maps(
     S = _dependent(K, by_parameters, m)
     if S is None:
         return None
-    moved, Q = BallMatrix(changes.rows[n : n + n_u], k), _numbers(A[:, :m], k)
+    actuator_changes = BallMatrix(changes.rows[n : n + n_u], k)
+    Q = _numbers(A[:, :m], k)
     if n:
-        moved = S.columns(range(m, m + count)).multiplied(A[:, m:].tolist()).plus(moved)
-        Q = S.columns(range(m)).multiplied(A[:, m:].tolist()).plus(Q)
+        by_loops = S.columns(range(m, m + count)).numeric_product(A[:, m:].tolist())
+        actuator_changes = by_loops.plus(actuator_changes)
+        Q = S.columns(range(m)).numeric_product(A[:, m:].tolist()).plus(Q)
     right = _side_by_side(
-        _numbers(np.diag(limits.encoders), k), moved.multiplied((-np.eye(n_u)).tolist())
+        _numbers(np.diag(limits.encoders), k),
+        actuator_changes.numeric_product((-np.eye(n_u)).tolist()),
     )
-    C = np.linalg.inv(np.array(Q.middle())).tolist()
-    V = near_inverse_product(Q.multiplied(C), right.multiplied(C))
+    C = np.linalg.inv(np.array(Q.centers())).tolist()
+    V = near_inverse_product(Q.numeric_product(C), right.numeric_product(C))
     if V is None:
         return None
-    none = _numbers(np.zeros((6, n_u)), k)
-    twist = _side_by_side(none, BallMatrix(changes.rows[n + n_u :], k))
+    no_twist = _numbers(np.zeros((6, n_u)), k)
+    twist = _side_by_side(no_twist, BallMatrix(changes.rows[n + n_u :], k))
     twist = J.columns(range(m)).times(V).plus(twist)
     velocities = V.rows
     if n:
@@ -81,34 +86,36 @@ def ball_maps(
 
 
 def _dependent(K: BallMatrix, by_parameters: BallMatrix, m: int) -> BallMatrix | None:
-    """Return dependent velocities per independent one and per parameter (n, m + n_p)."""
+    """Return the dependent velocities per independent velocity and per parameter (n, m + n_p)."""
     n = len(K.rows)
     if n == 0:
         return BallMatrix([], K.n_symbols)
     dependent = K.columns(range(m, m + n))
-    C = np.linalg.inv(np.array(dependent.middle()))
-    right = _side_by_side(K.columns(range(m)), by_parameters).multiplied((-C).tolist())
-    return near_inverse_product(dependent.multiplied(C.tolist()), right)
+    C = np.linalg.inv(np.array(dependent.centers()))
+    right = _side_by_side(K.columns(range(m)), by_parameters).numeric_product((-C).tolist())
+    return near_inverse_product(dependent.numeric_product(C.tolist()), right)
 
 
 def _side_by_side(left: BallMatrix, right: BallMatrix) -> BallMatrix:
+    """Return a matrix with the columns of both matrices."""
     rows = [[*a, *b] for a, b in zip(left.rows, right.rows, strict=True)]
     return BallMatrix(rows, left.n_symbols)
 
 
 def _numbers(values: np.ndarray, n_symbols: int) -> BallMatrix:
+    """Return a matrix of numbers as constant forms."""
     return BallMatrix([[arb(float(x)) for x in row] for row in values], n_symbols)
 
 
 def _pose_changes(problem: PoseProblem, velocities: Sequence[Sequence[BallForm]]) -> list[arb]:
-    """Return upper bounds (m,) of the changes of the axes."""
+    """Return upper bounds (m,) of the changes of the axes by all errors."""
     totals, square = [], arb(0)
     for name, row, scale in zip(
         problem.velocity_names, velocities, problem.velocity_scale, strict=True
     ):
-        total = sum((x.largest() for x in row), arb(0)) * float(scale)
+        total = sum((x.magnitude_bounds() for x in row), arb(0)) * float(scale)
         totals.append(total)
-        if name.endswith(SPINS):
+        if name.endswith(ANGULAR_VELOCITIES):
             square += total**2
     angle = ROTATION_RATE * square.sqrt()
     return [
@@ -118,20 +125,20 @@ def _pose_changes(problem: PoseProblem, velocities: Sequence[Sequence[BallForm]]
 
 
 def ball_margins(maps: BallMaps) -> list[float]:
-    """Return the margins (m,) of the wider box."""
+    """Return the margins (m,) of the enlarged box."""
     return [MARGIN * float(change.upper()) for change in maps.changes]
 
 
 def failed_error(
     problem: PoseProblem, limits: LoadLimits, maps: BallMaps, margin: Sequence[float]
 ) -> str | None:
-    """Return the first claim on errors that does not hold; None if all hold.
+    """Return the first claim on errors that is not confirmed; None if all are.
 
     Args:
         problem: functions of the machine.
-        limits: of the errors.
-        maps: changes by errors on the wider box.
-        margin: margins (m,) of this box.
+        limits: limits of the errors.
+        maps: changes due to errors over the enlarged box.
+        margin: margins (m,) of the enlarged box.
     """
     for axis, change, width in zip(problem.axes, maps.changes, margin, strict=True):
         is_rotation = axis.endswith(ROTATIONS)
@@ -139,7 +146,7 @@ def failed_error(
             return f"change of {axis} by errors"
         if is_rotation and width > MAX_ROTATION_MARGIN:
             return f"change of {axis} by errors"
-    totals = [sum((x.largest() for x in row), arb(0)) for row in maps.twist.rows[3:]]
+    totals = [sum((x.magnitude_bounds() for x in row), arb(0)) for row in maps.twist.rows[3:]]
     angle = sum((total**2 for total in totals), arb(0)).sqrt()
     for i in map(int, np.flatnonzero(np.isfinite(limits.errors))):
         total = sum((_chord(x) for x in maps.twist.rows[i]), arb(0))

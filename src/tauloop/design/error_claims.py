@@ -1,16 +1,16 @@
-"""Claims on errors of the tool by errors of encoders and parameters, over batches of boxes.
+"""Claims on errors of the tool due to errors of encoders and parameters, over batches of boxes.
 
-A machine with errors leaves its pose on a path: all errors grow from zero to their whole values. Along
-the path the tool moves by the sum over all errors of (twist per error) x (error). The twists are bounded
-on a box that is wider by the largest changes of the pose. These changes are smaller than the margin of
-the wider box, so that the path does not leave it. So the bound holds for the whole errors, not only to
-first order.
+Let all errors grow from zero to their full values. The pose of the machine then moves along a path, and
+the tool moves by the integral of the sum over all errors of (twist per error) x (error). The twists are
+bounded over a box that is enlarged by a margin. The changes of the pose are smaller than this margin, so
+that the path does not leave the enlarged box. So the bound includes terms of all orders.
 
-With the loops K v + k p = 0, the actuators A v + a p = e and the tool's twist J v + j p, the twists
-follow from v_d = S v_i + s p and (A_i + A_d S) v_i = e - (A_d s + a) p.
+With the velocities v of the coordinates, p of the parameters and e of the encoder errors, the loop
+equations are K v + k p = 0, the actuators A v + a p = e, and the twist of the tool J v + j p. The twists
+follow from the dependent velocities v_d = S v_i + s p and from (A_i + A_d S) v_i = e - (A_d s + a) p.
 
-The rotation vector of the tool differs from the integral of its angular velocity: by less than half the
-square of the angle, below one radian.
+The rotation vector of the tool differs from the integral of its angular velocity by less than half the
+square of the angle, if the angle is below one radian.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from tauloop.design.intervals.forms import INFLATION, ROUNDING, Form
 from tauloop.design.intervals.matrices import (
     Matrix,
     added,
-    gathered,
     inverse_product,
     matrix,
-    multiplied,
+    matrix_from_entries,
+    numeric_product,
     product,
     shifted,
     side_by_side,
@@ -35,25 +35,30 @@ from tauloop.design.loads import ERROR_DIRECTIONS, LoadLimits
 from tauloop.design.problem import PoseProblem
 from tauloop.design.velocity_forms import dependent_velocities, inverses
 
-#: Margin of the wider box, as a multiple of the changes of the pose in the box itself.
+#: Margin of the enlarged box, as a multiple of the changes of the pose in the box itself.
 MARGIN = 1.1
-#: Largest margin of rotations, rad, and largest rate of a rotation vector per angular velocity: that at
-#: `MAX_ROTATION` and this margin in three axes.
-MAX_ROTATION_MARGIN, ROTATION_RATE = 0.04, 1.35
-#: Largest angle at which half its square bounds what the rotation vector differs by, rad.
+#: Largest margin of rotations, rad.
+MAX_ROTATION_MARGIN = 0.04
+#: Upper bound of the derivative of a rotation vector per angular velocity. It is valid for rotations
+#: up to `MAX_ROTATION` with `MAX_ROTATION_MARGIN` in three axes.
+ROTATION_RATE = 1.35
+#: Largest angle, rad, up to which half its square bounds the difference between the rotation vector
+#: and the integral of the angular velocity.
 MAX_ANGLE = 1.0
-#: Ends of the names of angular velocities, and of the axes of a rotation vector.
-SPINS, ROTATIONS = (".wx", ".wy", ".wz"), (".rx", ".ry", ".rz")
+#: Suffixes of the names of angular velocities.
+ANGULAR_VELOCITIES = (".wx", ".wy", ".wz")
+#: Suffixes of the names of the components of a rotation vector.
+ROTATIONS = (".rx", ".ry", ".rz")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorMaps:
-    """Changes by the whole error of each encoder and parameter (s).
+    """Changes due to the full error of each of s encoders and parameters.
 
     Attributes:
-        twist: of the tool (N, 6, s), m and rad.
-        velocities: of all velocities (N, m + n, s), m and rad.
-        valid: where they are valid (N,).
+        twist: twists of the tool (N, 6, s), m and rad.
+        velocities: changes of all coordinates (N, m + n, s), in the order of the velocities, m and rad.
+        valid: whether they are valid in each box (N,).
     """
 
     twist: Matrix
@@ -64,43 +69,50 @@ class ErrorMaps:
 def error_maps(
     problem: PoseProblem, limits: LoadLimits, K: Matrix, inputs: list[Form]
 ) -> ErrorMaps:
-    """Return the changes by errors.
+    """Return the changes due to errors.
 
     Args:
         problem: functions of the machine.
-        limits: with the errors of the encoders.
-        K: rates of the loops (N, n, m + n), dimensionless.
+        limits: limits; they contain the errors of the encoders.
+        K: Jacobian of the loop equations (N, n, m + n), dimensionless.
         inputs: inputs of programs.
     """
     assert problem.loads is not None
     N, k = K.rows.shape[1], K.rows.shape[0] - 2
-    m, (n_u, n_c) = len(problem.axes), problem.drives.shape
+    m = len(problem.axes)
+    n_u, n_c = problem.drives.shape
     n, count = n_c - m, len(problem.parameters)
     values = problem.deviations.run(inputs, ARITHMETIC) if problem.deviations is not None else []
-    changes = gathered(values, n + n_u + 6, count, k, N)
-    all_rates = side_by_side(
-        K.part(range(m)), side_by_side(changes.chosen_rows(range(n)), K.part(range(m, n_c)))
+    changes = matrix_from_entries(values, n + n_u + 6, count, k, N)
+    loop_rows = side_by_side(
+        K.chosen_columns(range(m)),
+        side_by_side(changes.chosen_rows(range(n)), K.chosen_columns(range(m, n_c))),
     )
-    S, valid = dependent_velocities(all_rates, m + count)
-    by_axes, by_parameters = S.part(range(m)), S.part(range(m, m + count))
+    S, valid = dependent_velocities(loop_rows, m + count)
+    by_axes, by_parameters = S.chosen_columns(range(m)), S.chosen_columns(range(m, m + count))
     A = problem.drives
-    moved = added(multiplied(A[:, m:], by_parameters), changes.chosen_rows(range(n, n + n_u)))
-    right = side_by_side(_numbers(np.diag(limits.encoders), k, N), multiplied(-np.eye(n_u), moved))
-    Q = shifted(multiplied(A[:, m:], by_axes), A[:, :m])
-    C = inverses(Q.middle)
-    V, converges = inverse_product(multiplied(C, Q), multiplied(C, right))
-    none = _numbers(np.zeros((n, n_u)), k, N)
-    W = added(product(by_axes, V), side_by_side(none, by_parameters))
-    J = gathered(problem.loads.run(inputs, ARITHMETIC), n_c, 7, k, N).part(range(1, 7))
-    carried = added(
+    actuator_changes = added(
+        numeric_product(A[:, m:], by_parameters), changes.chosen_rows(range(n, n + n_u))
+    )
+    right = side_by_side(
+        _numbers(np.diag(limits.encoders), k, N), numeric_product(-np.eye(n_u), actuator_changes)
+    )
+    Q = shifted(numeric_product(A[:, m:], by_axes), A[:, :m])
+    C = inverses(Q.center)
+    V, converges = inverse_product(numeric_product(C, Q), numeric_product(C, right))
+    no_motion = _numbers(np.zeros((n, n_u)), k, N)
+    W = added(product(by_axes, V), side_by_side(no_motion, by_parameters))
+    loads = matrix_from_entries(problem.loads.run(inputs, ARITHMETIC), n_c, 7, k, N)
+    J = loads.chosen_columns(range(1, 7))
+    by_coordinates = added(
         product(J.chosen_rows(range(m)).T, V), product(J.chosen_rows(range(m, n_c)).T, W)
     )
-    own = side_by_side(
+    directly = side_by_side(
         _numbers(np.zeros((6, n_u)), k, N), changes.chosen_rows(range(n + n_u, n + n_u + 6))
     )
     velocities = matrix(np.concatenate([V.rows, W.rows], axis=-2))
     return ErrorMaps(
-        twist=added(carried, own),
+        twist=added(by_coordinates, directly),
         velocities=velocities.scaled(problem.velocity_scale[:, None]),
         valid=valid & converges & np.isfinite(C).all(axis=(1, 2)),
     )
@@ -115,10 +127,10 @@ def _numbers(values: np.ndarray, n_symbols: int, N: int) -> Matrix:
 
 def pose_changes(problem: PoseProblem, maps: ErrorMaps) -> np.ndarray:
     """Return upper bounds (N, m) of the changes of the axes by all errors."""
-    total = maps.velocities.largest().sum(axis=-1) * INFLATION
+    total = maps.velocities.magnitude_bounds().sum(axis=-1) * INFLATION
     changes = total[:, : len(problem.axes)].copy()
-    is_spin = np.array([name.endswith(SPINS) for name in problem.velocity_names])
-    angle = np.linalg.norm(total[:, is_spin], axis=1) * INFLATION
+    is_angular = np.array([name.endswith(ANGULAR_VELOCITIES) for name in problem.velocity_names])
+    angle = np.linalg.norm(total[:, is_angular], axis=1) * INFLATION
     for i, axis in enumerate(problem.axes):
         if axis.endswith(ROTATIONS):
             changes[:, i] = ROTATION_RATE * angle
@@ -126,7 +138,7 @@ def pose_changes(problem: PoseProblem, maps: ErrorMaps) -> np.ndarray:
 
 
 def margins(problem: PoseProblem, maps: ErrorMaps) -> np.ndarray:
-    """Return the margins (N, m) of wider boxes; zero where the changes are not bounded."""
+    """Return the margins (N, m) of enlarged boxes; zero where the changes are not bounded."""
     changes = np.where(maps.valid[:, None], MARGIN * pose_changes(problem, maps), 0.0)
     return np.where(np.isfinite(changes), changes, 0.0)
 
@@ -142,54 +154,55 @@ def error_claims(
 
     Args:
         problem: functions of the machine.
-        limits: of the errors.
-        maps: changes by errors on the wider boxes.
-        margin: margins (N, m) of these boxes.
-        closed: where the solution is unique on them (N,).
+        limits: limits of the errors.
+        maps: changes due to errors over the enlarged boxes.
+        margin: margins (N, m) of the enlarged boxes.
+        closed: whether the solution is unique in each enlarged box (N,).
     """
     is_rotation = np.array([axis.endswith(ROTATIONS) for axis in problem.axes])
     changes = pose_changes(problem, maps)
-    stays = (changes < SURE * margin) | (changes + margin == 0.0)
-    within = closed & maps.valid & stays.all(axis=1)
-    within &= (margin[:, is_rotation] <= MAX_ROTATION_MARGIN).all(axis=1)
+    is_within_margin = (changes < SURE * margin) | (changes + margin == 0.0)
+    is_valid = closed & maps.valid & is_within_margin.all(axis=1)
+    is_valid &= (margin[:, is_rotation] <= MAX_ROTATION_MARGIN).all(axis=1)
     rows = maps.twist.rows.copy()
-    rows[:, ~within] = np.nan
-    totals = maps.twist.largest()[:, 3:].sum(axis=-1)
+    rows[:, ~is_valid] = np.nan
+    totals = maps.twist.magnitude_bounds()[:, 3:].sum(axis=-1)
     angle = np.linalg.norm(totals, axis=1) * INFLATION
-    turned = np.where(angle <= MAX_ANGLE, 0.5 * angle**2, np.inf)
+    rotation_difference = np.where(angle <= MAX_ANGLE, 0.5 * angle**2, np.inf)
     claims = []
     for i in np.flatnonzero(np.isfinite(limits.errors)):
         name = f"error of the tool: {ERROR_DIRECTIONS[i]}"
-        rest = turned if i >= 3 else np.zeros_like(turned)
-        claims.append(_error_claim(name, rows[:, :, i], rest, limits.errors[i]))
+        difference = rotation_difference if i >= 3 else np.zeros_like(rotation_difference)
+        claims.append(_error_claim(name, rows[:, :, i], difference, limits.errors[i]))
     return claims
 
 
-def _error_claim(name: str, rows: np.ndarray, rest: np.ndarray, limit: float) -> Claim:
-    """Return the claim that sum_j |x_j| stays below a limit, for forms x (k + 2, N, s).
+def _error_claim(name: str, rows: np.ndarray, difference: np.ndarray, limit: float) -> Claim:
+    """Return the claim that the error is below a limit.
 
-    |x| is below its chord on the interval of x, which is linear in x.
+    The error is sum_j |x_j| of forms x (k + 2, N, s), up to a difference. |x| is at most its chord
+    over the interval of x, and the chord is linear in x.
 
     Args:
-        name: of the claim.
+        name: name of the claim.
         rows: the forms.
-        rest: what the sum may differ by (N,).
+        difference: largest difference (N,) of the error from the sum.
         limit: the limit.
     """
     c = rows[0]
-    size = np.abs(rows[1:]).sum(axis=0) * INFLATION
-    low, high = c - size, c + size
+    radius = np.abs(rows[1:]).sum(axis=0) * INFLATION
+    low, high = c - radius, c + radius
     crosses = (low < 0.0) & (high > 0.0)
     span = np.where(crosses, high - low, 1.0)
     slope = np.where(crosses, (high + low) / span, np.sign(c))
-    rise = np.where(crosses, -2.0 * low * high / span, 0.0)
+    intercept = np.where(crosses, -2.0 * low * high / span, 0.0)
     chord = slope * rows
-    chord[0] += rise
-    chord[-1] = np.abs(slope) * rows[-1] + 16.0 * ROUNDING * (np.abs(c) + size)
+    chord[0] += intercept
+    chord[-1] = np.abs(slope) * rows[-1] + 16.0 * ROUNDING * (np.abs(c) + radius)
     rounding = 16.0 * rows.shape[2] * ROUNDING
     upper = chord[0].sum(axis=1) + np.abs(chord[1:].sum(axis=2)).sum(axis=0) * INFLATION
-    upper = upper + rounding * np.abs(chord).sum(axis=(0, 2)) + rest
-    least = np.maximum(np.abs(c) - size * INFLATION, 0.0).sum(axis=1)
+    upper = upper + rounding * np.abs(chord).sum(axis=(0, 2)) + difference
+    least = np.maximum(np.abs(c) - radius * INFLATION, 0.0).sum(axis=1)
     is_point = np.abs(rows[1:-1]).sum(axis=(0, 2)) == 0.0
     return Claim(
         name=name,
@@ -197,5 +210,5 @@ def _error_claim(name: str, rows: np.ndarray, rest: np.ndarray, limit: float) ->
         middle=limit - np.abs(c).sum(axis=1),
         slopes=-(np.sign(c) * rows[1:-1]).sum(axis=2).T,
         proved=upper < SURE * limit,
-        refuted=is_point & (least * (1.0 - rounding) - rest > limit),
+        refuted=is_point & (least * (1.0 - rounding) - difference > limit),
     )

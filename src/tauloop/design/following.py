@@ -1,7 +1,7 @@
-"""Assembly mode: unknowns that are followed without a gap along straight paths and across boxes.
+"""Assembly modes: solutions that are followed along straight paths and across boxes.
 
-A solution that is unique in an enclosure on one side and in another one on the other side, at a
-common pose, is the same on both sides.
+Two neighboring boxes have a common pose. If the solution at this pose lies in the enclosures of both
+boxes, in which solutions are unique, both boxes have the same assembly mode.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tauloop.common.records import dataclass
 from tauloop.design.enclosure import Boxes, Enclosure, closed_only, newton
 from tauloop.design.problem import PoseProblem
 
-#: Shortest piece of a path, as a fraction of it.
+#: Length of the shortest piece of a path, as a fraction of the path.
 SHORTEST_PIECE = 2.0**-14
 
 
@@ -22,10 +22,11 @@ class FollowedPath:
 
     Attributes:
         start, end: poses (m,).
-        cuts: fractions (n + 1,) between which it is unique; the first is 0.
-        unknowns: at the middles of the pieces (n, n_y).
-        last: unknowns at the end (n_y,).
-        is_complete: whether the end is reached.
+        cuts: fractions (n + 1,) of the path, the first of which is 0; the solution is unique in the
+            piece between two consecutive fractions.
+        unknowns: unknowns at the centers of the pieces (n, n_y).
+        last: unknowns at the last fraction (n_y,).
+        is_complete: whether the solution is followed to the end.
     """
 
     start: np.ndarray
@@ -40,25 +41,25 @@ def pieces(path_start: np.ndarray, path_end: np.ndarray, cuts: np.ndarray, y: np
     """Return the pieces (n,) of a path as boxes along it.
 
     Args:
-        path_start, path_end: its ends (m,).
-        cuts: fractions (n + 1,).
-        y: unknowns at the middles (n, n_y).
+        path_start, path_end: ends of the path (m,).
+        cuts: fractions (n + 1,) at the ends of the pieces.
+        y: unknowns at the centers of the pieces (n, n_y).
     """
-    along = path_end - path_start
-    middle, half = 0.5 * (cuts[1:] + cuts[:-1]), 0.5 * np.diff(cuts)
+    direction = path_end - path_start
+    center, half = 0.5 * (cuts[1:] + cuts[:-1]), 0.5 * np.diff(cuts)
     return Boxes(
-        middle=path_start + middle[:, None] * along,
-        generators=(half[:, None] * along)[:, :, None] * (1.0 + 1e-14),
+        middle=path_start + center[:, None] * direction,
+        generators=(half[:, None] * direction)[:, :, None] * (1.0 + 1e-14),
         unknowns=y,
         rounding=1e-15 * (np.abs(path_start) + np.abs(path_end)),
     )
 
 
 def predicted(enclosure: Enclosure, which: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the first-order unknowns (N, n) of boxes (N,) at poses (N, m)."""
+    """Return the unknowns (N, n) at poses (N, m) by linear prediction from the boxes `which` (N,)."""
     S, boxes = enclosure.sensitivity[which], enclosure.boxes
-    away = b - boxes.middle[which]
-    return np.asarray(boxes.unknowns[which] + (S @ away[:, :, None])[:, :, 0])
+    offset = b - boxes.middle[which]
+    return np.asarray(boxes.unknowns[which] + (S @ offset[:, :, None])[:, :, 0])
 
 
 def points(b: np.ndarray, y: np.ndarray) -> Boxes:
@@ -72,11 +73,17 @@ def points(b: np.ndarray, y: np.ndarray) -> Boxes:
 
 
 def is_within(enclosure: Enclosure, which: np.ndarray, point: Enclosure) -> np.ndarray:
-    """Return whether the solution at points (N,) is that of boxes (N,), which contain the points."""
+    """Return whether solutions at points equal those of the boxes `which` that contain the points.
+
+    Args:
+        enclosure: enclosures of boxes.
+        which: indices (N,) of the boxes.
+        point: enclosures of N points.
+    """
     b, y = point.boxes.middle, point.boxes.unknowns
-    away = np.abs(y - predicted(enclosure, which, b)) + point.remainder
-    inside = (away <= (1.0 - 1e-6) * enclosure.unique[which]).all(axis=1)
-    return np.asarray(inside & point.closed & enclosure.closed[which])
+    distance = np.abs(y - predicted(enclosure, which, b)) + point.remainder
+    is_inside = (distance <= (1.0 - 1e-6) * enclosure.unique[which]).all(axis=1)
+    return np.asarray(is_inside & point.closed & enclosure.closed[which])
 
 
 def follow(problem: PoseProblem, start: np.ndarray, y: np.ndarray, end: np.ndarray) -> FollowedPath:
@@ -88,24 +95,30 @@ def follow(problem: PoseProblem, start: np.ndarray, y: np.ndarray, end: np.ndarr
         y: unknowns at the start (n,).
 
     Returns:
-        The pieces in which the solution is unique, as far as it is followed.
+        The pieces in which the solution is unique, up to the end or to the pose at which the shortest
+        piece fails.
     """
-    cuts, unknowns, step = [0.0], [], 1.0
-    along = end - start
-    here = closed_only(problem, points(start[None], y[None]))
-    while cuts[-1] < 1.0 and step >= SHORTEST_PIECE and here.closed[0]:
+    cuts = [0.0]
+    unknowns: list[np.ndarray] = []
+    step = 1.0
+    direction = end - start
+    only_box = np.zeros(1, dtype=int)
+    at_first = closed_only(problem, points(start[None], y[None]))
+    while cuts[-1] < 1.0 and step >= SHORTEST_PIECE and at_first.closed[0]:
         first, last = cuts[-1], min(cuts[-1] + step, 1.0)
-        guess = predicted(
-            here, np.zeros(1, dtype=int), (start + 0.5 * (first + last) * along)[None]
-        )
+        center = (start + 0.5 * (first + last) * direction)[None]
+        guess = predicted(at_first, only_box, center)
         piece = closed_only(problem, pieces(start, end, np.array([first, last]), guess))
-        at_end = (start + last * along)[None]
-        zero = np.zeros(1, dtype=int)
-        there = closed_only(problem, points(at_end, predicted(piece, zero, at_end)))
-        if is_within(piece, zero, here)[0] and is_within(piece, zero, there)[0]:
+        last_pose = (start + last * direction)[None]
+        at_last = closed_only(problem, points(last_pose, predicted(piece, only_box, last_pose)))
+        has_same_solution = (
+            is_within(piece, only_box, at_first)[0] and is_within(piece, only_box, at_last)[0]
+        )
+        if has_same_solution:
             cuts.append(last)
             unknowns.append(piece.boxes.unknowns[0])
-            here, step = there, 2.0 * step
+            at_first = at_last
+            step *= 2.0
         else:
             step *= 0.5
     return FollowedPath(
@@ -113,7 +126,7 @@ def follow(problem: PoseProblem, start: np.ndarray, y: np.ndarray, end: np.ndarr
         end=end,
         cuts=tuple(cuts),
         unknowns=np.array(unknowns).reshape(len(unknowns), len(y)),
-        last=here.boxes.unknowns[0],
+        last=at_first.boxes.unknowns[0],
         is_complete=cuts[-1] >= 1.0,
     )
 

@@ -9,21 +9,24 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.design.claims import ARITHMETIC, SURE
 from tauloop.design.intervals.forms import INFLATION, ROUNDING, Form, form
-from tauloop.design.intervals.matrices import Matrix, gathered, matrix, multiplied
+from tauloop.design.intervals.matrices import Matrix, matrix, matrix_from_entries, numeric_product
 from tauloop.design.intervals.program import InstructionList
 
-#: Half width of the enclosure in which the solution is unique: multiples of the unknown's bound of
-#: |C psi| and of the largest such bound, and the smallest width (rad, or characteristic lengths).
-BOUND_FACTOR, LARGEST_BOUND_FACTOR, MIN_WIDTH = 2.0, 0.25, 1e-9
+#: Half width of the enclosure of an unknown: factor of the unknown's bound of |C psi|.
+BOUND_FACTOR = 2.0
+#: Half width of the enclosure of an unknown: factor of the largest bound of |C psi| of all unknowns.
+LARGEST_BOUND_FACTOR = 0.25
+#: Smallest half width of the enclosure of an unknown (rad, or characteristic lengths).
+MIN_HALF_WIDTH = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolutionBounds:
-    """Bounds of solutions around first-order forms in N boxes.
+    """Bounds of solutions around affine forms in N boxes.
 
     Attributes:
         unique: half widths (N, n) within which the solution is unique.
-        remainder: half widths (N, n) that contain the solution.
+        remainder: half widths (N, n) of an interval that contains the solution.
         closed: whether the solution exists and is unique in the whole box (N,).
     """
 
@@ -41,10 +44,10 @@ def solution_bounds(
     C: np.ndarray,
     scale: np.ndarray,
 ) -> SolutionBounds:
-    """Return bounds of the distance between solutions y of psi(a, y, p) = 0 and first-order forms.
+    """Return bounds of the distance e between solutions y of psi(a, y, p) = 0 and affine forms.
 
-    With C near the inverse of psi_y, e = -C psi + (I - C psi_y) e has exactly one solution in |e| <
-    E if |C psi| + |I - C psi_y| E < E.
+    With C near the inverse of the Jacobian psi_y, e = -C psi + (I - C psi_y) e has exactly one
+    solution in |e| < E if |C psi| + |I - C psi_y| E < E.
 
     Args:
         equations: program (a, y, p) -> psi (n).
@@ -58,13 +61,13 @@ def solution_bounds(
     """
     n, N = len(unknowns), len(C)
     k = before[0].rows.shape[0] - 2
-    psi = gathered(equations.run([*before, *unknowns, *after], ARITHMETIC), n, 1, k, N)
-    z = multiplied(C, psi).largest()[:, :, 0] / scale
+    psi = matrix_from_entries(equations.run([*before, *unknowns, *after], ARITHMETIC), n, 1, k, N)
+    z = numeric_product(C, psi).magnitude_bounds()[:, :, 0] / scale
     largest = z.max(axis=1, keepdims=True, initial=0.0)
-    width = np.maximum(BOUND_FACTOR * z + LARGEST_BOUND_FACTOR * largest, MIN_WIDTH)
+    width = np.maximum(BOUND_FACTOR * z + LARGEST_BOUND_FACTOR * largest, MIN_HALF_WIDTH)
     wide = [widened(y, width[:, j] * scale[j]) for j, y in enumerate(unknowns)]
-    J = gathered(jacobian.run([*before, *wide, *after], ARITHMETIC), n, n, k, N)
-    D = _minus_one(multiplied(C, J)).largest() * (scale / scale[:, None])
+    J = matrix_from_entries(jacobian.run([*before, *wide, *after], ARITHMETIC), n, n, k, N)
+    D = _minus_one(numeric_product(C, J)).magnitude_bounds() * (scale / scale[:, None])
     within = (z + (D @ width[:, :, None])[:, :, 0]) * INFLATION
     tight = (z + (D @ within[:, :, None])[:, :, 0]) * INFLATION
     closed = (within < SURE * width).all(axis=1) if n else np.ones(N, dtype=bool)
@@ -73,17 +76,17 @@ def solution_bounds(
     )
 
 
-def linear_form(middle: np.ndarray, slopes: np.ndarray) -> Form:
-    """Return forms of a coordinate from middle (N,) and slopes (k, N), with rounding errors."""
-    rows = np.concatenate([middle[None], slopes, np.zeros((1, len(middle)))])
+def linear_form(center: np.ndarray, generators: np.ndarray) -> Form:
+    """Return forms from centers (N,) and generators (k, N), with a remainder for rounding errors."""
+    rows = np.concatenate([center[None], generators, np.zeros((1, len(center)))])
     rows[-1] = 4.0 * ROUNDING * np.abs(rows).sum(axis=0)
     return form(rows)
 
 
-def widened(x: Form, by: np.ndarray) -> Form:
-    """Return forms whose remainders are increased by (N,)."""
+def widened(x: Form, increase: np.ndarray) -> Form:
+    """Return forms whose remainders are increased by `increase` (N,)."""
     rows = x.rows.copy()
-    rows[-1] = (rows[-1] + by) * INFLATION
+    rows[-1] = (rows[-1] + increase) * INFLATION
     return form(rows)
 
 
@@ -91,5 +94,5 @@ def _minus_one(A: Matrix) -> Matrix:
     """Return A - I."""
     rows = A.rows.copy()
     rows[0] -= np.eye(rows.shape[-1])
-    rows[-1] += ROUNDING * (1.0 + A.largest())
+    rows[-1] += ROUNDING * (1.0 + A.magnitude_bounds())
     return matrix(rows)

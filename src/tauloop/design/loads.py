@@ -1,8 +1,9 @@
 """Limits of forces at rest and of errors of the tool, and force distributions within limits.
 
-With the velocities v = G v_i of a pose and the actuator velocities A v, the forces u of the actuators
-satisfy Q^T u = G^T (tau - J^T w), Q = A G, where tau are the forces at rest (gravity and springs), J
-the Jacobian of the tool and w the wrench on it.
+At a pose, all velocities are v = G v_i with the independent velocities v_i, and the actuator
+velocities are A v. The actuator forces u satisfy Q^T u = G^T (tau - J^T w) with Q = A G. Here tau are
+the generalized forces at rest (gravity and springs), J is the Jacobian of the tool, and w is the
+wrench on the tool.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tauloop.design.problem import PoseProblem
 ERROR_DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
 #: Reserves that force distributions keep from their limits, as fractions of the range, largest first.
 RESERVES = (0.25, 0.1, 0.03, 0.003)
-#: Projections on balance and limits in turn.
+#: Number of alternating projections onto the balance of forces and onto the limits.
 PROJECTIONS = 60
 
 
@@ -31,12 +32,13 @@ class LoadLimits(ReprMixin):
     """Limits of forces at rest, and of errors of the tool by errors of the actuators.
 
     Attributes:
-        quantities: names of the r limited forces: of motors, and tensions of cables.
-        by_force: (r, n_u) of each quantity, per actuator force.
-        by_load: (r, m + n) of each quantity, per dimensionless force at rest.
-        lower, upper: limits (r,) of the quantities, N or N m; infinite where there is none.
-        wrenches: (7, V) one, then minus a wrench at the tool: the corners of its range.
-        errors: limits (6,) of errors of the tool, m and rad; infinite where there is none.
+        quantities: names of the r limited forces: forces of motors, and tensions of cables.
+        by_force: (r, n_u) value of each quantity per actuator force.
+        by_load: (r, m + n) value of each quantity per dimensionless force at rest.
+        lower, upper: limits (r,) of the quantities, N or N m; infinite where there is no limit.
+        wrenches: (7, V) columns [1, -w] for the wrenches w at the vertices of the range of the
+            wrench at the tool.
+        errors: limits (6,) of errors of the tool, m and rad; infinite where there is no limit.
         encoders: errors (n_u,) of the actuators, rad or m.
     """
 
@@ -64,7 +66,7 @@ def load_limits(problem: PoseProblem, claims: ProofClaims) -> LoadLimits | None:
             f"{counted(n_u, 'actuator', 'drive')} {counted(m, 'degree of freedom')}: errors of single "
             "actuators strain the machine"
         )
-        raise InputError.of("limits", what, "leave them out for redundant machines")
+        raise InputError.of("limits", what, "omit `limits` for redundant machines")
     names = [actuator.name for actuator in problem.model.mechanism.actuators]
     rows = _force_rows(problem) if claims.forces else []
     by_force = np.array([row.by_force for row in rows]).reshape(len(rows), n_u)
@@ -77,7 +79,7 @@ def load_limits(problem: PoseProblem, claims: ProofClaims) -> LoadLimits | None:
         by_load=np.array([row.by_load for row in rows]).reshape(len(rows), problem.drives.shape[1]),
         lower=np.array([row.lower for row in rows]),
         upper=np.array([row.upper for row in rows]),
-        wrenches=_corner_wrenches(claims.wrench),
+        wrenches=_vertex_wrenches(claims.wrench),
         errors=np.array([claims.limits.get(name, np.inf) for name in ERROR_DIRECTIONS]),
         encoders=np.array([claims.encoders.get(name, 0.0) for name in names]),
     )
@@ -133,22 +135,26 @@ def _force_rows(problem: PoseProblem) -> list[_ForceRow]:
         )
     if not rows:
         what = "no actuator states its largest force, and no cable its tension"
-        raise InputError.of("forces", what, "state `force` of the actuators in the file")
+        remedy = "specify `force` for the actuators in the machine file"
+        raise InputError.of("forces", what, remedy)
     return rows
 
 
-def _corner_wrenches(ranges: tuple[tuple[float, float], ...]) -> np.ndarray:
-    """Return one and minus the corners of the ranges of a wrench, as columns (7, V)."""
+def _vertex_wrenches(ranges: tuple[tuple[float, float], ...]) -> np.ndarray:
+    """Return columns [1, -w] (7, V) for the vertices w of the ranges of a wrench."""
+    # `dict.fromkeys` removes the second end of a range of a single value.
     ends = [dict.fromkeys(map(float, pair)) for pair in ranges] or [{0.0: None}] * 6
-    corners = np.array(list(itertools.product(*ends)))
-    return np.concatenate([np.ones((1, len(corners))), -corners.T])
+    vertices = np.array(list(itertools.product(*ends)))
+    return np.concatenate([np.ones((1, len(vertices))), -vertices.T])
 
 
 def force_ranges(limits: LoadLimits, loads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ranges (N, n_u) of actuator forces within the limits; for own winches only.
+    """Return lower and upper limits (N, n_u) of the actuator forces.
+
+    Each limited quantity must depend on a single actuator.
 
     Args:
-        limits: of forces and errors.
+        limits: limits of forces and errors.
         loads: forces at rest (N, m + n).
     """
     shape = (len(loads), limits.by_force.shape[1])
@@ -165,10 +171,10 @@ def force_ranges(limits: LoadLimits, loads: np.ndarray) -> tuple[np.ndarray, np.
 def distribution(
     balance: np.ndarray, needed: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> np.ndarray:
-    """Return forces (N, n_u, V) with Q^T u = h that are far from their limits, if there are such.
+    """Return forces (N, n_u, V) with Q^T u = h that are far from their limits if possible.
 
-    Projections on the balance and on the limits with a reserve follow in turn; of all reserves,
-    the forces that are farthest from their limits are taken.
+    Projections onto the balance alternate with projections onto the limits, narrowed by a reserve.
+    Among the results for all reserves, the forces farthest from their limits are returned.
 
     Args:
         balance: Q^T (N, m, n_u).
@@ -188,13 +194,13 @@ def distribution(
             u = u + B @ (needed - balance @ u)
             u = np.clip(u, first, last)
         u = u + B @ (needed - balance @ u)
-        better = _room(u, low, high) > _room(best, low, high)
-        best = np.where(better[:, None, :], u, best)
+        is_better = _limit_distance(u, low, high) > _limit_distance(best, low, high)
+        best = np.where(is_better[:, None, :], u, best)
     return np.asarray(best)
 
 
-def _room(u: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the least distance (N, V) of forces from their limits."""
+def _limit_distance(u: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the smallest distance (N, V) of forces from their limits."""
     return np.asarray(np.minimum(u - low, high - u).min(axis=1))
 
 
@@ -203,8 +209,8 @@ def separation(
 ) -> tuple[float, np.ndarray]:
     """Return the largest distance of balanced forces from their limits, and the multipliers (m,).
 
-    Where the distance is negative, no forces within the limits balance the load, and the multipliers
-    y show it: y^T h exceeds y^T Q^T u for all forces u within the limits.
+    If the distance is negative, no forces within the limits balance the load. The multipliers y of
+    the linear program prove it: y^T h is beyond y^T Q^T u for all forces u within the limits.
 
     Args:
         balance: Q^T (m, n_u).

@@ -18,7 +18,7 @@ from tauloop.equations.values import unit_vector
 from tauloop.mechanism.model import Joint, Mechanism
 from tauloop.model import Model
 
-#: Joints whose child can tilt, and hence can have a cone.
+#: Kinds of joints whose child can tilt, and which can therefore have a cone.
 TILTING_KINDS = ("spherical", "universal")
 
 
@@ -29,8 +29,8 @@ class UnknownLimit:
     Attributes:
         name: name of the coordinate.
         unit: m or rad.
-        unknown: its index among the unknowns.
-        lower, upper: its range; infinite at an open end.
+        unknown: index of the coordinate among the unknowns.
+        lower, upper: range of the coordinate; infinite without a limit.
     """
 
     name: str
@@ -43,18 +43,18 @@ class UnknownLimit:
 def _coordinate_limits(
     model: Model, with_drawing: bool
 ) -> dict[int, tuple[str, str, float, float]]:
-    """Return name, unit and range of limited coordinates, by their index."""
+    """Return name, unit and range of limited coordinates, by the index of the coordinate."""
     limits = limits_of(model.assembly.loops.mechanism, model.assembly.topology)
-    found_limits = {}
+    coordinate_limits = {}
     for k, column in enumerate(limits.columns):
         if limits.is_stop[k] or with_drawing:
-            found_limits[column] = (
+            coordinate_limits[column] = (
                 limits.names[k],
                 limits.units[k],
                 float(limits.lower[k]),
                 float(limits.upper[k]),
             )
-    return found_limits
+    return coordinate_limits
 
 
 def unknown_limits(
@@ -74,9 +74,11 @@ def axis_limits_of(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Return limits of the axes: only stops, because a box may exceed the platform's drawing range."""
     by_coordinate = _coordinate_limits(model, False)
     topology = model.assembly.topology
-    none = ("", "", -np.inf, np.inf)
-    ranges = [by_coordinate.get(topology.q_of_v[i], none)[2:] for i in model.assembly.independent]
-    return np.array([r[0] for r in ranges]), np.array([r[1] for r in ranges])
+    unlimited = ("", "", -np.inf, np.inf)
+    limits = [by_coordinate.get(topology.q_of_v[i], unlimited) for i in model.assembly.independent]
+    lower = np.array([low for _, _, low, _ in limits])
+    upper = np.array([high for _, _, _, high in limits])
+    return lower, upper
 
 
 def pose_inequalities(
@@ -89,7 +91,8 @@ def pose_inequalities(
 
     Args:
         mechanism: the machine.
-        motions: its motion as a function of axes and unknowns, and that at the reference.
+        motions: motion of the machine as a function of axes and unknowns, and motion at the
+            reference pose.
         with_drawing: whether drawing ranges count as stops.
         cones: largest angles by end of a rod or by joint, of `cone_candidates`, rad.
     """
@@ -106,7 +109,7 @@ def pose_inequalities(
 
 
 def _cut_limits(joint: Joint, motion: TreeMotion, with_drawing: bool) -> list[tuple[str, ca.SX]]:
-    """Return the conditions of the range of a joint that closes a loop.
+    """Return names and expressions of the range of a joint that closes a loop.
 
     A revolute joint at angle a within its range a_0 - h to a_0 + h satisfies
     cos(a - a_0) - cos(h) >= 0, which needs no inverse function.
@@ -122,25 +125,24 @@ def _cut_limits(joint: Joint, motion: TreeMotion, with_drawing: bool) -> list[tu
         remedy = "give both limits of a revolute or prismatic joint, or cut another joint"
         raise InputError.of(joint.name, what, remedy)
     A, B = motion.bodies[joint.parent.body], motion.bodies[joint.child.body]
-    (R_A, p_A), (R_B, p_B) = (
-        motion.values.placement(joint.parent),
-        motion.values.placement(joint.child),
-    )
+    R_A, p_A = motion.values.placement(joint.parent)
+    R_B, p_B = motion.values.placement(joint.child)
     axis = joint.axes[0]
     if joint.kind == "prismatic":
         a = A.R @ (R_A @ unit_vector(axis))
-        along = ca.dot(a, B.point(p_B).p - A.point(p_A).p)
+        travel = ca.dot(a, B.point(p_B).p - A.point(p_A).p)
         return [
-            (f"{joint.name}: lower limit", along - lower),
-            (f"{joint.name}: upper limit", upper - along),
+            (f"{joint.name}: lower limit", travel - lower),
+            (f"{joint.name}: upper limit", upper - travel),
         ]
-    half, middle = 0.5 * (upper - lower), 0.5 * (upper + lower)
+    half, center = 0.5 * (upper - lower), 0.5 * (upper + lower)
     if half >= math.pi:
         return []
     u, w = "yzx"["xyz".index(axis)], "zxy"["xyz".index(axis)]
-    e_u, e_w = (A.R @ (R_A @ unit_vector(letter)) for letter in (u, w))
+    e_u = A.R @ (R_A @ unit_vector(u))
+    e_w = A.R @ (R_A @ unit_vector(w))
     f = B.R @ (R_B @ unit_vector(u))
-    cosine = math.cos(middle) * ca.dot(e_u, f) + math.sin(middle) * ca.dot(e_w, f)
+    cosine = math.cos(center) * ca.dot(e_u, f) + math.sin(center) * ca.dot(e_w, f)
     return [(f"{joint.name}: range", cosine - math.cos(half))]
 
 
@@ -157,7 +159,7 @@ def _cones(
     at_reference: TreeMotion,
     cones: Mapping[str, float],
 ) -> Iterator[tuple[str, ca.SX]]:
-    """Yield the conditions that ends of rods and joints tilt less than their angles.
+    """Yield names and expressions that are positive if rods and joints tilt less than their angles.
 
     At an end of a rod d . e - |d| cos(angle) >= 0 with the direction d of the rod, and e its
     direction at the reference pose, fixed to the body of that end. At a joint a . e - cos(angle)
@@ -178,8 +180,8 @@ def _cones(
         if joint.name in cones:
             axis_0 = _child_axis(joint, at_reference)
             e = _fixed_direction(joint.parent.body, axis_0, motion, at_reference)
-            along = ca.dot(_child_axis(joint, motion), e)
-            yield f"{joint.name}: cone", along - math.cos(cones[joint.name])
+            cosine = ca.dot(_child_axis(joint, motion), e)
+            yield f"{joint.name}: cone", cosine - math.cos(cones[joint.name])
 
 
 def _child_axis(joint: Joint, motion: TreeMotion) -> ca.SX:

@@ -1,4 +1,8 @@
-"""Coordinates of a box of poses as symbols: axes, and unknowns of the loop equations."""
+"""Symbols of the coordinates in a box of poses.
+
+The independent coordinates are the axes of the box. The dependent coordinates are the unknowns of
+the loop equations.
+"""
 
 from __future__ import annotations
 
@@ -11,28 +15,32 @@ from tauloop.common.records import dataclass
 from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.topology import Topology
 
-#: Largest rotation from the reference, rad: the series of the quaternion has no visible error up to
-#: here.
+#: Largest rotation from the reference, rad. The series of the quaternion is accurate to rounding up
+#: to this angle.
 MAX_ROTATION = 2.5
-#: Terms of the series of cos(sqrt(s) / 2) and sin(sqrt(s) / 2) / sqrt(s); the next one is below
-#: 2^-70 for rotations up to `MAX_ROTATION`, which the rounding bound of the last sum contains.
+#: Number of terms of the series of cos(sqrt(s) / 2) and sin(sqrt(s) / 2) / sqrt(s). For rotations up
+#: to `MAX_ROTATION`, the first omitted term is below 2^-70. The rounding bound of the sum covers it.
 SERIES_TERMS = 12
-#: Names of the components of a rotation vector, and of the angular velocity.
-_ROTATIONS, _SPINS = ("rx", "ry", "rz"), ("wx", "wy", "wz")
+#: Names of the components of a rotation vector.
+_ROTATIONS = ("rx", "ry", "rz")
+#: Names of the components of an angular velocity.
+_ANGULAR_VELOCITIES = ("wx", "wy", "wz")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoseSymbols:
-    """Symbols of axes and unknowns, and the coordinates that follow from them.
+    """Symbols of the axes and the unknowns, and the coordinates as functions of them.
 
     Attributes:
-        axes, unknowns: their names.
-        b, y: their symbols (m,) and (n,).
-        q: all coordinates as functions of them.
-        velocities: indices of the velocities of axes and unknowns.
-        unknown_coordinates: index of each unknown among the coordinates; -1 for none.
-        rotations: indices, among axes and unknowns, of the components of each rotation vector that
-            has an unknown.
+        axes: names of the m independent coordinates.
+        unknowns: names of the n dependent coordinates.
+        b: symbols (m,) of the axes.
+        y: symbols (n,) of the unknowns.
+        q: all coordinates as functions of b and y.
+        velocities: indices of the velocities of the axes, then of the unknowns.
+        unknown_coordinates: index of each unknown in q; -1 for a component of a rotation vector.
+        rotations: for each rotation vector with an unknown component, the indices of its components
+            in the list of axes and unknowns.
     """
 
     axes: tuple[str, ...]
@@ -46,10 +54,10 @@ class PoseSymbols:
 
 
 def pose_symbols(assembly: Assembly) -> PoseSymbols:
-    """Return symbols of axes and unknowns, and the coordinates.
+    """Return symbols of the axes and the unknowns, and the coordinates as functions of them.
 
     Args:
-        assembly: the loops, and which coordinates are constant.
+        assembly: the loops; it defines which coordinates are independent and which are constant.
     """
     topology = assembly.topology
     dependent = tuple(
@@ -63,13 +71,13 @@ def pose_symbols(assembly: Assembly) -> PoseSymbols:
         name = topology.velocity_names[i]
         if i in quaternion_of:
             k = i - quaternion_of[i][1]
-            name = name.removesuffix(_SPINS[k]) + _ROTATIONS[k]
+            name = name.removesuffix(_ANGULAR_VELOCITIES[k]) + _ROTATIONS[k]
         names[i], symbols[i] = name, ca.SX.sym(name)
     for q0, v0 in topology.quaternions:
         if {v0, v0 + 1, v0 + 2} <= set(assembly.frozen):
             continue
         r = ca.vertcat(*(symbols.get(v0 + k, ca.SX(0)) for k in range(3)))
-        q[q0 : q0 + 4] = turned(r, assembly.q[q0 : q0 + 4])
+        q[q0 : q0 + 4] = rotated(assembly.q[q0 : q0 + 4], r)
     for i, symbol in symbols.items():
         if topology.q_of_v[i] >= 0:
             q[topology.q_of_v[i]] = symbol
@@ -86,19 +94,28 @@ def pose_symbols(assembly: Assembly) -> PoseSymbols:
 
 
 def _unknown_rotations(
-    topology: Topology, moving: tuple[int, ...], dependent: tuple[int, ...]
+    topology: Topology, velocities: tuple[int, ...], dependent: tuple[int, ...]
 ) -> tuple[tuple[int, ...], ...]:
-    """Return the indices of the components of each rotation vector that has an unknown."""
+    """Return `PoseSymbols.rotations`.
+
+    Args:
+        topology: the coordinates.
+        velocities: indices of the velocities of axes and unknowns.
+        dependent: indices of the velocities of the unknowns.
+    """
     rotations = []
     for _, v0 in topology.quaternions:
         components = {v0, v0 + 1, v0 + 2}
         if components & set(dependent):
-            rotations.append(tuple(k for k, i in enumerate(moving) if i in components))
+            rotations.append(tuple(k for k, i in enumerate(velocities) if i in components))
     return tuple(rotations)
 
 
-def turned(r: ca.SX, start: np.ndarray | ca.SX) -> ca.SX:
-    """Return the quaternion exp(r / 2) q_0, by series in s = r . r, which are smooth at zero."""
+def rotated(q_0: np.ndarray | ca.SX, r: ca.SX) -> ca.SX:
+    """Return the quaternion exp(r / 2) q_0, rotated by the rotation vector r.
+
+    The functions of the angle are series in s = r . r, which are smooth at zero.
+    """
     s = ca.sumsqr(r)
     cosine, sine = ca.SX(0), ca.SX(0)
     for k in reversed(range(SERIES_TERMS)):
@@ -106,12 +123,12 @@ def turned(r: ca.SX, start: np.ndarray | ca.SX) -> ca.SX:
         cosine = cosine * s + sign / math.factorial(2 * k)
         sine = sine * s + 0.5 * sign / math.factorial(2 * k + 1)
     d0, d = cosine, sine * r
-    w, x = ca.SX(start[0]), ca.SX(start[1:])
+    w, x = ca.SX(q_0[0]), ca.SX(q_0[1:])
     return ca.vertcat(d0 * w - ca.dot(d, x), d0 * x + w * d + ca.cross(d, x))
 
 
 def reference_pose(assembly: Assembly, symbols: PoseSymbols) -> tuple[np.ndarray, np.ndarray]:
-    """Return axes and unknowns at the reference pose; rotations are zero there."""
+    """Return the values of axes and unknowns at the reference pose, where rotations are zero."""
     topology, q = assembly.topology, assembly.q
     values = [q[topology.q_of_v[i]] if topology.q_of_v[i] >= 0 else 0.0 for i in symbols.velocities]
     return np.array(values[: len(symbols.axes)]), np.array(values[len(symbols.axes) :])

@@ -1,8 +1,8 @@
 """Equations of a machine as functions of a box of poses: loops, velocities, limits and ends of rods.
 
-The box has one axis per varied position of the platform; its orientation is a rotation vector from
-the reference, R = exp([r]) R_0, as in maps of the workspace. All other coordinates are unknowns of
-the loop equations psi(b, y) = 0.
+The box has an axis b_i for each independent coordinate of the platform. Orientation is described by a
+rotation vector r from the reference, R = exp([r]) R_0, as in maps of the workspace. All other
+coordinates are unknowns y of the loop equations psi(b, y) = 0.
 """
 
 from __future__ import annotations
@@ -54,21 +54,22 @@ class PoseProblem(ReprMixin):
         unknowns: names of the unknowns.
         unknown_scale: unit of every unknown (n,): one radian, or the characteristic length.
         parameters: names of the parameters that vary; ``NAME@PART`` is the parameter NAME of one part.
-        nominal: their values.
+        nominal: nominal values of these parameters.
         tolerances: largest deviations of the parameters.
-        point: (b, y, p) -> psi, and its Jacobians by y and by b.
+        point: (b, y, p) -> psi, and the Jacobians of psi by y and by b.
         loops, jacobian: programs of psi and of its Jacobian by y (n, n).
         rows: program of the unit rows (n, n_free), then of the inequalities.
-        n_free: number of velocities that are left where all actuators rest.
+        n_free: number of independent velocities if all actuators rest and the loops are open.
         velocities: program of the dimensionless loop Jacobian (n, m + n), with the independent
-            velocities first; None where no claim needs it.
-        loads: program of the forces at rest, then of unit wrenches (m + n, 7), dimensionless; None
-            where no claim needs it.
-        deviations: program of the changes (n + n_u + 6, n_p) by the whole tolerance of each parameter,
-            one column after the other: of loops, dimensionless, of actuator positions, and the twist
-            of the tool. None where no claim needs it, or nothing varies.
+            velocities first; None if no claim needs it.
+        loads: program of the generalized forces (m + n, 7), dimensionless: those at rest, then those
+            of unit wrenches at the tool. None if no claim needs it.
+        deviations: program of the changes (n + n_u + 6, n_p) due to the full tolerance of each
+            parameter, one column after the other: changes of the loop equations (dimensionless) and of
+            the actuator positions, and the twist of the tool. None if no claim needs it, or no
+            parameter varies.
         drives: actuator velocities (n_u, m + n) per dimensionless velocity.
-        velocity_scale: unit of every velocity (m + n,).
+        velocity_scale: characteristic value of every velocity (m + n,).
         ends: program of the ends of all rods (6 n_rods); None without a clearance.
         pairs: indices (n_pairs, 2) of rods whose distance is bounded.
         radii: radii (n_rods,) of the rods, m.
@@ -80,8 +81,8 @@ class PoseProblem(ReprMixin):
         is_angle: whether each unknown is an angle (n,).
         rotations: indices, among axes and unknowns, of the components of each rotation vector that
             has an unknown.
-        dropped: loop equations that the assembly dropped because they follow from the others at exact
-            dimensions; without those that hold identically.
+        dropped: loop equations that the assembly dropped, because they follow from the others at exact
+            dimensions; equations that are satisfied identically are not listed.
     """
 
     model: Model
@@ -171,21 +172,21 @@ def pose_problem(model: Model, needed: NeededFunctions) -> PoseProblem:
 
     Args:
         model: the machine.
-        needed: what is computed.
+        needed: functions that the claims need.
 
     Raises:
         InputError: the machine has something that proofs do not cover.
     """
-    # coordinates that are constant at exact dimensions move where their loop equations lose rank
+    # Coordinates that are constant at exact dimensions can move where their loop equations lose rank.
     assembly = model.assembly.with_constant_coordinates()
     _require_covered(model, needed.tolerances)
     symbols = pose_symbols(assembly)
     parts = _varied_parts(model, needed.tolerances)
-    mechanism, shape = parts.mechanism, parts.topology
+    mechanism, tree = parts.mechanism, parts.topology
     p = ca.SX.sym("p", len(parts.nominal))
     values = nominal(mechanism, {name: p[i] for i, name in enumerate(parts.nominal)})
-    v = ca.SX.sym("v", shape.n_v)
-    motion = tree_motion(shape, values, Configuration(symbols.q, {}), v, ca.SX(shape.n_v, 1))
+    v = ca.SX.sym("v", tree.n_v)
+    motion = tree_motion(tree, values, Configuration(symbols.q, {}), v, ca.SX(tree.n_v, 1))
     rows = closure(mechanism, motion)
     dropped = _not_identical(rows, assembly.dropped)
     if dropped and any(ca.depends_on(row.psi, p) for row in rows):
@@ -195,27 +196,30 @@ def pose_problem(model: Model, needed: NeededFunctions) -> PoseProblem:
     K = ca.jacobian(ca.vertcat(*(rows[i].rate for i in assembly.rows)), v)[:, chosen]
     by_y = ca.jacobian(psi, symbols.y)
     at_reference = tree_motion(
-        shape,
+        tree,
         nominal(mechanism),
         Configuration(ca.SX(ca.DM(assembly.q)), {}),
-        ca.SX(shape.n_v, 1),
-        ca.SX(shape.n_v, 1),
+        ca.SX(tree.n_v, 1),
+        ca.SX(tree.n_v, 1),
     )
     names, inequalities = pose_inequalities(
         mechanism, (motion, at_reference), needed.with_drawing, needed.cones
     )
     z = ca.vertcat(symbols.b, symbols.y, p)
-    drives = _fixed_transmission(mechanism, shape, values, p)[:, chosen]
+    drives = _fixed_transmission(mechanism, tree, values, p)[:, chosen]
     units = _unit_rows(assembly, K, drives, chosen, needed.length)
     pairs = rod_clearance(model).pairs if needed.clearance else np.zeros((0, 2), dtype=int)
-    whole = ca.diag(ca.DM(assembly.loops.row_scale[list(assembly.rows)])) @ K
-    whole = ca.vec(whole @ ca.diag(ca.DM(assembly.loops.velocity_scale[chosen])))
+    scaled_K = ca.diag(ca.DM(assembly.loops.row_scale[list(assembly.rows)])) @ K
+    scaled_K = scaled_K @ ca.diag(ca.DM(assembly.loops.velocity_scale[chosen]))
+    deviations = None
+    if needed.errors and parts.nominal:
+        deviations = _program(z, _deviations(assembly, parts, motion, rows, p))
     inputs = [symbols.b, symbols.y, p]
     outputs = [psi, ca.vec(by_y), ca.vec(ca.jacobian(psi, symbols.b))]
     return PoseProblem(
         model=model,
         axes=symbols.axes,
-        axis_units=tuple("rad" if shape.angular[i] else "m" for i in assembly.independent),
+        axis_units=tuple("rad" if tree.angular[i] else "m" for i in assembly.independent),
         reference=reference_pose(assembly, symbols),
         unknowns=symbols.unknowns,
         unknown_scale=_unknown_scale(model, symbols),
@@ -227,17 +231,15 @@ def pose_problem(model: Model, needed: NeededFunctions) -> PoseProblem:
         jacobian=_program(z, ca.vec(by_y)),
         rows=_program(z, ca.vertcat(ca.vec(units), *inequalities)),
         n_free=units.shape[1],
-        velocities=_program(z, whole) if needed.velocities or needed.loads else None,
+        velocities=_program(z, ca.vec(scaled_K)) if needed.velocities or needed.loads else None,
         loads=_program(z, _loads(model, symbols, motion, mechanism)) if needed.loads else None,
-        deviations=_program(z, _deviations(assembly, parts, motion, rows, p))
-        if needed.errors and parts.nominal
-        else None,
+        deviations=deviations,
         drives=drives * assembly.loops.velocity_scale[chosen],
         velocity_scale=np.array(assembly.loops.velocity_scale[chosen], dtype=float),
         ends=_program(z, _rod_ends(mechanism.rods, motion)) if len(pairs) else None,
         pairs=pairs,
         radii=np.array([needed.radii.get(rod.name, 0.0) for rod in mechanism.rods]),
-        velocity_names=tuple(shape.velocity_names[i] for i in chosen),
+        velocity_names=tuple(tree.velocity_names[i] for i in chosen),
         inequalities=names,
         limits=unknown_limits(model, symbols, needed.with_drawing),
         axis_limits=axis_limits_of(model),
@@ -249,10 +251,12 @@ def pose_problem(model: Model, needed: NeededFunctions) -> PoseProblem:
 
 
 def _program(z: ca.SX, y: ca.SX) -> InstructionList:
+    """Return the program of expressions y of the symbols z."""
     return program("the machine", z, y)
 
 
 def _batch(name: str, inputs: list[ca.SX], outputs: list[ca.SX]) -> BatchFunction:
+    """Return the function of batches of numbers."""
     dense = [ca.densify(output) for output in outputs]
     return BatchFunction(ca.Function(name, inputs, dense, {"cse": True}))
 
@@ -273,10 +277,10 @@ def _fixed_transmission(
 
 
 def _loads(model: Model, symbols: PoseSymbols, motion: TreeMotion, mechanism: Mechanism) -> ca.SX:
-    """Return generalized forces at rest, and those of unit wrenches (n_c, 7), column by column.
+    """Return generalized forces (n_c, 7) at rest and of unit wrenches, column by column.
 
-    Forces are dimensionless like the velocities of the program of velocities: per unit of velocity
-    over `velocity_scale`. Payloads and friction other than its offset are absent.
+    They are multiplied by `velocity_scale`, so that they correspond to dimensionless velocities.
+    Payloads are omitted, and so is friction except its constant offset.
     """
     assembly, chosen = model.assembly, list(symbols.velocities)
     zero = ca.SX(motion.topology.n_v, 1)
@@ -294,35 +298,35 @@ def _deviations(
     rows: Sequence[ClosureRow],
     p: ca.SX,
 ) -> ca.SX:
-    """Return the changes by the whole tolerance of each parameter, column by column.
+    """Return the changes due to the full tolerance of each parameter, column by column.
 
-    They are those of loops, actuator positions and tool at fixed coordinates.
+    They are changes of loop equations, actuator positions and tool at constant coordinates.
     """
     scales = [assembly.loops.row_scale[i] / rows[i].scale for i in assembly.rows]
     psi = ca.vertcat(*(rows[i].psi for i in assembly.rows))
-    place, R = tool_pose(motion, parts.mechanism)
-    turned_R = ca.jacobian(ca.vec(R), p)
-    spin = []
+    position, R = tool_pose(motion, parts.mechanism)
+    dR_dp = ca.jacobian(ca.vec(R), p)
+    rotations = []
     for k in range(p.numel()):
-        turn = ca.reshape(turned_R[:, k], 3, 3) @ R.T
-        spin.append(ca.vertcat(turn[2, 1], turn[0, 2], turn[1, 0]))
+        skew = ca.reshape(dR_dp[:, k], 3, 3) @ R.T
+        rotations.append(ca.vertcat(skew[2, 1], skew[0, 2], skew[1, 0]))
     changes = ca.vertcat(
         ca.diag(ca.vertcat(*scales)) @ ca.jacobian(psi, p),
         ca.jacobian(actuator_offsets(parts.mechanism, motion.values), p),
-        ca.jacobian(place, p),
-        ca.horzcat(*spin),
+        ca.jacobian(position, p),
+        ca.horzcat(*rotations),
     )
     return ca.vec(changes @ ca.diag(ca.DM(parts.tolerances)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _VariedParts:
-    """A machine whose parts have own values of the parameters that vary.
+    """A machine in which each part has its own value of the parameters that vary.
 
     Attributes:
         mechanism, topology: the machine.
-        nominal: values of the parameters by name.
-        tolerances: their largest deviations.
+        nominal: nominal values of the parameters by name.
+        tolerances: largest deviations of the parameters.
     """
 
     mechanism: Mechanism
@@ -333,9 +337,14 @@ class _VariedParts:
 
 def _varied_parts(model: Model, tolerances: Mapping[str, float]) -> _VariedParts:
     """Return the machine with a parameter for each part instead of shared ones."""
-    mechanism, shape = model.assembly.loops.mechanism, model.assembly.topology
+    mechanism = model.assembly.loops.mechanism
     if not tolerances:
-        return _VariedParts(mechanism=mechanism, topology=shape, nominal={}, tolerances=np.zeros(0))
+        return _VariedParts(
+            mechanism=mechanism,
+            topology=model.assembly.topology,
+            nominal={},
+            tolerances=np.zeros(0),
+        )
     parts = part_parameters(mechanism, tuple(tolerances))
     values = mechanism.parameters.values
     return _VariedParts(
@@ -347,9 +356,9 @@ def _varied_parts(model: Model, tolerances: Mapping[str, float]) -> _VariedParts
 
 
 def _not_identical(rows: Sequence[ClosureRow], dropped: Sequence[int]) -> tuple[str, ...]:
-    """Return the names of redundant loop equations that do not vanish at all coordinates.
+    """Return the names of redundant loop equations whose expressions are not identically zero.
 
-    Those across the plane of a planar loop do: their expressions are zero.
+    Out-of-plane equations of a planar loop are identically zero.
     """
     return tuple(rows[i].name for i in dropped if ca.sparsify(ca.SX(rows[i].psi)).nnz() > 0)
 
@@ -362,7 +371,7 @@ def _refuse_deviations(dropped: Sequence[str]) -> None:
         "rigid parts with independent deviations leave a loop open, and cannot be assembled"
     )
     remedy = (
-        "leave the deviations out, or use `tauloop accuracy tolerances`, which states how far these "
+        "omit the deviations, or use `tauloop accuracy tolerances`, which states how far these "
         "loops open and which clearances let the parts fit"
     )
     raise InputError.of("deviations", what, remedy)
@@ -391,16 +400,16 @@ def _single_unknowns(by_y: ca.SX) -> tuple[tuple[int, int], ...]:
 def _unit_rows(
     assembly: Assembly, K: ca.SX, A: np.ndarray, chosen: list[int], length: float
 ) -> ca.SX:
-    """Return the loop equations' rates per velocity where all actuators rest (n, n_free).
+    """Return the Jacobian of the loop equations by velocities at which all actuators rest (n, n_free).
 
-    Rows have unit directions: that of a rod is its direction and the moment about the velocity's
-    axis over the length. They are the unit wrenches of all rods and of cut joints.
+    The rows are the unit wrenches of all rods and of cut joints. For a rod, they are its unit direction
+    and the moment of this direction about the axis of the velocity, divided by a length.
 
     Args:
         assembly: the loops.
-        K: rates of the loop equations per velocity.
+        K: Jacobian of the loop equations by the velocities.
         A: actuator velocities per velocity (n_u, m + n).
-        chosen: numbers of the velocities.
+        chosen: indices of the velocities.
         length: length that makes rotations comparable with translations, m.
     """
     loops = assembly.loops
@@ -417,10 +426,10 @@ def _unit_rows(
 
 def _require_covered(model: Model, tolerances: Mapping[str, float]) -> None:
     """Raise InputError for machines that proofs do not cover."""
-    assembly, shape = model.assembly, model.assembly.topology
+    assembly = model.assembly
     mobility = len(assembly.independent)
     if assembly.passive:
-        names = ", ".join(shape.velocity_names[i] for i in assembly.passive)
+        names = ", ".join(assembly.topology.velocity_names[i] for i in assembly.passive)
         what = f"the machine has passive freedoms ({names}), which a box of poses does not fix"
         raise InputError.of("machine", what, "lock them, or certify another machine")
     if len(model.mechanism.actuators) < mobility:
@@ -446,5 +455,6 @@ def _require_covered(model: Model, tolerances: Mapping[str, float]) -> None:
 
 
 def _rod_ends(rods: Sequence[Rod], motion: TreeMotion) -> ca.SX:
+    """Return the positions (6 n_rods,) of both ends of all rods."""
     points = [motion.point(end).p for rod in rods for end in (rod.start, rod.end)]
     return ca.densify(ca.vertcat(*points))

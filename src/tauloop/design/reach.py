@@ -10,19 +10,22 @@ from tauloop.design.claims import ARITHMETIC
 from tauloop.design.intervals.forms import INFLATION, ROUNDING, Form, form
 from tauloop.design.problem import PoseProblem
 
-#: Pieces of the range of an unknown at first, and the number of times that pieces are halved.
-FIRST_PIECES, MAX_PATH_HALVINGS = 32, 14
-#: Most pieces that may be left; more are given up.
+#: Number of pieces into which the range of an unknown is divided first.
+FIRST_PIECES = 32
+#: Maximum number of times that pieces are halved.
+MAX_HALVINGS = 14
+#: Maximum number of pieces that may contain a root; the test gives up if there are more.
 MAX_PIECES = 4096
-#: Values of an unknown at which its equation is compared between machines.
+#: Number of values of an unknown at which its equation is compared between machines.
 GRID_POINTS = 128
 
 
 def unreachable(problem: PoseProblem, pose: np.ndarray) -> str | None:
     """Return the unknown for which a loop equation has no solution at a pose; None if there is none.
 
-    Only equations with one unknown count. An angle takes all values, any other unknown those within
-    its limits. The equation is evaluated in interval arithmetic on pieces of that range.
+    Only equations with a single unknown are tested. The range of an angle is a full revolution; the
+    range of any other unknown is given by its limits. Interval arithmetic evaluates the equation on
+    pieces of this range.
 
     Args:
         problem: functions of the machine.
@@ -39,8 +42,9 @@ def unreachable(problem: PoseProblem, pose: np.ndarray) -> str | None:
 def farthest_machines(problem: PoseProblem, pose: np.ndarray) -> Iterator[np.ndarray]:
     """Yield parameters (n_p,) of machines within the deviations that may not reach a pose.
 
-    For each loop equation with one unknown, its value that is nearest to zero among the largest and
-    the smallest one moves towards zero at a vertex of the deviations.
+    For each loop equation with a single unknown, consider the largest and the smallest value of the
+    residual over the unknown. The result is the vertex of the deviations that moves the value nearer
+    to zero farthest towards the other sign, so that the equation may lose its root.
 
     Args:
         problem: functions of the machine.
@@ -53,13 +57,13 @@ def farthest_machines(problem: PoseProblem, pose: np.ndarray) -> Iterator[np.nda
         values = np.linspace(*ends, GRID_POINTS)
         nominal = np.tile(problem.nominal, (GRID_POINTS, 1))
         psi = _values(problem, pose, equation, unknown, values, nominal)
-        is_largest = psi.max() < -psi.min()
-        extreme = int(np.argmax(psi) if is_largest else np.argmin(psi))
-        moved = problem.nominal + np.diag(problem.tolerances)
-        at_extreme = np.full(len(moved), values[extreme])
-        changes = _values(problem, pose, equation, unknown, at_extreme, moved) - psi[extreme]
-        toward = -np.sign(changes) if is_largest else np.sign(changes)
-        yield problem.nominal + toward * problem.tolerances
+        uses_maximum = psi.max() < -psi.min()
+        extreme = int(np.argmax(psi) if uses_maximum else np.argmin(psi))
+        deviating = problem.nominal + np.diag(problem.tolerances)
+        at_extreme = np.full(len(deviating), values[extreme])
+        changes = _values(problem, pose, equation, unknown, at_extreme, deviating) - psi[extreme]
+        signs = -np.sign(changes) if uses_maximum else np.sign(changes)
+        yield problem.nominal + signs * problem.tolerances
 
 
 def _values(
@@ -78,6 +82,7 @@ def _values(
 
 
 def _range(problem: PoseProblem, unknown: int) -> tuple[float, float] | None:
+    """Return the range of an unknown; None if it is not an angle and has no limits."""
     for limit in problem.limits:
         if limit.unknown == unknown and np.isfinite([limit.lower, limit.upper]).all():
             return limit.lower, limit.upper
@@ -87,20 +92,22 @@ def _range(problem: PoseProblem, unknown: int) -> tuple[float, float] | None:
 def _has_no_root(
     problem: PoseProblem, pose: np.ndarray, equation: int, unknown: int, ends: tuple[float, float]
 ) -> bool:
+    """Return whether a loop equation is proved to have no root within the range of its unknown."""
     cuts = np.linspace(*ends, FIRST_PIECES + 1)
-    middle, half = 0.5 * (cuts[1:] + cuts[:-1]), 0.5 * np.diff(cuts)
-    for _ in range(MAX_PATH_HALVINGS):
-        psi = _residual(problem, pose, equation, unknown, middle, half)
+    center, half = 0.5 * (cuts[1:] + cuts[:-1]), 0.5 * np.diff(cuts)
+    for _ in range(MAX_HALVINGS):
+        psi = _residual(problem, pose, equation, unknown, center, half)
         if not isinstance(psi, Form):
             return bool(psi != 0.0)
         lower, upper = psi.bounds
-        left = ~((lower > 0.0) | (upper < 0.0))
-        if not left.any():
+        may_have_root = ~((lower > 0.0) | (upper < 0.0))
+        if not may_have_root.any():
             return True
-        if left.sum() > MAX_PIECES:
+        count = int(may_have_root.sum())
+        if count > MAX_PIECES:
             return False
-        half = np.repeat(0.5 * half[left], 2)
-        middle = np.repeat(middle[left], 2) + half * np.tile([-1.0, 1.0], int(left.sum()))
+        half = np.repeat(0.5 * half[may_have_root], 2)
+        center = np.repeat(center[may_have_root], 2) + half * np.tile([-1.0, 1.0], count)
     return False
 
 
@@ -109,17 +116,17 @@ def _residual(
     pose: np.ndarray,
     equation: int,
     unknown: int,
-    middle: np.ndarray,
+    center: np.ndarray,
     half: np.ndarray,
 ) -> Form | float:
-    """Return a loop equation over pieces (N,) of an unknown."""
-    n = len(middle)
+    """Return a loop equation over pieces (N,) of an unknown, center ± half."""
+    n = len(center)
     inputs = []
     for value in pose:
         inputs.append(form(np.stack([np.full(n, value), np.zeros(n)])))
     for j in range(len(problem.unknowns)):
-        wide = half * INFLATION + 4.0 * ROUNDING * np.abs(middle) + 1e-15
-        rows = [middle, wide] if j == unknown else [np.zeros(n), np.zeros(n)]
+        radius = half * INFLATION + 4.0 * ROUNDING * np.abs(center) + 1e-15
+        rows = [center, radius] if j == unknown else [np.zeros(n), np.zeros(n)]
         inputs.append(form(np.stack(rows)))
     for value, tolerance in zip(problem.nominal, problem.tolerances, strict=True):
         inputs.append(form(np.stack([np.full(n, value), np.full(n, tolerance)])))

@@ -1,7 +1,7 @@
-"""Branch and bound over a box of poses: a proof, a counterexample, or what is left at the end.
+"""Branch and bound over a box of poses: a proof, a counterexample, or undecided boxes.
 
-Boxes are handled in batches. One half of a batch has the worst predicted values, which finds
-counterexamples; the other half has the largest volumes, which leaves little undecided.
+Boxes are evaluated in batches. Half of a batch are the boxes with the worst predicted margins, which
+finds counterexamples. The other half are the largest boxes, which leaves little volume undecided.
 
 Source: Moore, Kearfott and Cloud 2009, Introduction to interval analysis, chapter 11.
 """
@@ -28,22 +28,22 @@ from tauloop.design.problem import PoseProblem
 from tauloop.design.violations import Counterexample, violation
 from tauloop.design.violations_within import machine_of, violation_by_deviations, without_errors
 
-#: Halvings of the whole box without a look at the parts, where its loops are not enclosed at once: a
-#: batch of a few boxes takes as long as a single one.
+#: If the loops are not enclosed over the whole box, it is halved this number of times before parts are
+#: evaluated: a batch of a few boxes takes as long as a single box.
 FIRST_HALVINGS = 5
-#: Boxes of one batch.
-BATCH = 512
+#: Maximum number of boxes of a batch.
+BATCH_SIZE = 512
 #: Claims with a measure.
 MEASURES = ("parallel singularity", "serial singularity", "constraint singularity")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Where a search ends.
+    """Limits at which a search ends.
 
     Attributes:
         boxes: maximum number of boxes that are evaluated.
-        duration: longest processor time, s.
+        duration: maximum processor time, s.
     """
 
     boxes: int
@@ -51,7 +51,7 @@ class Budget:
 
     @property
     def half(self) -> Budget:
-        """Half of it."""
+        """Half of the budget."""
         return Budget(boxes=-(-self.boxes // 2), duration=0.5 * self.duration)
 
     @property
@@ -60,7 +60,7 @@ class Budget:
         return self.boxes <= 0 or self.duration <= 0.0
 
     def without(self, outcome: BoxSearch) -> Budget:
-        """Return what a search left of it."""
+        """Return the budget that remains after a search."""
         return Budget(
             boxes=self.boxes - outcome.n_evaluated, duration=self.duration - outcome.duration
         )
@@ -75,7 +75,7 @@ class BoxSearch:
         path: the path from the reference to the center of the box.
         counterexample: a violating pose; None if there is none.
         level, index: the proved boxes (N, k).
-        unknowns: unknowns at their middles (N, n).
+        unknowns: unknowns at the centers of the proved boxes (N, n).
         n_evaluated: number of evaluated boxes.
         undecided: fraction of the volume that is not decided.
         unconnected: number of neighboring boxes whose solutions were not shown to be the same.
@@ -131,7 +131,15 @@ class _Tree:
 
 @dataclass(slots=True)
 class _Pending:
-    """Boxes to evaluate; least: proved bounds of `MEASURES` from the box that was divided (N, 3)."""
+    """Boxes to evaluate.
+
+    Attributes:
+        number: numbers of the boxes in the tree (N,).
+        level, index: dyadic fractions of the boxes (N, k).
+        unknowns: start values of the unknowns at the centers (N, n).
+        priority: predicted margins of the parent boxes; smaller values come first (N,).
+        least: proved bounds of `MEASURES` in the parent boxes (N, 3).
+    """
 
     number: np.ndarray
     level: np.ndarray
@@ -150,14 +158,14 @@ class _Pending:
             chosen[np.argpartition(self.priority, size // 2)[: size // 2]] = True
             depth = self.level.sum(axis=1) + 10_000 * chosen
             chosen[np.argpartition(depth, size // 2)[: size // 2]] = True
-        batch = self.part(chosen)
-        rest = self.part(~chosen)
+        batch = self.selected(chosen)
+        remaining = self.selected(~chosen)
         for name in self.__slots__:
-            setattr(self, name, getattr(rest, name))
+            setattr(self, name, getattr(remaining, name))
         return batch
 
-    def part(self, chosen: np.ndarray) -> _Pending:
-        """Return some of the boxes."""
+    def selected(self, chosen: np.ndarray) -> _Pending:
+        """Return the boxes of a mask (N,)."""
         return _Pending(*(getattr(self, name)[chosen] for name in self.__slots__))
 
     def put(self, other: _Pending) -> None:
@@ -188,7 +196,7 @@ class _BoxSearchState:
         n_evaluated, n_batches: number of evaluated boxes, and of their batches.
         volume: decided fraction of the volume.
         counterexample, worst: as in `BoxSearch`.
-        is_stopped: whether the search cannot go on.
+        is_stopped: whether the search has ended before all boxes are decided.
     """
 
     tree: _Tree
@@ -205,7 +213,7 @@ class _BoxSearchState:
 
 def search(
     problem: PoseProblem,
-    wanted: Requirements,
+    requirements: Requirements,
     domain: Domain,
     budget: Budget,
     progress: Callable[[float], None] | None = None,
@@ -214,9 +222,9 @@ def search(
 
     Args:
         problem: functions of the machine.
-        wanted: the requirements.
+        requirements: the requirements.
         domain: the box, or a cylinder.
-        budget: where the search ends.
+        budget: limits at which the search ends.
         progress: called with the decided fraction of the volume.
 
     Returns:
@@ -225,15 +233,21 @@ def search(
     started = time.process_time()
     path = follow(problem, problem.reference[0], problem.reference[1], domain.center)
     root = np.zeros((1, len(domain.varied)), dtype=int)
-    none = np.zeros((1, len(MEASURES)))
-    pending = _Pending(np.zeros(1, dtype=int), root, root, path.last[None], none[:, 0], none)
+    pending = _Pending(
+        number=np.zeros(1, dtype=int),
+        level=root,
+        index=root,
+        unknowns=path.last[None],
+        priority=np.zeros(1),
+        least=np.zeros((1, len(MEASURES))),
+    )
     state = _BoxSearchState(_Tree(), _Proved(), pending, is_stopped=not path.is_complete)
     if problem.tolerances.any() and not path.is_complete:
-        state.counterexample = _nominal_violation(problem, wanted, domain, budget)
+        state.counterexample = _nominal_violation(problem, requirements, domain, budget)
     while len(state.pending.number) and not state.is_stopped:
         if state.n_evaluated >= budget.boxes or time.process_time() - started > budget.duration:
             break
-        _step(state, problem, wanted, domain, path)
+        _step(state, problem, requirements, domain, path)
         if progress is not None:
             progress(min(state.volume, 1.0))
     return _outcome(state, problem, domain, path, started)
@@ -242,50 +256,57 @@ def search(
 def _step(
     state: _BoxSearchState,
     problem: PoseProblem,
-    wanted: Requirements,
+    requirements: Requirements,
     domain: Domain,
     path: FollowedPath,
 ) -> None:
     """Evaluate a batch of boxes; then divide those that are not proved, or stop."""
-    batch = state.pending.take(BATCH)
-    enclosure = enclose(problem, wanted, domain.boxes(batch.level, batch.index, batch.unknowns))
+    batch = state.pending.take(BATCH_SIZE)
+    enclosure = enclose(
+        problem, requirements, domain.boxes(batch.level, batch.index, batch.unknowns)
+    )
     is_first = state.n_evaluated == 0
     state.n_evaluated += len(batch.number)
     state.n_batches += 1
-    good = enclosure.proved
-    state.volume += _volume(batch.level[good])
-    _note(state.proved, batch, enclosure, good)
-    _measure(state.measures, enclosure, good)
-    if good.all():
+    proved = enclosure.proved
+    state.volume += _volume(batch.level[proved])
+    _add_proved(state.proved, batch, enclosure, proved)
+    _update_measures(state.measures, enclosure, proved)
+    if proved.all():
         return
     if is_first and not enclosure.closed[0]:
         _put(state, domain, _first_boxes(state.tree, domain, batch, enclosure))
         return
-    state.counterexample, state.worst = violation(problem, wanted, domain, path, enclosure, ~good)
+    state.counterexample, state.worst = violation(
+        problem, requirements, domain, path, enclosure, ~proved
+    )
     tries_machines = problem.tolerances.any() and _is_power_of_two(state.n_batches)
     if state.counterexample is None and tries_machines:
-        state.counterexample = violation_by_deviations(problem, wanted, domain, enclosure, ~good)
+        state.counterexample = violation_by_deviations(
+            problem, requirements, domain, enclosure, ~proved
+        )
     if state.counterexample is not None:
         state.is_stopped = True
-    elif (batch.level[~good].sum(axis=1) >= MAX_LEVEL).any():
-        state.pending.put(batch.part(~good))
+    elif (batch.level[~proved].sum(axis=1) >= MAX_LEVEL).any():
+        state.pending.put(batch.selected(~proved))
         state.is_stopped = True
     else:
-        _put(state, domain, _divided(state.tree, domain, batch, enclosure, ~good))
+        _put(state, domain, _divided(state.tree, domain, batch, enclosure, ~proved))
 
 
 def _nominal_violation(
-    problem: PoseProblem, wanted: Requirements, domain: Domain, budget: Budget
+    problem: PoseProblem, requirements: Requirements, domain: Domain, budget: Budget
 ) -> Counterexample | None:
     """Return a pose at which the machine without deviations violates a requirement."""
     nominal = machine_of(problem, problem.nominal)
-    violation_of_it = search(nominal, without_errors(wanted), domain, budget).counterexample
-    if violation_of_it is None:
+    counterexample = search(nominal, without_errors(requirements), domain, budget).counterexample
+    if counterexample is None:
         return None
-    return replace(violation_of_it, parameters=problem.nominal)
+    return replace(counterexample, parameters=problem.nominal)
 
 
 def _is_power_of_two(number: int) -> bool:
+    """Return whether a positive integer is a power of two."""
     return number & (number - 1) == 0
 
 
@@ -298,20 +319,21 @@ def _put(state: _BoxSearchState, domain: Domain, boxes: _Pending) -> None:
     """Add boxes to evaluate, except those outside of a cylinder."""
     outside = domain.is_outside(boxes.level, boxes.index)
     state.volume += _volume(boxes.level[outside])
-    state.pending.put(boxes.part(~outside))
+    state.pending.put(boxes.selected(~outside))
 
 
 def _outcome(
     state: _BoxSearchState, problem: PoseProblem, domain: Domain, path: FollowedPath, started: float
 ) -> BoxSearch:
     """Return the outcome of a search."""
-    pending, proved, measures = state.pending, state.proved, dict(state.measures)
+    pending, proved = state.pending, state.proved
+    measures = dict(state.measures)
     for column, name in enumerate(MEASURES):
         if name in measures and (len(pending.number) or not path.is_complete):
-            left = float(pending.least[:, column].min(initial=np.inf))
-            measures[name] = min(measures[name], left if path.is_complete else 0.0)
-    none = pending.level[:0]
-    unknowns = [part.boxes.unknowns[good] for part, good in proved.enclosures]
+            pending_least = float(pending.least[:, column].min(initial=np.inf))
+            measures[name] = min(measures[name], pending_least if path.is_complete else 0.0)
+    no_boxes = pending.level[:0]
+    unknowns = [enclosure.boxes.unknowns[mask] for enclosure, mask in proved.enclosures]
     is_whole = state.counterexample is None and path.is_complete and len(pending.number) == 0
     unconnected = 0
     if is_whole:
@@ -320,8 +342,8 @@ def _outcome(
         domain=domain,
         path=path,
         counterexample=state.counterexample,
-        level=np.concatenate([none, *proved.level]),
-        index=np.concatenate([none, *proved.index]),
+        level=np.concatenate([no_boxes, *proved.level]),
+        index=np.concatenate([no_boxes, *proved.index]),
         unknowns=np.concatenate([path.last[None][:0], *unknowns]),
         n_evaluated=state.n_evaluated,
         undecided=0.0 if is_whole else max(1.0 - state.volume, 2.0**-MAX_LEVEL),
@@ -332,43 +354,43 @@ def _outcome(
     )
 
 
-def _note(proved: _Proved, batch: _Pending, enclosure: Enclosure, good: np.ndarray) -> None:
+def _add_proved(proved: _Proved, batch: _Pending, enclosure: Enclosure, mask: np.ndarray) -> None:
     """Add the proved boxes of a batch."""
-    if good.any():
-        proved.number.append(batch.number[good])
-        proved.level.append(batch.level[good])
-        proved.index.append(batch.index[good])
-        proved.enclosures.append((enclosure, good))
+    if mask.any():
+        proved.number.append(batch.number[mask])
+        proved.level.append(batch.level[mask])
+        proved.index.append(batch.index[mask])
+        proved.enclosures.append((enclosure, mask))
 
 
-def _measure(measures: dict[str, float], enclosure: Enclosure, good: np.ndarray) -> None:
-    """Lower the proved bounds of measures to those of proved boxes."""
+def _update_measures(measures: dict[str, float], enclosure: Enclosure, mask: np.ndarray) -> None:
+    """Reduce the proved bounds of measures to the smallest bounds in the proved boxes."""
     for claim in enclosure.claims:
         if claim.measure is not None:
             known = measures.setdefault(claim.name, np.inf)
-            if good.any():
-                measures[claim.name] = min(known, float(claim.measure[good].min()))
+            if mask.any():
+                measures[claim.name] = min(known, float(claim.measure[mask].min()))
 
 
 def _divided(
     tree: _Tree, domain: Domain, batch: _Pending, enclosure: Enclosure, chosen: np.ndarray
 ) -> _Pending:
-    """Return the halves of boxes, with start values of first order."""
+    """Return the halves of boxes, with start values by linear prediction."""
     which = np.flatnonzero(chosen)
     axis = np.argmax(enclosure.influence[which], axis=1)
     level, index, faces = halves(batch.level[which], batch.index[which], axis, domain.round)
     numbers = tree.divide(batch.number[which], axis, faces)
     both = np.concatenate([which, which])
-    middles = domain.poses((2 * index + 1) * 0.5 ** (level + 1))
-    guess = predicted(enclosure, both, middles)
+    centers = domain.poses((2 * index + 1) * 0.5 ** (level + 1))
+    guess = predicted(enclosure, both, centers)
     guess = np.where(np.isfinite(guess), guess, enclosure.boxes.unknowns[both])
     priority = np.zeros(len(which))
     for claim in enclosure.claims:
-        least = claim.middle - np.abs(claim.slopes).sum(axis=1)
-        reach = np.maximum(np.abs(claim.middle), 1e-12)
+        predicted_margin = claim.middle - np.abs(claim.slopes).sum(axis=1)
+        scale = np.maximum(np.abs(claim.middle), 1e-12)
         with np.errstate(over="ignore"):
-            share = np.nan_to_num(least / reach, nan=0.0)[which]
-        priority = np.minimum(priority, np.where(enclosure.closed[which], share, 0.0))
+            relative = np.nan_to_num(predicted_margin / scale, nan=0.0)[which]
+        priority = np.minimum(priority, np.where(enclosure.closed[which], relative, 0.0))
     least = _proved_measures(enclosure, which)
     return _Pending(
         numbers,
@@ -398,24 +420,31 @@ def _first_boxes(tree: _Tree, domain: Domain, batch: _Pending, enclosure: Enclos
         influence[axis[0]] *= 0.5
         level, index, faces = halves(batch.level, batch.index, axis, domain.round)
         numbers = tree.divide(batch.number, axis, faces)
-        middles = domain.poses((2 * index + 1) * 0.5 ** (level + 1))
-        guess = predicted(enclosure, np.zeros(len(numbers), dtype=int), middles)
-        none = np.zeros((len(numbers), len(MEASURES)))
-        batch = _Pending(numbers, level, index, guess, none[:, 0], none)
+        centers = domain.poses((2 * index + 1) * 0.5 ** (level + 1))
+        guess = predicted(enclosure, np.zeros(len(numbers), dtype=int), centers)
+        batch = _Pending(
+            number=numbers,
+            level=level,
+            index=index,
+            unknowns=guess,
+            priority=np.zeros(len(numbers)),
+            least=np.zeros((len(numbers), len(MEASURES))),
+        )
     return batch
 
 
 def _unconnected(
     problem: PoseProblem, domain: Domain, path: FollowedPath, tree: _Tree, proved: _Proved
 ) -> int:
-    """Return the number of divisions across which the solution may differ, and of the center.
+    """Return the number of divisions across which the solutions may differ.
 
-    Across each division a point of the common face lies in one box on either side. If the solution
-    there is that of both, all boxes of both halves have the same one, by induction. Faces outside of
-    a cylinder do not count: what is inside lies on one side of them.
+    A point of the common face of two halves lies in a proved box on each side. If both boxes contain
+    the same solution at this point, all boxes of both halves have the same solution, by induction. The
+    center of the domain counts as a further division, between the path from the reference and its
+    box. Faces outside a cylinder are ignored, because the domain is on one side of them.
     """
     merged = merged_enclosure(
-        [part for part, _ in proved.enclosures], [g for _, g in proved.enclosures]
+        [enclosure for enclosure, _ in proved.enclosures], [mask for _, mask in proved.enclosures]
     )
     leaves = _Leaves.of(tree, np.concatenate(proved.number))
     center = leaves.at(np.zeros(1, dtype=int), np.full((1, len(domain.varied)), 0.5))
@@ -439,14 +468,14 @@ class _Leaves:
     """The tree of divisions by number of the box.
 
     Attributes:
-        place: index among the proved boxes; -1 for others.
-        axis: axis of the division; -1 for none.
-        cut: its fraction.
-        child: number of the lower half; that of the upper half is larger by `step`.
+        proved_index: index among the proved boxes; -1 for others.
+        axis: axis of the division; -1 if the box is not divided.
+        cut: fraction of the axis at which the box is divided.
+        child: number of the lower half; the number of the upper half is larger by `step`.
         step: see `child`.
     """
 
-    place: np.ndarray
+    proved_index: np.ndarray
     axis: np.ndarray
     cut: np.ndarray
     child: np.ndarray
@@ -454,34 +483,37 @@ class _Leaves:
 
     @classmethod
     def of(cls, tree: _Tree, numbers: np.ndarray) -> _Leaves:
-        """Return the tree with proved boxes of some numbers (N,)."""
-        place, axis = np.full(tree.count, -1), np.full(tree.count, -1)
-        place[numbers] = np.arange(len(numbers))
-        child, step = np.zeros(tree.count, dtype=int), np.zeros(tree.count, dtype=int)
+        """Return the tree whose proved boxes have the numbers (N,)."""
+        proved_index = np.full(tree.count, -1)
+        proved_index[numbers] = np.arange(len(numbers))
+        axis = np.full(tree.count, -1)
+        child = np.zeros(tree.count, dtype=int)
+        step = np.zeros(tree.count, dtype=int)
         cut = np.zeros(tree.count)
         for parents, cuts, faces, first in zip(
             tree.parents, tree.axis, tree.faces, tree.first_children, strict=True
         ):
             axis[parents] = cuts
             cut[parents] = faces[np.arange(len(parents)), cuts]
-            child[parents], step[parents] = first, len(parents)
-        return cls(place=place, axis=axis, cut=cut, child=child, step=step)
+            child[parents] = first
+            step[parents] = len(parents)
+        return cls(proved_index=proved_index, axis=axis, cut=cut, child=child, step=step)
 
     def at(self, start: np.ndarray, fractions: np.ndarray) -> np.ndarray:
-        """Return the proved boxes (N,) below boxes that contain points (N, k)."""
+        """Return the proved boxes (N,) that contain points (N, k), searched below boxes `start`."""
         node = start.copy()
-        while (inner := self.axis[node] >= 0).any():
-            own = node[inner]
-            above = fractions[inner, self.axis[own]] > self.cut[own]
-            node[inner] = self.child[own] + np.where(above, self.step[own], 0)
-        return self.place[node]
+        while (is_divided := self.axis[node] >= 0).any():
+            divided = node[is_divided]
+            is_upper = fractions[is_divided, self.axis[divided]] > self.cut[divided]
+            node[is_divided] = self.child[divided] + np.where(is_upper, self.step[divided], 0)
+        return self.proved_index[node]
 
 
-def merged_enclosure(parts: list[Enclosure], chosen: list[np.ndarray]) -> Enclosure:
-    """Return the chosen boxes of several enclosures, without claims."""
+def merged_enclosure(parts: list[Enclosure], masks: list[np.ndarray]) -> Enclosure:
+    """Return the boxes of several enclosures that masks select, without claims."""
 
     def joined(values: list[np.ndarray]) -> np.ndarray:
-        return np.concatenate([value[good] for value, good in zip(values, chosen, strict=True)])
+        return np.concatenate([value[mask] for value, mask in zip(values, masks, strict=True)])
 
     boxes = Boxes(
         middle=joined([part.boxes.middle for part in parts]),

@@ -1,24 +1,25 @@
-"""Velocities of all coordinates per independent velocity and per parameter, as first-order forms."""
+"""Affine forms of the velocities of all coordinates, per independent velocity and parameter rate."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tauloop.design.intervals.matrices import Matrix, inverse_product, matrix, multiplied
+from tauloop.design.intervals.matrices import Matrix, inverse_product, matrix, numeric_product
 
 
 def inverses(matrices: np.ndarray) -> np.ndarray:
     """Return inverses (N, n, n); NaN where a matrix is singular or not finite."""
-    good = np.isfinite(matrices).all(axis=(1, 2))
-    safe = np.where(good[:, None, None], matrices, np.eye(matrices.shape[-1]))
+    is_finite = np.isfinite(matrices).all(axis=(1, 2))
+    finite = np.where(is_finite[:, None, None], matrices, np.eye(matrices.shape[-1]))
     try:
-        result = np.linalg.inv(safe)
+        result = np.linalg.inv(finite)
     except np.linalg.LinAlgError:
-        result = np.array([_single_inverse(A) for A in safe])
-    return np.where(good[:, None, None], result, np.nan)
+        result = np.array([_single_inverse(A) for A in finite])
+    return np.where(is_finite[:, None, None], result, np.nan)
 
 
 def _single_inverse(A: np.ndarray) -> np.ndarray:
+    """Return the inverse of a matrix; NaN if it is singular."""
     try:
         return np.linalg.inv(A)
     except np.linalg.LinAlgError:
@@ -26,22 +27,22 @@ def _single_inverse(A: np.ndarray) -> np.ndarray:
 
 
 def dependent_velocities(K: Matrix, m: int) -> tuple[Matrix, np.ndarray]:
-    """Return what the last n velocities are per unit of the other columns of K, in closed loops.
+    """Return the dependent velocities per unit of the independent velocities and parameter rates.
 
-    K = [K_1 K_2] with n columns K_2 gives -K_2^-1 K_1.
+    The constraint Jacobian K = [K_1 K_2] with n columns K_2 gives -K_2^-1 K_1.
 
     Args:
-        K: rates of the loops (N, n, m + n), dimensionless.
+        K: Jacobian of the loop equations (N, n, m + n), dimensionless.
         m: number of columns of K_1: independent velocities, then parameters.
 
     Returns:
-        The velocities (N, n, m), and where they are valid (N,).
+        The matrices (N, n, m), and whether they are valid (N,).
     """
     total = K.rows.shape[-1]
     if total == m:
         none = np.zeros((*K.rows.shape[:2], 0, m))
         return matrix(none), np.ones(K.rows.shape[1], dtype=bool)
-    others, dependent = K.part(range(m)), K.part(range(m, total))
-    C = inverses(dependent.middle)
-    S, valid = inverse_product(multiplied(C, dependent), multiplied(-C, others))
+    others, dependent = K.chosen_columns(range(m)), K.chosen_columns(range(m, total))
+    C = inverses(dependent.center)
+    S, valid = inverse_product(numeric_product(C, dependent), numeric_product(-C, others))
     return S, valid & np.isfinite(C).all(axis=(1, 2))

@@ -11,8 +11,12 @@ from tauloop.design.following import FollowedPath, follow, points, predicted
 from tauloop.design.problem import PoseProblem
 from tauloop.design.reach import unreachable
 
-#: Poses of a batch that are tried for each requirement, and whose reach is examined.
-TRIALS, REACH_TRIALS = 8, 2
+#: Number of poses of a batch that are tried for each requirement.
+MAX_TRIALS = 8
+#: Number of poses of a batch that are examined for reach in any assembly mode.
+MAX_REACH_TRIALS = 2
+#: Largest difference of two solutions that count as the same (rad, or characteristic lengths).
+SAME_SOLUTION_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,10 +24,11 @@ class Counterexample:
     """A pose of the box that violates a requirement, by interval arithmetic.
 
     Attributes:
-        pose: its axes (m,).
-        unknowns: its unknowns (n,).
+        pose: values of the axes (m,).
+        unknowns: values of the unknowns (n,).
         claim: the violated requirement.
-        excess: value less its limit; negative, and infinite where no assembly mode reaches the pose.
+        excess: value minus its limit, which is negative; minus infinity if no assembly mode reaches
+            the pose.
         parameters: parameters (n_p,) of the machine that violates it; None where all machines within
             the deviations do.
     """
@@ -37,32 +42,36 @@ class Counterexample:
 
 def violation(
     problem: PoseProblem,
-    wanted: Requirements,
+    requirements: Requirements,
     domain: Domain,
     path: FollowedPath,
     enclosure: Enclosure,
     chosen: np.ndarray,
 ) -> tuple[Counterexample | None, str | None]:
-    """Return a violating pose among the worst predicted ones, and the hardest requirement.
+    """Return a violating pose, and the name of the requirement that is hardest to prove.
 
-    A linear prediction of each claim is least at a corner of its box.
+    The poses with the smallest predicted margins are tried. The linear prediction of a margin is
+    smallest at a vertex of its box.
     """
-    poses, starts, worst, least = [], [], None, np.inf
+    poses: list[np.ndarray] = []
+    starts: list[np.ndarray] = []
+    worst: str | None = None
+    least = np.inf
     boxes = enclosure.boxes
     for claim in enclosure.claims:
-        left = chosen & enclosure.closed & ~claim.proved
-        if not left.any():
+        is_open = chosen & enclosure.closed & ~claim.proved
+        if not is_open.any():
             continue
-        lower = np.where(left, np.nan_to_num(claim.lower, nan=-1e300, neginf=-1e300), np.inf)
+        lower = np.where(is_open, np.nan_to_num(claim.lower, nan=-1e300, neginf=-1e300), np.inf)
         if worst is None or lower.min() < least:
             worst, least = claim.name, float(lower.min())
-        value = np.where(left, claim.middle - np.abs(claim.slopes).sum(axis=1), np.inf)
-        for which in np.argsort(value)[:TRIALS]:
-            if value[which] < 0.0 or claim.middle[which] < 0.0:
-                corner = -np.sign(claim.slopes[which])
-                poses.append(boxes.middle[which] + boxes.generators[which] @ corner)
+        margin = np.where(is_open, claim.middle - np.abs(claim.slopes).sum(axis=1), np.inf)
+        for which in np.argsort(margin)[:MAX_TRIALS]:
+            if margin[which] < 0.0 or claim.middle[which] < 0.0:
+                vertex = -np.sign(claim.slopes[which])
+                poses.append(boxes.middle[which] + boxes.generators[which] @ vertex)
                 starts.append(predicted(enclosure, np.array([which]), poses[-1][None])[0])
-    open_boxes = np.flatnonzero(chosen & ~enclosure.closed)[:TRIALS]
+    open_boxes = np.flatnonzero(chosen & ~enclosure.closed)[:MAX_TRIALS]
     if len(open_boxes):
         worst = "loops"
         poses += list(boxes.middle[open_boxes])
@@ -70,7 +79,7 @@ def violation(
     if not poses:
         return None, worst
     b = domain.nearest(np.array(poses))
-    trial = enclose(problem, wanted, points(b, np.array(starts)))
+    trial = enclose(problem, requirements, points(b, np.array(starts)))
     return first_violation(problem, path, trial) or out_of_reach(problem, trial), worst
 
 
@@ -81,10 +90,10 @@ def first_violation(
     for claim in trial.claims:
         for which in np.flatnonzero(claim.refuted & trial.closed):
             pose = trial.boxes.middle[which]
-            way = follow(problem, path.end, path.last, pose)
+            path_to_pose = follow(problem, path.end, path.last, pose)
             unknowns = trial.boxes.unknowns[which]
-            away = np.abs(way.last - unknowns) / problem.unknown_scale
-            if way.is_complete and away.max(initial=0.0) < 1e-6:
+            distance = np.abs(path_to_pose.last - unknowns) / problem.unknown_scale
+            if path_to_pose.is_complete and distance.max(initial=0.0) < SAME_SOLUTION_TOLERANCE:
                 return Counterexample(
                     pose=pose,
                     unknowns=unknowns,
@@ -96,7 +105,7 @@ def first_violation(
 
 def out_of_reach(problem: PoseProblem, trial: Enclosure) -> Counterexample | None:
     """Return the first pose that no assembly mode reaches."""
-    for which in np.flatnonzero(~trial.closed)[-REACH_TRIALS:]:
+    for which in np.flatnonzero(~trial.closed)[-MAX_REACH_TRIALS:]:
         counterexample = reach_violation(problem, trial.boxes.middle[which])
         if counterexample is not None:
             return counterexample

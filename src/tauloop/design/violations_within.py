@@ -1,8 +1,9 @@
 """Poses at which a machine within the tolerances violates a requirement.
 
-Interval arithmetic over all machines refutes a requirement only where each of them violates it. Here
-single machines are tried: the nominal machine, and for each requirement a vertex of the tolerances.
-The vertex follows from differences of the requirement with respect to each parameter.
+Interval arithmetic over all machines within the tolerances refutes a requirement only at poses where
+every machine violates it. This module therefore tries single machines: the nominal machine, and for
+each requirement the machine at a vertex of the box of tolerances. Finite differences of the
+requirement's margin with respect to each parameter determine the vertex.
 """
 
 from __future__ import annotations
@@ -24,8 +25,12 @@ from tauloop.design.violations import (
     reach_violation,
 )
 
-#: Maximum number of poses, of machines at vertices, and of boxes without solution that are tried.
-MAX_TRIED_POSES, MAX_VERTICES, MAX_OPEN_BOXES = 16, 4, 2
+#: Maximum number of poses that are tried.
+MAX_TRIED_POSES = 16
+#: Maximum number of machines at vertices of the tolerances that are tried.
+MAX_VERTEX_MACHINES = 4
+#: Maximum number of boxes without a proved solution from which poses are tried.
+MAX_OPEN_BOXES = 2
 
 
 def violation_by_deviations(
@@ -37,7 +42,7 @@ def violation_by_deviations(
 ) -> Counterexample | None:
     """Return a pose at which a machine within the tolerances violates a requirement.
 
-    Errors of the tool are left out: they are compared between machines.
+    Limits of the tool's errors are not tried, because an error is a difference between machines.
 
     Args:
         problem: functions of the machine.
@@ -48,15 +53,15 @@ def violation_by_deviations(
     """
     requirements = without_errors(requirements)
     nominal = machine_of(problem, problem.nominal)
-    at = _worst_points(domain, enclosure, chosen)
-    if len(at) == 0:
+    trial_points = _worst_points(domain, enclosure, chosen)
+    if len(trial_points) == 0:
         return None
-    trial = enclose(nominal, requirements, at)
+    trial = enclose(nominal, requirements, trial_points)
     by_nominal = _verified(nominal, domain, trial)
     if by_nominal is not None:
         return by_nominal
-    for machine in _vertices(problem, requirements, at, trial):
-        by_vertex = _verified(machine, domain, enclose(machine, requirements, at))
+    for machine in _vertex_machines(problem, requirements, trial_points, trial):
+        by_vertex = _verified(machine, domain, enclose(machine, requirements, trial_points))
         if by_vertex is not None:
             return by_vertex
     return _beyond_reach(problem, domain, enclosure, chosen)
@@ -78,18 +83,22 @@ def machine_of(problem: PoseProblem, parameters: np.ndarray) -> PoseProblem:
 
 
 def _worst_points(domain: Domain, enclosure: Enclosure, chosen: np.ndarray) -> Boxes:
-    """Return the poses with the least predicted margin of each requirement, and middles of boxes."""
+    """Return the poses to try.
+
+    They are the poses with the smallest predicted margin of each requirement, and the centers of
+    boxes whose loops are not closed.
+    """
     boxes = enclosure.boxes
     candidates: list[tuple[float, int, np.ndarray]] = []
     for claim in enclosure.claims:
-        left = chosen & enclosure.closed & ~claim.proved
-        if not left.any():
+        is_open = chosen & enclosure.closed & ~claim.proved
+        if not is_open.any():
             continue
-        value = np.where(left, claim.middle - np.abs(claim.slopes).sum(axis=1), np.inf)
-        which = int(np.argmin(np.nan_to_num(value, nan=np.inf)))
-        corner = -np.sign(claim.slopes[which])
-        relative = float(value[which] / max(abs(claim.middle[which]), 1e-12))
-        pose = boxes.middle[which] + boxes.generators[which] @ corner
+        margin = np.where(is_open, claim.middle - np.abs(claim.slopes).sum(axis=1), np.inf)
+        which = int(np.argmin(np.nan_to_num(margin, nan=np.inf)))
+        vertex = -np.sign(claim.slopes[which])
+        relative = float(margin[which] / max(abs(claim.middle[which]), 1e-12))
+        pose = boxes.middle[which] + boxes.generators[which] @ vertex
         if np.isfinite(pose).all():
             candidates.append((relative, which, pose))
     for which in np.flatnonzero(chosen & ~enclosure.closed)[:MAX_OPEN_BOXES]:
@@ -104,8 +113,8 @@ def _worst_points(domain: Domain, enclosure: Enclosure, chosen: np.ndarray) -> B
 
 def _verified(machine: PoseProblem, domain: Domain, trial: Enclosure) -> Counterexample | None:
     """Return the first pose at which this machine violates a requirement."""
-    has_refuted = any((claim.refuted & trial.closed).any() for claim in trial.claims)
-    if has_refuted:
+    is_refuted = any((claim.refuted & trial.closed).any() for claim in trial.claims)
+    if is_refuted:
         path = follow(machine, *machine.reference, domain.center)
         if path.is_complete:
             counterexample = first_violation(machine, path, trial)
@@ -115,30 +124,31 @@ def _verified(machine: PoseProblem, domain: Domain, trial: Enclosure) -> Counter
     return None if counterexample is None else replace(counterexample, parameters=machine.nominal)
 
 
-def _vertices(
-    problem: PoseProblem, requirements: Requirements, at: Boxes, trial: Enclosure
+def _vertex_machines(
+    problem: PoseProblem, requirements: Requirements, trial_points: Boxes, trial: Enclosure
 ) -> list[PoseProblem]:
-    """Return the machines at vertices of the deviations with the least predicted margins."""
+    """Return the machines at vertices of the deviations with the smallest predicted margins."""
     changes: dict[str, list[np.ndarray]] = {claim.name: [] for claim in trial.claims}
     for k, tolerance in enumerate(problem.tolerances):
         step = np.zeros_like(problem.nominal)
         step[k] = tolerance
-        moved = enclose(machine_of(problem, problem.nominal + step), requirements, at)
-        middles = {claim.name: claim.middle for claim in moved.claims}
+        machine = machine_of(problem, problem.nominal + step)
+        deviating = enclose(machine, requirements, trial_points)
+        margins = {claim.name: claim.middle for claim in deviating.claims}
         for claim in trial.claims:
-            missing = np.full(len(at), np.nan)
-            changes[claim.name].append(middles.get(claim.name, missing) - claim.middle)
+            missing = np.full(len(trial_points), np.nan)
+            changes[claim.name].append(margins.get(claim.name, missing) - claim.middle)
     machines: list[tuple[float, np.ndarray]] = []
     for claim in trial.claims:
         machines += _worst_vertex(problem, claim, np.array(changes[claim.name]), trial.closed)
     machines.sort(key=lambda candidate: candidate[0])
-    return [machine_of(problem, parameters) for _, parameters in machines[:MAX_VERTICES]]
+    return [machine_of(problem, parameters) for _, parameters in machines[:MAX_VERTEX_MACHINES]]
 
 
 def _worst_vertex(
     problem: PoseProblem, claim: Claim, changes: np.ndarray, closed: np.ndarray
 ) -> list[tuple[float, np.ndarray]]:
-    """Return the smallest predicted margin, if negative, and the parameters of its vertex.
+    """Return the smallest predicted margin and the parameters of its vertex; [] if not negative.
 
     Args:
         problem: functions of the machine.
@@ -163,8 +173,8 @@ def _beyond_reach(
     boxes = enclosure.boxes
     for which in np.flatnonzero(chosen & ~enclosure.closed)[-MAX_OPEN_BOXES:]:
         outward = np.sign(boxes.middle[which] - domain.center)
-        corner = boxes.generators[which] @ np.sign(outward @ boxes.generators[which])
-        pose = domain.nearest((boxes.middle[which] + corner)[None])[0]
+        to_vertex = boxes.generators[which] @ np.sign(outward @ boxes.generators[which])
+        pose = domain.nearest((boxes.middle[which] + to_vertex)[None])[0]
         for parameters in farthest_machines(problem, pose):
             counterexample = reach_violation(machine_of(problem, parameters), pose)
             if counterexample is not None:

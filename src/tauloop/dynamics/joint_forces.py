@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 INTERNAL_LOAD_TOLERANCE = 1e-7
 #: Fraction of the largest wrench below which the wrench in the platform's virtual joint counts as
 #: zero.
-CARRIED_BY_OTHERS = 1e-9
+VIRTUAL_LOAD_TOLERANCE = 1e-9
 #: Components of a wrench, with their units.
 COMPONENTS = ("force.x", "force.y", "force.z", "moment.x", "moment.y", "moment.z")
 COMPONENT_UNITS = ("N", "N", "N", "N m", "N m", "N m")
@@ -195,18 +195,19 @@ def joint_forces(model: Model, time: np.ndarray, forces: Forces) -> JointForces:
     virtual = next((i for i, point in enumerate(points) if point.name == PLATFORM_JOINT), None)
     if virtual is not None:
         wrench, free = _without_load(wrench, free, virtual, size)
-        carried = np.abs(wrench[:, virtual] * size).max()
-        if carried <= CARRIED_BY_OTHERS * np.abs(wrench * size).max():
+        virtual_load = np.abs(wrench[:, virtual] * size).max()
+        if virtual_load <= VIRTUAL_LOAD_TOLERANCE * np.abs(wrench * size).max():
             chosen.remove(virtual)
     wrench, free = wrench[:, chosen], free[:, :, chosen]
     frames = reactions.placements([q], n)[0].reshape(n, k, 4, 3)[:, chosen]
     orientation = frames[:, :, 1:].transpose(0, 1, 3, 2)
-    turned, free_turned = _rotated(orientation, wrench), _rotated(orientation, free)
+    in_base = _rotated(orientation, wrench)
+    free_in_base = _rotated(orientation, free)
     return JointForces(
         points=tuple(points[i] for i in chosen),
         time=time,
         wrench=_determined(wrench, free * size),
-        wrench_in_base=_determined(turned, free_turned * size),
+        wrench_in_base=_determined(in_base, free_in_base * size),
         position=frames[:, :, 0],
         orientation=orientation,
         imbalance=imbalance,
@@ -230,14 +231,13 @@ def _without_load(
     U, sigma, Vt = np.linalg.svd(A, full_matrices=False)
     is_used = sigma > INTERNAL_LOAD_TOLERANCE
     used = np.where(is_used[:, :, None], Vt, 0.0)
-    along = np.einsum("nij,ni->nj", U, wrench[:, point] * size)
-    share = np.einsum(
-        "nji,nj->ni", used, np.where(is_used, along / np.where(is_used, sigma, 1.0), 0.0)
-    )
-    kept = np.eye(len(free)) - np.einsum("nji,njk->nik", used, used)
+    components = np.einsum("nij,ni->nj", U, wrench[:, point] * size)
+    scaled = np.where(is_used, components / np.where(is_used, sigma, 1.0), 0.0)
+    amounts = np.einsum("nji,nj->ni", used, scaled)
+    remaining = np.eye(len(free)) - np.einsum("nji,njk->nik", used, used)
     return (
-        wrench - np.einsum("ni,inkj->nkj", share, free),
-        np.einsum("nij,jnkp->inkp", kept, free),
+        wrench - np.einsum("ni,inkj->nkj", amounts, free),
+        np.einsum("nij,jnkp->inkp", remaining, free),
     )
 
 
@@ -274,10 +274,10 @@ def _multipliers(
     load = generalized * loops.velocity_scale
     rank = loops.topology.n_v - assembly.mobility
     U, sigma, Vt = np.linalg.svd(constraints)
-    carried = np.einsum("nij,nj->ni", Vt, load)
-    scaled = np.einsum("nij,nj->ni", U[:, :, :rank], carried[:, :rank] / sigma[:, :rank])
+    components = np.einsum("nij,nj->ni", Vt, load)
+    scaled = np.einsum("nij,nj->ni", U[:, :, :rank], components[:, :rank] / sigma[:, :rank])
     magnitude = np.abs(load).max(axis=1, initial=0.0)
-    imbalance = np.abs(carried[:, rank:]).max(axis=1, initial=0.0) / np.maximum(
+    imbalance = np.abs(components[:, rank:]).max(axis=1, initial=0.0) / np.maximum(
         magnitude, np.finfo(float).tiny
     )
     internal = [loops.row_scale * U[:, :count, i] for i in range(rank, constraints.shape[1])]

@@ -17,7 +17,7 @@ LOAD_UNITS = {"force": "N", "radial": "N", "axial": "N", "moment": "N m", "tilti
 #: Quantities of a load case and their units.
 CASE_UNITS = {"time": "s", **LOAD_UNITS}
 #: Fraction of the largest load with the same unit below which a load is a rounding error.
-ROUNDING_SHARE = 1e-12
+ROUNDING_FRACTION = 1e-12
 #: Load cases: the load whose maximum (sign 1) or minimum (sign -1) defines the case.
 CASES = {
     "largest force": ("force", 1.0),
@@ -116,13 +116,13 @@ class LoadCases(Tabular):
 
     def to_csv(self) -> str:
         """Return CSV text with a row for each case, SI units; cells without a value are empty."""
-        heads = ["joint", "case", *(f"{name} [{unit}]" for name, unit in CASE_UNITS.items())]
+        columns = ["joint", "case", *(f"{name} [{unit}]" for name, unit in CASE_UNITS.items())]
         rows = []
         for case in self.cases:
             numbers = (getattr(case, name) for name in CASE_UNITS)
             texts = ["" if number is None else repr(float(number)) for number in numbers]
             rows.append([case.joint, case.case, *texts])
-        return csv_text(heads, rows)
+        return csv_text(columns, rows)
 
 
 def load_cases(time: np.ndarray, joints: Sequence[JointForce]) -> LoadCases:
@@ -189,7 +189,7 @@ def _without_rounding(
         for name, values in loads.items():
             numbers[name] = values
             if values is not None:
-                is_rounding = np.abs(values) <= ROUNDING_SHARE * largest[LOAD_UNITS[name]]
+                is_rounding = np.abs(values) <= ROUNDING_FRACTION * largest[LOAD_UNITS[name]]
                 numbers[name] = np.where(is_rounding, 0.0, values)
         rounded.append(numbers)
     return rounded
@@ -198,7 +198,3 @@ def _without_rounding(
 def _at(values: np.ndarray | None, sample: int) -> float | None:
     """Return the load of a sample; None if it is not known."""
     return None if values is None or np.isnan(values[sample]) else float(values[sample])
-
-
-def _number(value: float | None) -> float:
-    return np.nan if value is None else value

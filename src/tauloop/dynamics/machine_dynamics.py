@@ -62,7 +62,7 @@ ERROR_OF_ALL_ROWS = "error of two-point differences, fraction of the largest for
 ERROR_OF_LAST_ROW = (
     "error on the last row, whose difference is one-sided, fraction of the largest force"
 )
-#: Smallest divisor of a fraction of the largest force, N or N m, for motions without force.
+#: Smallest value, N or N m, by which errors are divided; the largest force may be zero.
 MIN_FORCE = 1e-300
 #: Largest accepted fraction of the generalized forces that no joint balances.
 MAX_IMBALANCE = 1e-6
@@ -139,7 +139,7 @@ class DynamicsOptions(Options):
         if self.motion is not None and stated:
             problems.add(
                 "motion",
-                f"given in addition to {', '.join(stated)}",
+                f"is given in addition to {', '.join(stated)}",
                 "give either a pose or a motion table",
             )
         if self.from_momenta and self.motion is None:
@@ -153,7 +153,7 @@ class DynamicsOptions(Options):
                 "omit from_momenta",
             )
         if self.from_momenta and self.preload is not None:
-            problems.add("from_momenta", "given in addition to a preload", "give one of them")
+            problems.add("from_momenta", "is given in addition to a preload", "give one of them")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +165,8 @@ class MotionForces(Result):
         options: the motion.
         time: (N,) times of the samples, s.
         forces: actuator forces, multipliers, tensions, and the full motion.
-        hybrid: forces together with the accelerations of passive freedoms, for a machine with
-            passive freedoms and a motion in actuator coordinates; otherwise None.
+        hybrid: forces together with the accelerations of passive degrees of freedom, for a machine
+            with passive degrees of freedom and a motion in actuator coordinates; otherwise None.
         condition: (N,) condition numbers, dimensionless; infinite if singular. They are computed
             when they are first read, because they take many times longer than the forces.
         joint_forces: forces and moments in all joints and rod ends, computed when they are first
@@ -280,7 +280,7 @@ class MotionForces(Result):
     @in_json()
     def notes(self) -> list[str]:
         """Notes on rods that are cables and have compressive forces."""
-        return _pushed_cables(self.model.mechanism, self.forces)
+        return _compressed_cables(self.model.mechanism, self.forces)
 
     @property
     def nearest(self) -> str:
@@ -308,13 +308,13 @@ class MotionForces(Result):
     @property
     @in_json()
     def passive(self) -> tuple[str, ...]:
-        """Names of the passive freedoms."""
+        """Names of the passive degrees of freedom."""
         return () if self.hybrid is None else self.hybrid.passive_names
 
     @property
     @in_json()
     def passive_acceleration(self) -> Any:
-        """Accelerations of the passive freedoms (N, n_p); empty without passive freedoms."""
+        """Accelerations (N, n_p) of the passive degrees of freedom; empty without any."""
         return () if self.hybrid is None else self.hybrid.passive_acceleration
 
     def log(self) -> xr.Dataset:
@@ -351,8 +351,8 @@ class MotionForces(Result):
         return build_log(self.time, list(signals.values()))
 
 
-def _pushed_cables(mechanism: Mechanism, forces: Forces) -> list[str]:
-    """Return a note on rods that are called cables but carry compression, as they have no bounds.
+def _compressed_cables(mechanism: Mechanism, forces: Forces) -> list[str]:
+    """Return a note on rods whose names call them cables, but which carry compression.
 
     Args:
         mechanism: the machine.
@@ -360,13 +360,13 @@ def _pushed_cables(mechanism: Mechanism, forces: Forces) -> list[str]:
     """
     largest = np.atleast_2d(forces.closure_force).max(axis=0, initial=0.0)
     rods = [name.partition(":")[0] for name in forces.closure_names]
-    pushed = {rod: value for rod, value in zip(rods, largest, strict=True) if value > 0.0}
-    if not pushed:
+    compression = {rod: value for rod, value in zip(rods, largest, strict=True) if value > 0.0}
+    if not compression:
         return []
     listed = [
-        f"{name} (up to {pushed[name]:.4g} N)"
+        f"{name} (up to {compression[name]:.4g} N)"
         for name in called_cables(mechanism)
-        if name in pushed
+        if name in compression
     ]
     if not listed:
         return []
@@ -392,9 +392,10 @@ def inverse_dynamics(
     """Return the actuator forces of a motion in platform coordinates, or in actuator coordinates.
 
     See `Motion.inverse_dynamics` for the equation. Called `rnea` in Pinocchio, `rne` in the
-    Robotics Toolbox, `mj_inverse` in MuJoCo. For a machine with passive freedoms and a motion in
-    actuator coordinates, accelerations are given for the actuators only. The accelerations of the
-    passive freedoms are then part of the result (see `HybridFunctions`).
+    Robotics Toolbox, `mj_inverse` in MuJoCo. For a machine with passive degrees of freedom and a
+    motion in actuator coordinates, accelerations are given for the actuators only. The
+    accelerations of the passive degrees of freedom are then part of the result (see
+    `HybridFunctions`).
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine; the
@@ -402,15 +403,15 @@ def inverse_dynamics(
         position, velocity, acceleration: samples (N, n) or one sample (n,) in SI units; or one
             sample by names, such as ``{"x": "10 mm"}`` or ``"x=10mm"``. Positions that are not
             named are at the reference pose; velocities and accelerations are zero.
-        options: the motion; the reference pose at rest when not given.
+        options: the motion; by default the machine is at rest at the reference pose.
         coordinates: coordinates of the motion: "platform" (the default) or "actuators".
         time: times (N,) of samples in arrays, s; by default the indices of the samples.
         progress: called with the completed and the total number of steps.
 
     Raises:
         InputError: names, units or columns are wrong, or a table is given in addition to a pose, or
-            forces from momenta are requested for a machine with passive freedoms or redundant
-            actuators.
+            forces from momenta are requested for a machine with passive degrees of freedom or
+            redundant actuators.
         PoseError: a pose is out of reach or singular, or no tensions within their bounds produce
             the motion.
         AssemblyError: the motion passes a singularity between two samples, so no forces can produce
@@ -440,7 +441,8 @@ def inverse_dynamics(
     sample_times, arrays = _timed_samples(ports, stated, reference, table, time)
     stages.done()
     start, path = _followed(functions, arrays["position"], is_table=table is not None)
-    motion, hybrid = tuple(arrays.values()), None
+    motion = tuple(arrays.values())
+    hybrid = None
     sharing = _sharing(model, options)
     diagnostics: tuple[Diagnostic, ...] = ()
     if options.from_momenta:
@@ -589,7 +591,7 @@ def _sample_times(time: object | None, count: int) -> np.ndarray:
 
 
 def _require_momenta(model: Model, *, is_hybrid: bool) -> None:
-    """Reject forces from momenta for redundant actuators and passive freedoms."""
+    """Reject forces from momenta for redundant actuators and passive degrees of freedom."""
     reason = ""
     if model.assembly.is_redundant:
         reason = "redundant actuators need weights to share forces"
@@ -629,10 +631,11 @@ def _followed(
 def _stated(
     options: DynamicsOptions, position: object, velocity: object, acceleration: object
 ) -> dict[str, object]:
-    """Return a motion by the names of its ports, from arguments and options.
+    """Return a motion by the names of its ports, from arguments or options.
 
     Raises:
-        InputError: a value is given in both, or in addition to a table.
+        InputError: a value is given both as an argument and in the options, or in addition to a
+            table.
     """
     arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
     fields_of_options = {
@@ -837,9 +840,9 @@ def _from_momenta(
         is_comparable = ~is_end | np.isin(rows, (0, len(time) - 1))
         differences = np.abs(coarse.force - forces.force[half])[is_comparable]
         errors[rows[is_comparable]] = differences.max(axis=1) / 3
-    shares = errors / max(np.abs(forces.force).max(), MIN_FORCE)
+    relative = errors / max(np.abs(forces.force).max(), MIN_FORCE)
     advice = "sample the motion more often"
     return forces, (
-        diagnostic(ERROR_OF_ALL_ROWS, shares.max(), at_most=MAX_DIFFERENCE_ERROR, advice=advice),
-        diagnostic(ERROR_OF_LAST_ROW, shares[-1], at_most=MAX_DIFFERENCE_ERROR, advice=advice),
+        diagnostic(ERROR_OF_ALL_ROWS, relative.max(), at_most=MAX_DIFFERENCE_ERROR, advice=advice),
+        diagnostic(ERROR_OF_LAST_ROW, relative[-1], at_most=MAX_DIFFERENCE_ERROR, advice=advice),
     )

@@ -242,7 +242,7 @@ def _motor(name: str, data: dict[str, Any], file: str) -> MotorEntry:
     InputError.raise_if_any(problems)
     speeds = np.linspace(rated_speed, max_speed, FIELD_WEAKENING_POINTS)
     weakened = [(speed, rated * rated_speed / speed) for speed in speeds]
-    end = rated * rated_speed / max_speed
+    lowest = rated * rated_speed / max_speed
     return MotorEntry(
         name=name,
         inertia=data["inertia"],
@@ -250,7 +250,7 @@ def _motor(name: str, data: dict[str, Any], file: str) -> MotorEntry:
         max_speed=max_speed,
         continuous=_curve(data.get("continuous"), [(0.0, rated), *weakened], where, file),
         peak=_curve(
-            data.get("peak"), [(0.0, peak), (rated_speed, peak), (max_speed, end)], where, file
+            data.get("peak"), [(0.0, peak), (rated_speed, peak), (max_speed, lowest)], where, file
         ),
     )
 

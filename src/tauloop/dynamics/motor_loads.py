@@ -27,8 +27,8 @@ class ActuatorLoad(ReprMixin):
         rotor_inertia: rotor inertia in the machine file, on the actuator's side, kg m^2 or kg; None
             if the file has none.
         load_inertia: inertia that the motor moves at every sample of the motion while the other
-            motors rest, without its rotor, kg m^2 or kg; None for machines with passive freedoms or
-            redundant motors.
+            motors rest, without its rotor, kg m^2 or kg; None for machines with passive degrees of
+            freedom or redundant motors.
     """
 
     name: str

@@ -114,13 +114,13 @@ class MotorCandidate(ReprMixin):
     @property
     def limited_by(self) -> str:
         """Name of the limit of which the motion uses the largest fraction."""
-        shares = {
+        fractions = {
             "torque": self.torque,
             "heat": self.heat,
             "speed": self.speed,
             "gear": self.gear_load,
         }
-        return max(shares, key=shares.__getitem__)
+        return max(fractions, key=fractions.__getitem__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +236,7 @@ def load_numbers(load: ActuatorLoad) -> dict[str, Any]:
 
 
 def is_within(candidate: MotorCandidate, options: MotorSizingOptions) -> bool:
-    """Return whether a motion keeps the reserve of all limits, and the inertia ratio its limit."""
+    """Return whether a candidate keeps the reserve of its limits and the largest inertia ratio."""
     ratio = candidate.inertia_ratio
     is_matched = ratio is None or ratio <= options.max_inertia_ratio
     return is_matched and candidate.use <= 1.0 - options.reserve
@@ -347,7 +347,7 @@ def size_motors(
         candidates=candidates,
         diagnostics=(
             *solved.diagnostics,
-            *_own_motors(solved.model, loads, options),
+            *_motors_of_file(solved.model, loads, options),
             *_suitable_counts(candidates, options),
         ),
         provenance=provenance(
@@ -359,9 +359,10 @@ def size_motors(
 
 def _require_same_machine(machine: MachineSource, motion: MotionForces) -> None:
     """Raise InputError if a motion belongs to a machine with another name."""
-    name, own = mechanism_of(machine).name, motion.model.mechanism.name
-    if name != own:
-        what = f"the motion is that of {own}, not of {name}"
+    name = mechanism_of(machine).name
+    name_of_motion = motion.model.mechanism.name
+    if name != name_of_motion:
+        what = f"the motion is that of {name_of_motion}, not of {name}"
         raise InputError.of("motion", what, "give the machine for which the motion was computed")
 
 
@@ -370,7 +371,7 @@ def _require_motion(motion: MotionForces, options: MotorSizingOptions) -> None:
     time = motion.time
     if len(time) < 2:
         what = "the motion has only one sample, so it has no root mean square"
-        raise InputError.of("motion", what, "give a motion over time")
+        raise InputError.of("motion", what, "give a motion with at least two samples")
     if motion.forces.state.a is None:
         what = "the motion has no accelerations"
         raise InputError.of("motion", what, "omit from_momenta")
@@ -381,31 +382,33 @@ def _require_motion(motion: MotionForces, options: MotorSizingOptions) -> None:
 
 
 def _require_times(motion: MotionForces) -> None:
-    """Raise InputError if velocities are not the rates of positions over time.
+    """Raise InputError if velocities are not the time derivatives of the positions.
 
     Samples without times have their indices as times, which would give wrong energies.
     """
     topology, state = motion.model.topology, motion.forces.state
-    scalar = [i for i, place in enumerate(topology.q_of_v) if place >= 0]
-    places = [topology.q_of_v[i] for i in scalar]
-    step = np.diff(np.asarray(state.q)[:, places], axis=0)
+    scalar = [i for i, column in enumerate(topology.q_of_v) if column >= 0]
+    columns = [topology.q_of_v[i] for i in scalar]
+    step = np.diff(np.asarray(state.q)[:, columns], axis=0)
     v = np.asarray(state.v)[:, scalar]
     predicted = 0.5 * (v[1:] + v[:-1]) * np.diff(motion.time)[:, None]
-    moved = np.abs(step).sum(axis=0)
+    path_length = np.abs(step).sum(axis=0)
     error = np.abs(step - predicted).sum(axis=0)
-    wrong = error > MAX_RATE_ERROR * moved + np.finfo(float).eps
+    wrong = error > MAX_RATE_ERROR * path_length + np.finfo(float).eps
     if wrong.any():
-        worst = int(np.argmax(np.where(moved > 0, error / np.maximum(moved, 1e-300), 0.0)))
+        worst = int(
+            np.argmax(np.where(path_length > 0, error / np.maximum(path_length, 1e-300), 0.0))
+        )
         what = (
-            "velocities are not the rates of positions over these times "
-            f"({topology.velocity_names[scalar[worst]]} moves by {moved[worst]:.3g}, but its "
+            "velocities are not the derivatives of positions with respect to these times "
+            f"({topology.velocity_names[scalar[worst]]} moves by {path_length[worst]:.3g}, but its "
             f"integrated velocity differs by {error[worst]:.3g})"
         )
         remedy = "give the times of the samples (`time=` of inverse_dynamics), or sample more often"
         raise InputError.of("motion", what, remedy)
 
 
-def _own_motors(
+def _motors_of_file(
     model: Model, loads: tuple[ActuatorLoad, ...], options: MotorSizingOptions
 ) -> list[Diagnostic]:
     """Return diagnostics of the motors with limits in the machine file."""
@@ -486,23 +489,23 @@ def _candidate(
     speed = n * load.speed
     with np.errstate(divide="ignore", invalid="ignore"):
         available = motor.peak_torque(speed)
-        shares = np.where(torque == 0.0, 0.0, np.abs(torque) / available)
+        torque_fractions = np.where(torque == 0.0, 0.0, np.abs(torque) / available)
     continuous = float(motor.continuous_torque(mean(load.time, np.abs(speed))))
     rms = root_mean_square(load.time, torque)
     ratio = None
     if load.load_inertia is not None:
         ratio = float(load.load_inertia.max() / n**2 / inertia)
-    on_joint = np.abs(load.force).max() / gear.peak
-    rated = root_mean_square(load.time, load.force) / gear.rated
+    peak_fraction = np.abs(load.force).max() / gear.peak
+    rated_fraction = root_mean_square(load.time, load.force) / gear.rated
     return MotorCandidate(
         actuator=load.name,
         motor=motor.name,
         gear=gear.name,
         mass=None if motor.mass is None or gear.mass is None else motor.mass + gear.mass,
-        torque=float(shares.max()),
+        torque=float(torque_fractions.max()),
         heat=float(rms / continuous) if continuous > 0 else np.inf,
         speed=float(np.abs(speed).max() / min(motor.max_speed, gear.max_speed)),
-        gear_load=float(max(on_joint, rated)),
+        gear_load=float(max(peak_fraction, rated_fraction)),
         inertia_ratio=ratio,
         points=np.column_stack([speed, torque]),
     )

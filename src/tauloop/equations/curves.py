@@ -24,12 +24,12 @@ def curve_derivatives(curve: Curve, x: ca.SX, values: Values) -> Derivatives:
 def _polynomial(curve: CurvePolynomial, x: ca.SX, values: Values) -> Derivatives:
     """Return a polynomial and its derivatives by Horner's scheme."""
     u = x - values.scalar(curve.about)
-    value, slope, bend = ca.SX(0), ca.SX(0), ca.SX(0)
+    value, slope, second = ca.SX(0), ca.SX(0), ca.SX(0)
     for coefficient in reversed(curve.coefficients):
-        bend = bend * u + 2 * slope
+        second = second * u + 2 * slope
         slope = slope * u + value
         value = value * u + values.scalar(coefficient)
-    return value, slope, bend
+    return value, slope, second
 
 
 def _table(curve: CurveTable, x: ca.SX) -> Derivatives:
@@ -62,17 +62,17 @@ def cubic_pieces(curve: CurveTable) -> tuple[np.ndarray, np.ndarray]:
     A piece is c_0 + c_1 u + c_2 u^2 + c_3 u^3 with u = x - start. The first piece extends to minus
     infinity, and the last one to infinity.
     """
-    # imported late: few machines have tables
+    # SciPy is slow to import, and few machines have tables.
     from scipy.interpolate import CubicSpline, PchipInterpolator
 
     x, y = np.array(curve.points).T
     if curve.monotone:
         if curve.periodic:
-            # two further points on both sides determine the slopes where the period ends
+            # Two further points on both sides determine the slopes where the period ends.
             period = x[-1] - x[0]
-            wide = np.concatenate([x[-3:-1] - period, x, x[1:3] + period])
-            tall = np.concatenate([y[-3:-1], y, y[1:3]])
-            spline = PchipInterpolator(wide, tall)
+            x_extended = np.concatenate([x[-3:-1] - period, x, x[1:3] + period])
+            y_extended = np.concatenate([y[-3:-1], y, y[1:3]])
+            spline = PchipInterpolator(x_extended, y_extended)
         else:
             spline = PchipInterpolator(x, y)
     else:

@@ -123,8 +123,9 @@ def require_energy(mechanism: Mechanism) -> None:
                     "if its inertia is symmetric about its axis: its transverse inertias differ by "
                     f"{unequal:.4g} kg m^2 (of {size:.4g}), and its mass center is off the axis by "
                     f"m c = ({mcx:.4g}, {mcy:.4g}) kg m",
-                    "write spin: universal, make xx equal to yy without products of inertia and with the "
-                    "center on the axis, or use a formulation without energies, such as newton-euler",
+                    "write spin: universal; make xx equal to yy, without products of inertia and "
+                    "with the center on the axis; or use a formulation without energies, such as "
+                    "newton-euler",
                     file=mechanism.file,
                 )
     DescriptionError.raise_if_any(problems)

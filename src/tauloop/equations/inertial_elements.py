@@ -24,7 +24,7 @@ from tauloop.mechanism.model import Inertia, Mechanism, Rod
 Kind = Literal["platform", "body", "rod", "rotor"]
 
 _ZERO = ca.DM.zeros(3, 3)
-_ONE = ca.DM.eye(3)
+_EYE = ca.DM.eye(3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,21 +79,22 @@ class InertialElement:
         """
         if self.inertia.shape[0] < 6:
             return (self,)
-        to_momentum = ca.horzcat(_ONE, _ONE if self.ends else _ZERO) @ self.inertia
+        to_momentum = ca.horzcat(_EYE, _EYE if self.ends else _ZERO) @ self.inertia
         mass = to_momentum[0, 0] + (to_momentum[0, 3] if self.ends else 0)
         if mass.is_zero():
             return (self,)
         v_c = to_momentum @ self.velocity / mass
-        turning = self.velocity[3:] - (self.velocity[:3] if self.ends else 0)
-        about = (self.inertia - to_momentum.T @ to_momentum / mass)[3:, 3:]
-        plain, turning_energy = (
-            replace(self, moment=None, ends=False),
-            ca.dot(turning, about @ turning) / 2,
-        )
+        w_c = self.velocity[3:] - (self.velocity[:3] if self.ends else 0)
+        I_c = (self.inertia - to_momentum.T @ to_momentum / mass)[3:, 3:]
+        base = replace(self, moment=None, ends=False)
         return (
-            replace(plain, velocity=v_c, inertia=mass * _ONE, energy=mass * ca.dot(v_c, v_c) / 2),
+            replace(base, velocity=v_c, inertia=mass * _EYE, energy=mass * ca.dot(v_c, v_c) / 2),
             replace(
-                plain, velocity=turning, inertia=about, energy=turning_energy, weight=ca.SX(3, 1)
+                base,
+                velocity=w_c,
+                inertia=I_c,
+                energy=ca.dot(w_c, I_c @ w_c) / 2,
+                weight=ca.SX(3, 1),
             ),
         )
 
@@ -120,14 +121,16 @@ def _bodies(
 ) -> Iterator[InertialElement]:
     for body in mechanism.bodies:
         if body.inertia is not None:
-            moving = motion.bodies[body.name]
+            body_motion = motion.bodies[body.name]
             yield _rigid(
                 body.name,
                 "platform" if body.name == mechanism.platform.body else "body",
-                moving.p,
-                moving.R,
-                (moving.in_base.v, moving.in_base.w),
-                None if moving.is_native_in_base else (moving.in_body.v, moving.in_body.w),
+                body_motion.p,
+                body_motion.R,
+                (body_motion.in_base.v, body_motion.in_base.w),
+                None
+                if body_motion.is_native_in_base
+                else (body_motion.in_body.v, body_motion.in_body.w),
                 entries.part(body.name),
             )
 
@@ -163,7 +166,7 @@ def _rigid(
         name=name,
         kind=kind,
         velocity=ca.vertcat(v, w),
-        inertia=ca.blockcat([[m * _ONE, -ca.skew(mc)], [ca.skew(mc), R @ J @ R.T]]),
+        inertia=ca.blockcat([[m * _EYE, -ca.skew(mc)], [ca.skew(mc), R @ J @ R.T]]),
         energy=m * speed / 2 + coupling + ca.dot(w_body, J @ w_body) / 2,
         weight=m * p + mc,
         moment=mc,
@@ -184,7 +187,7 @@ def _paired(
         name=name,
         kind="rod",
         velocity=ca.vertcat(first, second),
-        inertia=ca.blockcat([[a * _ONE, b * _ONE], [b * _ONE, c * _ONE]]),
+        inertia=ca.blockcat([[a * _EYE, b * _EYE], [b * _EYE, c * _EYE]]),
         energy=(a * ca.dot(first, first) + c * ca.dot(second, second)) / 2
         + b * ca.dot(first, second),
         weight=weight,

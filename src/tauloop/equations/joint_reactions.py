@@ -238,13 +238,13 @@ def _virtual_names(point: ReactionPoint) -> tuple[str, ...]:
 
 
 def _embedded(
-    narrow: ca.SX, names: Sequence[str], wide_names: Sequence[str], constants: Sequence[float]
+    column: ca.SX, names: Sequence[str], extended_names: Sequence[str], constants: Sequence[float]
 ) -> ca.SX:
     """Return the column of the extended machine, with constants for the virtual entries."""
     index = {name: i for i, name in enumerate(names)}
     return ca.vertcat(
         *(
-            narrow[index[name]] if name in index else ca.SX(constant)
-            for name, constant in zip(wide_names, constants, strict=True)
+            column[index[name]] if name in index else ca.SX(constant)
+            for name, constant in zip(extended_names, constants, strict=True)
         )
     )

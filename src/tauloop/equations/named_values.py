@@ -48,20 +48,18 @@ def full_name(columns: Iterable[str], name: str, where: str) -> str:
         raise InputError.of(
             where, f"has the name {name!r:.80}", f"use one of {listing(columns, 20)}"
         )
-    places = [c for c in columns if c == name] or [
+    matches = [c for c in columns if c == name] or [
         c for c in columns if c.rpartition(".")[2] == name
     ]
-    if len(places) == 1:
-        return places[0]
-    if places:
-        what = f"{name!r} is ambiguous: it may be any of {', '.join(places)}"
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        what = f"{name!r} is ambiguous: it may be any of {', '.join(matches)}"
         remedy = "write the full name"
     else:
-        ends = (column.rpartition(".")[2] for column in columns)
-        what, remedy = (
-            f"no coordinate {name!r}",
-            suggestion(name, (*columns, *ends)) or f"known: {listing(columns, 20)}",
-        )
+        suffixes = (column.rpartition(".")[2] for column in columns)
+        what = f"no coordinate {name!r}"
+        remedy = suggestion(name, (*columns, *suffixes)) or f"known: {listing(columns, 20)}"
     raise InputError.of(where, what, remedy)
 
 
@@ -75,7 +73,7 @@ def by_column(
 
     Args:
         columns: SI units by full name.
-        values: numbers, or lower and upper ends, by name or suffix.
+        values: numbers, or lower and upper limits, by name or suffix.
         where: name of the option or argument, for messages.
 
     Raises:
@@ -97,8 +95,9 @@ def by_column(
 
 def quaternion_start(port: Port) -> int | None:
     """Return the index of the first of four columns that form a quaternion, or None."""
-    ends = tuple(column.rpartition(".")[2] for column in port.columns)
-    return next((i for i in range(len(ends) - 3) if ends[i : i + 4] == QUATERNION_SUFFIXES), None)
+    suffixes = tuple(column.rpartition(".")[2] for column in port.columns)
+    starts = range(len(suffixes) - 3)
+    return next((i for i in starts if suffixes[i : i + 4] == QUATERNION_SUFFIXES), None)
 
 
 def named_values(port: Port, where: str, values: object, default: np.ndarray) -> np.ndarray:
@@ -135,11 +134,8 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
         return _by_name(port, where, values, default, problems)
     arrays, single = checked({where: port}, {where: values})
     if not single:
-        what, remedy = (
-            f"has {counted(len(arrays[where]), 'row')}",
-            f"give one position: {', '.join(port.columns)}",
-        )
-        raise InputError.of(where, what, remedy)
+        what = f"has {counted(len(arrays[where]), 'row')}"
+        raise InputError.of(where, what, f"give one position: {', '.join(port.columns)}")
     return np.asarray(arrays[where][0])
 
 
@@ -192,24 +188,24 @@ def _by_name(
             numbers[column] = quantity(
                 f"{where} {name}", text, parse_unit(units[column] or "1").dimension
             )
-    turn = [numbers.pop(column, 0.0) for column in units if column not in port.columns]
+    rotation = [numbers.pop(column, 0.0) for column in units if column not in port.columns]
     if (
         start is not None
         and any(column in numbers for column in port.columns[start : start + 4])
-        and any(turn)
+        and any(rotation)
     ):
         problems.add(where, "has both a rotation vector and a quaternion", "give one of the two")
-    if np.linalg.norm(turn) > np.pi:
+    if np.linalg.norm(rotation) > np.pi:
         problems.add(
             where,
-            f"is a rotation of {np.degrees(np.linalg.norm(turn)):.4g} deg",
+            f"is a rotation of {np.degrees(np.linalg.norm(rotation)):.4g} deg",
             "give at most 180 deg",
         )
     InputError.raise_if_any(problems)
     for column, number in numbers.items():
         result[port.columns.index(column)] = number
-    if start is not None and any(turn):
-        result[start : start + 4] = turned_quaternion(result[start : start + 4], np.array(turn))
+    if start is not None and any(rotation):
+        result[start : start + 4] = turned_quaternion(result[start : start + 4], np.array(rotation))
     return result
 
 
@@ -238,13 +234,13 @@ def _ranges_in(
 ) -> dict[str, tuple[float, float]]:
     """Return ranges of wanted dimensions by name."""
     problems, ranges = Problems(), dict[str, tuple[float, float]]()
-    for name, limits in pairs(where, text, problems, example).items():
+    for name, limit_text in pairs(where, text, problems, example).items():
         try:
-            ends = interval(limits, ":", *wanted, is_si=True)
+            limits = interval(limit_text, ":", *wanted, is_si=True)
         except UnitError as error:
             problems.add(where, f"{name}: {error.what}", error.remedy)
         else:
-            ranges[name] = (ends.lower, ends.upper)
+            ranges[name] = (limits.lower, limits.upper)
     InputError.raise_if_any(problems)
     return ranges
 

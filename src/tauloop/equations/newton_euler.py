@@ -78,7 +78,7 @@ def friction_force(
 def friction_forces(
     mechanism: Mechanism, topology: Topology, values: Values, v: ca.SX, entries: Entries
 ) -> ca.SX:
-    """Return the forces (n_v,), N or N m, that overcome all friction.
+    """Return the generalized forces (n_v,), N or N m, that balance all friction.
 
     Friction of a motor acts on the coordinates through the transmission. Friction on a combination
     of coordinates (a loss) acts on them through its ratios.
@@ -248,8 +248,8 @@ def _add_body(
 ) -> None:
     """Add the Newton-Euler forces of a body, in the coordinates in which its motion is known."""
     if not moving.is_native_in_base:
-        own = moving.in_body
-        force, moment = rigid_body_wrench(own.w, own.alpha, own.a - moving.R.T @ gravity, pi)
+        rates = moving.in_body
+        force, moment = rigid_body_wrench(rates.w, rates.alpha, rates.a - moving.R.T @ gravity, pi)
         wrenches.add_in_body(body, force, moment)
         return
     m, mc = pi[0], moving.R @ pi[1:4]
@@ -298,7 +298,7 @@ def _add_rod(
 
 
 def _add_freedoms(tau: ca.SX, motion: TreeMotion, entries: Entries, length: float) -> None:
-    """Add inertia, friction and springs of all freedoms; `length` is the characteristic length, m."""
+    """Add inertia, friction and springs of all coordinates; `length` is the machine's, m."""
     topology = motion.topology
     for i, (name, freedom) in enumerate(
         zip(topology.velocity_names, topology.freedoms, strict=True)
@@ -364,7 +364,7 @@ def slender_fixed(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RodMotion:
-    """Direction u of a rod from A to B, with rates, and the reciprocal of its length."""
+    """Direction u of a rod from A to B, its time derivatives, and the reciprocal of its length."""
 
     u: ca.SX
     u_rate: ca.SX
@@ -461,8 +461,10 @@ def full_rod(
             of fixed length.
     """
     spin = _forced_spin(rod, neighbor, first_axis) if spins else None
-    parts = [(pi_lower, A.a - gravity)] + ([] if pi_upper is None else [(pi_upper, B.a - gravity)])
-    force_A, force_B = ca.SX(3, 1), ca.SX(3, 1)
+    parts = [(pi_lower, A.a - gravity)]
+    if pi_upper is not None:
+        parts.append((pi_upper, B.a - gravity))
+    forces = [ca.SX(3, 1), ca.SX(3, 1)]
     across, about_axis = ca.SX(3, 1), ca.SX(0)
     frame: _RodFrame | None = None
     for i, (pi, a) in enumerate(parts):
@@ -472,28 +474,38 @@ def full_rod(
             frame = frame or _rod_frame(rod, neighbor, first_axis, spin)
             force, moment = _rigid_wrench(frame, a, pi)
             part_across, part_about = cross(moment, rod.u), ca.dot(rod.u, moment)
-        across, about_axis = across + part_across, about_axis + part_about
-        force_A, force_B = (force_A + force, force_B) if i == 0 else (force_A, force_B + force)
+        across = across + part_across
+        about_axis = about_axis + part_about
+        forces[i] = forces[i] + force
+    force_A, force_B = forces
     if spin is None:
         t, couple = across * rod.per_length, ca.SX(3, 1)
     else:
-        share = about_axis * spin.per_D
+        couple_factor = about_axis * spin.per_D
         # b x u = -c h x u
-        t = (across + share * spin.c * cross(spin.h, rod.u)) * rod.per_length
-        couple = share * (rod.u - spin.c * spin.h)
+        t = (across + couple_factor * spin.c * cross(spin.h, rod.u)) * rod.per_length
+        couple = couple_factor * (rod.u - spin.c * spin.h)
     return EndForces(f_A=force_A - t, f_B=force_B + t, couple_A=couple)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ForcedSpin:
-    """Spin of a rod at a universal joint: h, c = h.u, 1/D = 1/(1 - c^2), spin, its rate, u x u'."""
+    """Spin of a rod that a universal joint determines; the symbols are those of `full_rod`.
+
+    Attributes:
+        h: first axis of the universal joint (3,), base frame.
+        c: h.u.
+        per_D: 1/D = 1/(1 - c^2).
+        sigma, rate: spin and its time derivative.
+        w: angular velocity u x u' (3,) without the spin.
+    """
 
     h: ca.SX
     c: ca.SX
     per_D: ca.SX
     sigma: ca.SX
     rate: ca.SX
-    turning: ca.SX
+    w: ca.SX
 
 
 def _forced_spin(rod: RodMotion, neighbor: BodyMotion, first_axis: ca.SX) -> _ForcedSpin:
@@ -521,11 +533,11 @@ def _forced_spin(rod: RodMotion, neighbor: BodyMotion, first_axis: ca.SX) -> _Fo
         + c * (ca.dot(h, cross(u, rod.u_acceleration)) + ca.dot(dh, w) + 2 * dc * sigma)
         + dc * hw
     ) * per_D
-    return _ForcedSpin(h=h, c=c, per_D=per_D, sigma=sigma, rate=rate, turning=w)
+    return _ForcedSpin(h=h, c=c, per_D=per_D, sigma=sigma, rate=rate, w=w)
 
 
 def _is_axisymmetric(pi: ca.SX) -> bool:
-    """Return whether mass center and inertia are numbers that are symmetric about the rod."""
+    """Return whether the inertia of a part is structurally symmetric about the rod."""
     _, mc_x, mc_y, _, I_xx, I_xy, I_yy, I_xz, I_yz, _ = ca.vertsplit(pi)
     return all(entry.is_zero() for entry in (mc_x, mc_y, I_xy, I_xz, I_yz, I_xx - I_yy))
 
@@ -542,7 +554,7 @@ def _axisymmetric(
     n = I_across * rod.u_acceleration + mc * a
     across, about_axis = n - ca.dot(rod.u, n) * rod.u, ca.SX(0)
     if spin is not None:
-        across = across - I_axial * spin.sigma * spin.turning
+        across = across - I_axial * spin.sigma * spin.w
         about_axis = I_axial * spin.rate
     return m * a + mc * rod.u_acceleration, across, about_axis
 

@@ -73,8 +73,8 @@ def fast_operators() -> Iterator[None]:
             _Uses.count -= 1
             if _Uses.count == 0:
                 for label in _FAST:
-                    if label in _OWN:
-                        setattr(ca.SX, label, _OWN[label])
+                    if label in _ORIGINAL:
+                        setattr(ca.SX, label, _ORIGINAL[label])
                     else:
                         delattr(ca.SX, label)  # the class inherits CasADi's operator
                 _CALLERS._casadi = interface
@@ -192,7 +192,7 @@ def _element(index: int) -> Any:
     return ca.Slice(index, index + 1)
 
 
-def _place(index: Any) -> tuple[Any, ...] | None:
+def _element_pointers(index: Any) -> tuple[Any, ...] | None:
     """Return the pointers to the indices of a single element; None for any other index."""
     if _is_index(index):
         return (_element(index).this,)
@@ -210,8 +210,8 @@ def _get_item(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     get = interface.SX_get
 
     def get_item(x: Any, index: Any) -> Any:
-        place = _place(index)
-        return general(x, index) if place is None else get(x.this, False, *place)
+        pointers = _element_pointers(index)
+        return general(x, index) if pointers is None else get(x.this, False, *pointers)
 
     return get_item
 
@@ -221,11 +221,11 @@ def _set_item(general: Callable[[Any, Any, Any], None]) -> Callable[[Any, Any, A
     put = interface.SX_set
 
     def set_item(x: Any, index: Any, value: Any) -> None:
-        place = _place(index)
-        if place is not None and type(value) is _SX:
-            put(x.this, value.this, False, *place)
-        elif place is not None and _is_plain(value):
-            put(x.this, _SX(value).this, False, *place)
+        pointers = _element_pointers(index)
+        if pointers is not None and type(value) is _SX:
+            put(x.this, value.this, False, *pointers)
+        elif pointers is not None and _is_plain(value):
+            put(x.this, _SX(value).this, False, *pointers)
         else:
             general(x, index, value)
 
@@ -264,5 +264,5 @@ def _fast_interface() -> ModuleType:
 
 
 _FAST = _fast_operators()
-_OWN = {label: vars(ca.SX)[label] for label in _FAST if label in vars(ca.SX)}
+_ORIGINAL = {label: vars(ca.SX)[label] for label in _FAST if label in vars(ca.SX)}
 _FAST_INTERFACE = _fast_interface()

@@ -60,8 +60,8 @@ class _Measure:
         if isinstance(measured, CoordinateValue):
             return self._coordinate(measured.name)
         if isinstance(measured, PointDistance):
-            between = self._point(measured.second) - self._point(measured.first)
-            return ca.SX(ca.norm_2(between))
+            d = self._point(measured.second) - self._point(measured.first)
+            return ca.SX(ca.norm_2(d))
         if isinstance(measured, Component):
             return self._component(measured)
         if isinstance(measured, Angle):
@@ -90,8 +90,8 @@ class _Measure:
         if angle.about is None:
             return ca.SX(ca.atan2(ca.norm_2(normal), cosine))
         axis = self._direction(angle.about)
-        along = ca.dot(first, axis) * ca.dot(second, axis)
-        return ca.SX(ca.atan2(ca.dot(axis, normal), cosine - along))
+        projections = ca.dot(first, axis) * ca.dot(second, axis)
+        return ca.SX(ca.atan2(ca.dot(axis, normal), cosine - projections))
 
     def _point(self, point: Point) -> ca.SX:
         return self._motion.point(point.placement).p

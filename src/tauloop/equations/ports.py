@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # functions from the cache have ports but no equations
 #: Maximum number of faulty samples or columns of one kind that a message lists.
 MAX_LISTED = 5
 #: Kinds of arrays (texts, dates, bytes) that NumPy would convert to numbers without an error.
-_NO_NUMBERS = "SUmMV"
+_NON_NUMERIC_KINDS = "SUmMV"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ def direction_name(name: str) -> str:
 
 
 def factor_of(output: str) -> str:
-    """Return the name of the input that weights an output."""
+    """Return the name of the input with the weights of an output (vector-Jacobian products)."""
     return f"{output}_factor"
 
 
@@ -128,15 +128,13 @@ def checked(
             "give every input one row per sample, or a single row for all",
         )
     if finite or problems:
-        _look_for_infinite(ports, arrays, problems)
+        _add_nonfinite_problems(ports, arrays, problems)
     InputError.raise_if_any(problems)
     n = counts.pop() if counts else 1
-    return {
-        name: np.broadcast_to(array[:1], (n, array.shape[1]))
-        if len(array) == 1 or is_one_row(array)
-        else array
-        for name, array in arrays.items()
-    }, single
+    for name, array in arrays.items():
+        if len(array) == 1 or is_one_row(array):
+            arrays[name] = np.broadcast_to(array[:1], (n, array.shape[1]))
+    return arrays, single
 
 
 def is_one_row(array: np.ndarray) -> bool:
@@ -151,24 +149,24 @@ def require_finite(ports: Mapping[str, Port], arrays: Mapping[str, np.ndarray]) 
         InputError: the message lists samples and columns of all arrays.
     """
     problems = Problems()
-    _look_for_infinite(ports, arrays, problems)
+    _add_nonfinite_problems(ports, arrays, problems)
     InputError.raise_if_any(problems)
 
 
-def _look_for_infinite(
+def _add_nonfinite_problems(
     ports: Mapping[str, Port], arrays: Mapping[str, np.ndarray], problems: Problems
 ) -> None:
     for name, array in arrays.items():
         finite = np.isfinite(array[:1] if is_one_row(array) else array)
         if not finite.all():
             bad = np.argwhere(~finite)
-            places = ", ".join(
+            listed = ", ".join(
                 f"sample {i} column {ports[name].columns[j]}" for i, j in bad[:MAX_LISTED]
             )
             more = f" and {len(bad) - MAX_LISTED} more" if len(bad) > MAX_LISTED else ""
             problems.add(
                 ports[name].name,
-                f"is not finite at {places}{more}",
+                f"is not finite at {listed}{more}",
                 "correct or remove these samples",
             )
 
@@ -186,7 +184,8 @@ def real(argument: object) -> np.ndarray:
     """Return an array of real numbers.
 
     Raises:
-        TypeError: the argument is complex or masked, which NumPy would ignore.
+        TypeError: the argument is complex or masked; NumPy would drop the imaginary part or the
+            mask.
         ValueError, OverflowError: the elements are not numbers, too large, or differ in length.
     """
     parts = argument if isinstance(argument, list | tuple) else (argument,)
@@ -196,7 +195,7 @@ def real(argument: object) -> np.ndarray:
     array = np.asarray(argument)
     if np.iscomplexobj(array):
         raise TypeError(f"the numbers are complex ({array.dtype})")
-    if array.dtype.kind in _NO_NUMBERS:
+    if array.dtype.kind in _NON_NUMERIC_KINDS:
         raise TypeError(f"the array contains {array.dtype}, not numbers")
     return np.asarray(array, dtype=float)
 
@@ -218,13 +217,13 @@ def numbers(argument: object, where: str) -> np.ndarray:
 
 def _by_column(port: Port, argument: Mapping[str, object]) -> dict[str, object]:
     """Return values by full column names; keys may be suffixes that are unique."""
-    ends = [column.rpartition(".")[2] for column in port.columns]
-    whole = {
-        end: column for end, column in zip(ends, port.columns, strict=True) if ends.count(end) == 1
-    }
-    # skip suffixes whose full name is also given
-    whole = {end: column for end, column in whole.items() if column not in argument}
-    return {whole.get(key, key): value for key, value in argument.items()}
+    suffixes = [column.rpartition(".")[2] for column in port.columns]
+    full_names = {}
+    for suffix, column in zip(suffixes, port.columns, strict=True):
+        # skip suffixes whose full name is also given
+        if suffixes.count(suffix) == 1 and column not in argument:
+            full_names[suffix] = column
+    return {full_names.get(key, key): value for key, value in argument.items()}
 
 
 def _as_array(port: Port, argument: object, problems: Problems) -> np.ndarray | None:
@@ -362,27 +361,24 @@ class EntryPorts:
     def products(self, force: Port) -> dict[str, Port]:
         """Return the input ports of products with derivatives, by name.
 
-        These are the directions of Jacobian-vector products and the factors of vector-Jacobian
+        These are the directions of Jacobian-vector products and the weights of vector-Jacobian
         products.
         """
-        moved = replace(
+        displacement = replace(
             self.velocity, units=tuple(unit.removesuffix("/s") for unit in self.velocity.units)
         )
-        steps = {**self.motion, "position": moved, "force": force}
-        weighed = {"force": force, "acceleration": self.acceleration}
-        made = {direction_name(name): port for name, port in steps.items()}
-        made |= {
-            factor_of(name): replace(port, units=("",) * port.size)
-            for name, port in weighed.items()
-        }
-        return {name: replace(port, name=name) for name, port in made.items()}
+        inputs = {**self.motion, "position": displacement, "force": force}
+        ports = {direction_name(name): port for name, port in inputs.items()}
+        for output, port in (("force", force), ("acceleration", self.acceleration)):
+            ports[factor_of(output)] = replace(port, units=("",) * port.size)
+        return {name: replace(port, name=name) for name, port in ports.items()}
 
     def at(self, q: np.ndarray) -> np.ndarray:
         """Return the given positions (..., n) at full coordinates (..., n_q)."""
         return np.asarray((q[..., list(self.q)] - self.offset) @ self._from_q)
 
     def rates(self, v: np.ndarray) -> np.ndarray:
-        """Return the rates (..., n) of the input motion at velocities (..., n_v)."""
+        """Return the velocities (..., n) of the input motion at all velocities (..., n_v)."""
         return np.asarray(v[..., list(self.v)] @ self._from_v)
 
     @cached_property
@@ -419,8 +415,8 @@ def entry_ports(assembly: Assembly, entry: Entry) -> EntryPorts:
     """Return the ports of the motion of a machine's platform or actuators.
 
     Raises:
-        AssemblyError: actuators and passive freedoms do not determine the coordinates that the
-            actuators drive.
+        AssemblyError: actuators and passive degrees of freedom do not determine the coordinates
+            that the actuators drive.
     """
     return _platform_ports(assembly) if entry == PLATFORM else _actuator_ports(assembly)
 
@@ -434,9 +430,9 @@ def _platform_ports(assembly: Assembly) -> EntryPorts:
     """
     topology = assembly.topology
     independent = assembly.independent
-    q = [topology.q_of_v[i] for i in independent if topology.q_of_v[i] >= 0] + _turning(
-        topology, independent
-    )
+    q = [
+        topology.q_of_v[i] for i in independent if topology.q_of_v[i] >= 0
+    ] + _quaternion_components(topology, independent)
     q.sort()
     return EntryPorts(
         entry=PLATFORM,
@@ -453,12 +449,13 @@ def _platform_ports(assembly: Assembly) -> EntryPorts:
 def _actuator_ports(assembly: Assembly) -> EntryPorts:
     """Return the ports of the actuators' motion.
 
-    Positions are p = A q over the driven coordinates, followed by the passive freedoms. With
-    redundant actuation only the leading actuators are given; the others follow them.
+    The actuator positions are p = A q over the driven coordinates, followed by the passive
+    coordinates. With redundant actuation only the leading actuators are given; the others follow
+    them.
 
     Raises:
-        AssemblyError: actuators and passive freedoms do not determine the coordinates that the
-            actuators drive.
+        AssemblyError: actuators and passive degrees of freedom do not determine the coordinates
+            that the actuators drive.
     """
     topology, mechanism = assembly.topology, assembly.mechanism
     leading, passive = list(assembly.leading), list(assembly.passive)
@@ -476,14 +473,14 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
     rotary = [topology.motor_turns(actuator) for actuator in actuators]
     inverse = np.linalg.inv(A)
     inverse[np.abs(inverse) < 1e-15 * np.abs(inverse).max(initial=0.0)] = 0.0
-    turns = _turning(topology, assembly.passive)
+    components = _quaternion_components(topology, assembly.passive)
     passive_q = [topology.q_of_v[i] for i in passive if topology.q_of_v[i] >= 0]
     rows = [k for k, i in enumerate(given_v) if topology.q_of_v[i] >= 0]
     columns = [
         *range(len(leading)),
         *(len(leading) + k for k, i in enumerate(passive) if topology.q_of_v[i] >= 0),
     ]
-    to_q = np.eye(len(rows) + len(turns))
+    to_q = np.eye(len(rows) + len(components))
     to_q[: len(rows), : len(rows)] = inverse[np.ix_(rows, columns)]
     offset = np.zeros(len(to_q))
     offset[: len(rows)] = -inverse[rows, : len(leading)] @ drive.offset
@@ -491,9 +488,9 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
         entry=ACTUATORS,
         position=Port(
             name="position",
-            columns=names + tuple(topology.coordinate_names[i] for i in passive_q + turns),
+            columns=names + tuple(topology.coordinate_names[i] for i in passive_q + components),
             units=tuple("rad" if r else "m" for r in rotary)
-            + coordinate_units(topology, passive_q + turns),
+            + coordinate_units(topology, passive_q + components),
         ),
         velocity=Port(
             name="velocity",
@@ -501,9 +498,9 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
             units=tuple("rad/s" if r else "m/s" for r in rotary)
             + velocity_units(topology, assembly.passive),
         ),
-        q=tuple(topology.q_of_v[i] for i in given_v if topology.q_of_v[i] >= 0) + tuple(turns),
+        q=tuple(topology.q_of_v[i] for i in given_v if topology.q_of_v[i] >= 0) + tuple(components),
         v=tuple(given_v),
-        to_q=to_q if turns else inverse,
+        to_q=to_q if components else inverse,
         to_v=inverse,
         offset=offset,
     )
@@ -530,11 +527,12 @@ def force_port(assembly: Assembly) -> Port:
     return motor_port(assembly, "force", "N m", "N")
 
 
-def motor_port(assembly: Assembly, name: str, turning: str, sliding: str) -> Port:
+def motor_port(assembly: Assembly, name: str, rotary_unit: str, linear_unit: str) -> Port:
     """Return a port with one column per actuator, with units for rotary and for linear motors."""
     actuators = assembly.mechanism.actuators
     units = tuple(
-        turning if assembly.topology.motor_turns(actuator) else sliding for actuator in actuators
+        rotary_unit if assembly.topology.motor_turns(actuator) else linear_unit
+        for actuator in actuators
     )
     return Port(name=name, columns=tuple(actuator.name for actuator in actuators), units=units)
 
@@ -549,7 +547,7 @@ def output_port(mechanism: Mechanism) -> Port:
     )
 
 
-def _turning(topology: Topology, velocities: tuple[int, ...]) -> list[int]:
+def _quaternion_components(topology: Topology, velocities: tuple[int, ...]) -> list[int]:
     """Return the indices of quaternion components that represent given angular velocities.
 
     These are all four components if all three rotations are given, otherwise the vector components
@@ -557,8 +555,11 @@ def _turning(topology: Topology, velocities: tuple[int, ...]) -> list[int]:
     """
     indices: list[int] = []
     for q0, v0 in topology.quaternions:
-        turning = [i for i in velocities if v0 <= i < v0 + 3]
-        indices += range(q0, q0 + 4) if len(turning) == 3 else [q0 + 1 + i - v0 for i in turning]
+        rotations = [i for i in velocities if v0 <= i < v0 + 3]
+        if len(rotations) == 3:
+            indices += range(q0, q0 + 4)
+        else:
+            indices += [q0 + 1 + i - v0 for i in rotations]
     return indices
 
 

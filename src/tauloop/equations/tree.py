@@ -20,7 +20,7 @@ from tauloop.mechanism.model import BASE, JOINT_KINDS, Placement
 
 
 class Moving:
-    """A number or vector with its first and second rate, which are computed on first use.
+    """A number or vector with its first and second time derivative, computed on first use.
 
     Attributes:
         x: the value.
@@ -96,8 +96,8 @@ class Partial:
     bias_w: ca.SX
     bias_v: ca.SX
 
-    def turned(self, R: ca.SX) -> Partial:
-        """Return the partial velocities in other axes."""
+    def rotated(self, R: ca.SX) -> Partial:
+        """Return the partial velocities in the axes to which R (3, 3) rotates."""
         return Partial(w=R @ self.w, v=R @ self.v, bias_w=R @ self.bias_w, bias_v=R @ self.bias_v)
 
 
@@ -131,13 +131,13 @@ class TreeLink:
     @cached_property
     def in_body(self) -> Partial:
         """Return partial velocities of B's origin relative to P, in axes of B."""
-        return _moved(self.joint.outer.turned(self.R_BC), self.p_BC, self.v)
+        return _at_origin(self.joint.outer.rotated(self.R_BC), self.p_BC, self.v)
 
     @cached_property
     def in_base(self) -> Partial:
         """Return partial velocities of B's origin relative to P, in axes of the base."""
-        return _moved(
-            self.joint.inner.turned(self.R_P @ self.R_PF),
+        return _at_origin(
+            self.joint.inner.rotated(self.R_P @ self.R_PF),
             self.R_P @ (self.R_PB @ self.p_BC),
             self.v,
         )
@@ -178,7 +178,7 @@ class BodyMotion:
         self._sweep("in_body")
         if self.inner is None or self.link is None:
             return _at_rest()
-        return _carried(
+        return _outer_rates(
             self.link, self.link.in_body, self.link.p_PB, self.link.R_PB.T, self.inner.in_body
         )
 
@@ -188,16 +188,16 @@ class BodyMotion:
         self._sweep("in_base")
         if self.inner is None or self.link is None:
             return _at_rest()
-        return _carried(self.link, self.link.in_base, self.link.r_W, None, self.inner.in_base)
+        return _outer_rates(self.link, self.link.in_base, self.link.r_W, None, self.inner.in_base)
 
     def _sweep(self, axes: str) -> None:
-        """Compute the motion of all inner bodies in order; chains may be long."""
-        way = []
+        """Compute the motion of all inner bodies from the base outwards, without recursion."""
+        path = []
         body = self.inner
         while body is not None and axes not in vars(body):
-            way.append(body)
+            path.append(body)
             body = body.inner
-        for body in reversed(way):
+        for body in reversed(path):
             getattr(body, axes)
 
     def point(self, r: ca.SX) -> PointMotion:
@@ -251,7 +251,7 @@ class PointMotion:
     """Position, velocity and acceleration of a point of a body in the base frame (3,).
 
     Attributes:
-        body: name of the body.
+        body: motion of the body.
         r: offset from the body's origin.
         p: position.
         circle: velocity per unit rate of the hinge, and radius, for a body that rotates about a
@@ -273,7 +273,7 @@ class PointMotion:
         """Velocity; on a circle it is t w with the tangent t and the rate w."""
         if self.circle and self.body.hinge:
             return self.circle[0] * self.body.hinge.rate
-        return self.body.in_base.v + self._turning
+        return self.body.in_base.v + self._velocity_about_origin
 
     @cached_property
     def a(self) -> ca.SX:
@@ -281,11 +281,11 @@ class PointMotion:
         if self.circle and self.body.hinge:
             hinge, (tangent, radius) = self.body.hinge, self.circle
             return tangent * hinge.acceleration - radius * (hinge.rate * hinge.rate)
-        own = self.body.in_base
-        return own.a + cross(own.alpha, self.r) + cross(own.w, self._turning)
+        rates = self.body.in_base
+        return rates.a + cross(rates.alpha, self.r) + cross(rates.w, self._velocity_about_origin)
 
     @cached_property
-    def _turning(self) -> ca.SX:
+    def _velocity_about_origin(self) -> ca.SX:
         return cross(self.body.in_base.w, self.r)
 
 
@@ -366,9 +366,9 @@ def tree_motion(
     links = []
     for edge in topology.tree if edges is None else edges:
         P = bodies[edge.inner.body]
-        own = slice(edge.v.start, edge.v.stop)
-        # a single index keeps the shape of a scalar, a list would make a row
-        v_joint, a_joint = v[own, 0], a[own, 0]
+        indices = slice(edge.v.start, edge.v.stop)
+        # a slice keeps the shape of a scalar, a list would make a row
+        v_joint, a_joint = v[indices, 0], a[indices, 0]
         link = _link(edge, values, configuration, v_joint, a_joint, P.R)
         links.append(link)
         bodies[edge.outer.body] = BodyMotion(
@@ -434,7 +434,7 @@ def _at_rest() -> BodyRates:
     return BodyRates(zero, zero, zero, zero)
 
 
-def _carried(
+def _outer_rates(
     link: TreeLink, partial: Partial, r: ca.SX, E: ca.SX | None, inner: BodyRates
 ) -> BodyRates:
     """Return the rates of the outer body from those of the inner body.
@@ -447,17 +447,17 @@ def _carried(
         inner: motion of the inner body.
     """
 
-    def turned(x: ca.SX) -> ca.SX:
+    def rotated(x: ca.SX) -> ca.SX:
         return x if E is None else E @ x
 
     w_r = cross(inner.w, r)
-    w_P = turned(inner.w)
+    w_P = rotated(inner.w)
     w_rel, v_rel = partial.w @ link.v, partial.v @ link.v
     return BodyRates(
         w_P + w_rel,
-        turned(inner.v + w_r) + v_rel,
-        turned(inner.alpha) + partial.w @ link.a + partial.bias_w + cross(w_P, w_rel),
-        turned(inner.a + cross(inner.alpha, r) + cross(inner.w, w_r))
+        rotated(inner.v + w_r) + v_rel,
+        rotated(inner.alpha) + partial.w @ link.a + partial.bias_w + cross(w_P, w_rel),
+        rotated(inner.a + cross(inner.alpha, r) + cross(inner.w, w_r))
         + partial.v @ link.a
         + partial.bias_v
         + 2 * cross(w_P, v_rel),
@@ -488,7 +488,7 @@ def _link(
     )
 
 
-def _moved(at_joint: Partial, p: ca.SX, v: ca.SX) -> Partial:
+def _at_origin(at_joint: Partial, p: ca.SX, v: ca.SX) -> Partial:
     """Return the partial velocities of the origin at -p from the joint: u = u_C + p x w."""
     w = at_joint.w @ v
     return Partial(
@@ -507,7 +507,7 @@ def joint_motion(edge: TreeJoint, configuration: Configuration, v: ca.SX) -> Joi
     """
     kind, axes, q = edge.joint.kind, edge.joint.axes, configuration.q
     if JOINT_KINDS[kind].placement is not None:
-        return _brought_motion(edge, q, v)
+        return _plugin_motion(edge, q, v)
     sign = -1 if edge.is_reversed else 1
     i = edge.q.start
     n = len(edge.v)
@@ -565,7 +565,7 @@ def joint_motion(edge: TreeJoint, configuration: Configuration, v: ca.SX) -> Joi
     )
 
 
-def _brought_motion(edge: TreeJoint, q: ca.SX, v: ca.SX) -> JointMotion:
+def _plugin_motion(edge: TreeJoint, q: ca.SX, v: ca.SX) -> JointMotion:
     """Return the motion across a joint of a plug-in kind, which is defined by R(x) and p(x).
 
     skew(w_i) = (dR/dx_i) R^T and v_i = dp/dx_i. The rates at constant velocities are (d/dx)(W v) v
@@ -587,19 +587,19 @@ def _brought_motion(edge: TreeJoint, q: ca.SX, v: ca.SX) -> JointMotion:
         [R, p, W, V, *rates], [x], [q[edge.q.start : edge.q.stop]]
     )
     inner = Partial(w=W, v=V, bias_w=bias_w, bias_v=bias_v)
-    return JointMotion(R=R, p=p, inner=inner, outer=inner.turned(R.T))
+    return JointMotion(R=R, p=p, inner=inner, outer=inner.rotated(R.T))
 
 
-def coordinate_rates(shape: Topology, q: ca.SX) -> ca.SX:
+def coordinate_rates(topology: Topology, q: ca.SX) -> ca.SX:
     """Return N (n_q, n_v) with dq/dt = N v.
 
     The rate of a quaternion is half its product with the angular velocity.
     """
-    N = ca.SX(shape.n_q, shape.n_v)
-    for i, j in enumerate(shape.q_of_v):
+    N = ca.SX(topology.n_q, topology.n_v)
+    for i, j in enumerate(topology.q_of_v):
         if j >= 0:
             N[j, i] = 1
-    for iq, iv in shape.quaternions:
+    for iq, iv in topology.quaternions:
         w, x, y, z = (q[iq + k] for k in range(4))
         N[iq : iq + 4, iv : iv + 3] = 0.5 * ca.vertcat(
             ca.horzcat(-x, -y, -z), ca.horzcat(w, z, -y), ca.horzcat(-z, w, x), ca.horzcat(y, -x, w)

@@ -60,9 +60,9 @@ def _either(name: str) -> Callable[..., Any]:
     numeric = {"abs": abs}.get(name) or getattr(math, name)
 
     def function(*arguments: Any) -> Any:
-        return (numeric if all(isinstance(a, int | float) for a in arguments) else symbolic)(
-            *arguments
-        )
+        if all(isinstance(a, int | float) for a in arguments):
+            return numeric(*arguments)
+        return symbolic(*arguments)
 
     return function
 
@@ -310,14 +310,14 @@ class Entries:
         return ca.vertcat(*(self._pi[element, role] for role in roles))
 
 
-#: Numbers of samples per call of a mapped function. The maps with these widths are built once, and
-#: a batch of any size is a sequence of calls of them.
+#: Numbers of samples per call of a mapped function. A map of each width is built once, and a batch
+#: of any size is a sequence of calls of these maps.
 MAP_WIDTHS = (512, 64, 8, 1)
 
 
-#: Minimum number of instructions per call from which threads are started, which takes tens of
-#: microseconds; and maximum number of threads.
+#: Number of instructions per call from which threads are started, which takes tens of microseconds.
 MIN_THREADED_INSTRUCTIONS = 400_000
+#: Maximum number of threads.
 MAX_THREADS = 8
 
 
@@ -415,14 +415,15 @@ class _MappedCall:
             self._buffer.set_res(i, memoryview(array.reshape(-1)))  # type: ignore[call-arg]
 
 
-def quantile(values: object, share: float) -> np.ndarray:
+def quantile(values: object, fraction: float) -> np.ndarray:
     """Return the quantile over the first axis, with linear interpolation; 0.5 is the median.
 
     Infinite values are allowed.
     """
     ordered = np.sort(np.asarray(values, dtype=float), axis=0)
-    place = share * (len(ordered) - 1)
-    below = int(place)
-    rest = place - below
-    value = (1.0 - rest) * ordered[below] + rest * ordered[below + 1] if rest else ordered[below]
-    return np.asarray(value)
+    position = fraction * (len(ordered) - 1)
+    below = int(position)
+    weight = position - below
+    if not weight:
+        return np.asarray(ordered[below])
+    return np.asarray((1.0 - weight) * ordered[below] + weight * ordered[below + 1])

@@ -21,14 +21,15 @@ _COMPARISON = re.compile(r"\s*(?P<name>[^<>=\s]+)\s*(?P<sign>[<>])\s*(?P<value>[
 class Event(ReprMixin):
     """A function of the state that is zero at an event.
 
-    Simulations check the sign at the ends of steps; all other runs also check it in the middle of
-    steps. Two zeros between two checks are missed, so choose `max_step` accordingly.
+    Simulations check the sign of the function at the ends of steps; all other runs also check it in
+    the middle of steps. Two zeros between two checks are missed, so choose `max_step` accordingly.
 
     Attributes:
         name: name of the event, for results.
         function: function of times (N,), coordinates (N, n_q) and velocities (N, n_v) that returns
             values (N,).
-        direction: 1 for zeros at which the value rises, -1 for zeros at which it falls, 0 for both.
+        direction: 1 for zeros at which the function increases, -1 for zeros at which it decreases,
+            0 for both.
         is_terminal: whether the motion ends at the event.
     """
 

@@ -31,15 +31,18 @@ from tauloop.compiler.c.printing.precision import Precision
 from tauloop.compiler.c.printing.single import LEAST_TOLERANCE
 from tauloop.integrate.tableau import Tableau, dormand_prince, runge_kutta_4
 
-#: Smallest tolerance; smaller tolerances are below rounding errors, so no step size satisfies them.
+#: Smallest tolerance. Smaller tolerances are below rounding errors, so no step size satisfies them.
 FINEST = 1e-14
 #: Default maximum number of steps of an integration.
 MOST_STEPS = 200_000
 #: First step of an adaptive integrator, s; its error estimate then adapts the step.
 FIRST_STEP = 1e-4
-#: Typical step of an adaptive integrator, s, and typical number of evaluations of rates in a step
-#: of Radau IIA. They are used to estimate the work of a run, which determines how it is compiled.
-USUAL_STEP, RADAU_EVALUATIONS = 2e-3, 12
+#: Typical step of an adaptive integrator, s. It serves to estimate the work of a run, which
+#: determines how the run is compiled.
+TYPICAL_STEP = 2e-3
+#: Typical number of evaluations of the state's derivative in a step of Radau IIA, for the same
+#: estimate.
+RADAU_EVALUATIONS = 12
 #: Default of the zero-velocity threshold: speeds below it count as standstill (SI).
 ZERO = 1e-9
 
@@ -68,12 +71,13 @@ class Method:
         return self.first, self.rtol, self.atol, self.longest
 
     def evaluations(self, duration: float) -> float:
-        """Return the approximate number of evaluations of rates in a duration, s."""
-        stages, step = RADAU_EVALUATIONS, self.longest
+        """Return the approximate number of evaluations of the derivative in a duration, s."""
+        stages = RADAU_EVALUATIONS
+        step = self.longest
         if self.tableau is not None:
             stages = len(self.tableau.c)
         if self.tableau is None or self.tableau.is_adaptive:
-            step = min(step, USUAL_STEP)
+            step = min(step, TYPICAL_STEP)
         return stages * max(duration / step, 1.0)
 
     @classmethod
@@ -150,11 +154,11 @@ class Integrator(ABC):
     @property
     @abstractmethod
     def method(self) -> Method:
-        """Return tableau, tolerances and steps."""
+        """Tableau, tolerances and steps of the method."""
 
 
 def described(choice: object) -> dict[str, object]:
-    """Return the class name and numbers of a dataclass such as an integrator, for provenance."""
+    """Return the class name and field values of a dataclass such as an integrator, for provenance."""
     numbers: dict[str, object] = {"name": type(choice).__name__}
     for item in fields(choice):  # type: ignore[arg-type]
         value = getattr(choice, item.name)
@@ -183,7 +187,7 @@ class DormandPrince(Integrator):
 
     @property
     def method(self) -> Method:
-        """The pair."""
+        """The Dormand-Prince pair, with the tolerances and the maximum step."""
         return Method.adaptive(dormand_prince(), self.rtol, self.atol, self.max_step)
 
 
@@ -202,7 +206,7 @@ class RungeKutta4(Integrator):
 
     @property
     def method(self) -> Method:
-        """The classical method."""
+        """The classical method, with the fixed step."""
         return Method.fixed(runge_kutta_4(), self.step)
 
 
@@ -226,5 +230,5 @@ class Radau(Integrator):
 
     @property
     def method(self) -> Method:
-        """Radau IIA."""
+        """Radau IIA, with the tolerances and the maximum step."""
         return Method.adaptive(None, self.rtol, self.atol, self.max_step)

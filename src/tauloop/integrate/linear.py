@@ -21,10 +21,11 @@ from tauloop.common.records import dataclass
 
 Array = NDArray[np.float64]
 
-#: Factor by which motions that are too fast for the step decay per step (ρ∞).
+#: Spectral radius ρ∞ at high frequencies: the factor per step by which motions decay that are too
+#: fast for the step.
 SPECTRAL_RADIUS = 0.8
-#: Maximum number of entries of all inverted matrices that are in memory together.
-NUMBERS_IN_A_CHUNK = 4_000_000
+#: Maximum number of entries of all matrices of a chunk of steps that are in memory together.
+MAX_CHUNK_ENTRIES = 4_000_000
 #: Eigenvalue of the mass matrix, relative to the largest, below which a direction has no mass.
 MASSLESS = 1e-12
 
@@ -63,7 +64,7 @@ def integrate_linear(
         position, velocity: displacements and velocities (n,) at the first time.
     """
     h = float(time[1] - time[0])
-    to_rate, gamma, beta, to_prediction, to_state = _step_coefficients(h)
+    mass_weight, gamma, beta, to_prediction, to_state = _step_coefficients(h)
     count, size = len(time), len(position)
     start = first_acceleration(terms(time[:1]), position, velocity)
     state = np.stack([position, velocity, start, start])
@@ -71,19 +72,23 @@ def integrate_linear(
     stacked = predicted[:3].reshape(-1)
     history = np.empty((3, count, size))
     history[:, 0] = state[:3]
-    chunk = max(1, NUMBERS_IN_A_CHUNK // (8 * size**2))
+    chunk = max(1, MAX_CHUNK_ENTRIES // (8 * size**2))
     for first in range(1, count, chunk):
-        part = terms(time[first : first + chunk])
-        S = to_rate * part.mass + (gamma * h) * part.damping + (beta * h**2) * part.stiffness
+        matrices = terms(time[first : first + chunk])
+        S = (
+            mass_weight * matrices.mass
+            + gamma * h * matrices.damping
+            + beta * h**2 * matrices.stiffness
+        )
         S_inverse = np.linalg.inv(S)
-        forced = (S_inverse @ part.force[..., None])[..., 0]
-        blocks = (part.mass, part.damping, part.stiffness)
+        by_force = (S_inverse @ matrices.force[..., None])[..., 0]
+        blocks = (matrices.mass, matrices.damping, matrices.stiffness)
         response = np.concatenate([S_inverse @ block for block in blocks], axis=-1)
-        constant = len(response) == 1
-        for k in range(len(forced)):
+        is_constant = len(response) == 1
+        for k in range(len(by_force)):
             np.matmul(to_prediction, state, out=predicted[:3])
-            np.matmul(response[0 if constant else k], stacked, out=response_force)
-            np.subtract(forced[k], response_force, out=predicted[3])
+            np.matmul(response[0 if is_constant else k], stacked, out=response_force)
+            np.subtract(by_force[k], response_force, out=predicted[3])
             np.matmul(to_state, predicted, out=state)
             history[:, first + k] = state[:3]
     x, v, a_dot = history
@@ -91,19 +96,20 @@ def integrate_linear(
 
 
 def _step_coefficients(h: float) -> tuple[float, float, float, Array, Array]:
-    """Return the method's coefficients for a step h: three numbers, and the matrices of a step.
+    """Return the method's coefficients for a step h: three numbers, and two matrices.
 
-    The rows of a state are position, velocity, acceleration and the algorithmic acceleration, which
-    differs from the acceleration of the equations of motion. One matrix (3, 4) gives the parts of
-    the next acceleration, velocity and position that do not depend on the next algorithmic
-    acceleration. The other (4, 4) gives the next state from these parts and this acceleration. So
-    a step is three products of matrices, whatever its size.
+    The numbers are (1 - α_m) / (1 - α_f), γ and β. The rows of a state are position, velocity,
+    acceleration and the algorithmic acceleration, which differs from the acceleration of the
+    equations of motion. The first matrix (3, 4) maps a state to a prediction: the parts of the next
+    acceleration, velocity and position that do not depend on the next algorithmic acceleration. The
+    second matrix (4, 4) maps the prediction and the next algorithmic acceleration to the next
+    state.
     """
     rho = SPECTRAL_RADIUS
     alpha_m, alpha_f = (2.0 * rho - 1.0) / (rho + 1.0), rho / (rho + 1.0)
     gamma = 0.5 - alpha_m + alpha_f
     beta = 0.25 * (1.0 - alpha_m + alpha_f) ** 2
-    to_rate = (1.0 - alpha_m) / (1.0 - alpha_f)
+    mass_weight = (1.0 - alpha_m) / (1.0 - alpha_f)
     to_prediction = np.array(
         [
             [0.0, 0.0, -alpha_f / (1.0 - alpha_f), alpha_m / (1.0 - alpha_f)],
@@ -115,11 +121,11 @@ def _step_coefficients(h: float) -> tuple[float, float, float, Array, Array]:
         [
             [0.0, 0.0, 1.0, h**2 * beta],
             [0.0, 1.0, 0.0, h * gamma],
-            [1.0, 0.0, 0.0, to_rate],
+            [1.0, 0.0, 0.0, mass_weight],
             [0.0, 0.0, 0.0, 1.0],
         ]
     )
-    return to_rate, gamma, beta, to_prediction, to_state
+    return mass_weight, gamma, beta, to_prediction, to_state
 
 
 def first_acceleration(terms: LinearTerms, position: Array, velocity: Array) -> Array:

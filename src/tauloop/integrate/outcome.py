@@ -8,7 +8,8 @@ from tauloop.common.execution.stopping import StopCode
 class StepOutcome(StopCode):
     """Outcome of a step.
 
-    `SINGULAR`: the rate is not reliable. `LOOPS_LOST`: the projection onto the loops did not converge.
+    `SINGULAR`: the derivative of the state is not reliable. `LOOPS_LOST`: the projection onto the
+    loops did not converge.
     """
 
     SUCCESS = 0

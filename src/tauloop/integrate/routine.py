@@ -2,9 +2,10 @@
 
 The arrays of a routine have names. All routines have the state `y`, its `rate` and `guards`, the
 modes `s`, the coordinates `start` from which Newton's method continues, the inputs `in` of a
-sample, the applied forces `held`, the results of the last sample `z`, and the constants `p`. Other
-arrays belong to one routine. A place is an array with an optional offset, as in C: ``y``, ``y +
-6``.
+sample, the applied forces `held`, the results of the last sample `z`, and the constants `p`. Here
+`rate` is the derivative of the state with respect to time, and `guards` are functions whose zeros
+are events. Other arrays belong to a single routine. A place is an array with an optional offset, as
+in C: ``y``, ``y + 6``.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Layout:
 
     def parts(self, x: ca.SX) -> dict[str, ca.SX]:
         """Return all parts of the whole array (n,)."""
-        return {name: x[where] for name, where in self.slices.items()}
+        return {name: x[indices] for name, indices in self.slices.items()}
 
     def rows(self, n: int, values: Mapping[str, np.ndarray | float | list[float]]) -> np.ndarray:
         """Return arrays (n, size) with the given values of parts; the rest is zero."""
@@ -69,9 +70,12 @@ class RoutineCall:
         inputs, outputs: places of the arguments, in order.
         further: places and sizes of inputs that only the interpreter of a program reads; for a
             Python function, those of all inputs.
-        brief: straight-line code for calls without guards, and the places of its outputs.
-        is_judged: whether the routine ends if the program is unreliable.
-        smallest_pivot: fraction of its typical size below which a pivot makes a program unreliable.
+        brief: straight-line code for calls that do not need the guards, and the places of its
+            outputs.
+        is_judged: whether the routine ends if the program's diagnostics show that its results are
+            unreliable.
+        smallest_pivot: pivots below this fraction of their typical magnitude make the results of a
+            program unreliable.
         when: place of a number; the call is made only if this is not zero. Empty to make the call
             every time.
         tangent: call that computes the derivatives along a direction, before this call
@@ -106,18 +110,19 @@ class RoutineCall:
             ]
         if isinstance(self.function, CFunction):
             read = [port.size for port in self.function.inputs]
-            declared, places, moved = self._apart(
+            declarations, places, copies = self._temporaries(
                 read, self.outputs, [port.size for port in self.function.outputs]
             )
             arguments = ", ".join([*self.inputs, *places, "health"])
-            judge = f"        if (!tl_healthy(health, {number(self.smallest_pivot)}, l->worst)) return 0;"
             call = [
                 f"        double health[{HEALTH}];",
-                *declared,
+                *declarations,
                 f"        {self.function.name}({arguments});",
-                *([judge] if self.is_judged else []),
             ]
-            return ["    {", *call, *moved, "    }"]
+            if self.is_judged:
+                pivot = number(self.smallest_pivot)
+                call.append(f"        if (!tl_healthy(health, {pivot}, l->worst)) return 0;")
+            return ["    {", *call, *copies, "    }"]
         if self.brief is None:
             return self._straight(self.function, self.outputs)
         return [
@@ -130,38 +135,50 @@ class RoutineCall:
     def _straight(self, function: ca.Function, outputs: tuple[str, ...]) -> list[str]:
         read = [function.numel_in(i) for i in range(function.n_in())]
         sizes = [function.numel_out(i) for i in range(function.n_out())]
-        declared, places, moved = self._apart(read, outputs, sizes)
+        declarations, places, copies = self._temporaries(read, outputs, sizes)
         return [
             "    {",
-            *declared,
+            *declarations,
             f"        const double *arg[] = {{{', '.join(self.inputs)}}};",
             f"        double *res[] = {{{', '.join(places)}}}, w[8];",
             "        int iw[8];",
             f"        {function.name()}(arg, res, iw, w, 0);",
-            *moved,
+            *copies,
             "    }",
         ]
 
-    def _apart(
+    def _temporaries(
         self, read: Iterable[int], outputs: Iterable[str], sizes: Iterable[int]
     ) -> tuple[list[str], list[str], list[str]]:
-        """Return declarations of temporary outputs, the places to write, and the copies."""
+        """Return temporaries for outputs that overlap an input.
+
+        Args:
+            read: sizes of the inputs.
+            outputs: places of the outputs.
+            sizes: sizes of the outputs.
+
+        Returns:
+            C declarations of the temporaries, the place that the call writes for each output, and C
+            statements that copy the temporaries to the outputs.
+        """
         inputs = [
             (*split_place(place), size) for place, size in zip(self.inputs, read, strict=True)
         ]
-        declared, places, moved = [], [], []
+        declarations, places, copies = [], [], []
         for i, (place, size) in enumerate(zip(outputs, sizes, strict=True)):
             array, start = split_place(place)
-            if not any(
-                array == name and start < at + n and at < start + size for name, at, n in inputs
-            ):
+            overlaps = any(
+                array == name and start < first + length and first < start + size
+                for name, first, length in inputs
+            )
+            if not overlaps:
                 places.append(place)
                 continue
-            declared.append(f"        double moved{i}[{max(size, 1)}];")
+            declarations.append(f"        double moved{i}[{max(size, 1)}];")
             places.append(f"moved{i}")
-            # copied one by one, so that a compiler can keep the numbers in registers
-            moved += [f"        {array}[{start + k}] = moved{i}[{k}];" for k in range(size)]
-        return declared, places, moved
+            # Copied element by element, so that a compiler can keep the numbers in registers.
+            copies += [f"        {array}[{start + k}] = moved{i}[{k}];" for k in range(size)]
+        return declarations, places, copies
 
 
 def split_place(place: str) -> tuple[str, int]:
@@ -187,14 +204,20 @@ def straight(
     return RoutineCall(function=function, inputs=tuple(reads), outputs=tuple(outputs), when=when)
 
 
-def own_call(time: tuple[str, int], seen: tuple[str, int], made: tuple[str, int]) -> RoutineCall:
+def own_call(
+    time: tuple[str, int], inputs: tuple[str, int], outputs: tuple[str, int]
+) -> RoutineCall:
     """Return a call of an optional Python function.
 
     Args:
-        time, seen, made: places and sizes of the arguments; the function changes the last one.
+        time: place and size of the time.
+        inputs: place and size of the inputs.
+        outputs: place and size of the outputs, which the function changes.
     """
-    places = {"time": time, "seen": seen, "made": made}
-    return RoutineCall(function=None, inputs=(time[0], seen[0]), outputs=(made[0],), further=places)
+    places = {"time": time, "inputs": inputs, "outputs": outputs}
+    return RoutineCall(
+        function=None, inputs=(time[0], inputs[0]), outputs=(outputs[0],), further=places
+    )
 
 
 def program_call(
@@ -238,8 +261,9 @@ class Routine:
         calls: calls in their order.
         own: arrays that belong to this routine, with their sizes.
         known: places and sizes of coordinates and velocities after a run.
-        directions: number of directions of derivatives; the derivatives follow each varied array.
-        varied: arrays with derivatives, with their sizes without these.
+        directions: number of directions in which sensitivities are computed; the derivatives along
+            them follow the values of each varied array.
+        varied: arrays that have derivatives, with their sizes without the derivatives.
     """
 
     calls: tuple[RoutineCall, ...] = ()
@@ -248,22 +272,22 @@ class Routine:
     directions: int = 0
     varied: Mapping[str, int] = field(default_factory=dict)
 
-    def _room(self) -> dict[str, int]:
+    def _array_sizes(self) -> dict[str, int]:
         """Return the sizes of the routine's arrays, including derivatives."""
+        copies = 1 + self.directions
         return {
-            name: size * (1 + self.directions * (name in self.varied))
-            for name, size in self.own.items()
+            name: copies * size if name in self.varied else size for name, size in self.own.items()
         }
 
     def text(self, name: str) -> str:
         """Return a C function with this name."""
         names = ("s", "in", "held", "p", "z", "start", *self.own)
-        kept, at = [], 0
+        copies: list[str] = []
+        offset = 0
         for place, size in self.known:
-            kept.append(
-                f"    if (TL_KNOWN) memcpy(run->known + {at}, {place}, sizeof(double) * {size});"
-            )
-            at += size
+            target = f"run->known + {offset}"
+            copies.append(f"    if (TL_KNOWN) memcpy({target}, {place}, sizeof(double) * {size});")
+            offset += size
         lines = [
             f"static int {name}(tl_run *run, double time, double *y, double *rate, double *guards)",
             "{",
@@ -272,12 +296,12 @@ class Routine:
             "    double *z = l->z, *start = run->guess;",
             *(
                 f"    double {array}[{max(size, 1)}]{' = {0.0}' if array in self.varied else ''};"
-                for array, size in self._room().items()
+                for array, size in self._array_sizes().items()
             ),
             "    (void)time; (void)y; (void)rate; (void)guards;",
             f"    {' '.join(f'(void){array};' for array in names)}",
             *(line for call in self.calls for line in (*self._tangents(call), *call.text())),
-            *kept,
+            *copies,
             "    return 1;",
         ]
         return "\n".join([*lines, "}", ""])
@@ -290,13 +314,13 @@ class Routine:
         used = sorted(
             {split_place(place)[0] for place in places} & {moved(name) for name in self.varied}
         )
-        begins = {moved(name): f"{name} + j * {size}" for name, size in self.varied.items()}
-        begins[moved("guards")] = f"l->slopes + (j - 1) * {self.varied.get('guards', 0)}"
+        starts = {moved(name): f"{name} + j * {size}" for name, size in self.varied.items()}
+        starts[moved("guards")] = f"l->slopes + (j - 1) * {self.varied.get('guards', 0)}"
         fixed = (moved("held"), moved("p"))
         return [
             f"    for (int j = 1; j <= {self.directions}; ++j) {{",
             *(
-                f"    {'const ' if name in fixed else ''}double *{name} = {begins[name]};"
+                f"    {'const ' if name in fixed else ''}double *{name} = {starts[name]};"
                 for name in used
             ),
             *call.tangent.text(),
@@ -314,13 +338,12 @@ def functions_text(
         prefix: prefix of the names of straight-line code.
         single: whether to write floats.
     """
-    calls = [
-        call
-        for routine in routines
-        for made in routine.calls
-        for call in (made.tangent, made)
-        if call is not None
-    ]
+    calls: list[RoutineCall] = []
+    for routine in routines:
+        for call in routine.calls:
+            if call.tangent is not None:
+                calls.append(call.tangent)
+            calls.append(call)
     programs = {
         call.function.name: call.function for call in calls if isinstance(call.function, CFunction)
     }
@@ -335,7 +358,8 @@ def functions_text(
     for function in codes.values():
         generator.add(function)
     note = "made by Tauloop, do not edit"
-    # static, because exported functions, which another library could replace, are not inlined
+    # The functions are static: compilers do not inline exported functions, because another library
+    # could replace them.
     straight_text = f"#define CASADI_SYMBOL_EXPORT static\n{generator.dump()}"
     listed, includes = list(programs.values()), ("<string.h>",)
     if single:
@@ -349,7 +373,9 @@ def unit_quaternions(quaternions: Iterable[int], states: int) -> Routine:
     """Return the routine that normalizes the quaternions of states (n,) at these start indices."""
     places = tuple(quaternions)
 
-    def back(y: ca.SX) -> dict[str, ca.SX]:
+    def normalized(y: ca.SX) -> dict[str, ca.SX]:
         return {f"y + {i}": y[i : i + 4] / ca.norm_2(y[i : i + 4]) for i in places}
 
-    return Routine(calls=(straight("unit_quaternions", {"y": states}, back),) if places else ())
+    if not places:
+        return Routine()
+    return Routine(calls=(straight("unit_quaternions", {"y": states}, normalized),))

@@ -69,11 +69,11 @@ class SampledTrace:
 
     Attributes:
         states, modes, held: states, modes and applied results at each sample (N, n).
-        outcome: reason why the run ended, a `StepOutcome`.
-        end: time reached, s.
+        outcome: reason for the end of the run, a value of `StepOutcome`.
+        end: time at which the run ended, s.
         steps, events: numbers of steps of the integrator and of events.
-        worst: smallest discriminant, smallest pivot relative to its typical size, and largest
-            residual of the run (3,).
+        worst: smallest discriminant of the closed-form loop solutions, smallest pivot relative to
+            its typical magnitude, and largest loop residual of the run (3,).
         failed: the same three values of the last unreliable evaluation (3,); NaN if there was none.
         occurrences: events in the order of time.
     """
@@ -99,7 +99,7 @@ class SampledTrace:
 
         `when` is a text for the time, for the message.
         """
-        least, pivot, residual = self.failed
+        discriminant, pivot, residual = self.failed
         known: dict[int, str] = {
             StepOutcome.MAX_STEPS: f"too many steps {when}",
             StepOutcome.CHATTERING: f"too many events {when}",
@@ -108,7 +108,7 @@ class SampledTrace:
         }
         if self.outcome in known:
             return known[self.outcome]
-        if (least < 0 and least > NOT_FINITE) or residual >= CONVERGED:
+        if NOT_FINITE < discriminant < 0 or residual >= CONVERGED:
             return (
                 f"a loop does not close {when}: out of reach (residual {residual:.3g} "
                 "characteristic lengths)"
@@ -143,12 +143,15 @@ class SampledTrace:
         )
 
 
-#: Used without a Python function.
-_NOTHING = Callback(None, 0, 0)
+#: Callback of a run without a Python function.
+_NO_CALLBACK = Callback(None, 0, 0)
 
 
-def _values(system: HybridSystem, events: Sequence[Event]) -> Own | None:
-    """Return the events' values as guards, from an array of coordinates and velocities."""
+def _event_function(system: HybridSystem, events: Sequence[Event]) -> Own | None:
+    """Return the function that computes the events' values from coordinates and velocities.
+
+    It is None without events.
+    """
     if not events:
         return None
 
@@ -172,7 +175,7 @@ def _occurrence(system: HybridSystem, event: Event, time: float, known: np.ndarr
 class CompiledSamples:
     """Runs of a system in machine code, which is compiled on demand.
 
-    The length of a run determines the compiler.
+    The length of a run determines which compiler is used.
     """
 
     _SIGNATURE: ClassVar[str] = "ndld" + "d" * 5 + "**n" + "*" * 14
@@ -189,13 +192,13 @@ class CompiledSamples:
             EngineError: there is no compiler, or the compiler fails.
         """
         method, events = course.method.tableau, len(course.events)
-        work = len(course.inputs) * course.method.evaluations(course.period)
-        key = method, events, self._evaluator.is_large(work)
+        evaluations = len(course.inputs) * course.method.evaluations(course.period)
+        key = method, events, self._evaluator.is_large(evaluations)
         if key not in self._compiled:
             loop = c_file("tauloop.integrate", "sampled.c")
             source = self.system.source(method, loop, events=events)
-            compiler, folder = self._evaluator.compiler(work), self._evaluator.folder
-            library = Library.made(source, compiler, folder=folder)
+            compiler = self._evaluator.compiler(evaluations)
+            library = Library.made(source, compiler, folder=self._evaluator.folder)
             self._compiled[key] = library.function("tl_sampled", self._SIGNATURE, "n")
         return self._compiled[key]
 
@@ -206,40 +209,44 @@ class CompiledSamples:
             EngineError: there is no compiler, or the compiler fails.
             Exception: any exception of the Python functions.
         """
-        system, method, n, count = (
-            self.system,
-            course.method,
-            len(course.inputs),
-            len(course.events),
-        )
-        y, z, q = (np.array(part, dtype=float) for part in (course.y, course.held, course.q))
-        s = np.array([*system.modes, *np.zeros(count)])
-        kept = [np.empty((n, size)) for size in (system.states, len(system.modes), system.held)]
+        system = self.system
+        n, event_count = len(course.inputs), len(course.events)
+        y = np.array(course.y, dtype=float)
+        z = np.array(course.held, dtype=float)
+        q = np.array(course.q, dtype=float)
+        s = np.array([*system.modes, *np.zeros(event_count)])
+        states = np.empty((n, system.states))
+        modes = np.empty((n, len(system.modes)))
+        held = np.empty((n, system.held))
         known = system.coordinates + system.velocities
-        happened = np.empty((MOST_EVENTS if count else 0, 2 + known))
-        worst, report = np.array(WORST), np.zeros(5)
-        wanted = np.array(
+        occurrences = np.empty((MOST_EVENTS if event_count else 0, 2 + known))
+        worst = np.array(WORST)
+        report = np.zeros(5)
+        event_kinds = np.array(
             [[event.direction, event.is_terminal] for event in course.events], dtype=float
         )
-        own = Callback(course.own, *course.own_sizes) if course.own else _NOTHING
-        watch = Callback(_values(system, course.events), known, count) if count else _NOTHING
-        reached = self._code(course)(
+        own = watch = _NO_CALLBACK
+        if course.own:
+            own = Callback(course.own, *course.own_sizes)
+        if event_count:
+            watch = Callback(_event_function(system, course.events), known, event_count)
+        completed = self._code(course)(
             *(n, course.period, course.whole, course.change),
-            *method.numbers,
+            *course.method.numbers,
             float(course.max_steps),
-            *(own.pointer, watch.pointer, len(happened), wanted),
+            *(own.pointer, watch.pointer, len(occurrences), event_kinds),
             *(
                 np.ascontiguousarray(part, dtype=float)
                 for part in (course.inputs, course.p, course.held)
             ),
-            *(q, y, s, z, *kept, happened, worst, report),
+            *(q, y, s, z, states, modes, held, occurrences, worst, report),
         )
         own.raise_error()
         watch.raise_error()
         return SampledTrace(
-            states=kept[0][:reached],
-            modes=kept[1][:reached],
-            held=kept[2][:reached],
+            states=states[:completed],
+            modes=modes[:completed],
+            held=held[:completed],
             outcome=int(report[0]),
             end=float(report[1]),
             steps=int(report[2]),
@@ -248,6 +255,6 @@ class CompiledSamples:
             failed=worst[3:],
             occurrences=tuple(
                 _occurrence(system, course.events[int(row[0])], float(row[1]), row[2:])
-                for row in happened[: int(report[4])]
+                for row in occurrences[: int(report[4])]
             ),
         )

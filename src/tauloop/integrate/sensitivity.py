@@ -1,10 +1,12 @@
 """Sensitivities: derivatives of states and samples with respect to constants and start values.
 
-Between events y' = f(y, z, p), so S = dy/dp along a direction satisfies S' = f_y S + f_z dz/dp +
-f_p. The call of the tangents precedes every call of a routine, for one direction at a time. So
-rates, resets and samples include derivatives. The integrator treats derivatives as states and
-controls their errors in the same way. At an event the derivatives jump (`tl_agree` in `hybrid.c`).
-S(0) and the tangents of p define the parameters with respect to which derivatives are taken.
+Between events the state y satisfies y' = f(y, z, p) with the results z of the last sample and the
+constants p. So S = dy/dp along a direction satisfies S' = f_y S + f_z dz/dp + f_p. Every call of a
+routine is preceded by a call that computes its tangents (directional derivatives), for one direction
+at a time. So rates, resets and samples include derivatives. The integrator treats derivatives as
+states and controls their errors in the same way. At an event the derivatives jump (`tl_agree` in
+`hybrid.c`). S(0) and the tangents of p define the parameters with respect to which derivatives are
+taken.
 
 Source:
     Hairer, Norsett, Wanner 1993, Solving Ordinary Differential Equations I, section I.14; at events
@@ -38,8 +40,8 @@ from tauloop.mechanism.suggestions import unknown_names
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Start of Newton's method, which does not affect derivatives.
-_STARTS = "start"
+#: Array with the start of Newton's method, which does not affect derivatives.
+_NEWTON_START = "start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +68,8 @@ def require_known(names: Iterable[str], known: Iterable[str]) -> None:
     Raises:
         InputError: the message lists all of them.
     """
-    what, remedy = (
-        "{!r} is neither a parameter of this calculation nor a start coordinate",
-        "see `tauloop show NAME --table`",
-    )
+    what = "{!r} is neither a parameter of this calculation nor a start coordinate"
+    remedy = "see `tauloop show NAME --table`"
     InputError.raise_if_any(unknown_names(names, known, what, "sensitivities", remedy))
 
 
@@ -156,8 +156,8 @@ def labeled(
     Args:
         time: times (N,), s.
         ports: ports of the quantities.
-        by: derivatives (N, n, d) of the columns of the ports, one port after the other; further
-            rows may follow.
+        by: derivatives (N, n, d) of the columns of the ports, one port after the other; values
+            after the last port are ignored.
         directions: directions of the derivatives.
     """
     import xarray as xr
@@ -189,20 +189,20 @@ def sensitive(system: HybridSystem, directions: int) -> HybridSystem:
     """
     if not directions:
         return system
-    findings, modes = system.held + system.kept, len(system.modes)
+    results = system.held + system.kept
     sizes = {
         "y": system.states,
         "rate": system.states,
-        "guards": modes,
-        "held": findings,
-        "z": findings,
+        "guards": len(system.modes),
+        "held": results,
+        "z": results,
+        "p": system.constants,
     }
-    sizes["p"] = system.constants
     copies = 1 + directions
     return replace(
         system,
         states=copies * system.states,
-        held=copies * findings,
+        held=copies * results,
         kept=0,
         constants=copies * system.constants,
         directions=directions,
@@ -221,38 +221,49 @@ def routine_along(routine: Routine, sizes: Mapping[str, int], directions: int) -
         sizes: sizes of the varied arrays, without derivatives.
         directions: number of directions.
     """
-    own, calls = {name: size for name, size in routine.own.items() if name != _STARTS}, []
-    varies = set(sizes)
+    own = {name: size for name, size in routine.own.items() if name != _NEWTON_START}
+    varied = set(sizes)
+    calls = []
     for call in routine.calls:
-        tangent = _tangent(call, varies, {*sizes, *own})
+        tangent = _tangent(call, varied, {*sizes, *own})
         if tangent is not None:
-            varies |= {split_place(place)[0] for place in call.outputs} & own.keys()
+            varied |= {split_place(place)[0] for place in call.outputs} & own.keys()
         calls.append(replace(call, tangent=tangent))
     return replace(routine, calls=tuple(calls), directions=directions, varied={**sizes, **own})
 
 
-def _tangent(call: RoutineCall, varies: set[str], carried: set[str]) -> RoutineCall | None:
-    """Return the call that computes the tangents of a call; None if no input varies."""
-    chosen = [i for i, place in enumerate(call.inputs) if split_place(place)[0] in varies]
+def _tangent(call: RoutineCall, varied: set[str], differentiated: set[str]) -> RoutineCall | None:
+    """Return the call that computes the tangents of a call.
+
+    Args:
+        call: the call.
+        varied: arrays whose tangents may be nonzero at this call.
+        differentiated: arrays that have tangents.
+
+    Returns:
+        The call of the tangents; None if no input varies, or no output has tangents.
+    """
+    chosen = [i for i, place in enumerate(call.inputs) if split_place(place)[0] in varied]
     if isinstance(call.function, CFunction):
-        chosen = [i for i in chosen if call.function.inputs[i].name != _STARTS]
-    written = [i for i, place in enumerate(call.outputs) if split_place(place)[0] in carried]
+        chosen = [i for i in chosen if call.function.inputs[i].name != _NEWTON_START]
+    written = [i for i, place in enumerate(call.outputs) if split_place(place)[0] in differentiated]
     if call.function is None or not chosen or not written:
         return None
     places = tuple(_moved(call.inputs[i]) for i in chosen)
     if isinstance(call.function, CFunction):
         return _program_tangent(call.function, call, chosen, written)
-    brief = call.brief
+    brief = None
+    if call.brief is not None:
+        function, outputs = call.brief
+        brief = (
+            _function_along(function, chosen, range(len(outputs))),
+            tuple(map(_moved, outputs)),
+        )
     return RoutineCall(
         function=_function_along(call.function, chosen, written),
         inputs=(*call.inputs, *places),
         outputs=tuple(_moved(call.outputs[i]) for i in written),
-        brief=None
-        if brief is None
-        else (
-            _function_along(brief[0], chosen, range(len(brief[1]))),
-            tuple(map(_moved, brief[1])),
-        ),
+        brief=brief,
         when=call.when,
     )
 
@@ -260,20 +271,28 @@ def _tangent(call: RoutineCall, varies: set[str], carried: set[str]) -> RoutineC
 def _program_tangent(
     function: CFunction, call: RoutineCall, chosen: list[int], written: list[int]
 ) -> RoutineCall:
+    """Return the call of a program's tangents.
+
+    Args:
+        function: C function of the program.
+        call: call of the function.
+        chosen: indices of the inputs that vary.
+        written: indices of the outputs whose tangents are computed.
+    """
     ports = {
         port.name: (place, port.size)
         for port, place in zip(function.inputs, call.inputs, strict=True)
     }
     ports = dict(call.further) | ports
-    moving = [function.inputs[i] for i in chosen]
+    varying = [function.inputs[i] for i in chosen]
     inputs = {name: place for name, (place, _) in ports.items()}
     sizes = {name: size for name, (_, size) in ports.items()}
-    program = tangent_program(function.program, {port.name: port.size for port in moving})
+    program = tangent_program(function.program, {port.name: port.size for port in varying})
     return program_call(
         f"{function.name}_by",
         program,
-        sizes | {moved(port.name): port.size for port in moving},
-        inputs | {moved(port.name): _moved(inputs[port.name]) for port in moving},
+        sizes | {moved(port.name): port.size for port in varying},
+        inputs | {moved(port.name): _moved(inputs[port.name]) for port in varying},
         {moved(function.outputs[i].name): _moved(call.outputs[i]) for i in written},
         is_judged=False,
     )
@@ -282,6 +301,7 @@ def _program_tangent(
 def _function_along(
     function: ca.Function, chosen: list[int], written: list[int] | range
 ) -> ca.Function:
+    """Return the derivatives of the outputs `written` along changes of the inputs `chosen`."""
     symbols = function.sx_in()
     results = function.call(symbols)
     directions = [ca.SX.sym(f"d{i}", symbols[i].numel()) for i in chosen]
@@ -297,20 +317,24 @@ def _moved(place: str) -> str:
 
 def sensitivity_rows(sensitivities: xr.Dataset) -> list[dict[str, object]]:
     """Return rows for tables and JSON of derivatives over time (`labeled`), with units, SI."""
-    time, rows = sensitivities["time"].values, []
-    for quantity in sensitivities.data_vars if len(time) else ():
+    time = sensitivities["time"].values
+    rows: list[dict[str, object]] = []
+    if not len(time):
+        return rows
+    parameters = sensitivities["by"].values
+    parameter_units = sensitivities["by_unit"].values
+    for quantity in sensitivities.data_vars:
         values = sensitivities[quantity].values
-        of, units = sensitivities[f"{quantity}_of"].values, sensitivities[f"{quantity}_unit"].values
-        for i, (name, unit) in enumerate(zip(of, units, strict=True)):
-            for j, (by, by_unit) in enumerate(
-                zip(sensitivities["by"].values, sensitivities["by_unit"].values, strict=True)
-            ):
+        columns = sensitivities[f"{quantity}_of"].values
+        units = sensitivities[f"{quantity}_unit"].values
+        for i, (name, unit) in enumerate(zip(columns, units, strict=True)):
+            for j, (by, by_unit) in enumerate(zip(parameters, parameter_units, strict=True)):
                 largest = int(np.abs(values[:, i, j]).argmax())
                 rows.append(
                     {
                         "of": f"{quantity}.{name}",
                         "by": str(by),
-                        "unit": _over(str(unit), str(by_unit)),
+                        "unit": _unit_quotient(str(unit), str(by_unit)),
                         "largest": float(values[largest, i, j]),
                         "largest_at_s": float(time[largest]),
                         "end": float(values[-1, i, j]),
@@ -319,9 +343,13 @@ def sensitivity_rows(sensitivities: xr.Dataset) -> list[dict[str, object]]:
     return rows
 
 
-def _over(unit: str, other: str) -> str:
-    """Return the quotient of two units."""
+def _unit_quotient(unit: str, other: str) -> str:
+    """Return the quotient of two units; compound units are in parentheses."""
     if other == "1":
         return unit
-    first, second = (f"({name})" if set(name) & set("/ ") else name for name in (unit, other))
-    return f"{first}/{second}"
+    return f"{_in_parentheses(unit)}/{_in_parentheses(other)}"
+
+
+def _in_parentheses(unit: str) -> str:
+    """Return a unit, in parentheses if it is a product or quotient."""
+    return f"({unit})" if set(unit) & set("/ ") else unit

@@ -15,9 +15,12 @@ def integrator_source(method: Tableau | None) -> str:
 
 
 def _method(method: Tableau | None) -> str:
-    sizes, defined, parts = (1, 3), "", "0.25, 0, 0, 0, 0"
+    """Return the C macros that define a method: sizes, and the arrays of the tableau."""
+    stages, degree, fields = 1, 3, "0.25, 0, 0, 0, 0"
+    arrays = ""
     if method is not None:
-        sizes, parts = (len(method.c), method.dense.shape[1]), number(1 / method.order)
+        stages, degree = len(method.c), method.dense.shape[1]
+        fields = number(1 / method.order)
         error = method.error if method.is_adaptive else np.zeros(0)
         for name, table in (
             ("A", method.A),
@@ -25,15 +28,17 @@ def _method(method: Tableau | None) -> str:
             ("error", error),
             ("dense", method.dense),
         ):
-            body = ", ".join(number(float(value)) for value in np.ravel(table))
-            defined += (
-                f"constant double tl_{name}_of[{np.size(table)}] = {{{body}}}; " if body else ""
-            )
-            parts += f", tl_{name}_of" if body else ", 0"
+            values = ", ".join(number(float(value)) for value in np.ravel(table))
+            if values:
+                arrays += f"constant double tl_{name}_of[{np.size(table)}] = {{{values}}}; "
+                fields += f", tl_{name}_of"
+            else:
+                fields += ", 0"
+    steps = f"constant tl_method tl_steps = {{TL_STAGES, TL_DEGREE, {fields}}}"
     lines = [
-        f"#define TL_STAGES {sizes[0]}",
-        f"#define TL_DEGREE {sizes[1]}",
+        f"#define TL_STAGES {stages}",
+        f"#define TL_DEGREE {degree}",
         f"#define TL_IMPLICIT {int(method is None)}",
-        f"#define TL_METHOD(constant) {defined}constant tl_method tl_steps = {{TL_STAGES, TL_DEGREE, {parts}}}",
+        f"#define TL_METHOD(constant) {arrays}{steps}",
     ]
     return "\n".join([*lines, ""])

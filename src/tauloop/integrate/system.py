@@ -20,8 +20,8 @@ from tauloop.integrate.routine import Routine, functions_text
 from tauloop.integrate.source import integrator_source
 from tauloop.integrate.tableau import Tableau
 
-#: Maximum number of projection steps, each of which squares the residual.
-RETURNS = 8
+#: Maximum number of steps of the projection onto the loops; each step squares the residual.
+MAX_PROJECTIONS = 8
 #: Initial values of the smallest discriminant, the smallest pivot and the largest residual, of the
 #: whole run and of the last failure.
 WORST = (1.0, 1e300, 0.0, np.nan, np.nan, np.nan)
@@ -33,7 +33,7 @@ class HybridSystem:
 
     Attributes:
         states: size of the state.
-        held, inputs: sizes of the applied results and of the inputs of a sample.
+        held, inputs: sizes of the results of a sample that are applied, and of its inputs.
         coordinates, velocities: sizes of the machine's coordinates and velocities in `known`.
         modes: initial modes.
         rate, reset, sample: routines of the rates, of resets at events, and of a sample.
@@ -86,29 +86,27 @@ class HybridSystem:
             "back": self.back,
         }
         routines |= further or {}
-        figures: dict[str, int | str] = {
+        macros: dict[str, int | str] = {
             "NY": self.states,
             "NS": len(self.modes),
             "NZ": self.held,
             "NI": self.inputs,
         }
-        figures |= {
+        macros |= {
             "NQ": self.coordinates,
             "TL_EVENTS": events,
             "TL_ALONG": self.directions,
             "NP": self.constants,
         }
-        figures |= {"TL_KNOWN": self.coordinates + self.velocities if events else known}
-        figures |= {"TL_RETURNS": RETURNS if self.back.calls else 0}
+        macros |= {"TL_KNOWN": self.coordinates + self.velocities if events else known}
+        macros |= {"TL_RETURNS": MAX_PROJECTIONS if self.back.calls else 0}
         if precision is Precision.SINGLE:
-            figures |= {
-                f"TL_SMALLEST_{name}": number(SHORTEST_STEP) for name in ("STEP", "RETREAT")
-            }
+            macros |= {f"TL_SMALLEST_{name}": number(SHORTEST_STEP) for name in ("STEP", "RETREAT")}
             for name, routine in routines.items():
                 calls = tuple(call.limited(precision) for call in routine.calls)
                 routines = routines | {name: replace(routine, calls=calls)}
         body = [
-            *(f"#define {name} {figure}" for name, figure in figures.items()),
+            *(f"#define {name} {value}" for name, value in macros.items()),
             f"#define TL_CONVERGED {number(precision.converged)}",
             f"#define TL_RETURNED {number(precision.returned)}",
             integrator_source(method),

@@ -17,14 +17,19 @@ from tauloop.common.shown import ReprMixin
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tableau(ReprMixin):
-    """An explicit Runge-Kutta method whose last stage is the rate at the end of the step.
+    """An explicit Runge-Kutta method with s stages and the FSAL property (first same as last).
+
+    The last stage is the derivative at the end of the step, which is the first stage of the next
+    step.
 
     Attributes:
-        A: weights of earlier stages (s, s); the last row contains those of the end of the step.
-        c: times of the stages (s,), in units of the step.
+        A: coefficients a_ij (s, s); the last row contains the weights b_j of the solution.
+        c: nodes c_i (s,): times of the stages, in units of the step.
         error: weights of the error estimate (s,); zeros for a method with fixed steps.
-        dense: y(x) = y_0 + h sum_k x^(k+1) sum_j dense_jk K_j for x in [0, 1] (s, d).
-        order: order of the error estimate plus one; it determines the next step.
+        dense: coefficients (s, d) of the dense output y(x) = y_0 + h sum_k x^(k+1) sum_j dense_jk
+            K_j for x in [0, 1], where K_j is the derivative of stage j; (s, 0) without one.
+        order: order of the error estimate plus one, with which adaptive steps are scaled. Methods
+            with fixed steps do not use it.
     """
 
     A: np.ndarray
@@ -77,43 +82,43 @@ def dormand_prince() -> Tableau:
 
 @cache
 def runge_kutta_4() -> Tableau:
-    """Return the classical method of order 4, with Hermite's cubic as dense output."""
+    """Return the classical method of order 4, with cubic Hermite interpolation as dense output."""
     return chained((0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6), is_dense=True)
 
 
 def chained(
     places: tuple[float, ...], weights: tuple[float, ...], *, is_dense: bool = False
 ) -> Tableau:
-    """Return a method of fixed steps whose stages need only the previous stage.
+    """Return a method with fixed steps, each of whose stages depends only on the previous stage.
 
-    Stage k is the rate at y + h c_k (rate of stage k - 1).
+    Stage k is the derivative K_k at y + h c_k K_(k-1).
 
-    With a dense output, the solution within a step is Hermite's cubic through both ends. Without
-    it, values within a step are not available, and the rate at the end of a step is not computed.
-    This is used for control loops, whose forces change between steps.
+    With a dense output, the solution within a step is the cubic Hermite interpolant. Without it,
+    values within a step are not available, and the derivative at the end of a step is not computed.
+    Control loops use this form, because their forces change between steps.
 
     Args:
-        places: times c of the stages after the first, in units of the step.
+        places: nodes c of the stages after the first, in units of the step.
         weights: weights b of all stages.
         is_dense: whether the method has a dense output.
     """
     size = len(weights) + 1
     A = np.zeros((size, size))
-    for stage, place in enumerate(places, start=1):
-        A[stage, stage - 1] = place
+    for stage, node in enumerate(places, start=1):
+        A[stage, stage - 1] = node
     A[-1, :-1] = weights
     method = Tableau(
         A=A,
         c=np.array([0.0, *places, 1.0]),
         error=np.zeros(size),
         dense=np.zeros((size, 0)),
-        order=4,
+        order=4,  # has no effect, because the steps are fixed
     )
-    return known_within(method) if is_dense else method
+    return with_dense_output(method) if is_dense else method
 
 
-def known_within(method: Tableau) -> Tableau:
-    """Return the method itself if it has a dense output; otherwise with Hermite's cubic added."""
+def with_dense_output(method: Tableau) -> Tableau:
+    """Return the method with cubic Hermite interpolation, unless it already has a dense output."""
     if method.dense.size:
         return method
     # y0 + h (k_1 x + (3 d - 2 k_1 - k_s) x^2 + (k_1 + k_s - 2 d) x^3) with d = sum of the weights

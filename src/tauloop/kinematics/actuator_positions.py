@@ -28,9 +28,9 @@ Noise = float | str | Mapping[str, float | str] | None
 def actuator_values(
     model: Model, position: object, noise: Noise = None, where: str = "actuators"
 ) -> tuple[np.ndarray, ActuatorFit | None]:
-    """Return the positions (n,) of leading actuators and passive freedoms, and the fit or None.
+    """Return the positions (n,) of leading actuators and passive coordinates, and the fit or None.
 
-    If redundant actuators are named, the positions are fitted to all named ones.
+    If redundant actuators are named, the pose is a least-squares fit to all named positions.
 
     If the named actuators determine the pose, only their positions are used. Otherwise, leading
     actuators that are not named are at the reference pose.
@@ -65,7 +65,7 @@ def actuator_values(
 
 
 def agreement(fit: ActuatorFit | None) -> tuple[Diagnostic, ...]:
-    """Return how consistent the positions of redundant actuators are; empty without any."""
+    """Return a diagnostic of the consistency of actuator positions; empty without a fit."""
     if fit is None:
         return ()
     advice = (
@@ -88,7 +88,7 @@ def stated_columns(port: Port, position: object, where: str = "actuators") -> tu
     A row and None (the reference pose) give all columns.
 
     Args:
-        port: port of leading actuators and passive freedoms.
+        port: port of leading actuators and passive degrees of freedom.
         position: see `actuator_values`.
         where: name of the option or argument, for messages.
     """

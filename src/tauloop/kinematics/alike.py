@@ -16,9 +16,9 @@ from tauloop.mechanism.model import BASE, Mechanism
 from tauloop.mechanism.reduction import BodyMotions, total_mass
 from tauloop.model import Model
 
-#: Orientations (and rod ends, relative to the rod length) that differ by less than this move alike.
-#: It is far above the residual of closed loops and far below the effect of a joint error of one
-#: micrometer.
+#: Bodies rotate alike, and rods stay parallel, if their orientations, or their ends relative to the
+#: rod's length, differ by less than this. It is far above the residual of closed loops and far
+#: below the effect of a joint error of one micrometer.
 ALIKE = 1e-8
 
 
@@ -37,13 +37,17 @@ def body_motions(model: Model, states: np.ndarray) -> BodyMotions:
     ).q
     geometry = machine_geometry(model, np.vstack([reference[None, :], states]))
     names = [BASE, *(edge.outer.body for edge in model.topology.tree)]
-    places = [geometry.shape.index[name] for name in names]
-    R, p = geometry.rotations[:, places], geometry.origins[0, places]
-    since = np.einsum("nbij,bkj->bnik", R, R[0])
-    groups = _grouped(len(names), lambda i, j: bool(np.abs(since[i] - since[j]).max() < ALIKE))
+    indices = [geometry.shape.index[name] for name in names]
+    R, p = geometry.rotations[:, indices], geometry.origins[0, indices]
+    rotations = np.einsum("nbij,bkj->bnik", R, R[0])
+
+    def rotate_alike(i: int, j: int) -> bool:
+        return bool(np.abs(rotations[i] - rotations[j]).max() < ALIKE)
+
+    groups = _grouped(len(names), rotate_alike)
     orientations = dict(zip(names, R.swapaxes(0, 1), strict=True))
     named_groups = [frozenset(np.take(names, group).tolist()) for group in groups]
-    steady = {name: R[0, i].T @ _steady(since[i]) for i, name in enumerate(names)}
+    steady = {name: R[0, i].T @ _fixed_directions(rotations[i]) for i, name in enumerate(names)}
     return BodyMotions(
         groups=tuple(named_groups),
         orientation=dict(zip(names, R[0], strict=True)),
@@ -66,18 +70,18 @@ def _rod_carriers(
     for j, rod in enumerate(mechanism.rods):
         if rod.length is None:
             continue
-        along = (ends[:, j, 1] - ends[:, j, 0]) / mechanism.value(rod.length)
-        inside = {name: np.einsum("nji,nj->ni", R, along) for name, R in orientations.items()}
+        direction = (ends[:, j, 1] - ends[:, j, 0]) / mechanism.value(rod.length)
+        in_body = {name: np.einsum("nji,nj->ni", R, direction) for name, R in orientations.items()}
         yield (
             rod.name,
-            frozenset(name for name, u in inside.items() if np.abs(u - u[0]).max() < ALIKE),
+            frozenset(name for name, u in in_body.items() if np.abs(u - u[0]).max() < ALIKE),
         )
 
 
-def _steady(turns: np.ndarray) -> np.ndarray:
+def _fixed_directions(rotations: np.ndarray) -> np.ndarray:
     """Return the directions (3, k) preserved by rotations (N, 3, 3): null space of all R - 1."""
-    _, s, Vt = np.linalg.svd((turns - np.eye(3)).reshape(-1, 3), full_matrices=False)
-    return np.asarray(Vt[s < 2.0 * ALIKE * np.sqrt(len(turns))].T)
+    _, s, Vt = np.linalg.svd((rotations - np.eye(3)).reshape(-1, 3), full_matrices=False)
+    return np.asarray(Vt[s < 2.0 * ALIKE * np.sqrt(len(rotations))].T)
 
 
 def parallel_rods(model: Model, states: np.ndarray) -> tuple[tuple[str, ...], ...]:
@@ -101,10 +105,8 @@ def parallel_rods(model: Model, states: np.ndarray) -> tuple[tuple[str, ...], ..
         ):
             return False
         offsets = ends[:, j] - ends[:, i]
-        spread, tilt = (
-            np.abs(offsets - offsets[0]).max(),
-            np.abs(offsets[:, 1] - offsets[:, 0]).max(),
-        )
+        spread = np.abs(offsets - offsets[0]).max()
+        tilt = np.abs(offsets[:, 1] - offsets[:, 0]).max()
         return bool(max(spread, tilt) < ALIKE * mechanism.value(a.length))
 
     groups = _grouped(len(mechanism.rods), alike)
@@ -116,16 +118,16 @@ def _grouped(count: int, is_alike: Callable[[int, int], bool]) -> list[list[int]
     """Return the indices in groups whose members are like the first one."""
     groups: list[list[int]] = []
     for i in range(count):
-        home = next((group for group in groups if is_alike(group[0], i)), None)
-        if home is None:
+        group = next((group for group in groups if is_alike(group[0], i)), None)
+        if group is None:
             groups.append([i])
         else:
-            home.append(i)
+            group.append(i)
     return groups
 
 
 def mass_center(model: Model, q: np.ndarray) -> np.ndarray:
-    """Return the mass center (N, 3) of all bodies and rods in the base frame, m.
+    """Return the center of mass (N, 3) of all bodies and rods in the base frame, m.
 
     The masses are those of the potential energy.
 

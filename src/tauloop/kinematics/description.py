@@ -29,7 +29,7 @@ class DescribeOptions(Options):
     """Optional parts of the description of a machine.
 
     Attributes:
-        table: list all independent parameters with their sources.
+        table: list all independent parameters with their values and sources.
         blocks: list the blocks into which the equations are sorted, and how each is solved.
 
     Examples:
@@ -76,7 +76,7 @@ class Description(Tabular):
     @property
     @in_json()
     def actuators(self) -> list[dict[str, Any]]:
-        """The coordinates that every actuator drives, and its drive line."""
+        """For each actuator, the coordinates that it drives with ratios, and its drive line."""
         return [self._actuator(actuator) for actuator in self.model.mechanism.actuators]
 
     def _actuator(self, actuator: Actuator) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class Description(Tabular):
         if offset := mechanism.value(actuator.offset):
             row["offset"] = offset
         if actuator.drive is not None:
-            row["drive_line"] = drive_line_figures(mechanism, actuator.drive)
+            row["drive_line"] = drive_line_properties(mechanism, actuator.drive)
         return row
 
     @property
@@ -154,7 +154,7 @@ class Description(Tabular):
     def linear_blocks(self) -> Counter[tuple[str, LinearBlock]]:
         """Return the number of linear blocks of each kind in each function of the dynamics.
 
-        Redundant machines and machines with passive freedoms may lack some functions.
+        Machines with redundant actuators or passive degrees of freedom may lack some functions.
         """
         counts: Counter[tuple[str, LinearBlock]] = Counter()
         for spec in (INVERSE_DYNAMICS, FORWARD_DYNAMICS):
@@ -164,15 +164,21 @@ class Description(Tabular):
         return counts
 
 
-def drive_line_figures(mechanism: Mechanism, line: DriveLine) -> dict[str, Any]:
-    """Return the properties of the drive line of an actuator."""
-    ratios, drive, value = line.ratios(), line.control.drive, mechanism.value
-    played = (ElasticBacklash, ExactBacklash)
-    period = line.control.sample_time
+def drive_line_properties(mechanism: Mechanism, line: DriveLine) -> dict[str, Any]:
+    """Return the properties of the drive line of an actuator, SI.
+
+    The entry "reflected" is the inertia of all parts reflected to the actuator, and "play" contains
+    the backlash of each connection.
+    """
+    value = mechanism.value
+    ratios = line.ratios()
+    drive_control = line.control.drive
+    backlash_types = (ElasticBacklash, ExactBacklash)
+    sample_time = line.control.sample_time
     return {
         "load": line.performance.of,
         "motors": [motor.name for motor in line.motors],
-        "slave": drive.slave if isinstance(drive, DualDrive) else None,
+        "slave": drive_control.slave if isinstance(drive_control, DualDrive) else None,
         "inertias": [
             {
                 "name": i.name,
@@ -187,9 +193,9 @@ def drive_line_figures(mechanism: Mechanism, line: DriveLine) -> dict[str, Any]:
         "play": {
             c.name: value(c.compliance.gap)
             for c in line.connections
-            if isinstance(c.compliance, played)
+            if isinstance(c.compliance, backlash_types)
         },
-        "sample_time": None if period is None else value(period),
+        "sample_time": None if sample_time is None else value(sample_time),
     }
 
 

@@ -1,4 +1,7 @@
-"""Lines that pass the negative x axis of their drum, where their lengths jump by one revolution."""
+"""Cables (lines) that pass the negative x axis of their drum, where their length jumps.
+
+The jump is the length of one revolution on the drum.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ from tauloop.equations.assembly.assembly import Assembly
 from tauloop.equations.assembly.loops import line_angles
 
 _REMEDY = (
-    "turn the frame of the drum about its z axis, so that x points to the middle of the motion"
+    "rotate the frame of the drum about its z axis, so that x points to the middle of the motion"
 )
 
 
 def drum_jumps(assembly: Assembly, q: np.ndarray) -> tuple[Problem, ...]:
-    """Return problems for lines whose lengths jump between the reference pose and other poses.
+    """Return problems for cables on drums whose lengths jump between the reference pose and poses.
 
-    The end of a line is assumed to move from its angle at the reference pose by the shorter
+    The end of a cable is assumed to move from its angle at the reference pose by the shorter
     rotation.
 
     Args:
@@ -52,7 +55,7 @@ def drum_jumps(assembly: Assembly, q: np.ndarray) -> tuple[Problem, ...]:
 
 
 def drum_diagnostics(assembly: Assembly, q: np.ndarray) -> tuple[Diagnostic, ...]:
-    """Return a diagnostic with the number of lines whose length jumps; empty if there are none."""
+    """Return a diagnostic of the number of cables whose length jumps; empty if there are none."""
     problems = drum_jumps(assembly, q)
     if not problems:
         return ()

@@ -1,14 +1,14 @@
-"""Static equilibrium of passive freedoms while the motors hold their positions.
+"""Static equilibrium of passive degrees of freedom while the motors hold their positions.
 
-In equilibrium, the forces of gravity and springs on every passive freedom vanish or press a
-coordinate against its stop. The search follows the damped motion x' = -f(x) of the passive freedoms
-x, where f are the forces that would hold them in place. The implicit steps grow as the forces
-vanish. Each step d solves
+In equilibrium, the forces of gravity and springs on every passive degree of freedom vanish or press
+a coordinate against its stop. The search follows the damped motion x' = -f(x) of the passive
+degrees of freedom x, where f are the forces that would hold them in place. The implicit steps grow
+as the forces vanish. Each step d solves
 
     min d^T (f' + m I) d / 2 + f^T d   over d   with   room + room' d >= 0,
 
-where `room` is the distance of every coordinate from its stops. The damping m falls towards zero,
-so that the last steps are Newton steps.
+where `room` are the distances of the coordinates from their stops, and room' = d room/dx. The
+damping m falls towards zero, so that the last steps are Newton steps.
 
 Source: Lawson and Hanson 1974, Solving Least Squares Problems, ch. 23, for the quadratic program by
 non-negative least squares.
@@ -36,7 +36,7 @@ MAX_STEP = 0.2
 #: lengths.
 MAX_DISPLACEMENT = 20.0
 #: Stiffness used instead of zero, so that quotients stay finite.
-NO_STIFFNESS = 1e-60
+MIN_POSITIVE_STIFFNESS = 1e-60
 #: The search stops when the next Newton step of every freedom is smaller than this, rad or
 #: characteristic lengths.
 REST_TOLERANCE = 1e-10
@@ -44,13 +44,13 @@ REST_TOLERANCE = 1e-10
 DIFFERENCE = 1e-5
 #: Size of the next Newton step below which the result still counts as at rest, because rounding of
 #: badly conditioned loops limits it.
-SETTLED = 1e-8
+SETTLED_TOLERANCE = 1e-8
 #: A direction whose stiffness, relative to the largest stiffness, is below this is not held.
 MIN_STIFFNESS = 1e-6
-#: Factors on m after a successful step and after a failed step.
+#: Factors on the damping m after a successful step and after a failed step.
 LESS_DAMPING, MORE_DAMPING = 0.3, 5.0
-#: Kinds of passive freedoms whose positions are arbitrary: without a given position they stay at
-#: the reference pose.
+#: Kinds of passive degrees of freedom whose positions are arbitrary: without a given position they
+#: stay at the reference pose.
 CONVENTIONAL = ("floating base", "spin of")
 
 
@@ -59,11 +59,11 @@ class RestingFreedoms:
     """Passive freedoms at rest.
 
     Attributes:
-        names: names of the passive freedoms whose positions were found.
-        position: position of leading actuators and passive freedoms (n,).
+        names: names of the passive degrees of freedom whose positions were found.
+        position: position of leading actuators and passive degrees of freedom (n,).
         q: coordinates (n_q,) of the pose.
         at_stops: names of the coordinates that press against a stop.
-        loose: names of the passive freedoms that neither springs, gravity nor stops hold.
+        loose: names of the passive degrees of freedom that neither springs, gravity nor stops hold.
         next_step: size of the next Newton step, the largest of all freedoms, rad or characteristic
             lengths.
     """
@@ -78,7 +78,7 @@ class RestingFreedoms:
     @property
     def is_at_rest(self) -> bool:
         """Whether the freedoms are at rest in a pose that gravity, springs or stops hold."""
-        return bool(self.next_step <= SETTLED) and not self.loose
+        return bool(self.next_step <= SETTLED_TOLERANCE) and not self.loose
 
     def diagnostics(self, model: Model) -> tuple[Diagnostic, ...]:
         """Return two diagnostics: whether the freedoms are at rest, and whether all are held."""
@@ -87,7 +87,7 @@ class RestingFreedoms:
             "they stay at the reference pose; give their positions too "
             f"(`--actuators '{self.names[0]}=...'`)"
         )
-        has_settled = self.next_step <= SETTLED
+        has_settled = self.next_step <= SETTLED_TOLERANCE
         resting = diagnostic(
             "passive degrees of freedom that do not come to rest",
             0.0 if has_settled else float(len(self.names)),
@@ -104,7 +104,7 @@ class RestingFreedoms:
 
 
 def unstated_passive(model: Model, stated: Sequence[str]) -> tuple[int, ...]:
-    """Return the columns of the actuators' positions that are passive freedoms without a position.
+    """Return the columns of passive degrees of freedom without a given position.
 
     Freedoms whose positions are arbitrary (a floating base, spins) and components of a rotation are
     left out: they stay at the reference pose.
@@ -125,15 +125,15 @@ def unstated_passive(model: Model, stated: Sequence[str]) -> tuple[int, ...]:
 def static_equilibrium(
     model: Model, position: np.ndarray, free: tuple[int, ...]
 ) -> RestingFreedoms:
-    """Return the rest positions of passive freedoms after slow motion of the motors.
+    """Return the rest positions of passive degrees of freedom after slow motion of the motors.
 
     The motors move slowly from the reference pose to their positions.
 
     Args:
         model: the machine.
-        position: position of leading actuators and passive freedoms (n,); the values of the passive
-            freedoms in `free` are start values of the search.
-        free: columns of the passive freedoms whose rest positions are computed.
+        position: position of leading actuators and passive degrees of freedom (n,); the values of
+            the passive freedoms in `free` are start values of the search.
+        free: columns of the passive degrees of freedom whose rest positions are computed.
 
     Raises:
         PoseError: the loops do not close at the start values.
@@ -141,41 +141,42 @@ def static_equilibrium(
     """
     ports, loops = model.actuators.ports, model.assembly.loops
     reference = ports.at(model.assembly.q)
-    moved = ports.given_coordinates(position) - ports.given_coordinates(reference)
-    largest = float(np.abs(moved / loops.coordinate_scale[list(ports.q)]).max())
+    change = ports.given_coordinates(position) - ports.given_coordinates(reference)
+    largest = float(np.abs(change / loops.coordinate_scale[list(ports.q)]).max())
     count = max(1, int(np.ceil(largest / MAX_STEP)))
     x, q = position[list(free)], model.assembly.q
-    for share in np.linspace(1.0 / count, 1.0, count)[:-1]:
-        held = reference + share * (position - reference)
-        held[list(free)] = x
-        on_the_way = _settled(_Search(model, held, free), q)
-        x, q = on_the_way.position[list(free)], on_the_way.q
-    held = np.array(position)
-    held[list(free)] = x
-    return _settled(_Search(model, held, free), q)
+    for fraction in np.linspace(1.0 / count, 1.0, count)[:-1]:
+        start = reference + fraction * (position - reference)
+        start[list(free)] = x
+        rest = _settled(_Search(model, start, free), q)
+        x, q = rest.position[list(free)], rest.q
+    start = np.array(position)
+    start[list(free)] = x
+    return _settled(_Search(model, start, free), q)
 
 
 def _settled(search: _Search, near: np.ndarray) -> RestingFreedoms:
     """Return the rest positions of a search that starts at a nearby pose (n_q,)."""
-    place = search.at(search.start, near)
-    damping, next_step = search.first_damping(place), np.inf
+    point = search.at(search.start, near)
+    damping, next_step = search.first_damping(point), np.inf
     for _ in range(MAX_EQUILIBRIUM_STEPS):
-        newton, _ = search.step(place, 0.0)
+        newton, _ = search.step(point, 0.0)
         next_step = float(np.abs(newton).max())
-        if next_step < REST_TOLERANCE or np.abs(place.x - search.start).max() > MAX_DISPLACEMENT:
+        if next_step < REST_TOLERANCE or np.abs(point.x - search.start).max() > MAX_DISPLACEMENT:
             break
-        step, _ = search.step(place, damping)
-        further = search.moved(place, step) if np.abs(step).max() <= MAX_STEP else None
-        if further is None:
+        step, _ = search.step(point, damping)
+        next_point = search.moved(point, step) if np.abs(step).max() <= MAX_STEP else None
+        if next_point is None:
             damping *= MORE_DAMPING
         else:
-            place, damping = further, damping * LESS_DAMPING
-    return search.outcome(place, next_step)
+            point = next_point
+            damping *= LESS_DAMPING
+    return search.outcome(point, next_step)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Forces and distances from stops at one position of the free freedoms.
+    """Forces and distances from stops at one position of the free coordinates.
 
     Attributes:
         x: position (k,), rad or characteristic lengths.
@@ -195,7 +196,7 @@ class _Place:
 
 
 class _Search:
-    """Forces on the free freedoms of a machine whose motors hold their positions."""
+    """Forces on the free coordinates of a machine whose motors hold their positions."""
 
     def __init__(self, model: Model, position: np.ndarray, free: tuple[int, ...]) -> None:
         ports, topology = model.actuators.ports, model.topology
@@ -243,35 +244,35 @@ class _Search:
         scaled = both / np.concatenate([limits.scale, limits.scale])
         return np.asarray(scaled[:, np.concatenate([self._stops, self._stops])])
 
-    def first_damping(self, place: _Place) -> float:
+    def first_damping(self, point: _Place) -> float:
         """Return m of the first step, chosen so that the step is short."""
         return max(
-            float(np.abs(place.force).max()) / (0.1 * MAX_STEP), self.stiffness(place), 1e-12
+            float(np.abs(point.force).max()) / (0.1 * MAX_STEP), self.stiffness(point), 1e-12
         )
 
-    def stiffness(self, place: _Place) -> float:
+    def stiffness(self, point: _Place) -> float:
         """Return the largest stiffness in any direction."""
-        return float(np.abs(np.linalg.eigvalsh(place.slope)).max())
+        return float(np.abs(np.linalg.eigvalsh(point.slope)).max())
 
-    def step(self, place: _Place, damping: float) -> tuple[np.ndarray, np.ndarray]:
+    def step(self, point: _Place, damping: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the step d (k,) of the quadratic program, and the forces (m,) of the stops."""
         from scipy.optimize import nnls  # slow to import, and rarely used
 
-        eigenvalues, vectors = np.linalg.eigh(place.slope)
+        eigenvalues, vectors = np.linalg.eigh(point.slope)
         # go downhill in directions of negative stiffness, but not in directions that nothing holds;
         # a force that only a stop can balance must also give a finite step
         floor = max(
-            MIN_STIFFNESS * self.stiffness(place),
-            np.abs(place.force).max() / MAX_DISPLACEMENT,
-            NO_STIFFNESS,
+            MIN_STIFFNESS * self.stiffness(point),
+            np.abs(point.force).max() / MAX_DISPLACEMENT,
+            MIN_POSITIVE_STIFFNESS,
         )
         size = np.maximum(np.abs(eigenvalues) + damping, floor)
         root = vectors / np.sqrt(size)
-        near = np.isfinite(place.room) & (place.room < 2 * MAX_STEP)
-        rows = place.room_slope[near] @ root
-        unconstrained = -root.T @ place.force
-        lacking = -place.room[near] - rows @ unconstrained
-        forces = np.zeros(len(place.room))
+        near = np.isfinite(point.room) & (point.room < 2 * MAX_STEP)
+        rows = point.room_slope[near] @ root
+        unconstrained = -root.T @ point.force
+        lacking = -point.room[near] - rows @ unconstrained
+        forces = np.zeros(len(point.room))
         if not (lacking > 0.0).any():
             return root @ unconstrained, forces
         target = np.zeros(len(unconstrained) + 1)
@@ -281,26 +282,26 @@ class _Search:
         forces[near] = dual / -residual[-1]
         return root @ (unconstrained - residual[:-1] / residual[-1]), forces
 
-    def moved(self, place: _Place, step: np.ndarray) -> _Place | None:
+    def moved(self, point: _Place, step: np.ndarray) -> _Place | None:
         """Return the forces and distances after a step; None if the loops do not close there."""
         try:
-            return self.at(place.x + step, place.q)
+            return self.at(point.x + step, point.q)
         except PoseError:
             return None
 
-    def outcome(self, place: _Place, next_step: float) -> RestingFreedoms:
-        """Return the result at the last place."""
-        _, forces = self.step(place, 0.0)
+    def outcome(self, point: _Place, next_step: float) -> RestingFreedoms:
+        """Return the result at the last point."""
+        _, forces = self.step(point, 0.0)
         pressed = forces > 0.0
         touched = dict.fromkeys(
             name for name, force in zip(self._stopped(), forces, strict=True) if force > 0.0
         )
         return RestingFreedoms(
             names=self._names,
-            position=self._whole(place.x),
-            q=place.q,
+            position=self._whole(point.x),
+            q=point.q,
             at_stops=tuple(touched),
-            loose=self._loose(place, place.room_slope[pressed]),
+            loose=self._loose(point, point.room_slope[pressed]),
             next_step=next_step,
         )
 
@@ -315,14 +316,14 @@ class _Search:
         position[self._free] = x * self._unit
         return position
 
-    def _loose(self, place: _Place, pressed: np.ndarray) -> tuple[str, ...]:
+    def _loose(self, point: _Place, pressed: np.ndarray) -> tuple[str, ...]:
         """Return the freedoms that move in directions which neither stiffness nor stops hold."""
-        _, sigma, directions = np.linalg.svd(np.vstack([pressed, np.zeros((1, len(place.x)))]))
-        held = int((sigma > MIN_STIFFNESS).sum())
-        open_directions = directions[held:]
+        _, sigma, directions = np.linalg.svd(np.vstack([pressed, np.zeros((1, len(point.x)))]))
+        rank = int((sigma > MIN_STIFFNESS).sum())
+        open_directions = directions[rank:]
         if not len(open_directions):
             return ()
-        eigenvalues, vectors = np.linalg.eigh(open_directions @ place.slope @ open_directions.T)
-        soft = eigenvalues <= MIN_STIFFNESS * max(self.stiffness(place), NO_STIFFNESS)
-        shares = np.abs(vectors[:, soft].T @ open_directions).max(axis=0, initial=0.0)
-        return tuple(name for name, share in zip(self._names, shares, strict=True) if share > 0.1)
+        eigenvalues, vectors = np.linalg.eigh(open_directions @ point.slope @ open_directions.T)
+        soft = eigenvalues <= MIN_STIFFNESS * max(self.stiffness(point), MIN_POSITIVE_STIFFNESS)
+        components = np.abs(vectors[:, soft].T @ open_directions).max(axis=0, initial=0.0)
+        return tuple(name for name, c in zip(self._names, components, strict=True) if c > 0.1)

@@ -82,9 +82,10 @@ MAX_REASON = 160
 #: Condition number from which the reference pose is reported as nearly singular; `verify` leaves
 #: such poses out.
 LARGE_CONDITION = 1000.0
-#: Eigenvalue of the mass matrix, scaled to a unit diagonal, that counts as zero; and the component
-#: of its eigenvector from which a degree of freedom is named.
-NO_INERTIA, MOVING_SHARE = 1e-12, 1e-6
+#: Eigenvalues of the mass matrix, scaled to a unit diagonal, below this value count as zero.
+MIN_EIGENVALUE = 1e-12
+#: A degree of freedom takes part in such a motion if its component of the eigenvector exceeds this.
+MIN_COMPONENT = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +98,9 @@ class Inspection(Tabular):
         other_modes: number of assembly modes, other than that of the reference pose, that the quick
             search found; more may exist.
         problems: reasons why the machine does not work as described.
-        notes: singular reference pose, passive freedoms, guessed assembly mode, coordinates that
-            Tauloop chose, missing masses.
+        notes: hints that are not problems, such as a reference pose near a singularity, passive
+            degrees of freedom, a guessed assembly mode, coordinates that Tauloop chose, and missing
+            masses.
     """
 
     needs_forces: ClassVar[bool] = False
@@ -142,9 +144,10 @@ class Inspection(Tabular):
             margin = float(model.platform.tension_margin(model.platform_position(model.assembly.q)))
         except TauloopError as error:
             return f"not determined: {error.problems[0].where} {error.problems[0].what}"
-        return f"{margin:.4g} N at the reference pose, at rest" + (
-            ": the cables cannot hold this pose" if margin < 0.0 else ""
-        )
+        text = f"{margin:.4g} N at the reference pose, at rest"
+        if margin < 0.0:
+            text += ": the cables cannot hold this pose"
+        return text
 
     @property
     @in_json("element_masses", optional=True)
@@ -179,7 +182,8 @@ def import_notes(mechanism: Mechanism) -> tuple[str, ...]:
 def check(machine: MachineSource, options: CheckOptions | None = None) -> Inspection:
     """Check whether a machine works as described.
 
-    Does it assemble, is it driven, was its assembly mode a guess?
+    The check covers the assembly, the actuation, and whether the choice of the assembly mode was a
+    guess.
 
     The kinematics and inverse dynamics of platform and actuator motion are built (not compiled), so
     a usable machine has these functions. A note lists functions of the actuators' motion that the
@@ -221,22 +225,18 @@ def check(machine: MachineSource, options: CheckOptions | None = None) -> Inspec
     if not problems:
         faults, limitations = _unbuilt(model)
         problems += faults
+    notes = [*unbounded_note(mechanism), *assembly.notes]
+    if guessed is not None:
+        notes.append(guessed)
+    if not problems:
+        notes += [*_near_singular(assembly), *_without_inertia(model), *_without_masses(model)]
+    notes += [*drum_jumps(assembly, assembly.states), *unplaced_masses(mechanism), *limitations]
     return Inspection(
         model=model,
         undriven=free,
         other_modes=others,
         problems=tuple(problems),
-        notes=(
-            *unbounded_note(model.mechanism),
-            *assembly.notes,
-            *((guessed,) if guessed else ()),
-            *(() if problems else _near_singular(assembly)),
-            *(() if problems else _without_inertia(model)),
-            *(() if problems else _without_masses(model)),
-            *drum_jumps(assembly, assembly.states),
-            *unplaced_masses(mechanism),
-            *limitations,
-        ),
+        notes=tuple(notes),
     )
 
 
@@ -290,7 +290,7 @@ def _near_singular(assembly: Assembly) -> Iterator[Problem]:
 
 
 def _without_masses(model: Model) -> Iterator[Problem]:
-    """Return a note if no dynamic parameter has a value, so that forces cannot be computed."""
+    """Yield a note if all dynamic parameters are zero, so that all forces are zero."""
     if not np.any(model.pi):
         what = "no body has a mass, so all forces are zero and only kinematics is meaningful"
         remedy = "give masses and inertias before you compute forces"
@@ -298,7 +298,7 @@ def _without_masses(model: Model) -> Iterator[Problem]:
 
 
 def _without_inertia(model: Model) -> list[Problem]:
-    """Return a note on freedoms that massless bodies leave without inertia at the reference pose."""
+    """Return a note on degrees of freedom without inertia at the reference pose."""
     mechanism, platform = model.mechanism, model.platform
     has_massless = any(body.inertia is None for body in mechanism.bodies)
     if not (has_massless and platform.ports.v and np.any(model.pi)):
@@ -307,11 +307,11 @@ def _without_inertia(model: Model) -> list[Problem]:
     size = np.sqrt(np.diag(mass))
     size[size == 0.0] = 1.0
     values, vectors = np.linalg.eigh(mass / np.outer(size, size))
-    motions = np.abs(vectors[:, values < NO_INERTIA]).max(axis=1, initial=0.0)
+    motions = np.abs(vectors[:, values < MIN_EIGENVALUE]).max(axis=1, initial=0.0)
     if not motions.any():
         return []
     columns = zip(platform.ports.velocity.columns, motions, strict=True)
-    names = [name for name, part in columns if part > MOVING_SHARE]
+    names = [name for name, component in columns if component > MIN_COMPONENT]
     return [
         Problem(
             where="mass matrix",
@@ -368,28 +368,28 @@ def _other_modes(assembly: Assembly) -> tuple[int, Problem | None]:
     if not loops.names or assembly.findings:
         return 0, None
     start = np.array([loops.topology.reference])
-    here = start.copy()
+    near_start = start.copy()
     columns = [loops.topology.q_of_v[i] for i in assembly.independent]
-    held = [column for column in columns if column >= 0]
-    here[:, held] = q[:, held]
-    closed = closed_from_further_starts(loops, here, assembly.independent, count=QUICK_STARTS)
-    others = (
-        closed[distance_modulo_turns(loops, q, closed) > MODE_TOLERANCE] if len(closed) else closed
-    )
-    away = float(distance(loops, start, q)[0])
+    scalars = [column for column in columns if column >= 0]
+    near_start[:, scalars] = q[:, scalars]
+    closed = closed_from_further_starts(loops, near_start, assembly.independent, count=QUICK_STARTS)
+    others = closed
+    if len(closed):
+        others = closed[distance_modulo_turns(loops, q, closed) > MODE_TOLERANCE]
+    mode_distance = float(distance(loops, start, q)[0])
     if not len(others) or assembly.substitute is not None:
         return len(others), None
     nearest = float(distance(loops, start, others).min())
-    if nearest > GUESS_DISTANCE_RATIO * away:
+    if nearest > GUESS_DISTANCE_RATIO * mode_distance:
         return len(others), None
-    way = displacement(loops, start, q)[0]
-    farthest = int(np.abs(way).argmax())
+    change = displacement(loops, start, q)[0]
+    farthest = int(np.abs(change).argmax())
     note = Problem(
         where="reference pose",
         what="the assembly mode is a guess: the start values of the file are open, closing moves "
         f"{loops.topology.velocity_names[farthest]} farthest, and ten quick starts find at least "
-        f"{counted(len(others), 'other mode')}, the nearest at {nearest / away:.2g} times its distance from the start "
-        "values; it has " + named_pose(loops, assembly.q, way),
+        f"{counted(len(others), 'other mode')}, the nearest at {nearest / mode_distance:.2g} times "
+        "its distance from the start values; it has " + named_pose(loops, assembly.q, change),
         remedy="give joint angles of the mode that you want (`reference:`); `tauloop modes --working` lists all",
         file=loops.mechanism.file,
     )

@@ -94,8 +94,8 @@ class Poses(Result):
         residual: largest loop residual of each pose (M,), m; dimensionless residuals are multiplied
             by the characteristic length.
         misfit: given positions of redundant actuators minus those of the pose, by name, m or rad.
-        resting: passive freedoms without a given position; they are at rest in the equilibrium of
-            gravity, springs and stops.
+        resting: passive degrees of freedom without a given position; they are at rest in the
+            equilibrium of gravity, springs and stops.
         at_stops: coordinates that press against a stop in this equilibrium.
         beyond: limit violations of each pose.
     """
@@ -222,9 +222,9 @@ def forward_kinematics(
     reference pose does not lead to it. With the option `all_modes`, polynomial continuation finds
     all assembly modes (`assembly_modes`).
 
-    If actuators are named but passive freedoms are not, these freedoms come to rest under gravity
-    and springs, or at a stop (`Poses.resting`). If nothing holds such a freedom, the pose is
-    doubtful.
+    If actuators are named but passive degrees of freedom are not, the passive ones come to rest
+    under gravity and springs, or at a stop (`Poses.resting`). If nothing stops such a motion, the
+    pose is doubtful.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -270,8 +270,8 @@ def inverse_kinematics(
     every posture of the legs is returned.
 
     If a loop is solved by Newton's method, the straight line of positions from the reference pose
-    is followed. A pose that this line does not reach, such as a pose beyond a fold, is doubtful.
-    Functions for batches (`Model.inverse_kinematics`) skip this check.
+    is followed. A pose that this line does not reach, such as a pose beyond a singularity, is
+    doubtful. Functions for batches (`Model.inverse_kinematics`) skip this check.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -299,7 +299,8 @@ def inverse_kinematics(
 def _poses(
     model: Model, entry: Entry, position: object, options: KinematicsOptions, report: Report
 ) -> Poses:
-    ports, fit = model.functions(entry).ports, None
+    ports = model.functions(entry).ports
+    fit = None
     if entry is ACTUATORS:
         values, fit = actuator_values(model, position, options.encoder_noise)
     else:
@@ -320,8 +321,8 @@ def _poses(
         modes = modes.within_limits() if options.within_limits else modes
         q, diagnostics = modes.q, (*diagnostics, *modes.diagnostics)
     else:
-        reached = model.forward_kinematics if entry is ACTUATORS else model.inverse_kinematics
-        pose = np.asarray(reached(values).q)
+        solve = model.forward_kinematics if entry is ACTUATORS else model.inverse_kinematics
+        pose = np.asarray(solve(values).q)
         path: tuple[Diagnostic, ...] = ()
         if fit is None:
             pose, path = reached_along_line(model.functions(entry), values, pose)
@@ -331,6 +332,9 @@ def _poses(
     residual = loops.largest_residual(loops.residuals(q)[0])
     geometry = machine_geometry(model, q)
     outputs = model.outputs(q)
+    output_values = np.zeros((len(q), 0))
+    if outputs:
+        output_values = np.stack(list(outputs.values()), axis=-1)
     advice = "the pose is badly conditioned: choose a pose farther from singularities"
     value = float(residual.max()) if len(residual) else None
     closing = diagnostic(
@@ -353,9 +357,7 @@ def _poses(
         tool=geometry.tool,
         tool_rotation=geometry.tool_rotation,
         output_port=output_port(model.mechanism),
-        output_values=np.stack(list(outputs.values()), axis=-1)
-        if outputs
-        else np.zeros((len(q), 0)),
+        output_values=output_values,
         residual=residual,
         misfit={} if fit is None else dict(zip(fit.names, fit.residual.tolist(), strict=True)),
         resting=equilibrium.names if equilibrium is not None and equilibrium.is_at_rest else (),
@@ -462,23 +464,22 @@ def jacobian(
     if pose is not None and actuators is not None:
         raise InputError.of(
             "actuators",
-            "given in addition to a position of the platform",
+            "are given in addition to a pose of the platform",
             "give only one of the two",
         )
-    at = ACTUATORS if actuators is not None else PLATFORM
-    ports = model.functions(at).ports
+    given_entry = ACTUATORS if actuators is not None else PLATFORM
+    ports = model.functions(given_entry).ports
     fit = None
-    if at is PLATFORM:
+    if given_entry is PLATFORM:
         values = named_values(ports.position, "pose", pose, ports.at(model.assembly.q))
     else:
         values, fit = actuator_values(model, actuators)
-    q = np.asarray(
-        (model.inverse_kinematics if at is PLATFORM else model.forward_kinematics)(values).q
-    )
+    solve = model.inverse_kinematics if given_entry is PLATFORM else model.forward_kinematics
+    q = np.asarray(solve(values).q)
     path: tuple[Diagnostic, ...] = ()
     if fit is None:
-        q, path = reached_along_line(model.functions(at), values, q)
-    entry = at if options.wrt is None else Entry(options.wrt)
+        q, path = reached_along_line(model.functions(given_entry), values, q)
+    entry = given_entry if options.wrt is None else Entry(options.wrt)
     motion = model.at(q).functions(entry)
     jacobians = {
         "tool": motion.tool_jacobian,

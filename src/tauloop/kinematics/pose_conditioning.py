@@ -19,8 +19,8 @@ class Conditioning(ReprMixin):
     Attributes:
         jacobian: actuator velocities per platform velocity (N, n_u, m), SI.
         condition: condition number (N,) of the dimensionless Jacobian. Lengths are divided by the
-            characteristic length. Actuator motions are divided by the motion that one radian or one
-            characteristic length of the joint gives, so that gears have no effect.
+            characteristic length. Actuator motions are divided by the motion due to one radian or
+            one characteristic length of the joint, so that gears have no effect.
         length: the characteristic length, m.
     """
 
@@ -43,13 +43,13 @@ def conditioning(model: Model, position: object, *, length: float | None = None)
         PoseError: a pose is out of reach or its loops are singular.
     """
     loops = model.assembly.loops
-    own = loops.length if length is None else length
+    characteristic_length = loops.length if length is None else length
     J = np.atleast_3d(
         model.platform.actuator_jacobian(np.atleast_2d(numbers(position, "position")))
     )
     topology = model.topology
-    unit = np.where(topology.angular, 1.0, own)
+    unit = np.where(topology.angular, 1.0, characteristic_length)
     # motion of an actuator while its joint moves by one unit
     rows = np.abs(loops.transmission * unit).max(axis=1)
     condition = conditions(J / rows[:, None] * unit[list(model.platform.ports.v)])
-    return Conditioning(jacobian=J, condition=condition, length=own)
+    return Conditioning(jacobian=J, condition=condition, length=characteristic_length)

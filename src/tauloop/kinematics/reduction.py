@@ -1,4 +1,4 @@
-"""Reduced models: the sequence of reduction steps, and the remaining error."""
+"""Reduced models: the sequence of reduction steps, and the error of the reduced dynamics."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from tauloop.mechanism.reduction import (
 from tauloop.model import Model
 from tauloop.model.model import MachineSource
 
-#: Number of states from which alike motions of bodies and rods are detected.
+#: Number of states at which the motions of bodies and rods are compared.
 MOTION_STATES = 64
 #: Largest change of a force by an exact reduction, relative to the largest force.
 EXACT_TOLERANCE = 1e-12
@@ -239,7 +239,7 @@ def reduce_model(
 ) -> Reduction:
     """Return a smaller machine with the same motion, and the error of its inverse dynamics.
 
-    Each exact step is taken if it applies:
+    These exact steps are applied where possible:
 
     - the rotations of a platform that does not rotate are removed;
     - parallel rods are merged, and so are parallel links;
@@ -287,9 +287,9 @@ def reduce_model(
     options = options or ReductionOptions()
     rng = np.random.default_rng(options.seed)
     full, stages = Model(mechanism), Stages(progress, 3)
-    taken = _take_steps(full, rng, options)
-    steps, flat = taken.done, taken.flat
-    result = without_unused_parameters(taken.mechanism)
+    applied = _apply_steps(full, rng, options)
+    steps, flat = applied.done, applied.flat
+    result = without_unused_parameters(applied.mechanism)
     stages.done()
     reduced = Model(result)
     stages.done()
@@ -306,7 +306,7 @@ def reduce_model(
         full=original,
         mechanism=result,
         steps=tuple(steps),
-        undone=(*dict.fromkeys(taken.undone), *_left_out(original)),
+        undone=(*dict.fromkeys(applied.undone), *_left_out(original)),
         comparison=comparison,
         coordinates=(full.topology.n_q, reduced.topology.n_q),
         equations=(_loop_equations(full), _loop_equations(reduced)),
@@ -327,10 +327,12 @@ def reduce_model(
 
 
 def _left_out(mechanism: Mechanism) -> tuple[UndoneStep, ...]:
-    """Return a note that outputs are left out, because the steps may remove bodies they need."""
+    """Return a note that the machine's outputs are removed; empty if it has none."""
     names = tuple(output.name for output in mechanism.outputs)
     reason = "a reduced machine has no outputs, because it may lack their bodies and coordinates"
-    return (UndoneStep(name="outputs", elements=names, reason=reason),) if names else ()
+    if not names:
+        return ()
+    return (UndoneStep(name="outputs", elements=names, reason=reason),)
 
 
 def _motion_diagnostics(comparison: ReductionComparison, advice: str) -> Iterator[Diagnostic]:
@@ -353,7 +355,7 @@ class _StepRecord:
     Attributes:
         mechanism: the machine after the steps so far.
         flat: the machine after parallel links behind each other were merged.
-        done: the steps that were taken.
+        done: the steps that were applied.
         undone: the steps that were undone, each with its reason.
     """
 
@@ -363,8 +365,8 @@ class _StepRecord:
         self.done: list[Step] = []
         self.undone: list[UndoneStep] = []
 
-    def take(self, outcome: tuple[Mechanism, Step]) -> bool:
-        """Take a step unless it changes the mobility; return whether the machine has changed."""
+    def apply(self, outcome: tuple[Mechanism, Step]) -> bool:
+        """Apply a step unless it changes the mobility; return whether the machine has changed."""
         after, step = outcome
         if not (step.kept or step.removed):
             return False
@@ -391,100 +393,104 @@ class _StepRecord:
         return "; ".join(f"{finding.where}: {finding.what}" for finding in assembly.findings)
 
 
-def _take_steps(full: Model, rng: np.random.Generator, options: ReductionOptions) -> _StepRecord:
-    """Take the exact steps that apply, then the requested approximations."""
+def _apply_steps(full: Model, rng: np.random.Generator, options: ReductionOptions) -> _StepRecord:
+    """Apply all possible exact steps, then the requested approximations."""
     steps = _StepRecord(full)
     states = random_states(full, MOTION_STATES, rng).q
-    alike = body_motions(full, states)
+    motions = body_motions(full, states)
     frozen = [full.topology.velocity_names[i] for i in full.assembly.frozen]
-    held = [name for name in frozen if name.startswith("platform.")]
+    constant = [name for name in frozen if name.startswith("platform.")]
     platform = full.mechanism.platform.body
-    if platform in alike.translating and held:
-        steps.take(hold_platform(steps.mechanism, held, alike))
+    if platform in motions.translating and constant:
+        steps.apply(hold_platform(steps.mechanism, constant, motions))
     # merge rods after the platform's rotations are locked, because single rods would free them
     for names in parallel_rods(full, states):
-        steps.take(merge_rods(steps.mechanism, names))
+        steps.apply(merge_rods(steps.mechanism, names))
     for behind in (True, False):
-        _merge_parallel_links(steps, alike, behind=behind)
-    _couple_parallel_links(steps, alike)
+        _merge_parallel_links(steps, motions, behind=behind)
+    _couple_parallel_links(steps, motions)
     for body in [body.name for body in full.mechanism.bodies]:
         with suppress(InputError):  # the body is not pinned
-            steps.take(lump_pinned_body(steps.mechanism, body, alike))
+            steps.apply(lump_pinned_body(steps.mechanism, body, motions))
     for body in [
-        body.name for body in steps.mechanism.bodies if body.name in alike.translating - {platform}
+        body.name
+        for body in steps.mechanism.bodies
+        if body.name in motions.translating - {platform}
     ]:
         with suppress(InputError):  # the body has a function of its own: a cart, a slide
-            steps.take(lump_translating_body(steps.mechanism, body, alike))
-    if platform in alike.translating:
+            steps.apply(lump_translating_body(steps.mechanism, body, motions))
+    if platform in motions.translating:
         with suppress(InputError):
-            steps.take(gather_joints(steps.mechanism, platform, alike))
-    steps.take(point_masses(steps.mechanism, alike))
-    for group in alike.groups:
-        for body in carriers(steps.mechanism, group - alike.translating)[1:]:
+            steps.apply(gather_joints(steps.mechanism, platform, motions))
+    steps.apply(point_masses(steps.mechanism, motions))
+    for group in motions.groups:
+        for body in carriers(steps.mechanism, group - motions.translating)[1:]:
             with suppress(InputError):  # no other body can carry its moments
-                steps.take(concentrate_mass(steps.mechanism, body, alike))
+                steps.apply(concentrate_mass(steps.mechanism, body, motions))
     if is_planar(steps.mechanism):
-        steps.take(planar_inertia(steps.mechanism))
-        steps.take(links_as_rods(steps.mechanism))
+        steps.apply(planar_inertia(steps.mechanism))
+        steps.apply(links_as_rods(steps.mechanism))
     if options.massless_rods:
-        steps.take(drop_rod_inertia(steps.mechanism, options.massless_rods))
+        steps.apply(drop_rod_inertia(steps.mechanism, options.massless_rods))
     if options.lumped_rods:
-        steps.take(lump_rods(steps.mechanism, options.lumped_rods))
+        steps.apply(lump_rods(steps.mechanism, options.lumped_rods))
     if options.share_parameters:
-        steps.take(share_parameters(without_unused_parameters(steps.mechanism)))
+        steps.apply(share_parameters(without_unused_parameters(steps.mechanism)))
     return steps
 
 
-def _couple_parallel_links(steps: _StepRecord, alike: BodyMotions) -> None:
+def _couple_parallel_links(steps: _StepRecord, motions: BodyMotions) -> None:
     """Replace rods and bars that rotate like another body by couplings of angles."""
     for rod in steps.mechanism.rods:
         _couple(
-            steps, alike, alike.rods.get(rod.name, frozenset()), partial(_without_rod, rod.name)
+            steps, motions, motions.rods.get(rod.name, frozenset()), partial(_without_rod, rod.name)
         )
     for body in steps.mechanism.bodies:
         _couple(
-            steps, alike, alike.group(body.name) - {body.name}, partial(_without_bar, body.name)
+            steps, motions, motions.group(body.name) - {body.name}, partial(_without_bar, body.name)
         )
 
 
 def _without_rod(
-    name: str, mechanism: Mechanism, carrier: str, alike: BodyMotions
+    name: str, mechanism: Mechanism, carrier: str, motions: BodyMotions
 ) -> tuple[Mechanism, Step]:
-    return distribute_rod(mechanism, name, carrier, alike)
+    return distribute_rod(mechanism, name, carrier, motions)
 
 
 def _without_bar(
-    name: str, mechanism: Mechanism, carrier: str, alike: BodyMotions
+    name: str, mechanism: Mechanism, carrier: str, motions: BodyMotions
 ) -> tuple[Mechanism, Step]:
-    return distribute_bar(mechanism, name, carrier, alike)
+    return distribute_bar(mechanism, name, carrier, motions)
 
 
 def _couple(
     steps: _StepRecord,
-    alike: BodyMotions,
+    motions: BodyMotions,
     group: frozenset[str],
     remove: Callable[[Mechanism, str, BodyMotions], tuple[Mechanism, Step]],
 ) -> None:
-    """Remove a rod or bar with the first possible carrier and the first sufficient coupling.
+    """Remove a rod or bar; the first possible body carries its inertia.
+
+    If the removal changes the mobility, the first coupling of angles that restores it is added.
 
     Args:
         steps: the steps so far.
-        alike: how the bodies move.
+        motions: bodies that translate, and groups of bodies that rotate alike.
         group: bodies that rotate like the rod or bar.
         remove: (machine, carrier, motions) -> the machine without the rod or bar, and the step.
     """
     for carrier in [*([BASE] if BASE in group else []), *carriers(steps.mechanism, group - {BASE})]:
         try:
-            rest, step = remove(steps.mechanism, carrier, alike)
+            rest, step = remove(steps.mechanism, carrier, motions)
         except InputError:
             continue  # another body may carry its inertia
         present = {coupling.name for coupling in rest.couplings}
-        candidates = [c for c in parallel_couplings(rest, alike) if c.name not in present]
+        candidates = [c for c in parallel_couplings(rest, motions) if c.name not in present]
         for added in ((), *((coupling,) for coupling in candidates)):
-            held = replace(rest, couplings=(*rest.couplings, *added))
-            if not steps.harm(held):
+            coupled = replace(rest, couplings=(*rest.couplings, *added))
+            if not steps.harm(coupled):
                 names = tuple(coupling.name for coupling in added)
-                steps.take((held, replace(step, kept=(*step.kept, *names))))
+                steps.apply((coupled, replace(step, kept=(*step.kept, *names))))
                 return
         steps.undone.append(
             UndoneStep(
@@ -526,20 +532,21 @@ def _is_link(mechanism: Mechanism, inertia: Inertia, *, in_plane: bool) -> bool:
     return principal is None or bool(np.abs(principal[0]).max() > principal[1])
 
 
-def _merge_parallel_links(steps: _StepRecord, alike: BodyMotions, *, behind: bool) -> None:
-    """Merge parallel links as long as possible; with `behind` only links behind each other.
+def _merge_parallel_links(steps: _StepRecord, motions: BodyMotions, *, behind: bool) -> None:
+    """Merge pairs of parallel links until none can be merged.
 
-    The link that carries more elements stays.
+    Of each pair, the link with more rods stays. With `behind`, only links in parallel planes, one
+    behind the other, are merged.
     """
     while any(
-        _group_one_pair(steps, group - alike.translating, alike, behind=behind)
-        for group in alike.groups
+        _group_one_pair(steps, group - motions.translating, motions, behind=behind)
+        for group in motions.groups
     ):
         pass
 
 
 def _group_one_pair(
-    steps: _StepRecord, group: frozenset[str], alike: BodyMotions, *, behind: bool
+    steps: _StepRecord, group: frozenset[str], motions: BodyMotions, *, behind: bool
 ) -> bool:
     """Merge the first two links of a group that can be merged; return whether two were merged."""
     mechanism = steps.mechanism
@@ -547,15 +554,15 @@ def _group_one_pair(
     for kept, removed in sorted(
         permutations(present, 2), key=lambda pair: _rod_count(mechanism, pair[1])
     ):
-        if not parallel_joints(mechanism, kept, removed, alike):
+        if not parallel_joints(mechanism, kept, removed, motions):
             continue
-        if behind and not is_behind(mechanism, kept, removed, alike):
+        if behind and not is_behind(mechanism, kept, removed, motions):
             continue
         try:
-            after, step = group_parallel_links(mechanism, kept, removed, alike)
+            after, step = group_parallel_links(mechanism, kept, removed, motions)
         except InputError:
             continue  # the other link cannot carry an element of this one
-        if steps.take((after, replace(step, name=BEFORE_AND_BEHIND) if behind else step)):
+        if steps.apply((after, replace(step, name=BEFORE_AND_BEHIND) if behind else step)):
             return True
     return False
 
@@ -586,39 +593,33 @@ def compare_reduction(
     _require_same_ports(full, reduced)
     full, reduced = _with_struts(full), _with_struts(reduced)
     sample = random_states(full, states, rng, speed=speed)
-    own = [sample.position, sample.velocity, sample.acceleration]
-    arguments = []
-    for name, values in zip(("position", "velocity", "acceleration"), own, strict=True):
-        theirs = full.platform.ports.motion[name].columns
-        arguments.append(
-            values[
-                :, [theirs.index(column) for column in reduced.platform.ports.motion[name].columns]
-            ]
-        )
+    full_motion = [sample.position, sample.velocity, sample.acceleration]
+    reduced_motion = []
+    for name, values in zip(("position", "velocity", "acceleration"), full_motion, strict=True):
+        full_columns = full.platform.ports.motion[name].columns
+        order = [full_columns.index(c) for c in reduced.platform.ports.motion[name].columns]
+        reduced_motion.append(values[:, order])
     start = _start(full, reduced, sample.q)
-    still = np.zeros_like(sample.velocity)
+    zero = np.zeros_like(sample.velocity)
 
-    def forces(
-        model: Model, motion: list[np.ndarray], q: np.ndarray, parts: tuple[bool, bool]
-    ) -> np.ndarray:
-        v, a = (x if wanted else still for x, wanted in zip(motion[1:], parts, strict=True))
-        return model.platform.inverse_dynamics(motion[0], v, a, start=q).force
+    def forces(model: Model, motion: list[np.ndarray], q: np.ndarray) -> list[np.ndarray]:
+        """Return forces of the whole motion, at rest, without acceleration, without velocity."""
+        position, velocity, acceleration = motion
+        pairs = ((velocity, acceleration), (zero, zero), (velocity, zero), (zero, acceleration))
+        functions = model.platform
+        return [functions.inverse_dynamics(position, v, a, start=q).force for v, a in pairs]
 
-    whole_and_parts = ((True, True), (False, False), (True, False), (False, True))
-    u = [forces(full, own, sample.q, parts) for parts in whole_and_parts]
-    w = [forces(reduced, arguments, start, parts) for parts in whole_and_parts]
     reduced_names = [actuator.name for actuator in reduced.mechanism.actuators]
     columns = [reduced_names.index(actuator.name) for actuator in full.mechanism.actuators]
-    w = [x[:, columns] for x in w]
+    u = forces(full, full_motion, sample.q)
+    w = [force[:, columns] for force in forces(reduced, reduced_motion, start)]
     largest = np.abs(u[0]).max(axis=0)
     scale = np.where(largest > 0, largest, 1.0)
     whole = (w[0] - u[0]) / scale
-    parts = [
-        (w[1] - u[1]) / scale,
-        ((w[3] - w[1]) - (u[3] - u[1])) / scale,
-        ((w[2] - w[1]) - (u[2] - u[1])) / scale,
-    ]
-    state = reduced.platform.kinematics(arguments[0], start=start)
+    gravity = (w[1] - u[1]) / scale
+    inertia = ((w[3] - w[1]) - (u[3] - u[1])) / scale
+    velocity = ((w[2] - w[1]) - (u[2] - u[1])) / scale
+    state = reduced.platform.kinematics(reduced_motion[0], start=start)
     difference = reduced.actuator_position(state.q)[:, columns] - full.actuator_position(sample.q)
     centers = mass_center(reduced, state.q) - mass_center(full, sample.q)
     shift = centers.mean(axis=0)
@@ -630,9 +631,9 @@ def compare_reduction(
                 largest=float(largest[i]),
                 rms=float(np.sqrt(np.mean(whole[:, i] ** 2))),
                 maximum=float(np.abs(whole[:, i]).max()),
-                gravity=float(np.abs(parts[0][:, i]).max()),
-                inertia=float(np.abs(parts[1][:, i]).max()),
-                velocity=float(np.abs(parts[2][:, i]).max()),
+                gravity=float(np.abs(gravity[:, i]).max()),
+                inertia=float(np.abs(inertia[:, i]).max()),
+                velocity=float(np.abs(velocity[:, i]).max()),
                 offset=float(difference[:, i].mean()),
                 motion=float(np.abs(difference[:, i] - difference[:, i].mean()).max()),
             )
@@ -660,23 +661,27 @@ def _require_same_ports(full: Model, reduced: Model) -> None:
             [a.name for a in reduced.mechanism.actuators],
         ),
     ]
-    for where, ours, theirs in pairs:
-        if sorted(ours) != sorted(theirs):
+    for where, full_names, reduced_names in pairs:
+        if sorted(full_names) != sorted(reduced_names):
             problems.add(
                 where,
-                f"the full machine has {', '.join(ours)}, the reduced one {', '.join(theirs)}",
+                f"the full machine has {', '.join(full_names)}, "
+                f"the reduced machine has {', '.join(reduced_names)}",
                 "compare machines with the same platform coordinates and actuators",
             )
     InputError.raise_if_any(problems)
 
 
 def _start(full: Model, reduced: Model, q: np.ndarray) -> np.ndarray:
-    """Return start values of the reduced machine from coordinates of the same name."""
+    """Return start values of the reduced machine from the full machine's coordinates, by name."""
     names = list(full.topology.coordinate_names)
     start = np.repeat(reduced.assembly.q[None, :], len(q), axis=0)
-    turning = {i + k for i, _ in reduced.topology.quaternions for k in range(4)}
+    components = {i + k for i, _ in reduced.topology.quaternions for k in range(4)}
     for j, name in enumerate(reduced.topology.coordinate_names):
         if name in names:
             i = names.index(name)
-            start[:, j] = q[:, i] if j in turning else start[:, j] + q[:, i] - full.assembly.q[i]
+            if j in components:
+                start[:, j] = q[:, i]
+            else:
+                start[:, j] += q[:, i] - full.assembly.q[i]
     return start

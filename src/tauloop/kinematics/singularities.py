@@ -32,7 +32,7 @@ from tauloop.model import Model
 
 #: Number of bisections between two samples to locate a crossing.
 BISECTIONS = 40
-#: Number of poses handled together; limits the memory of intermediate matrices.
+#: Number of poses that are processed together; it limits the memory of intermediate matrices.
 SINGULARITY_CHUNK = 8192
 
 SINGULARITY_KINDS = ("serial", "parallel", "constraint")
@@ -57,8 +57,8 @@ class Singularities:
             over all motions of unit norm.
         parallel: distance from type 2 (N,): smallest norm of the actuator velocities over all
             motions of unit norm that are orthogonal to the passive ones. It is zero where the
-            machine moves with its actuators at rest although it has no passive freedom for this
-            motion.
+            machine moves with its actuators at rest although this motion is not a
+            passive degree of freedom.
         constraint: ratio of the smallest to the largest singular value (N,) of the loop Jacobian.
         serial_determinant, parallel_determinant: determinants (N,) of the loop Jacobian stacked
             with the rows of the platform's, or the actuators', velocities. They change sign where a
@@ -80,13 +80,13 @@ class Singularities:
 
 @solving(PoseError)
 def singularities(model: Model, q: np.ndarray) -> Singularities:
-    """Measure how far assembled poses are from singularities.
+    """Return how far assembled poses are from singularities.
 
     K (loop Jacobian) and A (actuator velocities per velocity) are dimensionless. N is an
     orthonormal basis of all motions (K N = 0), and P selects the independent velocities. The
     distances are the smallest singular value of P N, the smallest singular value of A N, and the
-    ratio of the smallest to the largest singular value of K. With p passive freedoms, p singular
-    values of A N are zero at every pose, so the next larger one is used.
+    ratio of the smallest to the largest singular value of K. With p passive degrees of freedom, p
+    singular values of A N are zero at every pose, so the next larger one is used.
 
     Args:
         model: the machine.
@@ -99,11 +99,11 @@ def singularities(model: Model, q: np.ndarray) -> Singularities:
 
     @cache
     def distances() -> dict[str, np.ndarray]:
-        return _at_reached(model, q, SINGULARITY_KINDS, _distances)
+        return _measures_of_closed_poses(model, q, SINGULARITY_KINDS, _distances)
 
     @cache
     def determinants() -> dict[str, np.ndarray]:
-        return _at_reached(model, q, _DETERMINANTS, _determinants)
+        return _measures_of_closed_poses(model, q, _DETERMINANTS, _determinants)
 
     return Singularities(
         serial=deferred(lambda: distances()["serial"]),
@@ -132,13 +132,13 @@ def least_distance(
     if wanted is not None:
         return wanted
     measures = singularities(model, model.assembly.q[None])
-    here = min(float(measures.distance(kind)[0]) for kind in kinds)
-    if SINGULAR_DISTANCE < here < DEFAULT_DISTANCE:
-        return REFERENCE_FRACTION * here
+    reference_distance = min(float(measures.distance(kind)[0]) for kind in kinds)
+    if SINGULAR_DISTANCE < reference_distance < DEFAULT_DISTANCE:
+        return REFERENCE_FRACTION * reference_distance
     return DEFAULT_DISTANCE
 
 
-def _at_reached(
+def _measures_of_closed_poses(
     model: Model,
     q: np.ndarray,
     names: Sequence[str],
@@ -177,7 +177,7 @@ def _distances(model: Model, K: np.ndarray, moving: np.ndarray) -> Sequence[np.n
     else:
         motions = np.broadcast_to(np.eye(n_v), (n, n_v, n_v))
         constraint = np.ones(n)
-    serial = _smallest(_picks(model, moving) @ motions)
+    serial = _smallest(_independent_rows(model, moving) @ motions)
     parallel = _smallest(
         actuator_map(model)[:, moving] @ motions, passive=len(model.assembly.passive)
     )
@@ -187,10 +187,10 @@ def _distances(model: Model, K: np.ndarray, moving: np.ndarray) -> Sequence[np.n
 def _determinants(model: Model, K: np.ndarray, moving: np.ndarray) -> Sequence[np.ndarray]:
     """Return the determinants (n,) whose signs change at singularities (`_DETERMINANTS`)."""
     leading = actuator_map(model)[:, moving][list(model.assembly.leading)]
-    return _determinant(K, _picks(model, moving)), _determinant(K, leading)
+    return _determinant(K, _independent_rows(model, moving)), _determinant(K, leading)
 
 
-def _picks(model: Model, moving: np.ndarray) -> np.ndarray:
+def _independent_rows(model: Model, moving: np.ndarray) -> np.ndarray:
     """Return the rows (m, n_moving) that select the independent velocities."""
     return np.eye(model.topology.n_v)[list(model.assembly.independent)][:, moving]
 
@@ -349,8 +349,9 @@ def _crossings(
         position = values[before] + middle[:, None] * (values[before + 1] - values[before])
         state = functions.evaluate(position, start=near)
         sign = singularities(model, state.q).distance(f"{kind}_determinant") * determinant[before]
-        ahead = sign > 0
-        first, last = np.where(ahead, middle, first), np.where(ahead, last, middle)
+        is_before = sign > 0
+        first = np.where(is_before, middle, first)
+        last = np.where(is_before, last, middle)
     middle = 0.5 * (first + last)
     position = values[before] + middle[:, None] * (values[before + 1] - values[before])
     columns = functions.ports.position.columns

@@ -92,9 +92,8 @@ def random_states(
     state = model.platform.evaluate(position, velocity, acceleration, start=q)
     conditions = model.platform.condition(q)
     good = state.health.is_reached & (conditions < condition)
-    good &= (
-        assembly.loops.gaps(q, state.q) < STATE_TOLERANCE
-    )  # closed forms are solved on the branch of the walk
+    # the closed forms must have the branch of the walk
+    good &= assembly.loops.gaps(q, state.q) < STATE_TOLERANCE
     chosen = np.flatnonzero(good)[:n]
     if len(chosen) == 0:
         what = (
@@ -110,11 +109,14 @@ def random_states(
         assembly.mobility
         and (assembly.loops.gaps(assembly.q, state.q[good]) < STATE_TOLERANCE).all()
     ):
-        what = f"all {len(chosen)} regular states found are the reference pose: walks with steps of {step:g} do not "
+        what = (
+            f"all {len(chosen)} regular states are the reference pose: walks with steps of "
+            f"{step:g} do not leave it within the limits"
+        )
         remedy = (
             "take shorter steps, widen the limits, or choose a reference pose away from the limits"
         )
-        raise PoseError.of(model.mechanism.name, what + "leave it within the limits", remedy)
+        raise PoseError.of(model.mechanism.name, what, remedy)
     distinct_states = len(chosen)
     chosen = np.resize(chosen, n)
     return RandomStates(

@@ -1,9 +1,9 @@
 """Check whether a straight line of positions leads smoothly from the reference pose to a pose.
 
 Newton's method finds a pose in which the loops close, but a motion from the reference pose may not
-reach it. Beyond a fold, the positions on the line have no pose, or the machine would have to jump
-to another branch. Therefore the line is followed in steps that are halved until the coordinates
-change smoothly.
+reach it. Beyond a singularity (a fold of the solution branch), the positions on the line have no
+pose, or the machine would have to jump to another branch. Therefore the line is followed in steps
+that are halved until the coordinates change smoothly.
 """
 
 from __future__ import annotations
@@ -44,20 +44,22 @@ def reached_along_line(
     if not runner.iterates:
         return q, ()
     line = _Line(motion, position)
-    walked, share = _walk(line, runner.assembly.q)
+    last_pose, fraction = _walk(line, runner.assembly.q)
     port = motion.ports.position
-    last = zip(port.columns, motion.ports.at(walked), port.units, strict=True)
-    place = ", ".join(f"{name} = {value:.4g} {unit}" for name, value, unit in last)
+    last = zip(port.columns, motion.ports.at(last_pose), port.units, strict=True)
+    last_position = ", ".join(f"{name} = {value:.4g} {unit}" for name, value, unit in last)
     diagnostics = diagnostic(
         "fraction of the straight line from the reference pose along which the loops stay closed",
-        share,
+        fraction,
         at_least=1.0,
-        advice=f"the loops open after {place}, so the machine cannot move along this line to the "
-        "pose, which may be in another assembly mode; move through other positions, or list all "
-        "modes with --all-modes",
+        advice=f"the loops open after {last_position}, so the machine cannot move along this line "
+        "to the pose, which may be in another assembly mode; move through other positions, or list "
+        "all modes with --all-modes",
     )
-    is_other = share == 1.0 and np.abs(line.difference(walked, q)).max(initial=0.0) > SAME_POSE
-    return (walked if is_other else q), (diagnostics,)
+    is_other = (
+        fraction == 1.0 and np.abs(line.difference(last_pose, q)).max(initial=0.0) > SAME_POSE
+    )
+    return (last_pose if is_other else q), (diagnostics,)
 
 
 class _Line:
@@ -74,12 +76,12 @@ class _Line:
         scalar = np.array(runner.topology.q_of_v) >= 0
         self._is_angle = np.array(runner.topology.angular, dtype=bool) & scalar
 
-    def pose(self, share: float, near: np.ndarray) -> np.ndarray | None:
+    def pose(self, fraction: float, near: np.ndarray) -> np.ndarray | None:
         """Return the pose (n_q,) at a fraction of the line, solved from a nearby pose.
 
         None if the loops do not close there.
         """
-        position = self._start + share * (self._end - self._start)
+        position = self._start + fraction * (self._end - self._start)
         for i in self._quaternions:
             position[i : i + 4] /= np.linalg.norm(position[i : i + 4])
         state = self._motion.evaluate(position[None], start=near[None])
@@ -98,20 +100,20 @@ class _Line:
 
 def _walk(line: _Line, start: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the last pose that is reached smoothly along a line, and its fraction of the line."""
-    q, share, step = start, 0.0, FIRST_STEP
-    while share < 1.0:
-        step = min(step, 1.0 - share)
-        middle = line.pose(share + step / 2, q)
-        end = None if middle is None else line.pose(share + step, middle)
+    q, fraction, step = start, 0.0, FIRST_STEP
+    while fraction < 1.0:
+        step = min(step, 1.0 - fraction)
+        middle = line.pose(fraction + step / 2, q)
+        end = None if middle is None else line.pose(fraction + step, middle)
         if middle is not None and end is not None:
             first, second = line.difference(q, middle), line.difference(middle, end)
             length = float(np.linalg.norm(first) + np.linalg.norm(second))
             if float(np.linalg.norm(second - first)) < max(
                 RELATIVE_SMOOTHNESS * length, ABSOLUTE_SMOOTHNESS
             ):
-                q, share, step = end, share + step, 2 * step
+                q, fraction, step = end, fraction + step, 2 * step
                 continue
         step /= 2
         if step < MIN_STEP:
-            return q, share
+            return q, fraction
     return q, 1.0

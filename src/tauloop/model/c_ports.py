@@ -30,7 +30,7 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
     cabled = tuple(model.mechanism.cables)
     newtons = ("N",) * len(cabled)
     closing = ["N" if assembly.loops.is_length[i] else "N m" for i in assembly.rows]
-    thrusts = ["N m" if turns else "N" for turns in topology.angular]
+    momentum_rate_units = ["N m" if turns else "N" for turns in topology.angular]
     pairs = [
         (row, unit, p)
         for row, unit in zip(actuators, force_units, strict=True)
@@ -41,13 +41,13 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
         "w > 0: redundant actuators share forces by the least sum of w (u - p)^2, p from "
         "preloads; 1 for all alike"
     )
-    holding = (
+    preloads = (
         "tensions that winches hold their cables at where nothing else is needed; 0 for the least"
     )
     outputs = output_port(model.mechanism)
     start = "start values for all coordinates, such as the last sample's q: Newton's method and the turns of angles"
-    freedoms = tuple(topology.velocity_names[i] for i in assembly.independent)
-    pushes = tuple(thrusts[i] for i in assembly.independent)
+    independent = tuple(topology.velocity_names[i] for i in assembly.independent)
+    external_units = tuple(momentum_rate_units[i] for i in assembly.independent)
     multipliers = "multipliers of the loop equations: N for lengths, N m for directions"
     rows = f"Y by rows: {len(actuators)} actuator forces, each on {len(model.parameters)} dynamic parameters"
     listed = [
@@ -59,7 +59,7 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
             "parameters that were left free",
         ),
         ("weight", actuators, ("1",) * len(actuators), weights),
-        ("preload", cabled, newtons, holding),
+        ("preload", cabled, newtons, preloads),
         ("tension", cabled, newtons, "tensions of cables"),
         ("force", actuators, force_units, "actuator forces u"),
         ("closure_force", closures, closing, multipliers),
@@ -71,26 +71,31 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
         (
             "momentum",
             topology.velocity_names,
-            (f"{unit} s" for unit in thrusts),
+            (f"{unit} s" for unit in momentum_rate_units),
             "momenta of all velocities, dT/dv",
         ),
         (
             "momentum_rate",
             topology.velocity_names,
-            thrusts,
+            momentum_rate_units,
             "their rates, such as differences from sample to sample",
         ),
         (
             "last_momentum",
             topology.velocity_names,
-            (f"{unit} s" for unit in thrusts),
+            (f"{unit} s" for unit in momentum_rate_units),
             "momenta of the last sample",
         ),
-        ("last_external_force", freedoms, pushes, "estimate of the last sample; 0 to begin with"),
+        (
+            "last_external_force",
+            independent,
+            external_units,
+            "estimate of the last sample; 0 to begin with",
+        ),
         (
             "external_force",
-            freedoms,
-            pushes,
+            independent,
+            external_units,
             "force from outside on the platform's velocities, a lag of `bandwidth`",
         ),
         (
@@ -101,10 +106,9 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
         ),
         ("bandwidth", ("bandwidth",), ("rad/s",), "K of the lag; its delay is 1/K"),
     ]
-    moved = motion.ports.motion.items()
     listed += [
         (name, port.columns, port.units, f"{name} of the {motion.ports.name}")
-        for name, port in moved
+        for name, port in motion.ports.motion.items()
     ]
     ports = {}
     for name, columns, units, meaning in listed:
@@ -125,13 +129,13 @@ def _product_ports(motion: Motion, ports: Mapping[str, CPort]) -> dict[str, CPor
     for output in ("force", "acceleration"):
         described.append((known[factor_of(output)], f"factors w of {output}"))
         result = ports[output]
-        moved = Port(name=directional_name(output), columns=result.columns, units=result.units)
-        described.append((moved, f"change of {output} along the direction d, J d"))
+        product = Port(name=directional_name(output), columns=result.columns, units=result.units)
+        described.append((product, f"change of {output} along the direction d, J d"))
     for name, port in steps.items():
         units = tuple(f"1/({unit})" for unit in port.units)
         for word, meaning in (("slope", "w^T J"), ("bend", "gradient of w^T J d")):
-            made = Port(name=jacobian_name(word, name), columns=port.columns, units=units)
-            described.append((made, f"{meaning} by {name}, times the unit of what w weighs"))
+            product = Port(name=jacobian_name(word, name), columns=port.columns, units=units)
+            described.append((product, f"{meaning} by {name}, times the unit of what w weighs"))
     return {
         port.name: CPort(
             name=port.name, size=port.size, columns=port.columns, units=port.units, meaning=meaning
@@ -145,21 +149,22 @@ def _jacobian_ports(motion: Motion, ports: Mapping[str, CPort]) -> dict[str, CPo
 
     Displacements of positions have the components of velocities.
     """
-    turned = {
+    displacements = {
         "position": replace(
             ports["velocity"],
             units=tuple(u.removesuffix("/s") for u in motion.ports.velocity.units),
         )
     }
-    turned |= {
+    displacements |= {
         "q": replace(ports["v"], units=tuple(unit.removesuffix("/s") for unit in ports["v"].units))
     }
-    made = {}
+    jacobians = {}
     for output in ("q", "v", "a", "force", "closure_force", "acceleration"):
         for name in (*motion.ports.motion, "force", "theta"):
-            rows, columns = turned.get(output, ports[output]), turned.get(name, ports[name])
-            made[jacobian_name(output, name)] = _jacobian_port(output, rows, name, columns)
-    return made
+            rows = displacements.get(output, ports[output])
+            columns = displacements.get(name, ports[name])
+            jacobians[jacobian_name(output, name)] = _jacobian_port(output, rows, name, columns)
+    return jacobians
 
 
 def _jacobian_port(output: str, rows: CPort, name: str, columns: CPort) -> CPort:

@@ -44,8 +44,9 @@ class Derivatives(ReprMixin):
     Examples:
         >>> import tauloop as tl
         >>> platform = tl.Model(tl.load("delta")).platform
-        >>> moved = platform.derivatives("inverse_dynamics", [0.05, 0.0, -0.5], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0])
-        >>> moved.jacobian("force", "position").shape
+        >>> motion = [0.05, 0.0, -0.5], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
+        >>> result = platform.derivatives("inverse_dynamics", *motion)
+        >>> result.jacobian("force", "position").shape
         (3, 3)
     """
 

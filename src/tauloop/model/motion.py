@@ -237,7 +237,7 @@ class Motion:
         Raises:
             InputError: wrong names, shapes or values.
             PoseError: out of reach or singular; or no tensions within bounds produce this motion.
-            AssemblyError: there are passive freedoms (see `Model.hybrid`).
+            AssemblyError: there are passive degrees of freedom (see `Model.hybrid`).
 
         Source: Khalil and Ibrahim 2004; Gantry-Tau paper, eq. 1.
         """
@@ -272,7 +272,7 @@ class Motion:
         start: object | None = None,
         wrenches: Sequence[Sequence[float]] = NO_WRENCH,
     ) -> np.ndarray:
-        """Return the largest margin to all tension bounds during a motion (N,) or a number, N.
+        """Return the largest margin of the tensions from all their bounds (N,), or a number, N.
 
         The margin is the largest m with least + m <= T <= greatest - m over all tensions T that
         produce the motion. Winches keep the same margin, expressed as tension, from their force
@@ -289,7 +289,8 @@ class Motion:
         Raises:
             InputError: wrong names, shapes or values; or the machine has no cables.
             PoseError: out of reach or singular.
-            AssemblyError: there are passive freedoms, or the tension of a cable is not determined.
+            AssemblyError: there are passive degrees of freedom, or the tension of a cable is not
+                determined.
         """
         return self.weakest_cables(
             position, velocity, acceleration, start=start, wrenches=wrenches
@@ -317,7 +318,7 @@ class Motion:
         *,
         start: object | None = None,
     ) -> tuple[TensionTerms, np.ndarray, bool]:
-        """Return the tension terms of a motion, its coordinates (N, n_q), and if it is one sample.
+        """Return the tension terms, coordinates (N, n_q), and whether a single sample was given.
 
         Raises:
             InputError, PoseError, AssemblyError: as `tension_margin`.
@@ -481,8 +482,8 @@ class Motion:
         outputs, diagnostics, single = self.runner.run(
             spec, arguments, start=start, theta=theta, weights=weights
         )
-        made = arranged(self.runner, function, names, outputs, diagnostics)
-        return made.single() if single else made
+        derivatives = arranged(self.runner, function, names, outputs, diagnostics)
+        return derivatives.single() if single else derivatives
 
     @with_old_keywords
     def products(
@@ -498,7 +499,7 @@ class Motion:
         theta: object | None = None,
         sharing: ForceSharing = EQUAL_SHARES,
     ) -> Products:
-        """Return products of derivatives of dynamics with factors w and a direction d.
+        """Return products of derivatives of dynamics with weights w and a direction d.
 
         With the Jacobian J of the function, the products are J d, w^T J and the gradient of
         w^T J d. J itself is not computed, so the products cost only a few times as much as the
@@ -511,7 +512,7 @@ class Motion:
             position, velocity: the given motion (N, n) or (n,), SI.
             acceleration_or_force: accelerations (N, n), or forces (N, n_u) for forward
                 dynamics.
-            factors: w (N, n_out), factors of the forces or accelerations.
+            factors: w (N, n_out), weights of the forces or accelerations.
             directions: d (N, n) for each input, such as {"position": ...}; zero for inputs that are
                 not named.
             start: start values for Newton blocks.
@@ -524,15 +525,14 @@ class Motion:
         motion = (position, velocity, acceleration_or_force)
         with multiplied(function, motion, factors, directions) as (spec, arguments):
             ports = self.runner.known_ports
-            inputs = {
-                name: np.zeros(ports[name].size) for name in spec.inputs if name in ports
-            } | arguments
+            zeros = {name: np.zeros(ports[name].size) for name in spec.inputs if name in ports}
+            inputs = zeros | arguments
             weights = self.weights(sharing)
             outputs, diagnostics, single = self.runner.run(
                 spec, inputs, start=start, theta=theta, weights=weights
             )
-        made = arranged_products(spec, function, outputs, diagnostics)
-        return made.single() if single else made
+        products = arranged_products(spec, function, outputs, diagnostics)
+        return products.single() if single else products
 
     def casadi(self, function: str, *, compiled: bool = False) -> ca.Function:
         """Return inverse or forward dynamics as a CasADi Function with its exact sparse Jacobian.
@@ -652,8 +652,8 @@ class Motion:
     def regressor_reads_start(self, output: str = "actuators") -> bool:
         """Return whether start values affect the regressor.
 
-        They are the start of Newton's method, and they choose the revolution of angles on which
-        forces depend. Closed forms of the loops do not need them.
+        Newton's method starts from them, and they select the revolution of angles on which forces
+        depend. Loops that are solved in closed form do not need them.
 
         Args:
             output: as for `regressor`.

@@ -38,9 +38,9 @@ class Products(ReprMixin):
         >>> import tauloop as tl
         >>> platform = tl.Model(tl.load("delta")).platform
         >>> motion = [0.05, 0.0, -0.5], [0.1, 0.2, 0.3], [1.0, 2.0, 3.0]
-        >>> upward = {"position": [0.0, 0.0, 1.0]}
-        >>> made = platform.products("inverse_dynamics", *motion, factors=[1.0, 0.0, 0.0], directions=upward)
-        >>> made.bends["position"].shape
+        >>> w, d = [1.0, 0.0, 0.0], {"position": [0.0, 0.0, 1.0]}
+        >>> result = platform.products("inverse_dynamics", *motion, factors=w, directions=d)
+        >>> result.bends["position"].shape
         (3,)
     """
 
@@ -64,7 +64,7 @@ class Products(ReprMixin):
 
 @contextmanager
 def multiplied(
-    function: str, motion: tuple[object, ...], weighing: object, directions: Mapping[str, object]
+    function: str, motion: tuple[object, ...], factors: object, directions: Mapping[str, object]
 ) -> Iterator[tuple[ProgramSpec, dict[str, object]]]:
     """Return the program of a function's products, and its arguments by name.
 
@@ -85,14 +85,14 @@ def multiplied(
     arguments = dict(zip(names, motion, strict=True)) | {
         direction_name(name): directions[name] for name in directions
     }
-    places = {direction_name(name): f"directions[{name!r}]" for name in directions} | {
+    labels = {direction_name(name): f"directions[{name!r}]" for name in directions} | {
         factor_of(spec.outputs[0]): "factors"
     }
     try:
-        yield spec, arguments | {factor_of(spec.outputs[0]): weighing}
+        yield spec, arguments | {factor_of(spec.outputs[0]): factors}
     except InputError as error:
         raise InputError(
-            replace(item, where=places.get(item.where, item.where)) for item in error.problems
+            replace(item, where=labels.get(item.where, item.where)) for item in error.problems
         ) from None
 
 

@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     from tauloop.compiler.expressions import ProgramSpec
     from tauloop.model.model import MachineSource
 
-#: Packages that define a function's text, and libraries that it depends on.
-_MAKERS = ("common", "mechanism", "formats", "equations", "compiler", "model")
+#: Packages that define a function's text.
+_PACKAGES = ("common", "mechanism", "formats", "equations", "compiler", "model")
+#: Libraries on which the text depends.
 _LIBRARIES = ("casadi", "numpy", "scipy")
 _SOURCES = (".py", ".c")
 _PACKAGE = Path(__file__).parent.parent
@@ -127,10 +128,10 @@ def load_function(
     record = folder / f"{_key(path, function, outputs, options)}.json"
     loaded = _read(record, options.threads)
     if loaded is None:
-        loaded, is_seen = _make(machine, function, outputs, options, folder)
+        loaded, is_cacheable = _make(machine, function, outputs, options, folder)
         # without a record, the next process only has to build the function again
         with suppress(InputError):
-            if is_seen:
+            if is_cacheable:
                 _write(record, loaded)
     return loaded
 
@@ -188,8 +189,8 @@ def _make(
         inputs=tuple(ports.get(port.name, port) for port in inputs),
         outputs=tuple(ports.get(port.name, port) for port in results),
     )
-    kept = {port.name: made.nominal[port.name] for port in inputs if port.name in made.nominal}
-    is_seen = (
+    nominal = {port.name: made.nominal[port.name] for port in inputs if port.name in made.nominal}
+    is_cacheable = (
         isinstance(machine, str | Path)
         and made.library is not None
         and model.formulation in FORMULATIONS
@@ -201,7 +202,7 @@ def _make(
         )
         and not _may_include(_file_of(machine))
     )
-    return made.renamed(signature, kept, options.threads), is_seen
+    return made.renamed(signature, nominal, options.threads), is_cacheable
 
 
 def _file_of(machine: str | Path) -> Path:
@@ -267,8 +268,8 @@ def _toolkit() -> list[str]:
         place = importlib.util.find_spec(library)
         if place is not None and place.origin is not None:
             parts.append(f"{place.origin} {file_stamp(place.origin)}")
-    for maker in _MAKERS:
-        for folder, inner, names in os.walk(_PACKAGE / maker):
+    for package in _PACKAGES:
+        for folder, inner, names in os.walk(_PACKAGE / package):
             inner[:] = sorted(set(inner) - {"__pycache__"})
             parts += [
                 f"{name} {file_stamp(f'{folder}/{name}')}"

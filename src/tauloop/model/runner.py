@@ -18,8 +18,8 @@ from tauloop.compiler.c.calling.evaluator import (
     Compiled,
     Evaluator,
     Kernel,
-    Once,
     Outcome,
+    SampleCall,
     c_function,
     compiled_diagnostics,
     compiled_once,
@@ -87,11 +87,11 @@ class Runner:
         self.assembly = catalogue.assembly
         self.mechanism = self.assembly.mechanism
         self.topology = self.assembly.topology
-        self._turning = self.ports.whole_quaternions(self.topology)
+        self._quaternions = self.ports.whole_quaternions(self.topology)
         self._kernels: dict[tuple[Program, bool], Kernel | None] = {}
         self._trackers: dict[tuple[Program, bool, bool], Tracker | None] = {}
-        self._elsewhere: dict[tuple[int, ...], Self] = {}
-        self._once: dict[ProgramSpec, Once] = {}
+        self._other_branches: dict[tuple[int, ...], Self] = {}
+        self._once: dict[ProgramSpec, SampleCall] = {}
 
     def on_branch_of(self, q: np.ndarray) -> Self:
         """Return the runner for the branch of closed forms on which a pose is.
@@ -105,12 +105,12 @@ class Runner:
         return self._on_branch(tuple(self._signs(q[None, :])[0].tolist()), q)
 
     def _on_branch(self, signs: tuple[int, ...], q: np.ndarray) -> Self:
-        if signs == tuple(self.catalogue.branches.own.tolist()):
+        if signs == tuple(self.catalogue.branches.reference_signs.tolist()):
             return self
-        if signs not in self._elsewhere:
-            there = self.catalogue.at(assembled_at(self.assembly, q))
-            self._elsewhere[signs] = type(self)(there, self.evaluator, self.limits)
-        return self._elsewhere[signs]
+        if signs not in self._other_branches:
+            catalogue = self.catalogue.at(assembled_at(self.assembly, q))
+            self._other_branches[signs] = type(self)(catalogue, self.evaluator, self.limits)
+        return self._other_branches[signs]
 
     def program(self, spec: ProgramSpec) -> Program:
         """Return a program of this machine."""
@@ -159,17 +159,24 @@ class Runner:
     def once(self, spec: ProgramSpec, *motion: object) -> Outcome:
         """Return one sample at nominal parameters from the reference pose, without batch overhead.
 
+        The result is None if the sample fails a check, so that a batch must explain the failure.
+
         Args:
             spec: specification of the program.
             motion: inputs of the program in their order, arrays or lists (n,).
         """
         if spec not in self._once:
-            self._once[spec] = self._short_way(spec)
+            self._once[spec] = self._sample_call(spec)
         outcome = self._once[spec](*map(_row, motion))
-        turns = [outcome[0]["q"][self.ports.q[i] :][:4] for i in self._turning] if outcome else []
-        return outcome if all(abs(turn.dot(turn) - 1.0) < UNIT_NORM for turn in turns) else None
+        if outcome is None:
+            return None
+        for i in self._quaternions:
+            quaternion = outcome[0]["q"][self.ports.q[i] :][:4]
+            if not abs(quaternion.dot(quaternion) - 1.0) < UNIT_NORM:
+                return None
+        return outcome
 
-    def _short_way(self, spec: ProgramSpec) -> Once:
+    def _sample_call(self, spec: ProgramSpec) -> SampleCall:
         program = self.program(spec)
         if not self.evaluator.wants_code(program, 1):
             empty = {name: np.zeros(array.shape[1]) for name, array in self.empty_inputs().items()}
@@ -181,7 +188,7 @@ class Runner:
 
     @cached_property
     def nominal(self) -> dict[str, np.ndarray]:
-        """Return values of optional inputs: reference pose, nominal parameters, equal weights."""
+        """Values of optional inputs, such as the reference pose and nominal parameters, by name."""
         return {
             "position": self.ports.at(self.assembly.q),
             "start": self.assembly.q,
@@ -206,7 +213,7 @@ class Runner:
         return self.state(outputs, health, start, single)
 
     def reached(self, arguments: dict[str, object], start: object | None) -> State:
-        """Return the same as `kinematics`, without errors for poses out of reach."""
+        """Return the state as `kinematics` does, without errors for poses out of reach."""
         inputs, single, n = self.inputs(arguments, start, None)
         return self.state(*self.settled(KINEMATICS[len(arguments) - 1], inputs, n), start, single)
 
@@ -216,8 +223,9 @@ class Runner:
         """Run a program, and follow samples far from their starts so that they keep their mode.
 
         Newton's method finds a pose near its start in a few steps. After more steps it may have
-        reached another assembly mode, or failed although a pose exists. Such samples are repeated
-        from the end of a line that is followed in small steps.
+        reached another assembly mode, or failed although a pose exists. For such samples, a
+        straight line of positions is followed in small steps, and the sample is solved again from
+        its end.
 
         `work` is the total number of samples if the given samples are a part of them.
 
@@ -249,27 +257,35 @@ class Runner:
             The coordinates, and whether the loops stayed open at a point before the end of each
             line (N,).
         """
-        n, here = len(inputs["start"]), inputs["start"]
-        home, most, is_reached = self.ports.at(here), np.zeros(n), np.ones(n, dtype=bool)
+        current = inputs["start"]
+        n = len(current)
+        origin = self.ports.at(current)
+        max_iterations = np.zeros(n)
+        is_reached = np.ones(n, dtype=bool)
         has_opened = np.zeros(n, dtype=bool)
         for fraction in np.linspace(0.0, 1.0, steps + 1)[1:]:
-            position = home + fraction * (inputs["position"] - home)
-            for i in self._turning:
+            position = origin + fraction * (inputs["position"] - origin)
+            for i in self._quaternions:
                 position[:, i : i + 4] /= np.linalg.norm(
                     position[:, i : i + 4], axis=1, keepdims=True
                 )
             has_opened |= ~is_reached
-            waypoint = inputs | {"position": position, "start": here}
+            waypoint = inputs | {"position": position, "start": current}
             outputs, health = self.evaluate(
                 KINEMATICS[0], waypoint, n, n * steps, is_explained=False
             )
-            most, is_reached = np.maximum(most, health.steps), health.is_reached
-            here = np.where(is_reached[:, None], outputs["q"], here)
-        strayed = (most > FEW_STEPS) & ((most < NEWTON_ITERATIONS) | is_reached)
-        if steps == CONTINUATION_STEPS and strayed.any():
-            finer = {name: array[strayed] for name, array in inputs.items()}
-            here[strayed], has_opened[strayed] = self.walked(finer, CONTINUATION_STEPS**2)
-        return here, has_opened
+            max_iterations = np.maximum(max_iterations, health.steps)
+            is_reached = health.is_reached
+            current = np.where(is_reached[:, None], outputs["q"], current)
+        may_have_left_mode = (max_iterations > FEW_STEPS) & (
+            (max_iterations < NEWTON_ITERATIONS) | is_reached
+        )
+        if steps == CONTINUATION_STEPS and may_have_left_mode.any():
+            repeated = {name: array[may_have_left_mode] for name, array in inputs.items()}
+            q, opened = self.walked(repeated, CONTINUATION_STEPS**2)
+            current[may_have_left_mode] = q
+            has_opened[may_have_left_mode] = opened
+        return current, has_opened
 
     def followed(self, position: np.ndarray, start: np.ndarray) -> State:
         """Return the state at positions (N, n), reached along lines from starts (N, n_q).
@@ -281,11 +297,9 @@ class Runner:
             PoseError: out of reach or singular.
         """
         inputs, _, n = self.inputs({"position": position}, start, None)
-        kernel = (
-            self._kernel(self.program(KINEMATICS[0]), inputs, n * CONTINUATION_STEPS)
-            if self.walks_in_code
-            else None
-        )
+        kernel = None
+        if self.walks_in_code:
+            kernel = self._kernel(self.program(KINEMATICS[0]), inputs, n * CONTINUATION_STEPS)
         if kernel is None:
             inputs["start"], has_opened = self.walked(inputs)
             outputs, diagnostics = self.settled(KINEMATICS[0], inputs, n)
@@ -300,11 +314,12 @@ class Runner:
             # machine code reports the maximum number of iterations of each line
             has_opened = diagnostics.steps >= NEWTON_ITERATIONS
             if not is_sound and far.any():
-                again = np.array(outputs["q"])
-                again[far], has_opened[far] = self.walked(
+                new_start = np.array(outputs["q"])
+                new_start[far], has_opened[far] = self.walked(
                     {name: array[far] for name, array in inputs.items()}
                 )
-                outputs, diagnostics = self.evaluate(KINEMATICS[0], inputs | {"start": again}, n)
+                inputs_again = inputs | {"start": new_start}
+                outputs, diagnostics = self.evaluate(KINEMATICS[0], inputs_again, n)
         self.require(diagnostics, inputs)
         return replace(self.state(outputs, diagnostics, start), has_opened=has_opened)
 
@@ -322,8 +337,10 @@ class Runner:
             {name: self.known_ports[name] for name in arguments}, arguments, finite=False
         )
         n = len(inputs["position"])
-        shared = ("start", "theta", *(("weight", "preload") if self.assembly.is_redundant else ()))
-        for name in shared:
+        defaults = ["start", "theta"]
+        if self.assembly.is_redundant:
+            defaults += ["weight", "preload"]
+        for name in defaults:
             inputs.setdefault(
                 name, np.broadcast_to(self.nominal[name], (n, len(self.nominal[name])))
             )
@@ -337,7 +354,7 @@ class Runner:
     @property
     def walks_in_code(self) -> bool:
         """Whether machine code can follow straight lines; it cannot with unit quaternions."""
-        return self.iterates and not self._turning
+        return self.iterates and not self._quaternions
 
     def pose(self, q: object) -> np.ndarray:
         """Return checked coordinates (n_q,) of one pose.
@@ -357,16 +374,14 @@ class Runner:
     @cached_property
     def known_ports(self) -> dict[str, Port]:
         """Ports of all possible inputs of a program: motion, loads and start values."""
-        force, free, names = (
-            force_port(self.assembly),
-            self.catalogue.free,
-            self.topology.coordinate_names,
-        )
+        force = force_port(self.assembly)
+        free = self.catalogue.free
+        names = self.topology.coordinate_names
         leading = self.ports.leading_acceleration(len(self.assembly.leading))
         start = Port(name="start", columns=names, units=("",) * len(names))
         theta = Port(name="theta", columns=free, units=("",) * len(free))
-        own = {port.name: port for port in (force, self.ports.effort, leading, start, theta)}
-        return {**self.ports.motion, **own, **LOAD_PORTS, **self.ports.products(force)}
+        others = {port.name: port for port in (force, self.ports.effort, leading, start, theta)}
+        return {**self.ports.motion, **others, **LOAD_PORTS, **self.ports.products(force)}
 
     def evaluate(
         self,
@@ -387,7 +402,7 @@ class Runner:
             Outputs by name, and the diagnostics of every sample.
         """
         if self._is_own_branch(inputs["start"]):
-            return self._run_here(program, inputs, n, work, is_explained)
+            return self._run_on_this_branch(program, inputs, n, work, is_explained)
         self._require_finite(inputs)
         parts = self.by_branch(inputs["start"])
         if isinstance(program, Program):
@@ -397,7 +412,7 @@ class Runner:
         healths = []
         for runner, where in parts:
             chosen = {key: array[where] for key, array in inputs.items()}
-            results, health = runner._run_here(
+            results, health = runner._run_on_this_branch(
                 program, chosen, len(where), max(n, work), is_explained
             )
             healths.append(health)
@@ -425,10 +440,11 @@ class Runner:
         # without given starts, all samples share the reference pose as a view of one row
         if np.may_share_memory(start, self.assembly.q) or not len(start):
             return True
-        own = self.catalogue.branches.own
-        if not len(own):
+        reference_signs = self.catalogue.branches.reference_signs
+        if not len(reference_signs):
             return True
-        return bool((self._signs(start[:1] if is_one_row(start) else start) == own).all())
+        signs = self._signs(start[:1] if is_one_row(start) else start)
+        return bool((signs == reference_signs).all())
 
     def _signs(self, q: np.ndarray) -> np.ndarray:
         """Return the signs (N, k) of the roots of the closed forms at poses (N, n_q)."""
@@ -445,7 +461,7 @@ class Runner:
             self.known_ports, {key: inputs[key] for key in self.known_ports.keys() & inputs.keys()}
         )
 
-    def _run_here(
+    def _run_on_this_branch(
         self,
         program: ProgramSpec | Program,
         inputs: dict[str, np.ndarray],
@@ -500,7 +516,7 @@ class Runner:
         self._require_finite(inputs)
         kernel = self._kernel(program, inputs, n)
         if kernel is None:
-            return self._run_here(program, inputs, n, n)
+            return self._run_on_this_branch(program, inputs, n, n)
         return run_kernel(kernel, inputs, n)
 
     def compiled(self, program: ProgramSpec, outputs: tuple[str, ...]) -> CompiledFunction:
@@ -518,10 +534,10 @@ class Runner:
             InputError: an output does not exist.
             EngineError: no compiler was found, or the compiler fails.
         """
-        chosen = self.evaluator if isinstance(self.evaluator, Compiled) else Compiled()
-        made = chosen.build(self.source_function(program, outputs))
-        made.nominal = self.nominal
-        return made
+        evaluator = self.evaluator if isinstance(self.evaluator, Compiled) else Compiled()
+        function = evaluator.build(self.source_function(program, outputs))
+        function.nominal = self.nominal
+        return function
 
     def source_function(self, program: ProgramSpec, outputs: tuple[str, ...]) -> CFunction:
         """Return a program with only these outputs, to be printed as C together with others.
@@ -533,11 +549,11 @@ class Runner:
         Raises:
             InputError: an output does not exist.
         """
-        ready = self.program(program)
+        built = self.program(program)
         InputError.raise_if_any(
-            unknown_names(outputs, ready.outputs, f"is not an output of {program.name}")
+            unknown_names(outputs, built.outputs, f"is not an output of {program.name}")
         )
-        return c_function(ready, self.empty_inputs(), outputs)
+        return c_function(built, self.empty_inputs(), outputs)
 
     def empty_inputs(self) -> dict[str, np.ndarray]:
         """Return arrays (0, n) of all possible inputs, which define their sizes."""
@@ -613,18 +629,21 @@ class Runner:
         Raises:
             InputError: the message states the sample and the error of the norm.
         """
-        off = [0.0]
+        if not self._quaternions:
+            return
+        errors = [0.0]
 
-        def look(piece: slice) -> None:
-            for i in self._turning:
-                turn = position[piece, i : i + 4]
-                squares = np.einsum("ij,ij->i", turn, turn)
-                off.append(max(squares.max() - 1.0, 1.0 - squares.min()))
+        def check(piece: slice) -> None:
+            for i in self._quaternions:
+                quaternion = position[piece, i : i + 4]
+                squares = np.einsum("ij,ij->i", quaternion, quaternion)
+                errors.append(max(squares.max() - 1.0, 1.0 - squares.min()))
 
-        if self._turning:
-            pieces = [slice(k, k + LARGEST_PIECE) for k in range(0, len(position), LARGEST_PIECE)]
-            share_out(pieces, self.evaluator.threads, look)
-        for i in self._turning if max(off) > 2.0 * UNIT_NORM else ():
+        pieces = [slice(k, k + LARGEST_PIECE) for k in range(0, len(position), LARGEST_PIECE)]
+        share_out(pieces, self.evaluator.threads, check)
+        if max(errors) <= 2.0 * UNIT_NORM:
+            return
+        for i in self._quaternions:
             norms = np.abs(np.linalg.norm(position[:, i : i + 4], axis=1) - 1.0)
             worst = int(np.argmax(norms))
             what = (
@@ -677,8 +696,8 @@ class Runner:
     @cached_property
     def turning(self) -> tuple[str, ...]:
         """Names of the angles that loops determine up to full revolutions."""
-        topology, moved = self.topology, set(self.ports.q)
-        known = moved | {topology.q_of_v[i] for i in self.assembly.frozen}
+        topology = self.topology
+        known = set(self.ports.q) | {topology.q_of_v[i] for i in self.assembly.frozen}
         index_of = {name: i for i, name in enumerate(topology.coordinate_names)}
         geared: list[tuple[set[int], set[int]]] = []
         for coupling in self.mechanism.couplings:
@@ -698,9 +717,9 @@ class Runner:
 
     @cached_property
     def _turns(self) -> tuple[Turns, Turns]:
-        return Turns(angles=self.turning, nearest="start"), Turns(
-            angles=self.turning, nearest="reference pose"
-        )
+        """Origin of the revolutions with and without given start values."""
+        with_start = Turns(angles=self.turning, nearest="start")
+        return with_start, Turns(angles=self.turning, nearest="reference pose")
 
     @cached_property
     def given(self) -> str:

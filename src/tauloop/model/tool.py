@@ -134,7 +134,7 @@ def with_payload(mechanism: Mechanism, payload: float | Payload) -> Mechanism:
     names = {body.name for body in mechanism.bodies} | {rod.name for rod in mechanism.rods}
     names |= {joint.name for joint in mechanism.joints}
     names |= {actuator.name for actuator in mechanism.actuators}
-    # names must be unique over elements of all kinds, so that the machine can be written as a file
+    # Names are unique over elements of all kinds, so that the machine can be written as a file.
     name = next(
         name for name in _payload_names() if names.isdisjoint((name, f"{name}{MOUNT_SUFFIX}"))
     )

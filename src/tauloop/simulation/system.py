@@ -21,7 +21,7 @@ from tauloop.equations.assembly.freedoms.motor_candidates import unstated_motors
 from tauloop.equations.assembly.loops import Loops
 from tauloop.equations.assembly.singular_kinds import singular_kind
 from tauloop.integrate.routine import Routine, program_call, straight, unit_quaternions
-from tauloop.integrate.system import RETURNS, HybridSystem
+from tauloop.integrate.system import MAX_PROJECTIONS, HybridSystem
 from tauloop.mechanism.cables import cable_problems
 from tauloop.model import Model
 from tauloop.simulation.routes import Route, built_once
@@ -229,7 +229,7 @@ class System:
 
     def _projected(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         """Return coordinates and velocities with closed loops, and whether the loops close."""
-        for _ in range(RETURNS):
+        for _ in range(MAX_PROJECTIONS):
             theta = np.broadcast_to(self.theta, (len(q), len(self.theta)))
             outputs, _ = self.runs(self._projection, {"q": q, "v": v, "theta": theta}, len(q))
             q, v = outputs["projected_q"], outputs["projected_v"]

@@ -37,8 +37,8 @@ from tauloop.equations.operators import read_instructions
 
 #: Maximum number of rounds that join equivalent vertices.
 ROUNDS = 6
-#: Relative difference above which values are different, even if nine digits agree.
-AGREEING = 1e-12
+#: Largest relative difference of values that count as equal; equal fingerprints are not sufficient.
+VALUE_TOLERANCE = 1e-12
 
 
 class _Edge:
@@ -61,7 +61,10 @@ class _Known:
         self._known: dict[bytes, tuple[ca.SX, float, np.ndarray]] = {}
 
     def shared(self, weight: ca.SX, numbers: np.ndarray) -> ca.SX:
-        """Return a known expression that is equal, doubled or halved; or store and return this."""
+        """Return an expression in terms of a stored one that is equal, or half or twice as large.
+
+        If there is none, store the expression and return it.
+        """
         if weight.is_constant() or weight.is_symbolic():
             return weight
         for factor in (1.0, 2.0, 0.5):
@@ -69,7 +72,8 @@ class _Known:
             if key in self._known:
                 known, other, values = self._known[key]
                 if (
-                    np.abs(sign * other / factor * numbers - values) <= AGREEING * np.abs(values)
+                    np.abs(sign * other / factor * numbers - values)
+                    <= VALUE_TOLERANCE * np.abs(values)
                 ).all():
                     return ca.SX((sign * other * factor) * known)
         self.add(weight, numbers)
@@ -92,28 +96,33 @@ Operations = dict[int, tuple[int, list[int]]]
 def expression_graph(
     symbols: ca.SX, expressions: Sequence[ca.SX]
 ) -> tuple[list[ca.SX], Operations, list[list[int]]]:
-    """Return the graph of expressions: vertices, operations with arguments, results."""
+    """Return the graph of expressions.
+
+    Returns:
+        Value of each vertex; operation code and arguments of each vertex that is an operation; and
+        the vertices of each expression's entries.
+    """
     function = ca.Function(
         "graph", [symbols], ca.cse([ca.SX(expression) for expression in expressions])
     )
     entries = ca.vertsplit(symbols)
-    places: dict[int, int] = {}
+    vertex_of: dict[int, int] = {}
     values: list[ca.SX] = []
     operations: Operations = {}
     ends = [[-1] * expression.numel() for expression in expressions]
     for k, (code, inputs, outputs) in enumerate(read_instructions(function)):
         if code == ca.OP_OUTPUT:
-            ends[outputs[0]][outputs[1]] = places[inputs[0]]
+            ends[outputs[0]][outputs[1]] = vertex_of[inputs[0]]
             continue
         if code == ca.OP_INPUT:
             value = entries[inputs[1]]
         elif code == ca.OP_CONST:
             value = ca.SX(function.instruction_constant(k))
         else:
-            arguments = [places[i] for i in inputs]
+            arguments = [vertex_of[i] for i in inputs]
             value = _value(code, [values[i] for i in arguments])
             operations[len(values)] = code, arguments
-        places[outputs[0]] = len(values)
+        vertex_of[outputs[0]] = len(values)
         values.append(value)
     return values, operations, ends
 
@@ -127,7 +136,7 @@ class DerivativeGraph:
         expressions: Sequence[ca.SX],
         sampled: Callable[[ca.SX], np.ndarray],
         known: Iterable[int] = (),
-        at_hand: Sequence[ca.SX] = (),
+        computed: Sequence[ca.SX] = (),
     ) -> None:
         """Build the graph of expressions.
 
@@ -136,13 +145,13 @@ class DerivativeGraph:
             expressions: dense columns.
             sampled: values (M, n) of columns at some states.
             known: indices of expressions whose derivatives are set explicitly, entry by entry.
-            at_hand: expressions that are computed anyway.
+            computed: expressions that the program computes anyway, which derivatives can reuse.
         """
-        self._before: dict[int, dict[int, _Edge]] = defaultdict(dict)
-        self._behind: dict[int, dict[int, _Edge]] = defaultdict(dict)
+        self._predecessors: dict[int, dict[int, _Edge]] = defaultdict(dict)
+        self._successors: dict[int, dict[int, _Edge]] = defaultdict(dict)
         self._sampled, self._known = sampled, _Known()
         for value, numbers in zip(
-            at_hand, sampled(ca.vertcat(ca.SX(0, 1), *at_hand)).T, strict=True
+            computed, sampled(ca.vertcat(ca.SX(0, 1), *computed)).T, strict=True
         ):
             self._known.add(value, numbers)
         self._values, operations, self.vertices = expression_graph(symbols, expressions)
@@ -151,9 +160,9 @@ class DerivativeGraph:
         hashes = ((value.__hash__(), vertex) for vertex, value in enumerate(self._values))
         self._symbols = {name: vertex for name, vertex in hashes if name in names}
         self._waiting: list[tuple[int, int, ca.SX]] = []
-        by_hand = {vertex for i in known for vertex in self.vertices[i]}
+        explicit = {vertex for i in known for vertex in self.vertices[i]}
         for vertex, (code, arguments) in operations.items():
-            if vertex not in by_hand:
+            if vertex not in explicit:
                 slopes = _slopes(code, self._values[vertex], [self._values[i] for i in arguments])
                 for argument, slope in zip(arguments, slopes, strict=True):
                     if not self._values[argument].is_constant():
@@ -173,12 +182,12 @@ class DerivativeGraph:
         return self._values[vertex]
 
     def connect(self, start: int | None, end: int | None, weight: ca.SX | float) -> None:
-        """Add a partial derivative of one vertex by another, if both exist."""
+        """Add the partial derivative of `end` with respect to `start`, if both vertices exist."""
         weight = ca.SX(weight)
         if start is not None and end is not None and not weight.is_zero():
             self._waiting.append((start, end, weight))
 
-    def _settle(self) -> None:
+    def _store_waiting(self) -> None:
         """Store the added partial derivatives, with their values at the states."""
         if self._waiting:
             numbers = self._sampled(ca.vertcat(*(weight for *_, weight in self._waiting))).T
@@ -188,110 +197,112 @@ class DerivativeGraph:
 
     def _join(self, start: int, end: int, weight: ca.SX, numbers: np.ndarray) -> None:
         """Add a partial derivative; a sum that is zero at all states is removed."""
-        edge = self._before[end].get(start)
+        edge = self._predecessors[end].get(start)
         if edge is not None:
             total = edge.numbers + numbers
             if len(total) and (np.abs(total) <= CANCELLED * np.abs(numbers)).all():
-                self._part(start, end)
+                self._disconnect(start, end)
                 return
             weight, numbers = self._known.shared(edge.weight + weight, total), total
-        self._before[end][start] = self._behind[start][end] = _Edge(weight, numbers)
+        self._predecessors[end][start] = self._successors[start][end] = _Edge(weight, numbers)
 
-    def _part(self, start: int, end: int) -> None:
-        del self._before[end][start], self._behind[start][end]
+    def _disconnect(self, start: int, end: int) -> None:
+        del self._predecessors[end][start], self._successors[start][end]
 
     def rows(self, ends: Sequence[int], starts: Sequence[int]) -> ca.SX:
         """Return partial derivatives (n, m) of the vertices `ends` with respect to `starts`."""
-        self._settle()
+        self._store_waiting()
         rows = ca.SX(len(ends), len(starts))
         for i, end in enumerate(ends):
             for j, start in enumerate(starts):
-                if start in self._before[end]:
-                    rows[i, j] = self._before[end][start].weight
+                if start in self._predecessors[end]:
+                    rows[i, j] = self._predecessors[end][start].weight
         return rows
 
     def starts(self, ends: Iterable[int]) -> list[int]:
         """Return the vertices on which `ends` depend, in ascending order."""
-        return sorted({start for end in ends for start in self._before[end]})
+        return sorted({start for end in ends for start in self._predecessors[end]})
 
     def forget(self, vertices: Iterable[int]) -> None:
         """Remove vertices with their edges."""
         for vertex in vertices:
-            for start in list(self._before[vertex]):
-                self._part(start, vertex)
-            for end in list(self._behind[vertex]):
-                self._part(vertex, end)
-            del self._before[vertex], self._behind[vertex]
+            for start in list(self._predecessors[vertex]):
+                self._disconnect(start, vertex)
+            for end in list(self._successors[vertex]):
+                self._disconnect(vertex, end)
+            del self._predecessors[vertex], self._successors[vertex]
 
-    def join_alike(self, kept: Collection[int]) -> None:
+    def join_equivalent(self, kept: Collection[int]) -> None:
         """Replace vertices with the same effect on all successors by their sum."""
-        self._settle()
+        self._store_waiting()
         for _ in range(ROUNDS):
-            self._pass_on(kept)
-            alike = defaultdict(list)
-            for vertex in sorted(self._behind):
-                behind = self._behind[vertex]
-                if vertex not in kept and len(behind) > 1 and self._before[vertex]:
-                    marks = [(end, *fingerprint(behind[end].numbers)) for end in sorted(behind)]
-                    first = marks[0][2]
+            self._eliminate_summands(kept)
+            classes = defaultdict(list)
+            for vertex in sorted(self._successors):
+                edges = self._successors[vertex]
+                if vertex not in kept and len(edges) > 1 and self._predecessors[vertex]:
+                    marks = [(end, *fingerprint(edges[end].numbers)) for end in sorted(edges)]
+                    first_sign = marks[0][2]
                     if all(key for _, key, _ in marks):
-                        alike[tuple((end, key, sign * first) for end, key, sign in marks)].append(
-                            (vertex, first)
-                        )
-            several = [members for members in alike.values() if len(members) > 1]
-            if not several:
+                        effect = tuple((end, key, sign * first_sign) for end, key, sign in marks)
+                        classes[effect].append((vertex, first_sign))
+            equivalent = [members for members in classes.values() if len(members) > 1]
+            if not equivalent:
                 return
-            for members in several:
+            for members in equivalent:
                 self._add_up(members)
 
     def _add_up(self, members: Sequence[tuple[int, float]]) -> None:
         """Insert the sum of vertices, each with its sign, between them and their successors."""
-        joint, (first, lead) = self.new(), members[0]
-        for end, edge in list(self._behind[first].items()):
-            self._join(joint, end, lead * edge.weight, lead * edge.numbers)
+        joint = self.new()
+        first, first_sign = members[0]
+        for end, edge in list(self._successors[first].items()):
+            self._join(joint, end, first_sign * edge.weight, first_sign * edge.numbers)
         for vertex, sign in members:
-            size = np.ones(0)
-            for end in list(self._behind[vertex]):
-                size = np.ones(len(self._behind[vertex][end].numbers))
-                self._part(vertex, end)
-            self._join(vertex, joint, ca.SX(sign), sign * size)
-            self._before[joint][vertex].kind = EXPRESSION  # so that elimination does not undo this
+            ones = np.ones(0)
+            for end in list(self._successors[vertex]):
+                ones = np.ones(len(self._successors[vertex][end].numbers))
+                self._disconnect(vertex, end)
+            self._join(vertex, joint, ca.SX(sign), sign * ones)
+            self._predecessors[joint][
+                vertex
+            ].kind = EXPRESSION  # so that elimination does not undo this
 
-    def _pass_on(self, kept: Collection[int]) -> None:
-        """Eliminate vertices that are only added to one other vertex."""
+    def _eliminate_summands(self, kept: Collection[int]) -> None:
+        """Eliminate vertices whose only successor is a sum or difference that contains them."""
         stack = sorted(self._alive(kept))
         while stack:
             vertex = stack.pop()
-            edges = list(self._behind[vertex].values())
-            if self._before[vertex] and len(edges) == 1 and edges[0].kind == UNIT:
-                stack += sorted(self._before[vertex].keys() - set(kept))
+            edges = list(self._successors[vertex].values())
+            if self._predecessors[vertex] and len(edges) == 1 and edges[0].kind == UNIT:
+                stack += sorted(self._predecessors[vertex].keys() - set(kept))
                 self._eliminate(vertex)
 
     def eliminate(self, kept: Collection[int]) -> None:
-        """Eliminate all vertices except sources, sinks, and those that wait for their equations."""
-        self._settle()
+        """Eliminate all vertices except `kept`: sources, sinks, and those of waiting equations."""
+        self._store_waiting()
         self._alive(kept)
         edges = {}
-        for end, starts in self._before.items():
+        for end, starts in self._predecessors.items():
             edges[end] = {start: (edge.numbers, edge.kind) for start, edge in starts.items()}
         for vertex in elimination_order(edges, self._known.values(), kept):
             self._eliminate(vertex)
 
     def _alive(self, kept: Collection[int]) -> set[int]:
         """Return the vertices on paths between sources and sinks; remove the others."""
-        waiting = {*self._before, *self._behind} - set(kept)
+        waiting = {*self._predecessors, *self._successors} - set(kept)
         stack = list(waiting)
         while stack:
             vertex = stack.pop()
-            if vertex in waiting and not (self._before[vertex] and self._behind[vertex]):
-                stack += {*self._before[vertex], *self._behind[vertex]} & waiting
+            if vertex in waiting and not (self._predecessors[vertex] and self._successors[vertex]):
+                stack += {*self._predecessors[vertex], *self._successors[vertex]} & waiting
                 self.forget([vertex])
                 waiting.discard(vertex)
         return waiting
 
     def _eliminate(self, vertex: int) -> None:
-        for start, first in self._before[vertex].items():
-            for end, second in self._behind[vertex].items():
+        for start, first in self._predecessors[vertex].items():
+            for end, second in self._successors[vertex].items():
                 numbers = second.numbers * first.numbers
                 self._join(
                     start, end, self._known.shared(second.weight * first.weight, numbers), numbers

@@ -1,18 +1,18 @@
-"""Programs of values of a function and their Jacobians along the manifold of closed loops.
+"""Programs that compute a function and its Jacobians along the manifold of closed loops.
 
 A position is changed by displacements dx, which have the components of its velocity (three for a
-rotation): dq = N(q) dx. The loop equations at all three levels and the balance of forces
-S u + K^T lambda = M a + h determine dependent derivatives by implicit differentiation, block by
-block, in the same order as the values. Newton's loops are never differentiated. The subscripts are
-"giv" for given and "dep" for dependent coordinates. On the right side, the unknowns of the left
-side are constant:
+rotation): dq = N(q) dx. The loop equations of positions, velocities and accelerations (K v = 0,
+K a = k) and the balance of forces S u + K^T lambda = M a + h determine dependent derivatives by
+implicit differentiation, block by block, in the same order as the values. Newton's loops are never
+differentiated. The subscripts are "giv" for given and "dep" for dependent coordinates. On the right
+side, the unknowns of the left side are constant:
 
     K_dep dx_dep = -K_giv dx_giv,  K_dep dv_dep = -d(K v),  K_dep da_dep = -d(K a - k),
     [S K^T] d[u; lambda] = d(M a + h) - d[S K^T] [u; lambda]
 
 For forward dynamics, with G^T K^T = 0 and M_r = G^T M G,
 M_r da_giv = -G^T (d(M a + h) - d(S u) - d(K^T) lambda). The forces of redundant actuators minimize
-the sum of w u^2: W u = R mu, where W is diagonal with the weights w, R = A G, and mu are
+the sum of w u^2: W u = R mu, where W is diagonal with the weights w, R = S^T G, and mu are
 multipliers.
 
 Source: `accumulation`; for trees Carpentier, Mansard 2018, Analytical derivatives of rigid body
@@ -43,10 +43,12 @@ from tauloop.equations.tree import Configuration, quaternion_rotation
 from tauloop.equations.values import BODY_UNITS
 from tauloop.mechanism.description.units import si_unit
 
-#: Number of states at which expressions are compared, large enough that signs of friction cannot
-#: agree by chance; and minimum number of different poses among them.
-SAMPLES, MIN_POSES = 32, 4
-#: Speeds of slow states relative to the Stribeck speed. With the slower one, the Stribeck curve
+#: Number of states at which expressions are compared. Two different expressions must not agree by
+#: chance at all of them, such as two signs of friction.
+SAMPLES = 32
+#: Minimum number of different poses among these states.
+MIN_POSES = 4
+#: Speeds of slow states relative to the Stribeck speed. At the lower speed, the Stribeck curve
 #: still affects joints that are thirty times as fast.
 SLOW = (0.3, 0.03)
 _Made = TypeVar("_Made")
@@ -86,25 +88,24 @@ class Differentiation:
         self._equations: list[_Equations] = []
         self._results: dict[str, ca.SX | Sequence[int]] = {}
         self.actual = state.configuration
-        resting = set(self.topology.coordinates_of(state.assembly.frozen))
+        fixed = set(self.topology.coordinates_of(state.assembly.frozen))
         q, pairs = ca.SX(self.actual.q), {}
         for i in range(self.topology.n_q):
-            if i not in resting:
+            if i not in fixed:
                 q[i] = self.symbols(self.actual.q[i])
             if self.topology.is_angle[i]:
                 pair = self.actual.pair(i)
-                pairs[i] = pair if i in resting else (self.symbols(pair[0]), self.symbols(pair[1]))
+                pairs[i] = pair if i in fixed else (self.symbols(pair[0]), self.symbols(pair[1]))
         self.configuration = Configuration(q, pairs)
         self._rotations: list[tuple[ca.SX, int, set[int]]] = [
             (q[q0 : q0 + 4], v0, set())
             for q0, v0 in self.topology.quaternions
             if {v0, v0 + 1, v0 + 2} & set(state.moving)
         ]
-        self.v, self.a = state.at_rest, state.at_rest
-        self.v[state.moving], self.a[state.moving] = (
-            self.symbols(v[state.moving]),
-            self.symbols(a[state.moving]),
-        )
+        self.v = state.at_rest
+        self.a = state.at_rest
+        self.v[state.moving] = self.symbols(v[state.moving])
+        self.a[state.moving] = self.symbols(a[state.moving])
         self.rows = self.in_symbols(lambda: state.rows(self.v, self.a))
 
     def symbols(self, actual: ca.SX) -> ca.SX:
@@ -126,32 +127,39 @@ class Differentiation:
         """Return expressions with symbols replaced by their actual values."""
         if not self._symbols:
             return list(expressions)
-        whole = [ca.vertcat(*self._symbols)], [ca.vertcat(*self._actual)]
-        return list(ca.substitute(list(expressions), *whole))
+        symbols = [ca.vertcat(*self._symbols)]
+        values = [ca.vertcat(*self._actual)]
+        return list(ca.substitute(list(expressions), symbols, values))
 
-    def copied(self, expression: ca.SX, own: Sequence[ca.SX]) -> ca.SX:
-        """Return an expression in which some symbols are constants."""
-        return ca.SX(ca.substitute([expression], [column(own)], [self._constants(own)])[0])
+    def with_constants(self, expression: ca.SX, unknowns: Sequence[ca.SX]) -> ca.SX:
+        """Return an expression in which the symbols of some unknowns are constants."""
+        constants = self._constants(unknowns)
+        return ca.SX(ca.substitute([expression], [column(unknowns)], [constants])[0])
 
-    def _constants(self, own: Sequence[ca.SX]) -> ca.SX:
-        places = {symbol.__hash__(): i for i, symbol in enumerate(self._symbols)}
-        return self.symbols(column(self._actual[places[symbol.__hash__()]] for symbol in own))
+    def _constants(self, symbols: Sequence[ca.SX]) -> ca.SX:
+        """Return new symbols (n,) with the same values, by which nothing is differentiated."""
+        indices = {symbol.__hash__(): i for i, symbol in enumerate(self._symbols)}
+        return self.symbols(column(self._actual[indices[s.__hash__()]] for s in symbols))
 
-    def _closed(self, expression: ca.SX, unknown: Sequence[int]) -> ca.SX:
+    def _constant_under(self, expression: ca.SX, unknown: Sequence[int]) -> ca.SX:
         """Return an expression that is constant under the displacements with these indices.
 
-        A quaternion is constant if all its displacements are among them.
+        A quaternion is replaced if any of its three displacements is among them; the other
+        displacements still change it (see `_place`).
         """
-        q, own = self.configuration.q, list[ca.SX]()
+        q = self.configuration.q
+        unknown_symbols = list[ca.SX]()
         for iq in (self.topology.q_of_v[i] for i in unknown if self.topology.q_of_v[i] >= 0):
-            own += [q[iq], *self.configuration.pairs.get(iq, ())]
+            unknown_symbols += [q[iq], *self.configuration.pairs.get(iq, ())]
         for q0, v0 in self.topology.quaternions:
             if {v0, v0 + 1, v0 + 2} & set(unknown):
-                turned = ca.vertsplit(q[q0 : q0 + 4])
-                constants = self._constants(turned)
-                expression = ca.substitute([expression], [column(turned)], [constants])[0]
+                quaternion = ca.vertsplit(q[q0 : q0 + 4])
+                constants = self._constants(quaternion)
+                expression = ca.substitute([expression], [column(quaternion)], [constants])[0]
                 self._rotations.append((constants, v0, set(unknown)))
-        return self.copied(expression, own) if own else ca.SX(expression)
+        if not unknown_symbols:
+            return ca.SX(expression)
+        return self.with_constants(expression, unknown_symbols)
 
     def balance(self, force: ca.SX, multipliers: ca.SX) -> ca.SX:
         """Return M a + h - S u - K^T lambda on the moving coordinates, with lambda those of psi."""
@@ -175,24 +183,24 @@ class Differentiation:
         rate = column(row.psi_rate for row in self.rows)
         acceleration = column(row.psi_acceleration for row in self.rows)
         for rows, unknown, matrix in self._blocks():
-            terms = self._closed(psi[rows], unknown)
+            terms = self._constant_under(psi[rows], unknown)
             self.equations(_Equations(terms=terms, targets=unknown, matrix=matrix, is_local=True))
-            for full, moved in ((self.v, rate), (self.a, acceleration))[:levels]:
+            for full, derivative in ((self.v, rate), (self.a, acceleration))[:levels]:
                 symbols = [full[i] for i in unknown]
-                terms = self.copied(moved[rows], symbols)
+                terms = self.with_constants(derivative[rows], symbols)
                 self.equations(
                     _Equations(terms=terms, targets=symbols, matrix=matrix, is_local=True)
                 )
 
     def loops_at(self, rates: ca.SX) -> None:
-        """Add K z = 0 for velocities z (n_v,), which are symbols."""
-        moved = ca.substitute(
+        """Add K z = 0 for velocities z on the moving coordinates, which are symbols (`rates`)."""
+        residual = ca.substitute(
             [column(row.psi_rate for row in self.rows)], [self.v[self.state.moving]], [rates]
         )[0]
-        places = {i: k for k, i in enumerate(self.state.moving)}
+        position = {i: k for k, i in enumerate(self.state.moving)}
         for rows, unknown, matrix in self._blocks():
-            symbols = [rates[places[i]] for i in unknown]
-            terms = self.copied(moved[rows], symbols)
+            symbols = [rates[position[i]] for i in unknown]
+            terms = self.with_constants(residual[rows], symbols)
             self.equations(_Equations(terms=terms, targets=symbols, matrix=matrix, is_local=True))
 
     def _blocks(self) -> list[tuple[list[int], list[int], ca.SX]]:
@@ -218,14 +226,14 @@ class Differentiation:
         """
         rotations = [ca.vec(quaternion_rotation(quaternion)) for quaternion, *_ in self._rotations]
         results = [values for values in self._results.values() if isinstance(values, ca.SX)]
-        asked = [equations.terms for equations in self._equations]
+        terms = [equations.terms for equations in self._equations]
         free = [symbol for name, symbol in sources.items() if name not in _MOTION]
         self._graph = DerivativeGraph(
             column([*self._symbols, *free]),
-            [ca.densify(e) for e in (*rotations, *asked, *results)],
+            [ca.densify(e) for e in (*rotations, *terms, *results)],
             self._sampled,
             range(len(rotations)),
-            self._at_hand(),
+            self._computed_expressions(),
         )
         vertices = iter(self._graph.vertices)
         self._tangents = {i: self._graph.new() for i in self.state.moving}
@@ -252,7 +260,7 @@ class Differentiation:
     def _sampled(self, expressions: ca.SX) -> np.ndarray:
         """Return values (M, n) of a column at some states; empty if there are too few states."""
         (actual,) = self.at_state([ca.densify(expressions)])
-        return self.state.builder.values_at(actual, self._states)[self._clear]
+        return self.state.builder.values_at(actual, self._states)[self._regular_states]
 
     @cached_property
     def _states(self) -> dict[str, np.ndarray]:
@@ -287,15 +295,18 @@ class Differentiation:
         return states
 
     @cached_property
-    def _clear(self) -> np.ndarray:
-        """Return the indices of states with finite values; the reference pose is last."""
-        values = self.state.builder.values_at(column(self._actual), self._states)
-        clear = np.flatnonzero(np.isfinite(values).all(axis=1))[::-1][:SAMPLES]
-        poses = self.state.assembly.states[clear] / self.state.assembly.loops.coordinate_scale
-        return clear if len(np.unique(poses.round(6), axis=0)) >= MIN_POSES else clear[:0]
+    def _regular_states(self) -> np.ndarray:
+        """Return indices of at most `SAMPLES` states with finite values, the reference pose last.
 
-    def _at_hand(self) -> list[ca.SX]:
-        """Return all expressions that are computed for the values."""
+        The result is empty if these states have fewer than `MIN_POSES` different poses.
+        """
+        values = self.state.builder.values_at(column(self._actual), self._states)
+        regular = np.flatnonzero(np.isfinite(values).all(axis=1))[::-1][:SAMPLES]
+        poses = self.state.assembly.states[regular] / self.state.assembly.loops.coordinate_scale
+        return regular if len(np.unique(poses.round(6), axis=0)) >= MIN_POSES else regular[:0]
+
+    def _computed_expressions(self) -> list[ca.SX]:
+        """Return all expressions that the program computes for the values, without derivatives."""
         (values,) = ca.cse([column(self._actual)])
         made, operations, _ = expression_graph(column(ca.symvar(values)), [ca.densify(values)])
         return [made[vertex] for vertex in operations]
@@ -315,19 +326,17 @@ class Differentiation:
             for first in (0, 3, 6):
                 for k in range(3):
                     following, last = (k + 1) % 3, (k + 2) % 3
-                    for turning, entry, sign in ((following, last, 1), (last, following, -1)):
+                    for axis, entry, sign in ((following, last, 1), (last, following, -1)):
                         weight = sign * graph.value(entries[first + entry])
-                        if v0 + turning not in constant:
-                            graph.connect(
-                                self._tangents.get(v0 + turning), entries[first + k], weight
-                            )
+                        if v0 + axis not in constant:
+                            graph.connect(self._tangents.get(v0 + axis), entries[first + k], weight)
 
     def _source(self, name: str, symbols: ca.SX) -> list[int]:
-        """Return the vertices of an input: its symbols, or new vertices for the ports' values."""
+        """Return the graph's vertices of an input: its symbols, or new vertices for a motion."""
         graph, ports = self._graph, self.state.ports
         if name not in _MOTION:
-            own = [graph.symbol(symbol) for symbol in ca.vertsplit(symbols)]
-            return [graph.new() if vertex is None else vertex for vertex in own]
+            vertices = [graph.symbol(symbol) for symbol in ca.vertsplit(symbols)]
+            return [graph.new() if vertex is None else vertex for vertex in vertices]
         made = [graph.new() for _ in range(ports.velocity.size)]
         for row, i in enumerate(ports.v):
             full = {"velocity": self.v, "acceleration": self.a}.get(name)
@@ -336,17 +345,17 @@ class Differentiation:
                 graph.connect(start, end, float(ports.to_v[row, k]))
         return made
 
-    def _sinks(self, ahead: Sequence[int | None]) -> list[int]:
-        """Return a new successor of each vertex, because vertices may have other successors."""
-        sinks = [self._graph.new() for _ in ahead]
-        for start, end in zip(ahead, sinks, strict=True):
+    def _sinks(self, vertices: Sequence[int | None]) -> list[int]:
+        """Return a new successor without successors of its own (a sink) for each vertex."""
+        sinks = [self._graph.new() for _ in vertices]
+        for start, end in zip(vertices, sinks, strict=True):
             self._graph.connect(start, end, 1)
         return sinks
 
     def _joined(
         self, equations: _Equations, terms: list[int]
     ) -> tuple[_Equations, list[int], list[int | None]] | None:
-        """Add equations to the graph; return equations that must wait, with rows and targets."""
+        """Add equations to the graph; return those left for `_solve`, with rows and targets."""
         graph = self._graph
         targets = [
             self._tangents[t] if isinstance(t, int) else graph.symbol(t) for t in equations.targets
@@ -379,9 +388,12 @@ class Differentiation:
     def _solve(
         self, waiting: list[tuple[_Equations, list[int], list[int | None]]], kept: set[int]
     ) -> None:
-        """Solve the blocks one after the other, for all values on which their rows depend."""
+        """Eliminate all vertices except `kept`, and solve the waiting equations in their order.
+
+        Each block of equations is solved for all vertices on which its rows depend.
+        """
         graph, builder = self._graph, self.state.builder
-        graph.join_alike(
+        graph.join_equivalent(
             kept | {vertex for _, r, t in waiting for vertex in (*r, *t) if vertex is not None}
         )
         for k, (equations, rows, targets) in enumerate(waiting):
@@ -391,11 +403,11 @@ class Differentiation:
             (right,) = self.at_state([graph.rows(rows, starts)])
             assert equations.matrix is not None
             solve = builder.solve_symmetric if equations.is_symmetric else builder.solve
-            moved = solve(equations.matrix, -right, "derivatives")
+            slopes = solve(equations.matrix, -right, "derivatives")
             graph.forget(rows)
             for i, target in enumerate(targets):
                 for j, start in enumerate(starts):
-                    graph.connect(start, target, moved[i, j])
+                    graph.connect(start, target, slopes[i, j])
         graph.eliminate(kept)
 
 
@@ -418,9 +430,10 @@ def _finish(
 
 
 def kinematics_derivatives_program(state: MotionState) -> Program:
-    """Return the program of displacements, velocities and accelerations with their Jacobians.
+    """Return the program of coordinates, velocities and accelerations with their Jacobians.
 
-    Each has n_v entries. Jacobians with respect to the given motion are stored by columns.
+    The Jacobians are those of displacements, velocities and accelerations (n_v each) with respect
+    to the given motion, stored by columns.
     """
     parts = Differentiation(state, state.v, state.a)
     parts.loops(2)
@@ -437,12 +450,12 @@ def inverse_dynamics_derivatives_program(state: MotionState, *, loaded: bool = F
     They are derivatives with respect to the motion and, if `loaded`, payload and wrench at the tool.
 
     Raises:
-        AssemblyError: there are passive freedoms.
-        InputError: forces have bounds, so they are not a smooth function of the motion.
+        AssemblyError: there are passive degrees of freedom.
+        InputError: the machine has cables, so forces are not a smooth function of the motion.
     """
     require_smooth(state)
     if loaded:
-        state.carry()
+        state.add_loads()
     tau = state.forces(state.v, state.a)
     force, raw = balanced_forces(state, tau)
     parts = Differentiation(state, state.v, state.a)
@@ -469,13 +482,13 @@ def require_smooth(state: MotionState) -> None:
     """Raise an error unless forces are a smooth function of the motion.
 
     Raises:
-        AssemblyError: there are passive freedoms.
-        InputError: forces have bounds.
+        AssemblyError: there are passive degrees of freedom.
+        InputError: the machine has cables, whose tensions have bounds.
     """
     if state.mechanism.cables:
         what = "forces within bounds are not differentiable everywhere"
         raise InputError.of(
-            "cables", what, "use finite differences, or rods without tension bounds"
+            "cables", what, "use finite differences, or replace the cables with rods"
         )
     require_actuated(state.assembly)
 
@@ -485,11 +498,10 @@ def _determine(parts: Differentiation, balance: ca.SX, unknown: ca.SX) -> None:
     (A,) = parts.at_state([ca.jacobian(balance, unknown)])
     A = ca.sparsify(A)
     for block in blocks(A.sparsity()):
-        own = [unknown[j] for j in block.columns]
-        terms = parts.copied(balance[list(block.rows)], own)
-        parts.equations(
-            _Equations(terms=terms, targets=own, matrix=A[list(block.rows), list(block.columns)])
-        )
+        rows, columns = list(block.rows), list(block.columns)
+        targets = [unknown[j] for j in columns]
+        terms = parts.with_constants(balance[rows], targets)
+        parts.equations(_Equations(terms=terms, targets=targets, matrix=A[rows, columns]))
 
 
 def _share(
@@ -507,15 +519,15 @@ def _share(
     mu = state.builder.solve_symmetric(R.T @ weighted, G.T @ tau, "actuator forces")
     z = parts.symbols((G @ mu)[moving])
     parts.loops_at(z)
-    shares = state.transmission[:, moving] @ z
-    still = [*ca.vertsplit(u), *ca.vertsplit(multipliers)]
-    terms = ca.vertcat(parts.copied(balance, still), shares)
-    turned = parts.symbols(mu)
+    weighted_forces = state.transmission[:, moving] @ z
+    unknowns = [*ca.vertsplit(u), *ca.vertsplit(multipliers)]
+    terms = ca.vertcat(parts.with_constants(balance, unknowns), weighted_forces)
+    mu_symbols = parts.symbols(mu)
     mixing = ca.horzcat(-G[moving, :].T, weighted.T)
     parts.equations(
         _Equations(
             terms=terms,
-            targets=ca.vertsplit(turned),
+            targets=ca.vertsplit(mu_symbols),
             matrix=R.T @ weighted,
             mixing=mixing,
             is_symmetric=True,
@@ -523,30 +535,31 @@ def _share(
     )
     mixing = -ca.horzcat(weighted, ca.diag(1 / weight))
     parts.equations(
-        _Equations(terms=ca.vertcat(turned, shares), targets=ca.vertsplit(u), mixing=mixing)
+        _Equations(
+            terms=ca.vertcat(mu_symbols, weighted_forces), targets=ca.vertsplit(u), mixing=mixing
+        )
     )
-    places = {i: k for k, i in enumerate(moving)}
+    position = {i: k for k, i in enumerate(moving)}
     K = ca.sparsify(-state.K[:, state.dependent].T)
     for block in blocks(K.sparsity()) if state.dependent else ():
-        own = [multipliers[j] for j in block.columns]
-        rows = [places[state.dependent[i]] for i in block.rows]
+        targets = [multipliers[j] for j in block.columns]
+        rows = [position[state.dependent[i]] for i in block.rows]
         matrix = K[list(block.rows), list(block.columns)]
-        parts.equations(
-            _Equations(terms=parts.copied(balance[rows], own), targets=own, matrix=matrix)
-        )
+        terms = parts.with_constants(balance[rows], targets)
+        parts.equations(_Equations(terms=terms, targets=targets, matrix=matrix))
 
 
 def forward_dynamics_derivatives_program(state: MotionState, *, loaded: bool = False) -> Program:
-    """Return the program of derivatives of forward dynamics by state, forces and loads.
+    """Return the program of derivatives of accelerations with respect to state, forces and loads.
 
-    M_r da_giv = -G^T (d(M a + h) - d(S) u - d(K^T) lambda - S du), where a = G a_giv + gamma are
-    the resulting accelerations, gamma are the accelerations at a_giv = 0, and M_r = G^T M G is the
-    mass matrix of the function.
+    M_r da_giv = -G^T (d(M a + h) - d(S) u - d(K^T) lambda - S du). Here a = G a_giv + gamma are the
+    accelerations, gamma are their values at a_giv = 0, and M_r = G^T M G is the mass matrix of the
+    given coordinates.
     """
     force = state.builder.input("force", len(state.mechanism.actuators))
     G, bias = state.embedding, state.drift()
     if loaded:
-        state.carry()
+        state.add_loads()
     reduced, acceleration = free_accelerations(state, force, G, bias)
     a = G @ acceleration + bias
     raw = state.loop_forces(state.forces(state.v, a) - state.transmission.T @ force)
@@ -554,18 +567,18 @@ def forward_dynamics_derivatives_program(state: MotionState, *, loaded: bool = F
     parts.loops(2)
     multipliers = parts.symbols(raw)
     balance = parts.balance(force, multipliers)
-    moved = parts.symbols(acceleration)
+    given_acceleration = parts.symbols(acceleration)
     mixing = G[state.moving, :].T
     parts.equations(
         _Equations(
             terms=balance,
-            targets=ca.vertsplit(moved),
+            targets=ca.vertsplit(given_acceleration),
             matrix=reduced,
             mixing=mixing,
             is_symmetric=True,
         )
     )
-    parts.result("acceleration", moved)
+    parts.result("acceleration", given_acceleration)
     sources = _sources(state, *_MOTION[:2], "force", *(_LOAD if loaded else ()))
     values = {"q": state.configuration.q, "v": state.v, "acceleration": acceleration}
     return _finish(state, values, parts.jacobians(sources))

@@ -18,9 +18,10 @@ import numpy as np
 
 from tauloop.compiler.fingerprints import CANCELLED, fingerprint
 
-#: Weights of a new edge, in operations, of the orders to try; and number of products after which no
-#: further order is tried (some seconds).
-FILLS, ENOUGH = (6, 4, 10, 8), 500_000
+#: Weights of a new edge, in operations, of the orders to try.
+FILLS = (6, 4, 10, 8)
+#: Number of compared products after which no further order is tried (some seconds).
+MAX_PRODUCTS = 500_000
 #: Number of states at which values are compared.
 ORDER_STATES = 8
 #: Kinds of edges: one, a number, or an expression; the product of two kinds determines the cost of
@@ -43,13 +44,16 @@ def elimination_order(
     values = _Values(known)
     tried = list[_TriedOrder]()
     for fill in FILLS:
-        if sum(order.looked_at for order in tried) < ENOUGH:
+        if sum(order.compared_products for order in tried) < MAX_PRODUCTS:
             tried.append(_TriedOrder(edges, values, kept, fill))
     return min(tried, key=lambda order: order.operations).order
 
 
 class _Values:
-    """Numbers of values at the states, equal for values that agree up to sign and doubling."""
+    """Numbering of values (M,) at the states.
+
+    Values that agree up to a sign and a factor of two have the same number.
+    """
 
     def __init__(self, known: Sequence[np.ndarray]) -> None:
         self._numbers: dict[bytes, int] = {}
@@ -57,15 +61,17 @@ class _Values:
         self.known = {self.number(values[:ORDER_STATES]) for values in known}
 
     def number(self, values: np.ndarray) -> int:
-        """Return the number of a value."""
-        own = fingerprint(values)[0]
-        for key in (
-            own,
-            *(fingerprint(values / factor)[0] for factor in (2.0, 0.5) if own not in self._numbers),
-        ):
-            if key in self._numbers:
-                return self._numbers[key]
-        return self._numbers.setdefault(own, len(self._numbers)) if own else -1
+        """Return the number of a value; -1 for a value without a fingerprint."""
+        key = fingerprint(values)[0]
+        if key in self._numbers:
+            return self._numbers[key]
+        for factor in (2.0, 0.5):
+            multiple = fingerprint(values / factor)[0]
+            if multiple in self._numbers:
+                return self._numbers[multiple]
+        if not key:
+            return -1
+        return self._numbers.setdefault(key, len(self._numbers))
 
     def product(self, first: _NumberedEdge, second: _NumberedEdge) -> int:
         """Return the number of a product."""
@@ -80,7 +86,7 @@ class _Values:
 
 
 class _NumberedEdge:
-    """A partial derivative with respect to values (M,), kind and number."""
+    """A partial derivative: values (M,) at the states, kind of edge, and number of the values."""
 
     __slots__ = ("kind", "number", "values")
 
@@ -92,17 +98,19 @@ class _TriedOrder:
     """An elimination with numbers: its order and its count of operations."""
 
     def __init__(self, edges: Edges, values: _Values, kept: Collection[int], fill: int) -> None:
-        self._before: dict[int, dict[int, _NumberedEdge]] = defaultdict(dict)
-        self._behind: dict[int, dict[int, _NumberedEdge]] = defaultdict(dict)
+        self._predecessors: dict[int, dict[int, _NumberedEdge]] = defaultdict(dict)
+        self._successors: dict[int, dict[int, _NumberedEdge]] = defaultdict(dict)
         for end, starts in edges.items():
             for start, (numbers, kind) in starts.items():
                 edge = _NumberedEdge(
                     numbers[:ORDER_STATES], kind, values.number(numbers[:ORDER_STATES])
                 )
-                self._before[end][start] = self._behind[start][end] = edge
+                self._predecessors[end][start] = self._successors[start][end] = edge
         self._values, self._made, self._fill = values, set(values.known), fill
-        self.operations, self.looked_at, self.order = 0, 0, list[int]()
-        self._run({*self._before, *self._behind} - set(kept))
+        self.operations = 0
+        self.compared_products = 0
+        self.order = list[int]()
+        self._run({*self._predecessors, *self._successors} - set(kept))
 
     def _run(self, waiting: set[int]) -> None:
         scores = {vertex: self._score(vertex) for vertex in waiting}
@@ -113,45 +121,43 @@ class _TriedOrder:
             if scores.get(vertex) != score:
                 continue  # the score of the vertex has changed meanwhile
             del scores[vertex]
-            near = {*self._before[vertex], *self._behind[vertex]}
-            near.update(*(self._behind[start] for start in self._before[vertex]))
-            near.update(*(self._before[end] for end in self._behind[vertex]))
+            near = {*self._predecessors[vertex], *self._successors[vertex]}
+            near.update(*(self._successors[start] for start in self._predecessors[vertex]))
+            near.update(*(self._predecessors[end] for end in self._successors[vertex]))
             self._eliminate(vertex)
             for neighbor in near & scores.keys():
                 scores[neighbor] = self._score(neighbor)
                 heapq.heappush(queue, (scores[neighbor], neighbor))
 
     def _score(self, vertex: int) -> int:
-        """Return the operations of an elimination, plus the weight of new minus removed edges."""
-        before, behind = self._before[vertex], self._behind[vertex]
+        """Return the operations of an elimination, plus the weight of added minus removed edges."""
+        predecessors, successors = self._predecessors[vertex], self._successors[vertex]
         operations = joined = 0
         product, made = self._values.product, self._made
-        for start, first in before.items():
-            ahead = self._behind[start]
-            for end, second in behind.items():
-                joined += end in ahead
+        for start, first in predecessors.items():
+            ends = self._successors[start]
+            for end, second in successors.items():
+                joined += end in ends
                 if first.kind * second.kind > NUMBER:
                     operations += product(first, second) not in made
-        self.looked_at += len(before) * len(behind)
-        return (
-            operations
-            + joined
-            + self._fill * (len(before) * len(behind) - joined - len(before) - len(behind))
-        )
+        n_products = len(predecessors) * len(successors)
+        self.compared_products += n_products
+        new_edges = n_products - joined - len(predecessors) - len(successors)
+        return operations + joined + self._fill * new_edges
 
     def _eliminate(self, vertex: int) -> None:
         self.order.append(vertex)
-        for start, first in self._before[vertex].items():
-            for end, second in self._behind[vertex].items():
+        for start, first in self._predecessors[vertex].items():
+            for end, second in self._successors[vertex].items():
                 number = self._values.product(first, second)
                 if first.kind * second.kind > NUMBER:
                     self._count(number)
                 kind = max(first.kind, second.kind)
                 self._join(start, end, _NumberedEdge(first.values * second.values, kind, number))
-        for start in self._before.pop(vertex):
-            del self._behind[start][vertex]
-        for end in self._behind.pop(vertex, ()):
-            del self._before[end][vertex]
+        for start in self._predecessors.pop(vertex):
+            del self._successors[start][vertex]
+        for end in self._successors.pop(vertex, ()):
+            del self._predecessors[end][vertex]
 
     def _count(self, number: int) -> None:
         if number not in self._made:
@@ -160,14 +166,14 @@ class _TriedOrder:
             self._made.add(number)
 
     def _join(self, start: int, end: int, edge: _NumberedEdge) -> None:
-        other = self._before[end].get(start)
+        other = self._predecessors[end].get(start)
         if other is not None:
             total = other.values + edge.values
             if len(total) and (np.abs(total) <= CANCELLED * np.abs(edge.values)).all():
-                del self._before[end][start], self._behind[start][end]
+                del self._predecessors[end][start], self._successors[start][end]
                 return
             kind = EXPRESSION if EXPRESSION in (edge.kind, other.kind) else NUMBER
             edge = _NumberedEdge(total, kind, self._values.number(total))
             if kind == EXPRESSION:
                 self._count(edge.number)
-        self._before[end][start] = self._behind[start][end] = edge
+        self._predecessors[end][start] = self._successors[start][end] = edge

@@ -1,7 +1,8 @@
 """Programs of vector products with first and second derivatives.
 
-For a function f of inputs x with Jacobian J, a direction d and factors w, the products are J d,
-w^T J, and the gradient of w^T J d. They cost a few times as much as f, for any sizes. The unknowns
+For a function f of inputs x with Jacobian J, a direction d and weights w, the products are J d (a
+tangent), w^T J (an adjoint), and the gradient of w^T J d (a second-order adjoint). They cost a few
+times as much as f, for any sizes. The unknowns
 X (displacements, velocities, accelerations, forces) satisfy residuals r(X) = 0, stage by stage. A
 is the matrix of a stage, as in the function itself, and D is the derivative along X_d:
 
@@ -56,22 +57,25 @@ class _Products:
             ca.sparsify(state.builder.solve(K, unit, "products")) if state.dependent else unit
         )
         self.dependent = [self.moving.index(i) for i in state.dependent]
-        self._symbols, self._into = self._motion_symbols()
+        self._symbols, self._symbols_by_X = self._motion_symbols()
         self.stages: list[_Stage] = []
         self.residuals = [column(map(attrgetter(name), self.parts.rows)) for name in _RESIDUALS]
         for level, residual in enumerate(self.residuals[: levels + 1]):
             unknown = [level * len(self.moving) + i for i in self.dependent]
             self.stages.append(
                 _Stage(
-                    residual=residual, unknown=unknown, solve=self.closed, transposed=self.carried
+                    residual=residual,
+                    unknown=unknown,
+                    solve=self.dependent_velocities,
+                    transposed=self.dependent_multipliers,
                 )
             )
 
-    def closed(self, right: ca.SX) -> ca.SX:
+    def dependent_velocities(self, right: ca.SX) -> ca.SX:
         """Return the dependent velocities x with K_d x = b."""
         return self._inverse @ right
 
-    def carried(self, loads: ca.SX) -> ca.SX:
+    def dependent_multipliers(self, loads: ca.SX) -> ca.SX:
         """Return the multipliers y with K_d^T y = c."""
         return self._inverse.T @ loads
 
@@ -94,11 +98,11 @@ class _Products:
                     entries += [(len(symbols), k, -s), (len(symbols) + 1, k, c)]
                     symbols += [c, s]
         for q0, v0 in topology.quaternions:
-            turned = [v0 + k for k in range(3)]
-            if set(turned) & set(self.moving):
+            angular_velocity = [v0 + k for k in range(3)]
+            if set(angular_velocity) & set(self.moving):
                 w, xyz = q[q0], q[q0 + 1 : q0 + 4]
                 rate = 0.5 * ca.vertcat(-xyz.T, w * ca.SX(ca.DM.eye(3)) - ca.skew(xyz))
-                for k, i in enumerate(turned):
+                for k, i in enumerate(angular_velocity):
                     if i in self.moving:
                         entries += [
                             (len(symbols) + j, self.moving.index(i), rate[j, k]) for j in range(4)
@@ -112,31 +116,31 @@ class _Products:
             into, rates
         )
 
-    def further(self, actual: ca.SX) -> tuple[ca.SX, list[int]]:
-        """Return symbols (k,) of further unknowns, and their indices."""
-        first, made = self._into.size2(), self.parts.symbols(actual)
+    def add_unknowns(self, actual: ca.SX) -> tuple[ca.SX, list[int]]:
+        """Add unknowns (k,) with these values; return their symbols and indices."""
+        first, made = self._symbols_by_X.size2(), self.parts.symbols(actual)
         self._symbols = ca.vertcat(self._symbols, made)
-        self._into = ca.diagcat(self._into, ca.SX(ca.DM.eye(made.numel())))
+        self._symbols_by_X = ca.diagcat(self._symbols_by_X, ca.SX(ca.DM.eye(made.numel())))
         return made, list(range(first, first + made.numel()))
 
-    def entered(self, level: int) -> tuple[list[int], ca.SX]:
-        """Return the indices of the given unknowns of a level, and their matrix from the ports."""
+    def given_unknowns(self, level: int) -> tuple[list[int], ca.SX]:
+        """Return the indices of a level's given unknowns, and the matrix from the port to them."""
         ports = self.state.ports
         rows = [(k, self.moving.index(i)) for k, i in enumerate(ports.v) if i in self.moving]
-        places = [level * len(self.moving) + i for _, i in rows]
-        return places, ca.SX(ca.DM(ports.to_v[[k for k, _ in rows], :]))
+        indices = [level * len(self.moving) + i for _, i in rows]
+        return indices, ca.SX(ca.DM(ports.to_v[[k for k, _ in rows], :]))
 
-    def _along(self, residual: ca.SX, moved: ca.SX) -> ca.SX:
-        return ca.jtimes(residual, self._symbols, self._into @ moved)
+    def _directional(self, residual: ca.SX, tangent: ca.SX) -> ca.SX:
+        return ca.jtimes(residual, self._symbols, self._symbols_by_X @ tangent)
 
-    def _weighed(self, residual: ca.SX, factors: ca.SX) -> ca.SX:
+    def _adjoint(self, residual: ca.SX, factors: ca.SX) -> ca.SX:
         """Return D_X of a residual times factors, at the state."""
-        held = self.parts.symbols(factors)
-        return self.parts.at_state([self._into.T @ ca.jtimes(residual, self._symbols, held, True)])[
-            0
-        ]
+        weights = self.parts.symbols(factors)
+        return self.parts.at_state(
+            [self._symbols_by_X.T @ ca.jtimes(residual, self._symbols, weights, True)]
+        )[0]
 
-    def made(
+    def results(
         self,
         sources: Mapping[str, tuple[list[int], ca.SX]],
         result: tuple[str, list[int], np.ndarray],
@@ -144,37 +148,44 @@ class _Products:
         """Return tangents, adjoints and second-order adjoints.
 
         Args:
-            sources: indices of the inputs, and matrices of their given components, by name.
+            sources: indices of the unknowns that each input sets, and the matrix from the input to
+                them, by name.
             result: name of the output, indices of its unknowns, and their matrix.
         """
-        builder, (name, places, matrix) = self.state.builder, result
+        builder = self.state.builder
+        name, output, matrix = result
         stages = [stage for stage in self.stages if stage.unknown]
-        moved, weighed = ca.SX(self._into.size2(), 1), ca.SX(self._into.size2(), 1)
+        tangent = ca.SX(self._symbols_by_X.size2(), 1)
+        adjoint_sum = ca.SX(self._symbols_by_X.size2(), 1)
         for source, (at, entry) in sources.items():
-            moved[at] = entry @ builder.input(direction_name(source), entry.size2())
+            tangent[at] = entry @ builder.input(direction_name(source), entry.size2())
         for stage in stages:
-            (right,) = self.parts.at_state([self._along(stage.residual, self.parts.symbols(moved))])
-            moved[stage.unknown] = -stage.solve(right)
-        weighed[places] = ca.DM(matrix).T @ builder.input(factor_of(name), matrix.shape[0])
+            (right,) = self.parts.at_state(
+                [self._directional(stage.residual, self.parts.symbols(tangent))]
+            )
+            tangent[stage.unknown] = -stage.solve(right)
+        adjoint_sum[output] = ca.DM(matrix).T @ builder.input(factor_of(name), matrix.shape[0])
         adjoints = []
         for stage in reversed(stages):
-            adjoints.append(-stage.transposed(weighed[stage.unknown]))
-            weighed += self._weighed(stage.residual, adjoints[-1])
-        direction = self.parts.symbols(moved)
+            adjoints.append(-stage.transposed(adjoint_sum[stage.unknown]))
+            adjoint_sum += self._adjoint(stage.residual, adjoints[-1])
+        direction = self.parts.symbols(tangent)
         work = ca.SX(0)
         for stage, adjoint in zip(reversed(stages), adjoints, strict=True):
-            work += ca.dot(self.parts.symbols(adjoint), self._along(stage.residual, direction))
-        (bent,) = self.parts.at_state([self._into.T @ ca.gradient(work, self._symbols)])
+            work += ca.dot(
+                self.parts.symbols(adjoint), self._directional(stage.residual, direction)
+            )
+        (second,) = self.parts.at_state([self._symbols_by_X.T @ ca.gradient(work, self._symbols)])
         for stage in reversed(stages):
-            bent += self._weighed(stage.residual, -stage.transposed(bent[stage.unknown]))
+            second += self._adjoint(stage.residual, -stage.transposed(second[stage.unknown]))
         return {
-            directional_name(name): ca.DM(matrix) @ moved[places],
+            directional_name(name): ca.DM(matrix) @ tangent[output],
             **{
-                jacobian_name("slope", source): entry.T @ weighed[at]
+                jacobian_name("slope", source): entry.T @ adjoint_sum[at]
                 for source, (at, entry) in sources.items()
             },
             **{
-                jacobian_name("bend", source): entry.T @ bent[at]
+                jacobian_name("bend", source): entry.T @ second[at]
                 for source, (at, entry) in sources.items()
             },
         }
@@ -192,15 +203,16 @@ def inverse_dynamics_products_program(state: MotionState) -> Program:
     require_smooth(state)
     force, raw = balanced_forces(state, state.forces(state.v, state.a))
     products = _Products(state, state.v, state.a, 2)
-    (u, places), (multipliers, behind) = products.further(force), products.further(raw)
+    u, u_indices = products.add_unknowns(force)
+    multipliers, multiplier_indices = products.add_unknowns(raw)
     balance = products.parts.balance(u, multipliers)
     make = _shared if state.assembly.is_redundant else _determined
-    products.stages.append(make(products, balance, u, [*places, *behind]))
+    products.stages.append(make(products, balance, u, [*u_indices, *multiplier_indices]))
     sources = {
-        name: products.entered(level)
+        name: products.given_unknowns(level)
         for level, name in enumerate(("position", "velocity", "acceleration"))
     }
-    made = products.made(sources, ("force", places, np.eye(len(places))))
+    made = products.results(sources, ("force", u_indices, np.eye(len(u_indices))))
     return state.builder.finish({"q": state.configuration.q, "force": force, **made})
 
 
@@ -228,17 +240,19 @@ def _shared(products: _Products, balance: ca.SX, u: ca.SX, unknown: list[int]) -
     weight, size, R = state.builder.declared("weight"), u.numel(), A @ G
     weighted = R / ca.repmat(weight, 1, R.size2())
     reduced = state.builder.solve_symmetric(R.T @ weighted, ca.SX(ca.DM.eye(R.size2())), "products")
-    z, places = products.further(G @ (reduced @ (R.T @ products.parts.at_state([u])[0])))
+    z, places = products.add_unknowns(G @ (reduced @ (R.T @ products.parts.at_state([u])[0])))
     rates, v = products.residuals[1], products.parts.v[products.moving]
     closed = ca.substitute([rates], [v], [z])[0]
 
     def solve(b: ca.SX) -> ca.SX:
         p = ca.SX(n, 1)
-        p[products.dependent] = products.closed(b[n + size :])
-        own = b[n : n + size] + A @ p
-        z = G @ -(reduced @ (G.T @ b[:n] + weighted.T @ own)) + p
+        p[products.dependent] = products.dependent_velocities(b[n + size :])
+        shifted = b[n : n + size] + A @ p
+        z = G @ -(reduced @ (G.T @ b[:n] + weighted.T @ shifted)) + p
         u = (b[n : n + size] + A @ z) / weight
-        return ca.vertcat(u, -products.carried((b[:n] + A.T @ u)[products.dependent]), z)
+        return ca.vertcat(
+            u, -products.dependent_multipliers((b[:n] + A.T @ u)[products.dependent]), z
+        )
 
     def transposed(right: ca.SX) -> ca.SX:
         y = solve(ca.vertcat(right[size + c :], right[:size], -right[size : size + c]))
@@ -264,29 +278,31 @@ def forward_dynamics_products_program(state: MotionState) -> Program:
     raw = state.loop_forces(state.forces(state.v, a) - state.transmission.T @ force)
     products = _Products(state, state.v, a, 1)
     n, moving = len(products.moving), products.moving
-    (u, places), (multipliers, behind) = products.further(force), products.further(raw)
+    u, u_indices = products.add_unknowns(force)
+    multipliers, multiplier_indices = products.add_unknowns(raw)
     residual = ca.vertcat(products.parts.balance(u, multipliers), products.residuals[2])
     M, G = state.mass_matrix(state.v)[moving, moving], G[moving, :]
 
     def solve(b: ca.SX, M: ca.SX = M) -> ca.SX:
         p = ca.SX(n, 1)
-        p[products.dependent] = products.closed(b[n:])
+        p[products.dependent] = products.dependent_velocities(b[n:])
         x = G @ (inverse @ (G.T @ (b[:n] - M @ p))) + p
-        return ca.vertcat(x, -products.carried((b[:n] - M @ x)[products.dependent]))
+        return ca.vertcat(x, -products.dependent_multipliers((b[:n] - M @ x)[products.dependent]))
 
     def transposed(c: ca.SX) -> ca.SX:
         # with rods of full inertia, M is symmetric only for closed loops
         y = solve(ca.vertcat(c[:n], -c[n:]), M.T)
         return ca.vertcat(y[:n], -y[n:])
 
-    unknown = [*range(2 * n, 3 * n), *behind]
+    unknown = [*range(2 * n, 3 * n), *multiplier_indices]
     products.stages.append(
         _Stage(residual=residual, unknown=unknown, solve=solve, transposed=transposed)
     )
-    sources = {name: products.entered(level) for level, name in enumerate(("position", "velocity"))}
-    sources["force"] = places, ca.SX(ca.DM.eye(len(places)))
-    taken, entered = products.entered(2)
-    made = products.made(
-        sources, ("acceleration", taken, np.linalg.inv(np.asarray(ca.DM(entered))))
-    )
+    sources = {
+        name: products.given_unknowns(level) for level, name in enumerate(("position", "velocity"))
+    }
+    sources["force"] = u_indices, ca.SX(ca.DM.eye(len(u_indices)))
+    accelerations, to_accelerations = products.given_unknowns(2)
+    from_accelerations = np.linalg.inv(np.asarray(ca.DM(to_accelerations)))
+    made = products.results(sources, ("acceleration", accelerations, from_accelerations))
     return state.builder.finish({"q": state.configuration.q, "acceleration": acceleration, **made})

@@ -2,7 +2,7 @@
 
 CasADi differentiates straight-line code, in forward mode. If Newton's method solves f(x, u) = 0,
 the derivative of the step -(df/dx)^-1 f with respect to u at the solution is -(df/dx)^-1 df/du,
-which is the derivative of x. So the tangent of one more step is the exact derivative.
+which is the derivative of the solution x. So the tangent of one more step is the exact derivative.
 
 Source:
     Griewank, Walther 2008, Evaluating Derivatives, chapter 3 (forward mode) and section 15.1
@@ -27,7 +27,13 @@ def moved(name: str) -> str:
 
 
 def along(expressions: list[ca.SX], inputs: list[ca.SX], directions: list[ca.SX]) -> list[ca.SX]:
-    """Return derivatives of expressions along one direction per input, as dense columns."""
+    """Return the directional derivatives of expressions, as dense columns.
+
+    Args:
+        expressions: expressions of the inputs.
+        inputs: symbols (columns).
+        directions: components of the direction for each input (columns of the same sizes).
+    """
     x, d = ca.vertcat(*inputs), ca.vertcat(*directions)
     return [ca.densify(ca.jtimes(ca.densify(expression), x, d)) for expression in expressions]
 
@@ -42,7 +48,7 @@ def tangent_program(program: Program, inputs: Mapping[str, int]) -> Program:
         inputs: names and sizes of the inputs with a direction.
 
     Raises:
-        InputError: forces have bounds, so they are not a smooth function of the motion.
+        InputError: cable tensions have bounds, so forces are not a smooth function of the motion.
     """
     steps: list[Evaluate | Newton | Bounded] = []
     moving = set(inputs)
@@ -55,7 +61,8 @@ def tangent_program(program: Program, inputs: Mapping[str, int]) -> Program:
         unknown: tuple[str, ...] = ()
         if isinstance(step, Newton):
             steps.append(step)
-            unknown, results = (step.solution,), {step.solution: values[1]}
+            unknown = (step.solution,)
+            results = {step.solution: values[1]}
         else:
             results = dict(zip(step.outputs, values, strict=True))
         # after Newton's loop, its unknowns are inputs of one more step
@@ -64,11 +71,15 @@ def tangent_program(program: Program, inputs: Mapping[str, int]) -> Program:
         chosen = [name for name in step.inputs if name in moving]
         directions = [ca.SX.sym(moved(name), known[name].numel()) for name in chosen]
         tangents = along(list(results.values()), [known[name] for name in chosen], directions)
-        made = dict(zip(map(moved, results), tangents, strict=True)) | ({} if unknown else results)
-        function = ca.Function("tangent", [*symbols, *directions], ca.cse(list(made.values())))
-        inputs_of = (*names, *map(moved, chosen))
+        outputs = dict(zip(map(moved, results), tangents, strict=True))
+        if not unknown:
+            outputs |= results
+        function = ca.Function("tangent", [*symbols, *directions], ca.cse(list(outputs.values())))
+        names_of_inputs = (*names, *map(moved, chosen))
         steps.append(
-            Evaluate(function=BatchFunction(function), inputs=inputs_of, outputs=tuple(made))
+            Evaluate(
+                function=BatchFunction(function), inputs=names_of_inputs, outputs=tuple(outputs)
+            )
         )
         moving |= set(results)
     return Program(

@@ -3,9 +3,11 @@
     [ M  -K^T ] [ a      ]   [ S u + J^T w - h                  ]
     [ K    0  ] [ lambda ] = [ k - 2 alpha K v - beta^2 psi     ]
 
-This system is also regular at leg-side singularities, where the independent coordinates fail. K is
-the Jacobian of the independent loop equations for the moving velocities. With alpha = beta = 0,
-only the projection after each step keeps the loops closed.
+a are the accelerations of all coordinates, M a + h are the tree forces, S u + J^T w the actuator
+forces and the wrench at the tool as generalized forces, psi = 0 the loop equations, and k the value
+of K a that keeps them. This system is also regular at leg-side singularities, where the independent
+coordinates fail. K is the Jacobian of the independent loop equations for the moving velocities.
+With alpha = beta = 0, only the projection after each step keeps the loops closed.
 
 Source: Baumgarte 1972, Stabilization of constraints and integrals of motion in dynamical systems.
 """
@@ -19,7 +21,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError
 from tauloop.compiler.builder import ProgramBuilder
-from tauloop.compiler.expressions import Expressions, column, refuse_idle
+from tauloop.compiler.expressions import Expressions, column, require_moved_inertia
 from tauloop.compiler.functions.rates import Acting, RateProgram, coordinate_rate
 from tauloop.compiler.program import Program
 from tauloop.equations.assembly.assembly import Assembly
@@ -29,7 +31,7 @@ from tauloop.equations.tree import Configuration
 
 #: A mass matrix counts as singular if its smallest eigenvalue is below this fraction of the largest
 #: (in dimensionless coordinates).
-NO_MASS = 1e-12
+MASS_TOLERANCE = 1e-12
 
 
 class _Full(Expressions):
@@ -67,16 +69,16 @@ class _Full(Expressions):
         return ca.jacobian(column(row.psi_rate for row in self.rows(v)), v)[:, self.moving]
 
     def scales(self) -> ca.SX:
-        """Return scales (c,): multipliers of phi are these times those of psi."""
+        """Return scales (c,); multipliers of phi = psi / scale are those of psi times scale."""
         return column(row.scale for row in self.rows(self.at_rest))
 
     def with_loops(
-        self, M: ca.SX, forces: ca.SX, demanded: ca.SX, what: str
+        self, M: ca.SX, forces: ca.SX, required: ca.SX, what: str
     ) -> tuple[ca.SX, ca.SX]:
-        """Return x and y of [M -K^T; K 0] [x; y] = [forces; demanded] for the moving velocities."""
+        """Return x and y of [M -K^T; K 0] [x; y] = [forces; required] for the moving velocities."""
         K = self.jacobian()
         A = ca.blockcat([[M, -K.T], [K, ca.SX(K.size1(), K.size1())]])
-        solution = self.builder.solve(A, ca.vertcat(forces, demanded), what)
+        solution = self.builder.solve(A, ca.vertcat(forces, required), what)
         return solution[: len(self.moving), :], solution[len(self.moving) :, :]
 
     def accelerations(
@@ -84,17 +86,24 @@ class _Full(Expressions):
     ) -> tuple[ca.SX, ca.SX]:
         """Return accelerations of the moving velocities, and multipliers of psi."""
         rows = self.rows(v)
-        demanded = -column(row.psi_acceleration for row in rows)
+        required = -column(row.psi_acceleration for row in rows)
         if alpha or beta:
-            demanded -= column(2 * alpha * row.psi_rate + beta**2 * row.psi for row in rows)
-        return self.with_loops(M, forces, demanded, "accelerations and multipliers")
+            required -= column(2 * alpha * row.psi_rate + beta**2 * row.psi for row in rows)
+        return self.with_loops(M, forces, required, "accelerations and multipliers")
 
     def rate_program(
-        self, part: tuple[str, int], rate: ca.SX, v: ca.SX, acting: Acting
+        self, part: tuple[str, int], rate: ca.SX, v: ca.SX, applied: Acting
     ) -> RateProgram:
-        """Return the rate program of all coordinates and another component with a known rate."""
+        """Return the rate program of a state with all coordinates and a second component.
+
+        Args:
+            part: name and size of the second component.
+            rate: time derivative of the second component.
+            v: velocities (n_v,).
+            applied: applied forces.
+        """
         q_rate = coordinate_rate(self.topology, self.q, v)
-        outputs = {"rate": ca.vertcat(q_rate, rate, acting.powers(v)), "all_q": self.q, "all_v": v}
+        outputs = {"rate": ca.vertcat(q_rate, rate, applied.powers(v)), "all_q": self.q, "all_v": v}
         starts = tuple(iq for iq, _ in self.topology.quaternions)
         state = (("q", self.topology.n_q), part)
         return RateProgram(program=self.builder.finish(outputs), state=state, quaternions=starts)
@@ -109,10 +118,10 @@ def extended_rate_program(
     with_wrench: bool = False,
     free: tuple[str, ...] = (),
 ) -> RateProgram:
-    """Return the program of rates of all coordinates and velocities.
+    """Return the program of the time derivatives of all coordinates and velocities.
 
-    The equations are q' = N v and M a + h = S u + J^T w + K^T lambda, where the loops determine K
-    a.
+    The equations are q' = N v and M a + h = S u + J^T w + K^T lambda, where the loop equations
+    determine K a.
 
     Args:
         assembly: the machine.
@@ -123,18 +132,18 @@ def extended_rate_program(
             constants.
     """
     state = _Full(assembly, "extended_rate", formulation, free)
-    held, moving = state.velocities(), state.moving
-    M = state.mass_matrix(held)[moving, moving]
-    bound = ca.vertcat(M, state.jacobian())
-    refuse_idle(
+    v, moving = state.velocities(), state.moving
+    M = state.mass_matrix(v)[moving, moving]
+    rows = ca.vertcat(M, state.jacobian())
+    require_moved_inertia(
         state.topology.velocity_names[i]
         for k, i in enumerate(moving)
-        if not ca.sparsify(bound[:, k]).nnz()
+        if not ca.sparsify(rows[:, k]).nnz()
     )
-    acting = Acting(state, with_wrench=with_wrench)
-    forces = (acting.generalized - state.forces(held, state.at_rest))[moving]
-    acceleration, _ = state.accelerations(held, M, forces, alpha, beta)
-    return state.rate_program(("v", state.topology.n_v), state.full(acceleration), held, acting)
+    applied = Acting(state, with_wrench=with_wrench)
+    forces = (applied.generalized - state.forces(v, state.at_rest))[moving]
+    acceleration, _ = state.accelerations(v, M, forces, alpha, beta)
+    return state.rate_program(("v", state.topology.n_v), state.full(acceleration), v, applied)
 
 
 def multiplier_program(
@@ -148,10 +157,10 @@ def multiplier_program(
         with_wrench: whether a wrench at the tool is an input.
     """
     state = _Full(assembly, "multipliers", formulation)
-    held, moving = state.velocities(), state.moving
-    M, h = state.mass_matrix(held)[moving, moving], state.forces(held, state.at_rest)
-    acting = Acting(state, with_wrench=with_wrench)
-    _, multipliers = state.accelerations(held, M, (acting.generalized - h)[moving], 0.0, 0.0)
+    v, moving = state.velocities(), state.moving
+    M, h = state.mass_matrix(v)[moving, moving], state.forces(v, state.at_rest)
+    applied = Acting(state, with_wrench=with_wrench)
+    _, multipliers = state.accelerations(v, M, (applied.generalized - h)[moving], 0.0, 0.0)
     return state.builder.finish({"multipliers": multipliers * state.scales()})
 
 
@@ -168,8 +177,8 @@ def impact_program(assembly: Assembly, formulation: Formulation = NEWTON_EULER) 
     v, moving = state.velocities()[state.moving], state.moving
     restitution = state.builder.input("restitution", len(assembly.rows))
     M = state.mass_matrix(state.at_rest)[moving, moving]
-    demanded = -(1 + restitution) * (state.jacobian() @ v)
-    change, impulse = state.with_loops(M, ca.SX(len(moving), 1), demanded, "impact")
+    required = -(1 + restitution) * (state.jacobian() @ v)
+    change, impulse = state.with_loops(M, ca.SX(len(moving), 1), required, "impact")
     return state.builder.finish(
         {"v_after": state.full(v + change), "impulse": impulse * state.scales()}
     )
@@ -210,12 +219,12 @@ def hamilton_rate_program(
     _require_mass(state, M)
     v = state.full(state.builder.solve_symmetric(M, p, "velocities from momenta"))
     terms = state.canonical(v)
-    acting = Acting(state, with_wrench=with_wrench)
-    forces = (acting.generalized - terms.remainder)[moving]
+    applied = Acting(state, with_wrench=with_wrench)
+    forces = (applied.generalized - terms.remainder)[moving]
     transport = terms.rate[moving]  # M' v, because the motion has no accelerations
     _, multipliers = state.accelerations(v, M, forces - transport, alpha, beta)
     rate = forces + state.jacobian().T @ multipliers
-    return state.rate_program(("momentum", len(moving)), rate, v, acting)
+    return state.rate_program(("momentum", len(moving)), rate, v, applied)
 
 
 def _require_mass(state: _Full, M: ca.SX) -> None:
@@ -225,7 +234,7 @@ def _require_mass(state: _Full, M: ca.SX) -> None:
     sampled = state.builder.at_samples(M).reshape(-1, n, n) * np.outer(scale, scale)
     values, vectors = np.linalg.eigh(sampled)
     worst = int(np.argmin(values[:, 0] / values[:, -1]))
-    if values[worst, 0] <= NO_MASS * values[worst, -1]:
+    if values[worst, 0] <= MASS_TOLERANCE * values[worst, -1]:
         names = [state.topology.velocity_names[i] for i in state.moving]
         massless = [names[i] for i in np.flatnonzero(np.abs(vectors[worst, :, 0]) > 0.1)]
         raise InputError.of(
@@ -307,12 +316,12 @@ def projection_program(assembly: Assembly, free: tuple[str, ...] = ()) -> Progra
     weighted = ca.sparsify(ca.diag(ca.SX(W)) @ K.T)
     residual = column(row.residual for row in rows)
     rate = column(row.psi_rate for row in rows) / scales if rows else ca.SX(0, 1)
-    both = _solved(state, K @ weighted, ca.horzcat(residual, rate))
-    q = state.q + coordinate_rate(topology, state.q, state.full(-weighted @ both[:, 0]))
+    solution = _solved(state, K @ weighted, ca.horzcat(residual, rate))
+    q = state.q + coordinate_rate(topology, state.q, state.full(-weighted @ solution[:, 0]))
     q = normalized(q, (iq for iq, _ in topology.quaternions))
-    corrected = state.full(v[state.moving] - weighted @ both[:, 1])
-    kept_scale = assembly.loops.row_scale[list(assembly.rows)]
-    gap = ca.mmax(ca.fabs(ca.DM(kept_scale) * residual)) if rows else ca.SX(0)
+    corrected = state.full(v[state.moving] - weighted @ solution[:, 1])
+    row_scale = assembly.loops.row_scale[list(assembly.rows)]
+    gap = ca.mmax(ca.fabs(ca.DM(row_scale) * residual)) if rows else ca.SX(0)
     return state.builder.finish({"projected_q": q, "projected_v": corrected, "gap": gap})
 
 

@@ -4,7 +4,8 @@ The given motion consists of actuator velocities v_m and passive velocities v_p,
 v = G_m v_m + G_p v_p. gamma are the accelerations of all coordinates if a_m and a_p are zero. For
 M, h, A and G see docs/equations.md.
 
-Passive freedoms move no actuator (A G_p = 0), so actuator forces do not enter their equations:
+Passive degrees of freedom move no actuator (A G_p = 0), so actuator forces do not enter their
+equations:
 
     M_pp a_p = -G_p^T (M (G_m a_m + gamma) + h),    M_pp = G_p^T M G_p, positive definite
 
@@ -29,30 +30,33 @@ from tauloop.equations.values import quantile
 
 #: A passive degree of freedom counts as massless if its inertia, in units of total mass and
 #: characteristic length, is below this.
-NO_INERTIA = 1e-13
+MIN_INERTIA = 1e-13
 
 
 def hybrid_inverse_dynamics_program(state: MotionState) -> Program:
     """Return the program of forces, multipliers and passive accelerations.
 
     Args:
-        state: positions and velocities of leading actuators and passive freedoms, in this order
-            (`ACTUATORS`).
+        state: positions and velocities of leading actuators and passive degrees of freedom, in this
+            order (`ACTUATORS`).
 
     Raises:
-        AssemblyError: passive freedoms have no inertia, so their motion is not determined.
+        AssemblyError: passive degrees of freedom have no inertia, so their motion is not
+            determined.
     """
     assembly, builder, rank = state.assembly, state.builder, len(state.assembly.leading)
     leading = builder.input("actuator_acceleration", rank)
     G_m, G_p = state.embedding[:, :rank], state.embedding[:, rank:]
-    a, passive = state.drift() + G_m @ leading, ca.SX(0, 1)
+    a = state.drift() + G_m @ leading
+    passive = ca.SX(0, 1)
     tau = state.forces(state.v, a)
     if assembly.passive:
-        moved = state.mass_matrix(state.v) @ G_p
-        M_pp = G_p.T @ moved
+        M_p = state.mass_matrix(state.v) @ G_p
+        M_pp = G_p.T @ M_p
         _require_inertia(state, M_pp)
         passive = builder.solve_symmetric(M_pp, -(G_p.T @ tau), "passive accelerations")
-        a, tau = a + G_p @ passive, tau + moved @ passive
+        a = a + G_p @ passive
+        tau = tau + M_p @ passive
     force, R = G_m.T @ tau, state.transmission @ G_m
     known = {
         "q": state.configuration.q,
@@ -70,10 +74,10 @@ def hybrid_inverse_dynamics_program(state: MotionState) -> Program:
 
 
 def _require_inertia(state: MotionState, M_pp: ca.SX) -> None:
-    """Raise an error if passive freedoms can move without any inertia.
+    """Raise an error if passive degrees of freedom can move without any inertia.
 
     Raises:
-        AssemblyError: passive freedoms have no inertia; the message names them.
+        AssemblyError: passive degrees of freedom have no inertia; the message names them.
     """
     assembly = state.assembly
     n = len(assembly.passive)
@@ -83,16 +87,16 @@ def _require_inertia(state: MotionState, M_pp: ca.SX) -> None:
         np.array(state.topology.angular)[list(assembly.passive)], assembly.loops.length, 1.0
     )
     mass = sum(abs(state.mechanism.value(p.expression)) for p in state.parameters if p.unit == "kg")
-    none = size / scale < np.sqrt(NO_INERTIA * max(mass, 1e-300))
+    is_massless = size / scale < np.sqrt(MIN_INERTIA * max(mass, 1e-300))
     unit = M / np.maximum(size[:, None] * size, 1e-300)
     least, vectors = np.linalg.eigh(quantile(unit, 0.5))
-    if not none.any() and n and least[0] < NO_INERTIA:
-        none = np.abs(vectors[:, 0]) > 0.1
-    if none.any():
+    if not is_massless.any() and n and least[0] < MIN_INERTIA:
+        is_massless = np.abs(vectors[:, 0]) > 0.1
+    if is_massless.any():
         names = [
             name
-            for name, is_massless in zip(assembly.passive_names, none, strict=True)
-            if is_massless
+            for name, has_no_inertia in zip(assembly.passive_names, is_massless, strict=True)
+            if has_no_inertia
         ]
         raise AssemblyError(
             Problem(

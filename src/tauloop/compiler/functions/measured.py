@@ -1,8 +1,9 @@
 """Best motion from measurements of redundant actuators, and distribution of forces among them.
 
-All actuator positions p(x) follow from the leading ones x: p' = R x' with R = A G. Measured
+All actuator positions p(x) follow from the leading ones x: p' = R x' with R = A G (transmission A
+and embedding G, see `MotionState`). Measured
 positions are never exactly consistent, because encoders have a resolution and lengths have errors.
-If the leading actuators measure x_1, the best motion is
+If the leading encoders read x_1, the least-squares motion is
 
     x = x_1 + L (p - p(x_1)),  x' = L p',  L = (R^T N^-1 R)^-1 R^T N^-1,  N = diag(spread^2).
 

@@ -38,7 +38,7 @@ def diagnosis_program(state: MotionState) -> Program:
 
 
 def kinematics_program(state: MotionState, levels: int) -> Program:
-    """Return the program of all coordinates and, by level, velocities and accelerations."""
+    """Return the program of all coordinates and, up to `levels`, velocities and accelerations."""
     outputs = {"q": state.configuration.q, "v": state.v, "a": state.a}
     return state.builder.finish(dict(list(outputs.items())[: levels + 1]))
 
@@ -63,14 +63,19 @@ def embedding_program(state: MotionState) -> Program:
 
 
 def jacobian_program(state: MotionState, *, of: Entry) -> Program:
-    """Return the program of the actuator or platform velocities per given ones, by rows."""
+    """Return the program of the Jacobian from given velocities to actuator or platform velocities.
+
+    The output "J" contains the matrix by rows. `of` selects actuators or platform.
+    """
     G = state.embedding
     J = state.transmission @ G if of is ACTUATORS else G[list(state.assembly.independent), :]
     return state.builder.finish({"q": state.configuration.q, "J": ca.vec(J.T)})
 
 
 def forward_dynamics_program(state: MotionState, *, loaded: bool = False) -> Program:
-    """Return the program of accelerations under actuator forces: of given coordinates, and of all.
+    """Return the program of accelerations under actuator forces u.
+
+    The outputs are the accelerations of the given coordinates and those of all coordinates.
 
     Inverse dynamics is affine in the accelerations a = G a_given + gamma, where gamma are the
     accelerations of all coordinates at a_given = 0. So M_r a_given = G^T (S u - M gamma - h) with
@@ -80,17 +85,18 @@ def forward_dynamics_program(state: MotionState, *, loaded: bool = False) -> Pro
     force = state.builder.input("force", len(state.mechanism.actuators))
     G, bias = state.embedding, state.drift()
     if loaded:
-        state.carry()
+        state.add_loads()
     reduced, acceleration = free_accelerations(state, force, G, bias)
+    mass_matrix = ca.SX(0, 1)
+    if acceleration.numel():
+        mass_matrix = ca.vec(ca.tril2symm(ca.tril(reduced)))
     return state.builder.finish(
         {
             "q": state.configuration.q,
             "v": state.v,
             "acceleration": acceleration,
             "a": G @ acceleration + bias,
-            "mass_matrix": ca.vec(ca.tril2symm(ca.tril(reduced)))
-            if acceleration.numel()
-            else ca.SX(0, 1),
+            "mass_matrix": mass_matrix,
         }
     )
 
@@ -112,10 +118,11 @@ def inverse_dynamics_program(state: MotionState, *, loaded: bool = False) -> Pro
     w u^2 with weights w as an input. If `loaded`, payload and wrench at the tool are inputs.
 
     Raises:
-        AssemblyError: there are passive freedoms, whose motion the actuators cannot produce.
+        AssemblyError: there are passive degrees of freedom, whose motion the actuators cannot
+            produce.
     """
     if loaded:
-        state.carry()
+        state.add_loads()
     tau = state.forces(state.v, state.a)
     known = {"q": state.configuration.q, "v": state.v, "a": state.a, "tree_force": tau}
     return _with_actuator_forces(state, tau, known)
@@ -193,7 +200,7 @@ def require_actuated(assembly: Assembly) -> None:
     """Raise an error if actuators alone cannot produce a given motion.
 
     Raises:
-        AssemblyError: there are passive freedoms.
+        AssemblyError: there are passive degrees of freedom.
     """
     mechanism = assembly.mechanism
     if assembly.passive and not mechanism.actuators:
@@ -241,7 +248,7 @@ def momentum_program(state: MotionState) -> Program:
 
 
 def momentum_forces_program(state: MotionState) -> Program:
-    """Return the program of forces and multipliers from the rate of the momenta.
+    """Return the program of forces and multipliers from the time derivative of the momenta.
 
     S u + K^T lambda = p' + dH/dq. The momenta are also an output, because the differences of a
     sampled motion need the momenta of the samples before and after.

@@ -3,9 +3,11 @@
 All velocities are v = G w, where w are the given velocities. With momenta p = dT/dv, Hamilton's
 equations are p' + h = S u + K^T lambda + J^T f. The multipliers of the loops do no work on G, so
 
-    s = G^T ((p - p_last) / T + h) - (A G)^T u,    F with (dx/dw)^T F = s,    r += (1 - exp(-K T)) (F - r),
+    s = G^T ((p - p_last) / T + h) - (A G)^T u,    F with (dx/dw)^T F = s,    r += (1 - exp(-K T))
+    (F - r).
 
-x' are the velocities of the platform, and u are the forces since the last sample, T seconds ago.
+Here u are the actuator forces since the last sample, T seconds ago, A is the transmission, f are
+external forces, and x' are the velocities of the platform, on which the external force F acts.
 The estimate r follows the external force as a first-order lag with gain K. No acceleration is
 measured, and no velocity is differentiated. The difference of momenta is half a sample late, which
 is an error of first order in T.

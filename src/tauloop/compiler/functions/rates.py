@@ -1,8 +1,8 @@
-"""Right-hand sides of simulations: rates of coordinates, applied forces, and powers.
+"""Right-hand sides of simulations: time derivatives of the state, applied forces, and powers.
 
-A rate program computes the rate of a state from the state and the applied forces. The last two
-entries are the power of actuators and tool wrench, and the power lost in friction. Their integrals
-are used to check the energy balance.
+A rate program computes the time derivative of a state from the state and the applied forces. The
+last two entries are the power of actuators and tool wrench, and the power lost in friction. Their
+integrals are used to check the energy balance.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from tauloop.equations.topology import Topology
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateProgram(ReprMixin):
-    """A right-hand side.
+    """Right-hand side of a simulation: a program of the state's time derivative.
 
     Attributes:
-        program: program that computes `rate`, `all_q` and `all_v` from the components of the state,
-            `force` and, if requested, `wrench`.
+        program: program that computes `rate` (the time derivative), and all coordinates `all_q` and
+            velocities `all_v`, from the components of the state, `force` and, if requested,
+            `wrench`.
         state: names and sizes of the state's components, in order; work and loss (2) follow.
         quaternions: start indices of unit quaternions in the state.
     """
@@ -47,9 +48,11 @@ def independent_rate_program(
 ) -> RateProgram:
     """Return the rate program of the independent coordinates.
 
-    Their accelerations a solve M_r a = G^T (S u + J^T w - M gamma - h) with M_r = G^T M G. gamma
-    are the accelerations of all coordinates at a = 0, u are the actuator forces, and w is the
-    wrench at the tool. See `forward_dynamics_program`.
+    Their accelerations a solve M_r a = G^T (S u + J^T w - M gamma - h) with M_r = G^T M G. M is the
+    mass matrix and h the bias of all coordinates. The embedding G maps independent to all
+    velocities, v = G v_ind, and gamma are the accelerations of all coordinates at a = 0. S maps the
+    actuator forces u, and the transposed Jacobian J^T of the tool maps the wrench w, to generalized
+    forces. See `forward_dynamics_program`.
 
     Args:
         assembly: the machine.
@@ -61,14 +64,14 @@ def independent_rate_program(
     state = MotionState(assembly, ports, "rate", 1, formulation, free)
     G, bias = state.embedding, state.drift()
     reduced = G.T @ (state.mass_matrix(state.v) @ G)
-    acting = Acting(state, with_wrench=with_wrench)
-    rest = G.T @ (acting.generalized - state.forces(state.v, bias))
+    applied = Acting(state, with_wrench=with_wrench)
+    right_side = G.T @ (applied.generalized - state.forces(state.v, bias))
     require_inertia(reduced, ports)
-    acceleration = state.builder.solve_symmetric(reduced, rest, "accelerations")
+    acceleration = state.builder.solve_symmetric(reduced, right_side, "accelerations")
     q_rate = coordinate_rate(state.topology, state.configuration.q, state.v)
     program = state.builder.finish(
         {
-            "rate": ca.vertcat(q_rate[list(ports.q)], acceleration, acting.powers(state.v)),
+            "rate": ca.vertcat(q_rate[list(ports.q)], acceleration, applied.powers(state.v)),
             "all_q": state.configuration.q,
             "all_v": state.v,
         }
@@ -81,24 +84,24 @@ def independent_rate_program(
 
 
 def coordinate_rate(topology: Topology, q: ca.SX, v: ca.SX) -> ca.SX:
-    """Return the rates q' = N(q) v (n_q,); N is `equations.tree.coordinate_rates`."""
+    """Return the time derivatives q' = N(q) v (n_q,); N is `equations.tree.coordinate_rates`."""
     rate = ca.SX(topology.n_q, 1)
     for iv, iq in enumerate(topology.q_of_v):
         if iq >= 0:
             rate[iq] = v[iv]
     for iq, iv in topology.quaternions:
-        real, vector, turning = q[iq], q[iq + 1 : iq + 4], v[iv : iv + 3]
-        rate[iq] = -ca.dot(vector, turning) / 2
-        rate[iq + 1 : iq + 4] = (real * turning + ca.cross(turning, vector)) / 2
+        real, vector, omega = q[iq], q[iq + 1 : iq + 4], v[iv : iv + 3]
+        rate[iq] = -ca.dot(vector, omega) / 2
+        rate[iq + 1 : iq + 4] = (real * omega + ca.cross(omega, vector)) / 2
     return rate
 
 
 def actuator_motion(assembly: Assembly, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """Return positions and speeds (n_u,) of the actuators at coordinates and velocities."""
+    """Return positions and speeds (n_u,) of the actuators at coordinates q and velocities v."""
     topology, transmission = assembly.topology, ca.DM(assembly.loops.transmission)
-    lengths = [(i, iq) for i, iq in enumerate(topology.q_of_v) if iq >= 0]
-    placed = ca.sparsify(transmission[:, [i for i, _ in lengths]])
-    position = placed @ q[[iq for _, iq in lengths]]
+    index_pairs = [(i, iq) for i, iq in enumerate(topology.q_of_v) if iq >= 0]
+    position_transmission = ca.sparsify(transmission[:, [i for i, _ in index_pairs]])
+    position = position_transmission @ q[[iq for _, iq in index_pairs]]
     offset = assembly.loops.actuator_offsets
     if offset.any():
         position += ca.DM(offset)
@@ -124,6 +127,6 @@ class Acting:
             )
 
     def powers(self, v: ca.SX) -> ca.SX:
-        """Return the power of applied forces and the friction losses (2,), W, at velocities."""
+        """Return the powers (2,), W, of the applied forces and of friction at velocities (n_v,)."""
         friction = friction_forces(*self._state.parts, v, self._state.entries)
         return ca.vertcat(ca.dot(self.generalized, v), ca.dot(friction, v))

@@ -1,10 +1,11 @@
 """Tensions of cables in programs, and the actuator forces that keep them within bounds.
 
-The tension of a rod is minus its multiplier. It is affine in the actuator forces: T = T_0 - C u.
-With redundant actuation, u = u_1 + N y with R^T u_1 = t and R^T N = 0. The program chooses the y
-nearest to the desired forces (`nearest`) for which least <= T <= greatest, and winches are within
-their force limits. The desired force of a winch holds its cable at the preload,
-p = (T_0 - preload)/c; the desired force of other actuators is zero.
+The tension of a cable is minus the multiplier of its loop equation. It is affine in the actuator
+forces: T = T_0 - C u. With redundant actuation, u = u_1 + N y with R^T u_1 = t and R^T N = 0. The
+program chooses the y for which u is nearest to the desired forces (`nearest`), the tensions are
+within their bounds, and winches are within their force limits. The desired force of a winch holds
+its cable at the preload, p = (T_0 - preload) / c, with c the entry of C for this cable and winch.
+The desired force of other actuators is zero.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@ S u + K^T lambda + J^T w = M a + h becomes, by virtual work,
 
     R^T u + J_r^T w = M_r a_given + c + g + f,    M_r = G^T M G,  R = A G,  J_r = J G.
 
-u are the actuator forces, w is the wrench at the tool, c are the Coriolis and centripetal forces,
-g are gravity forces, and f are friction and spring forces. The program of tensions as functions of
+u are the actuator forces, w is the wrench at the tool, J is the tool's Jacobian for all velocities,
+c are the Coriolis and centripetal forces, g are gravity forces, and f are friction and spring
+forces. The program of tensions as functions of
 forces serves optimizers that choose forces together with a motion.
 
 Source: Khalil and Ibrahim 2004, for the projection.
@@ -37,8 +38,8 @@ from tauloop.mechanism.expression import Constant
 
 
 def terms_program(state: MotionState) -> Program:
-    """Return the program of M_g (m m, by columns), c, g and f (m,) from a state."""
-    G, drift, still = state.embedding, state.drift(), state.at_rest
+    """Return the program of M_r (m m, by columns), c, g and f (m,) from a state."""
+    G, drift, at_rest = state.embedding, state.drift(), state.at_rest
     inertial = column(
         state.pi[i] if p.group in ("inertia", "drive") else ca.SX(0)
         for i, p in enumerate(state.parameters)
@@ -52,7 +53,7 @@ def terms_program(state: MotionState) -> Program:
         )
 
     a = ca.SX.sym("a", state.topology.n_v)
-    M = G.T @ (ca.sparsify(ca.jacobian(forces(still, a, inertial, True), a)) @ G)
+    M = G.T @ (ca.sparsify(ca.jacobian(forces(at_rest, a, inertial, True), a)) @ G)
     require_inertia(M, state.ports)
     coriolis = G.T @ forces(state.v, drift, inertial, True)
     return state.builder.finish(
@@ -60,7 +61,7 @@ def terms_program(state: MotionState) -> Program:
             "q": state.configuration.q,
             "mass_matrix": ca.vec(ca.densify(ca.tril2symm(ca.tril(M)))),
             "coriolis": coriolis,
-            "gravity": G.T @ forces(still, still, inertial, False),
+            "gravity": G.T @ forces(at_rest, at_rest, inertial, False),
             "losses": G.T @ forces(state.v, drift, state.pi, True) - coriolis,
         }
     )
@@ -104,7 +105,8 @@ def tensions_program(state: MotionState) -> Program:
     T = T_0 - C u and R^T u = t (see `tensions`).
 
     Raises:
-        AssemblyError: there are passive freedoms, or the tension of a cable is not determined.
+        AssemblyError: there are passive degrees of freedom, or the tension of a cable is not
+            determined.
     """
     require_actuated(state.assembly)
     tau, G = state.forces(state.v, state.a), state.embedding

@@ -10,9 +10,10 @@ from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
 from tauloop.equations.values import Values
 from tauloop.mechanism.model import Mechanism
 
-#: Sizes of a wrench (force and moment at the tool center point) and of a payload's inertial
-#: parameters.
-WRENCH, PAYLOAD = 6, 10
+#: Size of a wrench: force and moment at the tool center point.
+WRENCH = 6
+#: Number of a payload's inertial parameters.
+PAYLOAD = 10
 
 
 def tool_twist(motion: TreeMotion, mechanism: Mechanism) -> ca.SX:
@@ -37,7 +38,7 @@ def tool_jacobian(
 
 
 def tool_load(motion: TreeMotion, mechanism: Mechanism, wrench: ca.SX, payload: ca.SX) -> ca.SX:
-    """Return forces on all velocities (n_v,) that move a payload, minus those of a wrench.
+    """Return generalized forces (n_v,) that a payload requires, minus those of a tool wrench.
 
     tau = J^T (w_p - w), where w_p = [m a_c - m g; I alpha + omega x I omega + m c x (a - g)] in the
     tool's frame.

@@ -38,15 +38,15 @@ Theta = tuple[ca.SX, np.ndarray]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairForm:
-    """A cos q + B sin q + C = 0."""
+    """Equation A cos q + B sin q + C = 0 in an angle q."""
 
     A: ca.SX
     B: ca.SX
     C: ca.SX
 
-    def at(self, put_in: Callable[[ca.SX], ca.SX]) -> PairForm:
+    def at(self, substitute: Callable[[ca.SX], ca.SX]) -> PairForm:
         """Return the form with known values substituted."""
-        return PairForm(A=put_in(self.A), B=put_in(self.B), C=put_in(self.C))
+        return PairForm(A=substitute(self.A), B=substitute(self.B), C=substitute(self.C))
 
     def solution(self, sign: float) -> tuple[ca.SX, ca.SX, ca.SX]:
         """Return cosine, sine and the discriminant A^2 + B^2 - C^2 of one of two branches."""
@@ -67,15 +67,16 @@ class PairForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuadraticForm:
-    """(x + half)^2 = square; or x = -half if square is None."""
+    """Quadratic equation (x + half)^2 = square; linear, x = -half, if square is None."""
 
     half: ca.SX
     square: ca.SX | None
 
-    def at(self, put_in: Callable[[ca.SX], ca.SX]) -> QuadraticForm:
+    def at(self, substitute: Callable[[ca.SX], ca.SX]) -> QuadraticForm:
         """Return the form with known values substituted."""
         return QuadraticForm(
-            half=put_in(self.half), square=None if self.square is None else put_in(self.square)
+            half=substitute(self.half),
+            square=None if self.square is None else substitute(self.square),
         )
 
     def solution(self, sign: float) -> tuple[ca.SX, ca.SX]:
@@ -86,7 +87,7 @@ class QuadraticForm:
         return (root if sign > 0 else -root) - self.half, self.square
 
     def extremes(self) -> tuple[ca.SX, ca.SX]:
-        """Return bounds of half the monic polynomial over all lengths; the upper is infinite."""
+        """Return the smallest value of ((x + half)^2 - square) / 2, and 1e300 as the largest."""
         return ca.SX(0) if self.square is None else -self.square / 2, ca.SX(1e300)
 
 
@@ -135,12 +136,12 @@ def quadratic_form(
 
     if difference is not None:
         d, L = difference
-        e, own = ca.jacobian(d, x), ca.jacobian(L, x)
-        if e.is_constant() and abs(float(ca.sumsqr(ca.DM(e))) - 1) < 1e-14 and own.is_zero():
+        e, dL = ca.jacobian(d, x), ca.jacobian(L, x)
+        if e.is_constant() and abs(float(ca.sumsqr(ca.DM(e))) - 1) < 1e-14 and dL.is_zero():
             d0 = at_zero(d)
             half = ca.dot(d0, e)
             return QuadraticForm(half=half, square=L * L - ca.sumsqr(d0 - half * e))
-        if e.is_zero() and own.is_one():
+        if e.is_zero() and dL.is_one():
             return QuadraticForm(half=ca.SX(0), square=ca.sumsqr(d))
     slope = ca.jacobian(psi, x)
     alpha, beta, gamma = at_zero(ca.jacobian(slope, x)) / 2, at_zero(slope), at_zero(psi)
@@ -190,12 +191,12 @@ def agree(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircleForm:
-    """p + M (cos b, sin b) = 0 with M^T M = square I.
+    """p + M (cos b, sin b) = 0 with M^T M = square I: a pin on a circle of radius rho.
 
     Attributes:
         p: position of the pin (2,), which does not contain the angle b.
         M: matrix of the circle (2, 2).
-        square: square of the radius.
+        square: square of the radius rho.
         is_constant: whether the radius is constant.
     """
 
@@ -223,31 +224,33 @@ class CircleForm:
 def circle_form(psi: ca.SX, symbols: Symbols, b: int, theta: Theta) -> CircleForm | None:
     """Return the circle of angle b in two equations (2,), or None if they do not have this form.
 
-    In a plane that is inclined to the base frame, the circle appears as an ellipse. Then M M^T is
-    constant, but not rho^2 I, and its Cholesky factor transforms the ellipse to a circle.
+    In a plane that is inclined to the base frame, the projection of the circle is an ellipse. Then
+    A = M M^T is constant but not rho^2 I, and its Cholesky factor transforms the ellipse to a
+    circle.
     """
     q, c, s = symbols
-    turn = ca.vertcat(c[b], s[b])
-    M = ca.jacobian(psi, turn)
-    if ca.depends_on(psi, q[b]) or ca.depends_on(M, turn) or M.is_zero():
+    pair = ca.vertcat(c[b], s[b])
+    M = ca.jacobian(psi, pair)
+    if ca.depends_on(psi, q[b]) or ca.depends_on(M, pair) or M.is_zero():
         return None
-    p = ca.substitute([psi], [turn], [ca.SX.zeros(2)])[0]
+    p = ca.substitute([psi], [pair], [ca.SX.zeros(2)])[0]
     A = M @ M.T
-    upright = _upright(A, symbols)
-    is_constant = _same(A, upright, symbols, theta)
+    A_zero = _at_zero_angles(A, symbols)
+    is_constant = _same(A, A_zero, symbols, theta)
     if is_constant:
-        A = upright
+        A = A_zero
     if not _same(A, A[0, 0] * ca.SX.eye(2), symbols, theta):
         if not is_constant:
             return None
-        rounding = _rounding(A)
-        if rounding is None:
+        T = _circle_transform(A)
+        if T is None:
             return None
-        p, M, A = rounding @ p, rounding @ M, ca.fmax(A[0, 0], A[1, 1]) * ca.SX.eye(2)
+        p, M = T @ p, T @ M
+        A = ca.fmax(A[0, 0], A[1, 1]) * ca.SX.eye(2)
     return CircleForm(p=p, M=M, square=A[0, 0], is_constant=is_constant)
 
 
-def _upright(expression: ca.SX, symbols: Symbols) -> ca.SX:
+def _at_zero_angles(expression: ca.SX, symbols: Symbols) -> ca.SX:
     """Return the value of an expression at coordinates and angles of zero."""
     zero = ca.SX.zeros(symbols[0].numel())
     return ca.simplify(ca.substitute([expression], list(symbols), [zero, zero + 1, zero])[0])
@@ -260,10 +263,10 @@ def _same(actual: ca.SX, modeled: ca.SX, symbols: Symbols, theta: Theta) -> bool
     return agree(actual[0, 0] + columns[0], actual[0, 0] + columns[1], symbols, theta)
 
 
-def _rounding(A: ca.SX) -> ca.SX | None:
-    """Return the matrix (2, 2) that makes M M^T = A a multiple of the unit matrix.
+def _circle_transform(A: ca.SX) -> ca.SX | None:
+    """Return the matrix T (2, 2) with T A T^T = r I, which transforms an ellipse to a circle.
 
-    The factor is the larger diagonal entry of A.
+    r is the larger diagonal entry of A. The result is None if A is structurally singular.
     """
     first = ca.sqrt(A[0, 0])
     across = A[1, 0] / first
@@ -284,13 +287,15 @@ SPHERE_TOLERANCE = 1e-14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SphereForm:
-    """x^T H x / 2 + g_i^T x + c_i = 0 about the center of the first sphere, where g_0 = 0.
+    """Spheres x^T H x / 2 + g_i^T x + c_i = 0, with x relative to the center of the first sphere.
+
+    The first sphere has g_0 = 0.
 
     Attributes:
         center: center of the first sphere (n,).
         H: second derivatives (n, n), which are numbers.
-        A: differences of the slopes g_i - g_0 of the other spheres (n - 1, n).
-        b: differences of the constants c_i - c_0 (n - 1,).
+        A: gradients g_i of the other spheres (n - 1, n).
+        b: differences of constants c_i - c_0 of the other spheres (n - 1,).
         c: constant of the first sphere: minus half of its squared radius.
     """
 
@@ -301,7 +306,10 @@ class SphereForm:
     c: ca.SX
 
     def along(self, u: ca.SX, w: ca.SX) -> tuple[QuadraticForm, ca.SX]:
-        """Return the first sphere on the line u + w t as a quadratic in t, and its factor alpha."""
+        """Return the first sphere on the line u + w t as a quadratic in t, and its factor.
+
+        The factor is alpha = w^T H w, by which the equation is divided.
+        """
         Hw = ca.SX(self.H) @ w
         alpha = ca.dot(w, Hw)
         half = ca.dot(u, Hw) / alpha
@@ -310,7 +318,7 @@ class SphereForm:
 
 
 def sphere_form(psi: ca.SX, x: ca.SX) -> SphereForm | None:
-    """Return the form of equations psi (n,) in n unknowns x (symbols), or None."""
+    """Return the spheres of equations psi (n,) in n unknowns x, or None if they are not spheres."""
     slopes = ca.jacobian(psi, x)
     second = [ca.jacobian(slopes[i, :], x) for i in range(psi.numel())]
     if not all(H.is_constant() for H in second):
@@ -333,7 +341,11 @@ def sphere_form(psi: ca.SX, x: ca.SX) -> SphereForm | None:
 
 
 def sphere_slope(psi: ca.SX, x: ca.SX, last: int) -> ca.SX:
-    """Return the slope of the first sphere along the line of the other equations, w_last = 1."""
+    """Return the derivative of the first sphere's equation along the line of intersection.
+
+    The differences between the spheres' equations are linear and define this line. Its direction w
+    has w_last = 1.
+    """
     slopes = ca.jacobian(psi, x)
     n = x.numel()
     others = [j for j in range(n) if j != last]
@@ -343,9 +355,9 @@ def sphere_slope(psi: ca.SX, x: ca.SX, last: int) -> ca.SX:
     return ca.SX(slopes[0, :] @ w)
 
 
-#: A slope below this fraction of its usual size counts as zero: the pose is a dead center, where
-#: both roots are equal.
-DEAD = 1e-7
+#: A slope below this fraction of its median over the assembled states counts as zero: the pose is a
+#: dead center, where both roots are equal.
+DEAD_CENTER_TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,14 +366,14 @@ class Branches:
 
     Attributes:
         slopes: program that computes "slopes" from "q", at nominal parameters.
-        typical: usual size of each slope (k,) over assembled states.
-        own: signs (k,) of the roots that a program uses, which are those of the reference pose (the
-            first of these states).
+        typical: median absolute value of each slope (k,) over the assembled states.
+        reference_signs: signs (k,) of the roots that a program uses, which are those of the
+            reference pose (the first of these states).
     """
 
     slopes: Program
     typical: np.ndarray
-    own: np.ndarray
+    reference_signs: np.ndarray
 
     @classmethod
     def of(
@@ -386,7 +398,7 @@ class Branches:
         return cls(
             slopes=program,
             typical=quantile(np.abs(values), 0.5),
-            own=np.where(values[0] >= 0, 1, -1).astype(int),
+            reference_signs=np.where(values[0] >= 0, 1, -1).astype(int),
         )
 
     def signs(self, q: np.ndarray) -> np.ndarray:
@@ -396,5 +408,7 @@ class Branches:
     def signs_of(self, slopes: np.ndarray) -> np.ndarray:
         """Return signs (N, k) from slopes (N, k); at a dead center, the sign that is used."""
         return np.where(
-            np.abs(slopes) > DEAD * self.typical, np.where(slopes >= 0, 1, -1), self.own
+            np.abs(slopes) > DEAD_CENTER_TOLERANCE * self.typical,
+            np.where(slopes >= 0, 1, -1),
+            self.reference_signs,
         )

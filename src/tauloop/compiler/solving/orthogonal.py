@@ -24,7 +24,7 @@ class Factors:
         """Diagonal of T (m,)."""
         return ca.diag(self.triangle)
 
-    def turned(self, x: ca.SX) -> ca.SX:
+    def times_Q(self, x: ca.SX) -> ca.SX:
         """Return Q x for x (n, k)."""
         for v, factor in reversed(self.axes):
             x = x - v @ (factor * (v.T @ x))
@@ -36,12 +36,12 @@ class Factors:
         z = ca.SX(m, 1)
         for i in range(m):
             z[i] = (t[i] - ca.dot(self.triangle[:i, i], z[:i])) / self.triangle[i, i]
-        return self.turned(ca.vertcat(z, ca.SX(self.rows - m, 1)))
+        return self.times_Q(ca.vertcat(z, ca.SX(self.rows - m, 1)))
 
     def complement(self) -> ca.SX:
         """Return orthonormal directions (n, n - m) with R^T x = 0."""
         n, m = self.rows, self.triangle.size1()
-        return self.turned(ca.SX(ca.vertcat(ca.DM(m, n - m), ca.DM.eye(n - m))))
+        return self.times_Q(ca.SX(ca.vertcat(ca.DM(m, n - m), ca.DM.eye(n - m))))
 
     @property
     def rows(self) -> int:

@@ -38,12 +38,14 @@ from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import Values
 from tauloop.mechanism.model import Mechanism
 
-#: Residual (characteristic lengths, rad) above which a redundant equation is open at the reference
-#: pose. Numbers with six digits in a file cause a tenth of it.
+#: Residual (characteristic lengths, rad) above which a redundant loop equation counts as open.
+#: Values with six digits in a file cause a tenth of this residual.
 OPEN = 1e-5
-#: Fractions of the largest value below which singular values, and entries, are ignored in the
-#: prediction of start values of an iteration.
-SLACK, NEGLIGIBLE = 1e-3, 1e-6
+#: Singular values below this fraction of the largest one are ignored when the start values of an
+#: iteration are predicted.
+SINGULAR_VALUE_TOLERANCE = 1e-3
+#: Coefficients of this prediction below this absolute value are set to zero.
+MIN_COEFFICIENT = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +55,9 @@ class PositionEquations:
     Attributes:
         q: coordinates (n_q,).
         c, s: cosines and sines (n_q,), used where the coordinate is an angle.
-        psi, scales: independent loop equations, then norms of unknown quaternions; phi = psi /
-            scale.
-        sizes: unit of each phi: the characteristic length, m, or one.
+        psi, scales: independent loop equations psi = 0, followed by the norms of unknown
+            quaternions; phi = psi / scale is the residual.
+        sizes: characteristic size of each phi: the machine's characteristic length, m, or one.
         names, elements: name and element of each phi.
         differences: vector d from A to B and length L for the equation d.d = L^2 of a rod; None for
             other equations.
@@ -91,14 +93,16 @@ def position_equations(
         if rows
         else []
     )
-    kept = [equations[i] for i in rows]
+    independent = [equations[i] for i in rows]
     length = mechanism.characteristic_length
-    psi = [row.psi for row in kept]
-    scales = [row.scale for row in kept]
-    sizes = [length if row.is_length else 1.0 for row in kept]
-    names = [row.name for row in kept]
-    elements = [row.element for row in kept]
-    differences = [None if row.difference is None else (row.difference, row.scale) for row in kept]
+    psi = [row.psi for row in independent]
+    scales = [row.scale for row in independent]
+    sizes = [length if row.is_length else 1.0 for row in independent]
+    names = [row.name for row in independent]
+    elements = [row.element for row in independent]
+    differences = [
+        None if row.difference is None else (row.difference, row.scale) for row in independent
+    ]
     for iq, _ in topology.quaternions:
         if set(range(iq, iq + 4)) & set(unknown):
             psi.append((ca.sumsqr(q[iq : iq + 4]) - 1) / 2)
@@ -128,16 +132,16 @@ def position_equations(
 def incidence(
     equations: PositionEquations, topology: Topology, unknown: tuple[int, ...]
 ) -> ca.Sparsity:
-    """Return the pattern of equations (rows) and the unknowns they contain (columns).
+    """Return the pattern that states which equations (rows) contain which unknowns (columns).
 
-    An equation contains an angle if it contains the cosine or sine of it.
+    An equation contains an angle if it contains the angle's cosine or sine.
     """
-    angles = _at_angles(equations, topology)
+    angles = _in_coordinates(equations, topology)
     return ca.sparsify(ca.jacobian(angles, equations.q)[:, list(unknown)]).sparsity()
 
 
-def _at_angles(equations: PositionEquations, topology: Topology) -> ca.SX:
-    """Return the equations psi as functions of q only."""
+def _in_coordinates(equations: PositionEquations, topology: Topology) -> ca.SX:
+    """Return the equations psi in terms of q only, without symbols for cosines and sines."""
     angle = [i for i in range(topology.n_q) if topology.is_angle[i]]
     if not angle:
         return equations.psi
@@ -152,7 +156,7 @@ def _at_angles(equations: PositionEquations, topology: Topology) -> ca.SX:
 
 
 def entering_by_value(equations: PositionEquations, topology: Topology) -> set[int]:
-    """Return the angles that equations contain directly, not only by cosine and sine (gears)."""
+    """Return indices of angles that equations contain directly, as gears do, not as cosines."""
     used = {symbol.element_hash() for symbol in ca.symvar(equations.psi)}
     return {
         i
@@ -171,7 +175,7 @@ def nearest_turn(angle: ca.SX, near: ca.SX) -> ca.SX:
 
 
 def nearest_turns(q: np.ndarray, near: np.ndarray, turning: tuple[int, ...]) -> np.ndarray:
-    """Return coordinates (N, n_q) with some angles in the revolution nearest to given values."""
+    """Return coordinates (N, n_q) with the angles `turning` in the revolution nearest to `near`."""
     q = q.copy()
     turn_near(q, near, turning)
     return q
@@ -186,7 +190,7 @@ def turn_near(q: np.ndarray, near: np.ndarray, turning: tuple[int, ...]) -> None
 
 
 def continued(q: np.ndarray, turning: tuple[int, ...]) -> np.ndarray:
-    """Return coordinates (N, n_q) of consecutive samples, with continuous angles at `turning`."""
+    """Return coordinates (N, n_q) of consecutive samples with the angles `turning` unwrapped."""
     q, columns = q.copy(), list(turning)
     turns = np.round(np.diff(q[:, columns], axis=0) / TURN)
     q[1:, columns] -= TURN * np.cumsum(turns, axis=0)
@@ -216,9 +220,9 @@ class Positions(ReprMixin):
     Attributes:
         configuration: all coordinates, in terms of the builder's symbols.
         blocks: records of the blocks.
-        slopes: slopes of the closed forms, in the symbols of the equations; their signs determine
-            the roots (see `Branches`).
-        symbols: symbols of the coordinates, cosines and sines in the slopes.
+        slopes: derivatives of the closed forms with respect to their unknowns, in the symbols of
+            the equations; their signs determine the roots (see `Branches`).
+        symbols: symbols of the coordinates, cosines and sines in `slopes`.
         turning: indices of the angles that the loops determine only up to full revolutions.
         turns_matter: whether the revolutions of such an angle affect other coordinates (a gear
             after a loop).
@@ -284,7 +288,7 @@ def solve_positions(
     solved = []
     for block in blocks(incidence(equations, topology, unknown)):
         solved.append(solver.solve(block, tuple(unknown[j] for j in block.columns)))
-    solver.watch_redundant()
+    solver.add_redundant_diagnostics()
     return Positions(
         configuration=solver.configuration(),
         blocks=tuple(solved),
@@ -322,7 +326,7 @@ class _Equation:
 
 
 class _Solver:
-    """Known values of every coordinate during the solution of the blocks."""
+    """Solver of the blocks: adds steps to the program and stores the value of each coordinate."""
 
     def __init__(
         self,
@@ -346,19 +350,20 @@ class _Solver:
         self._q = ca.SX(equations.q)
         self._c, self._s = ca.SX(equations.c), ca.SX(equations.s)
         self._reference_values = {"q": reference, "c": np.cos(reference), "s": np.sin(reference)}
-        self._place_of = {
+        self._index_of = {
             symbols[i].element_hash(): (letter, i)
             for letter, symbols in (("q", equations.q), ("c", equations.c), ("s", equations.s))
             for i in range(topology.n_q)
         }
         self.by_value = entering_by_value(equations, topology)
-        self._plain: set[int] = set()
-        self._turned: set[int] = set()
+        # coordinates with a known value, and angles of which only cosine and sine are known
+        self._known_by_value: set[int] = set()
+        self._known_by_pair: set[int] = set()
         self.slopes: list[ca.SX] = []
         self.turning: list[int] = []
 
     def set_coordinate(self, i: int, value: ca.SX) -> None:
-        self._plain.add(i)
+        self._known_by_value.add(i)
         self._q[i] = value
         if self._topology.is_angle[i]:
             self._c[i], self._s[i] = ca.cos(value), ca.sin(value)
@@ -370,7 +375,7 @@ class _Solver:
         self._add_turning(i)
 
     def _add_turning(self, i: int) -> None:
-        self._turned.add(i)
+        self._known_by_pair.add(i)
         self.turning.append(i)
 
     def configuration(self) -> Configuration:
@@ -400,7 +405,7 @@ class _Solver:
             method=method,
         )
 
-    def watch_redundant(self) -> None:
+    def add_redundant_diagnostics(self) -> None:
         """Add diagnostics of the redundant equations, which may be open in another posture."""
         residuals = self._known(
             ca.vertcat(ca.SX(0, 1), *(residual for *_, residual in self._equations.redundant))
@@ -418,33 +423,33 @@ class _Solver:
     ) -> ca.SX:
         """Return the expression with all known values substituted.
 
-        The coordinates `but` remain symbols, and the coordinates `trial` have the values of an
-        iteration.
+        The coordinates `but` remain symbols, and the coordinates `trial` have the symbols of
+        Newton's iteration.
 
-        Coordinates of later blocks may appear in terms that cancel. Their values do not matter, so
-        values of the reference pose are used. For example, both ends of a rod between two bodies of
-        a carriage depend on the carriage's position.
+        Coordinates of later blocks may appear in terms that cancel. For example, both ends of a rod
+        between two bodies of a carriage depend on the carriage's position. The values of such
+        coordinates do not matter, so those of the reference pose are used.
         """
         symbols = []
         values = []
         for symbol in ca.symvar(expression):
-            place = self._place_of.get(symbol.element_hash())
-            if place is None or (place[0] == "q" and place[1] in but):
+            letter, i = self._index_of.get(symbol.element_hash(), ("", -1))
+            if not letter or (letter == "q" and i in but):
                 continue
             symbols.append(symbol)
-            values.append(self._value(*place, (*but, *trial)))
+            values.append(self._value(letter, i, (*but, *trial)))
         if not symbols:
             return expression
         return ca.SX(ca.substitute([expression], [ca.vertcat(*symbols)], [ca.vertcat(*values)])[0])
 
     def _value(self, letter: str, i: int, unknown: tuple[int, ...]) -> ca.SX:
         """Return a coordinate, cosine or sine; the reference pose's value if not known yet."""
-        if i in self._plain or i in self._turned or i in unknown:
+        if i in self._known_by_value or i in self._known_by_pair or i in unknown:
             return {"q": self._q, "c": self._c, "s": self._s}[letter][i]
         return ca.SX(float(self._reference_values[letter][i]))
 
     def _solve_one(self, equation: _Equation, i: int) -> str:
-        """Solve one equation in one unknown in closed form; return the method, or None."""
+        """Solve one equation in one unknown in closed form; return the method, or "" if none."""
         form = self._form(equation, i)
         if form is None:
             return ""
@@ -452,7 +457,7 @@ class _Solver:
         return "cosine and sine" if isinstance(form, PairForm) else "quadratic"
 
     def _solve_pin(self, rows: list[int], unknown: tuple[int, ...]) -> str:
-        """Solve two equations that locate a pin; return the method, or None for other equations."""
+        """Solve two equations that locate a pin; return the method, "" for other equations."""
         e = self._equations
         circles = [
             (circle_form(e.psi[rows], (e.q, e.c, e.s), b, self._theta), a, b)
@@ -474,7 +479,7 @@ class _Solver:
         return ""
 
     def _solve_spheres(self, rows: list[int], unknown: tuple[int, ...]) -> str:
-        """Solve equations of spheres; return the method, or None for other equations."""
+        """Solve equations of spheres; return the method, "" for other equations."""
         e, n = self._equations, len(unknown)
         if any(self._topology.is_angle[i] for i in unknown):
             return ""
@@ -515,29 +520,27 @@ class _Solver:
         return int(np.argmax(worst))
 
     def _radius(self, circle: CircleForm | None) -> float:
-        """Return the nominal radius of a circle; zero if it changes."""
+        """Return the nominal radius of a circle; zero if it depends on the pose."""
         if circle is None or not circle.is_constant:
             return 0.0
-        return (
-            float(ca.Function("square", [self._theta[0]], [circle.square])(self._theta[1])) ** 0.5
-        )
+        square = ca.Function("square", [self._theta[0]], [circle.square])
+        return float(square(self._theta[1])) ** 0.5
 
     def _form(self, equation: _Equation, i: int) -> PairForm | QuadraticForm | None:
-        """Return the closed form of an equation in the unknown i, or None; gears are linear."""
+        """Return the closed form of an equation in the unknown i, or None if it has none."""
         e = self._equations
         parts = (equation.psi, equation.difference, (e.q, e.c, e.s), i, self._theta)
         if not self._topology.is_angle[i]:
             return quadratic_form(*parts)
         if not ca.depends_on(equation.psi, e.q[i]):
             return pair_form(*parts)
-        return (
-            None
-            if ca.depends_on(equation.psi, ca.vertcat(e.c[i], e.s[i]))
-            else quadratic_form(*parts)
-        )
+        # a gear contains the angle itself, and its equation is linear
+        if ca.depends_on(equation.psi, ca.vertcat(e.c[i], e.s[i])):
+            return None
+        return quadratic_form(*parts)
 
     def _solve_form(self, form: PairForm | QuadraticForm, equation: _Equation, i: int) -> None:
-        """Store the solution of a closed form on the reference's branch."""
+        """Store the root of a closed form on the branch of the reference pose."""
         known = form.at(self._known)
         if isinstance(known, PairForm):
             c, s, discriminant = known.solution(-self._branch(self._slope(equation.psi, i)))
@@ -556,9 +559,10 @@ class _Solver:
             self._builder.closed_form(record, discriminant, ca.vertcat(*known.extremes(), length))
 
     def _slope(self, psi: ca.SX, i: int) -> ca.SX:
-        """Return the slope of psi in the unknown, whose sign determines the root.
+        """Return the derivative of psi with respect to the unknown, whose sign selects the root.
 
-        At a root the slope is -sign * root for an angle, and alpha sign * root for a quadratic.
+        With the square root r of the discriminant and the sign of the root, the derivative is
+        -sign r for an angle, and alpha sign r for a quadratic with leading coefficient alpha.
         """
         e = self._equations
         if self._topology.is_angle[i] and not ca.depends_on(psi, e.q[i]):
@@ -567,7 +571,7 @@ class _Solver:
         return slope * ca.sign(ca.jacobian(slope, e.q[i]))
 
     def _branch(self, slope: ca.SX) -> float:
-        """Return the sign of a slope at the reference, and store it for `Branches`."""
+        """Return the sign of a slope at the reference pose, and store the slope for `Branches`."""
         self.slopes.append(slope)
         e = self._equations
         function = ca.Function("slope", [e.q, e.c, e.s, self._theta[0]], [slope])
@@ -597,16 +601,16 @@ class _Solver:
         for j, i in enumerate(unknown):
             self.set_coordinate(i, solution[j])
             if self._topology.is_angle[i] and i not in self.by_value:
-                # the iteration may have added full revolutions; equations still use its own
-                # solution
+                # the iteration may have added full revolutions; cosine and sine are not affected
                 self._q[i] = nearest_turn(solution[j], self._start[i])
                 self._add_turning(i)
 
     def _predicted(self, rows: list[int], unknown: tuple[int, ...]) -> ca.SX:
-        """Return the start of Newton's method, predicted along the tangent at the reference.
+        """Return the start of Newton's method, predicted along the tangent at the reference pose.
 
-        x = x_start - (dr/dx)^-1 (dr/dknown) (known - known_start). This saves one iteration. Angles
-        that are known only by cosine and sine are skipped, because they would cost an arctangent.
+        For residuals r, unknowns x and known coordinates k,
+        x = x_start - (dr/dx)^-1 (dr/dk) (k - k_start). This saves one iteration. Angles that are
+        known only by cosine and sine are skipped, because they would cost an arctangent.
         """
         e, start = self._equations, self._start
         q = ca.SX.sym("q", e.q.numel())
@@ -615,14 +619,18 @@ class _Solver:
         )[0]
         slopes = ca.Function("slopes", [q, self._theta[0]], [ca.jacobian(at_q, q)])
         J = np.array(slopes(self._reference, self._theta[1]).full())
-        known = [i for i in sorted(self._plain) if np.any(J[:, i])]
-        follow, *_ = np.linalg.lstsq(J[:, list(unknown)], -J[:, known], rcond=SLACK)
-        follow[np.abs(follow) < NEGLIGIBLE] = 0.0
-        moved = ca.SX(0, 1)
+        known = [i for i in sorted(self._known_by_value) if np.any(J[:, i])]
+        coefficients, *_ = np.linalg.lstsq(
+            J[:, list(unknown)], -J[:, known], rcond=SINGULAR_VALUE_TOLERANCE
+        )
+        coefficients[np.abs(coefficients) < MIN_COEFFICIENT] = 0.0
+        steps = ca.SX(0, 1)
         for i in known:
             step = self._q[i] - start[i]
-            turns = self._topology.is_angle[i] and not ca.depends_on(e.psi[rows], e.q[i])
-            moved = ca.vertcat(
-                moved, step - 2 * np.pi * ca.floor(step / (2 * np.pi) + 0.5) if turns else step
-            )
-        return ca.SX(ca.vertcat(*(start[i] for i in unknown)) + ca.sparsify(ca.DM(follow)) @ moved)
+            if self._topology.is_angle[i] and not ca.depends_on(e.psi[rows], e.q[i]):
+                # remove full revolutions, on which the equations do not depend
+                step = step - 2 * np.pi * ca.floor(step / (2 * np.pi) + 0.5)
+            steps = ca.vertcat(steps, step)
+        return ca.SX(
+            ca.vertcat(*(start[i] for i in unknown)) + ca.sparsify(ca.DM(coefficients)) @ steps
+        )

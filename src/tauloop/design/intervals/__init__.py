@@ -1,4 +1,4 @@
-"""Interval arithmetic with first-order forms: batches in NumPy, and balls in python-flint's arb.
+"""Interval arithmetic with affine forms: batches in NumPy, and balls in python-flint's arb.
 
 This package depends on expressions and numbers, not on machines.
 """

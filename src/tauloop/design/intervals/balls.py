@@ -1,4 +1,4 @@
-"""First-order forms and small matrices in python-flint's arb, for checks of proofs.
+"""Affine forms and small matrices in python-flint's arb, for checks of proofs.
 
 This code is independent of the batches in NumPy. All coefficients are balls, so that arb bounds the
 rounding errors.
@@ -19,21 +19,21 @@ Entry = Any
 
 
 class BallForm:
-    """A first-order form x = c + sum_k g_k t_k + r with |t_k| <= 1 and |r| <= e.
+    """An affine form x = c + sum_k g_k t_k + r with |t_k| <= 1 and |r| <= e.
 
     Attributes:
-        c: value at the middle of the box, a ball.
-        g: slopes, balls.
+        c: value at the center of the box, a ball.
+        g: generators, balls.
         e: upper bound of the remainder |r|.
-        size: upper bound of |x - c|.
+        radius: upper bound of |x - c|.
     """
 
-    __slots__ = ("c", "e", "g", "size")
+    __slots__ = ("c", "e", "g", "radius")
 
     def __init__(self, c: arb, g: Sequence[arb], e: arb) -> None:
-        """Store the coefficients, and compute the size."""
+        """Store the coefficients, and compute the radius."""
         self.c, self.g, self.e = c, g, e
-        self.size = sum((abs(x) for x in g), e)
+        self.radius = sum((abs(x) for x in g), e)
 
     def __add__(self, other: Entry) -> BallForm:
         """Return the sum."""
@@ -63,22 +63,22 @@ class BallForm:
             return BallForm(c * other, [a * other for a in g], self.e * abs(arb(other)))
         d = other.c
         linear = [c * b + d * a for a, b in zip(g, other.g, strict=True)]
-        remainder = abs(c) * other.e + abs(d) * self.e + self.size * other.size
+        remainder = abs(c) * other.e + abs(d) * self.e + self.radius * other.radius
         return BallForm(c * d, linear, remainder)
 
     __rmul__ = __mul__
 
     def lower(self) -> arb:
         """Return a lower bound, as a ball."""
-        return self.c - self.size
+        return self.c - self.radius
 
     def upper(self) -> arb:
         """Return an upper bound, as a ball."""
-        return self.c + self.size
+        return self.c + self.radius
 
-    def largest(self) -> arb:
+    def magnitude_bounds(self) -> arb:
         """Return an upper bound of the absolute value, as a ball."""
-        return abs(self.c) + self.size
+        return abs(self.c) + self.radius
 
     def through(self, value: arb, slope: arb, shift: arb, remainder: arb) -> BallForm:
         """Return value + shift + slope (x - c) with an additional remainder."""
@@ -90,7 +90,7 @@ def square(x: Entry) -> Entry:
     """Return x^2."""
     if not isinstance(x, BallForm):
         return x * x
-    half = x.size * x.size / 2
+    half = x.radius * x.radius / 2
     return x.through(x.c * x.c, 2 * x.c, half, half)
 
 
@@ -98,11 +98,11 @@ def invert(x: Entry) -> Entry:
     """Return 1 / x; the remainder is infinite if the box contains zero."""
     if not isinstance(x, BallForm):
         return 1 / arb(x)
-    smallest = abs(x.c) - x.size
+    smallest = abs(x.c) - x.radius
     if not smallest > 0:
         return BallForm(x.c, x.g, arb("inf"))
     inverse = 1 / x.c
-    half = (x.size * inverse) ** 2 / (2 * smallest)
+    half = (x.radius * inverse) ** 2 / (2 * smallest)
     return x.through(inverse, -inverse * inverse, half if x.c > 0 else -half, half)
 
 
@@ -110,20 +110,20 @@ def root(x: Entry) -> Entry:
     """Return the square root; the remainder is infinite if the box contains a negative number."""
     if not isinstance(x, BallForm):
         return arb(x).sqrt()
-    smallest = x.c - x.size
+    smallest = x.c - x.radius
     if not smallest >= 0:
         return BallForm(x.c, x.g, arb("inf"))
     s = x.c.sqrt()
-    half = (x.size / (s + smallest.sqrt())) ** 2 / (4 * s)
+    half = (x.radius / (s + smallest.sqrt())) ** 2 / (4 * s)
     return x.through(s, 1 / (2 * s), -half, half)
 
 
 def _circular(x: BallForm, value: arb, slope: arb) -> BallForm:
-    """Return a sine or cosine from its value and slope at the middle of the box."""
-    second = abs(value) + x.size
+    """Return a sine or cosine from its value and slope at the center of the box."""
+    second = abs(value) + x.radius
     if second > 1:
         second = arb(1)
-    return x.through(value, slope, arb(0), x.size * x.size * second / 2)
+    return x.through(value, slope, arb(0), x.radius * x.radius * second / 2)
 
 
 def sine(x: Entry) -> Entry:
@@ -210,7 +210,7 @@ class BallMatrix:
             rows.append([a + b for a, b in zip(row, other_row, strict=True)])
         return BallMatrix(rows, self.n_symbols)
 
-    def multiplied(self, left: Sequence[Sequence[float]]) -> BallMatrix:
+    def numeric_product(self, left: Sequence[Sequence[float]]) -> BallMatrix:
         """Return the product of a matrix of numbers with this matrix."""
         columns = list(zip(*self.rows, strict=True))
         rows = []
@@ -218,18 +218,18 @@ class BallMatrix:
             rows.append([_dot(column, factors) for column in columns])
         return BallMatrix(rows, self.n_symbols)
 
-    def middle(self) -> list[list[float]]:
+    def centers(self) -> list[list[float]]:
         """Return the midpoints of the entries in floating point."""
         rows = []
         for row in self.rows:
             rows.append([float(x.c.mid()) for x in row])
         return rows
 
-    def largest(self) -> list[list[arb]]:
+    def magnitude_bounds(self) -> list[list[arb]]:
         """Return upper bounds of the absolute values of the entries."""
         rows = []
         for row in self.rows:
-            rows.append([x.largest() for x in row])
+            rows.append([x.magnitude_bounds() for x in row])
         return rows
 
 
@@ -248,27 +248,27 @@ def _dot(forms: Sequence[BallForm], factors: Sequence[Entry]) -> Entry:
     return total
 
 
-def near_inverse_product(near_one: BallMatrix, Q: BallMatrix) -> BallMatrix | None:
+def near_inverse_product(near_identity: BallMatrix, Q: BallMatrix) -> BallMatrix | None:
     """Return (I + D)^-1 Q for a matrix I + D; None if D is too large.
 
-    (I + D)^-1 Q = Q - D Q + R with |R| <= D^2 (I - |D|)^-1 |Q|, entry by entry.
+    (I + D)^-1 Q = Q - D Q + R with |R| <= |D|^2 (I - |D|)^-1 |Q|, entry by entry.
     """
-    n, columns = len(near_one.rows), len(Q.rows[0])
-    D = _minus_identity(near_one)
-    size = D.largest()
-    norm = max(sum(row, arb(0)).upper() for row in size)
+    n, columns = len(near_identity.rows), len(Q.rows[0])
+    D = _minus_identity(near_identity)
+    abs_D = D.magnitude_bounds()
+    norm = max(sum(row, arb(0)).upper() for row in abs_D)
     if not norm < 0.95:
         return None
-    second = _times(size, _times(size, Q.largest()))
+    second_order = _times(abs_D, _times(abs_D, Q.magnitude_bounds()))
     tail = []
-    for column in zip(*second, strict=True):
+    for column in zip(*second_order, strict=True):
         largest = max(entry.upper() for entry in column)
         tail.append(largest * norm / (1 - norm))
     DQ = D.times(Q).rows
     rows: list[list[Entry]] = []
     for i in range(n):
         first_order = [Q.rows[i][j] - DQ[i][j] for j in range(columns)]
-        rows.append([_wider(x, second[i][j] + tail[j]) for j, x in enumerate(first_order)])
+        rows.append([_widened(x, second_order[i][j] + tail[j]) for j, x in enumerate(first_order)])
     return BallMatrix(rows, Q.n_symbols)
 
 
@@ -294,16 +294,16 @@ def _ball_dot(x: Sequence[arb], y: Sequence[arb]) -> arb:
     return sum((a * b for a, b in zip(x, y, strict=True)), arb(0))
 
 
-def _wider(x: BallForm, by: arb) -> BallForm:
-    """Return a form with a larger remainder."""
-    return BallForm(x.c, x.g, x.e + by)
+def _widened(x: BallForm, increase: arb) -> BallForm:
+    """Return a form whose remainder is larger by `increase`."""
+    return BallForm(x.c, x.g, x.e + increase)
 
 
 def lower_square(W: BallMatrix) -> BallMatrix:
-    """Return V^T W + W^T V - V^T V with the middle V of W; it is at most W^T W."""
-    V = W.middle()
+    """Return V^T W + W^T V - V^T V with the centers V of W; it is at most W^T W."""
+    V = W.centers()
     transposed = [list(column) for column in zip(*V, strict=True)]
-    half = W.multiplied(transposed).rows
+    half = W.numeric_product(transposed).rows
     m = len(half)
     rows: list[list[Entry]] = []
     for i in range(m):
@@ -321,26 +321,26 @@ def _exact_dot(x: Sequence[float], y: Sequence[float]) -> arb:
 
 def is_definite(G: BallMatrix, shift: arb) -> bool:
     """Return whether G - shift I is positive definite at all vertices of the box."""
-    spread = max(sum((x.e for x in row), arb(0)).upper() for row in G.rows)
+    remainder_norm = max(sum((x.e for x in row), arb(0)).upper() for row in G.rows)
     for signs in itertools.product((-1, 1), repeat=G.n_symbols):
         vertex = []
         for row in G.rows:
-            vertex.append([_at(x, signs) for x in row])
-        if not _has_pivots(vertex, shift + spread):
+            vertex.append([_vertex_value(x, signs) for x in row])
+        if not _has_positive_pivots(vertex, shift + remainder_norm):
             return False
     return True
 
 
-def _at(x: BallForm, signs: Sequence[int]) -> arb:
+def _vertex_value(x: BallForm, signs: Sequence[int]) -> arb:
     """Return the linear part of a form at a vertex t_k = -1 or 1 of the box."""
     return sum((g if sign > 0 else -g for g, sign in zip(x.g, signs, strict=True)), x.c)
 
 
-def _has_pivots(A: list[list[arb]], off: arb) -> bool:
-    """Return whether all pivots of the symmetric A - off I are positive; A is overwritten."""
+def _has_positive_pivots(A: list[list[arb]], shift: arb) -> bool:
+    """Return whether all pivots of the symmetric A - shift I are positive; A is overwritten."""
     m = len(A)
     for i in range(m):
-        A[i][i] -= off
+        A[i][i] -= shift
     for j in range(m):
         if not A[j][j] > 0:
             return False

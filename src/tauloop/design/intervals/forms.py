@@ -1,9 +1,10 @@
-"""First-order forms over batches of boxes: bounds of functions with a remainder of second order.
+"""Affine forms over batches of boxes: bounds of functions with a remainder of second order.
 
-A form is x = c + sum_k g_k t_k + r with |t_k| <= 1 and |r| <= e. The point t of the box determines
-the linear part; the remainder r contains all terms of higher order and all rounding errors. N forms
-are an array (k + 2, N) with the rows c, g_1 ... g_k, e. Running error bounds cover the rounding
-errors, so that no rounding mode has to be set. Outside the domain of a function (the square root of
+An affine form is x = c + sum_k g_k t_k + r with |t_k| <= 1 and |r| <= e. It has the center c and the
+generators g_k. The point t of the box determines the linear part. The remainder r contains all terms
+of higher order and all rounding errors. N forms are an array (k + 2, N) with the rows
+c, g_1 ... g_k, e. Running error bounds cover the rounding errors, so that no rounding mode has to be
+set. Outside the domain of a function (the square root of
 an interval with negative numbers, a division by an interval with zero) the remainder is infinite or
 NaN, and comparisons are false.
 
@@ -33,22 +34,23 @@ UNDERFLOW = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """N first-order forms.
+    """N affine forms.
 
     Attributes:
-        rows: array (k + 2, N) of c, g_1 ... g_k, e.
-        size: upper bounds (N,) of |x - c|.
+        rows: coefficients (k + 2, N): centers c, generators g_1 ... g_k, and bounds e of the
+            remainders.
+        radius: upper bounds (N,) of |x - c|.
     """
 
     rows: np.ndarray
-    size: np.ndarray
+    radius: np.ndarray
 
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper bounds (N,)."""
         c = self.rows[0]
-        size = self.size * INFLATION + ROUNDING * np.abs(c) + UNDERFLOW
-        return c - size, c + size
+        radius = self.radius * INFLATION + ROUNDING * np.abs(c) + UNDERFLOW
+        return c - radius, c + radius
 
 
 #: The value of a register: forms, or a number that is the same in all boxes.
@@ -56,7 +58,7 @@ Register = Form | float
 
 
 def form(rows: np.ndarray) -> Form:
-    """Return forms from their rows (k + 2, N)."""
+    """Return forms from their coefficients (k + 2, N)."""
     return Form(rows, np.abs(rows[1:]).sum(axis=0) * INFLATION)
 
 
@@ -68,11 +70,11 @@ def constant(value: float, n_symbols: int, n: int) -> Form:
 
 
 def _rounded(rows: np.ndarray) -> Form:
-    """Return forms from rows with rounding errors of sums without cancellation."""
-    size = np.abs(rows[1:]).sum(axis=0)
-    rounding = ROUNDING * (np.abs(rows[0]) + size) + UNDERFLOW
+    """Return forms from coefficients, with the rounding errors of a sum added to the remainders."""
+    radius = np.abs(rows[1:]).sum(axis=0)
+    rounding = ROUNDING * (np.abs(rows[0]) + radius) + UNDERFLOW
     rows[-1] += rounding
-    return Form(rows, (size + rounding) * INFLATION)
+    return Form(rows, (radius + rounding) * INFLATION)
 
 
 def add(x: Register, y: Register) -> Register:
@@ -92,7 +94,7 @@ def negate(x: Register) -> Register:
         return -x
     rows = -x.rows
     rows[-1] = x.rows[-1]
-    return Form(rows, x.size)
+    return Form(rows, x.radius)
 
 
 def subtract(x: Register, y: Register) -> Register:
@@ -116,8 +118,10 @@ def multiply(x: Register, y: Register) -> Register:
     A, B = np.abs(a[0]), np.abs(b[0])
     rows = a[0] * b
     rows[1:-1] += b[0] * a[1:-1]
-    terms = A * (B + y.size) + B * x.size
-    rows[-1] = (A * b[-1] + B * a[-1] + x.size * y.size + ROUNDING * terms) * INFLATION + UNDERFLOW
+    terms = A * (B + y.radius) + B * x.radius
+    rows[-1] = (
+        A * b[-1] + B * a[-1] + x.radius * y.radius + ROUNDING * terms
+    ) * INFLATION + UNDERFLOW
     return form(rows)
 
 
@@ -132,10 +136,10 @@ def square(x: Register) -> Register:
     """Return x^2; the square of the deviation is between zero and the square of its bound."""
     if not isinstance(x, Form):
         return x * x
-    c, A, half = x.rows[0], np.abs(x.rows[0]), 0.5 * x.size * x.size
+    c, A, half = x.rows[0], np.abs(x.rows[0]), 0.5 * x.radius * x.radius
     rows = (2.0 * c) * x.rows
     rows[0] = c * c + half
-    terms = A * (A + 2.0 * x.size) + half
+    terms = A * (A + 2.0 * x.radius) + half
     rows[-1] = (2.0 * A * x.rows[-1] + half + ROUNDING * terms) * INFLATION + UNDERFLOW
     return form(rows)
 
@@ -148,12 +152,12 @@ def _linear(
     Args:
         x: the argument.
         value, slope: the function and its derivative at c.
-        shift: middle of the second-order terms.
+        shift: midpoint of the second-order terms.
         remainder: half width of the second-order terms, and errors of `value`.
     """
     rows = slope * x.rows
     rows[0] = value + shift
-    terms = np.abs(value) + np.abs(shift) + np.abs(slope) * x.size
+    terms = np.abs(value) + np.abs(shift) + np.abs(slope) * x.radius
     remainder = np.abs(slope) * x.rows[-1] + remainder + 2.0 * ROUNDING * terms
     rows[-1] = remainder * INFLATION + UNDERFLOW
     return form(rows)
@@ -164,9 +168,9 @@ def invert(x: Register) -> Register:
     if not isinstance(x, Form):
         return 1.0 / x
     c = x.rows[0]
-    smallest = np.abs(c) * (1.0 - ROUNDING) - x.size
+    smallest = np.abs(c) * (1.0 - ROUNDING) - x.radius
     inverse = 1.0 / c
-    half = 0.5 * (x.size * inverse) ** 2 / np.where(smallest > 0, smallest, np.nan) * INFLATION
+    half = 0.5 * (x.radius * inverse) ** 2 / np.where(smallest > 0, smallest, np.nan) * INFLATION
     return _linear(x, inverse, -inverse * inverse, np.sign(c) * half, half)
 
 
@@ -182,9 +186,9 @@ def root(x: Register) -> Register:
     if not isinstance(x, Form):
         return float(np.sqrt(x))
     c = x.rows[0]
-    smallest = c * (1.0 - ROUNDING) - x.size
+    smallest = c * (1.0 - ROUNDING) - x.radius
     s = np.sqrt(np.where(smallest >= 0, c, np.nan))
-    deviation = x.size / (s + np.sqrt(np.maximum(smallest, 0.0)))
+    deviation = x.radius / (s + np.sqrt(np.maximum(smallest, 0.0)))
     half = deviation * deviation / (4.0 * s) * INFLATION
     return _linear(x, s, 0.5 / s, -half, half)
 
@@ -217,8 +221,9 @@ def _circular(
         return float(function(np.array(x)))
     c = x.rows[0]
     value, slope = function(c), sign * derivative(c)
-    second = np.minimum(np.abs(value) + SINE_ERROR + x.size, 1.0)
-    remainder = 0.5 * x.size * x.size * second + SINE_ERROR * (1.0 + x.size)
+    # Largest magnitude of the second derivative over the box.
+    second = np.minimum(np.abs(value) + SINE_ERROR + x.radius, 1.0)
+    remainder = 0.5 * x.radius * x.radius * second + SINE_ERROR * (1.0 + x.radius)
     return _linear(x, value, slope, np.zeros_like(c), remainder * INFLATION)
 
 
@@ -227,5 +232,5 @@ def absolute(x: Register) -> Register:
     if not isinstance(x, Form):
         return abs(x)
     rows = np.where(x.rows[0] < 0, -1.0, 1.0) * x.rows
-    rows[-1] = np.where(np.abs(x.rows[0]) > x.size, x.rows[-1], np.nan)
-    return Form(rows, np.where(np.abs(x.rows[0]) > x.size, x.size, np.nan))
+    rows[-1] = np.where(np.abs(x.rows[0]) > x.radius, x.rows[-1], np.nan)
+    return Form(rows, np.where(np.abs(x.rows[0]) > x.radius, x.radius, np.nan))

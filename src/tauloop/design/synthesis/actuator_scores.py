@@ -32,22 +32,22 @@ from tauloop.simulation import plan_cycle
 BATCH_SAMPLES = 100_000
 #: Number of samples of a stroke.
 STROKE_SAMPLES = 101
-#: Part of the half widths of the box that a stroke uses.
-STROKE_SHARE = 0.9
+#: Length of a stroke, as a fraction of the width of the box.
+STROKE_FRACTION = 0.9
 #: Wrench of the case without a load.
 _WEIGHT_ONLY = np.zeros(6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlatformSamples:
-    """A motion of the platform, the same for all candidates but for the center of the box.
+    """A motion of the platform that is the same for all candidates, up to the center of the box.
 
     Attributes:
         time: times (T,), s.
-        position: positions (T, p), about a center at zero where `follows` is 1, and absolute where
-            it is 0.
-        velocity, acceleration: rates (T, m).
-        follows: whether each position moves with the center of the box (p,), 0 or 1.
+        position: positions (T, p). A coordinate is relative to the center of the box if its entry of
+            `follows` is 1, and absolute if it is 0.
+        velocity, acceleration: velocities and accelerations (T, m).
+        follows: 1 for each coordinate (p,) that is shifted with the center of the box, otherwise 0.
     """
 
     time: np.ndarray
@@ -67,11 +67,11 @@ class PlatformSamples:
 
 
 def task_motion(evaluator: TaskEvaluator) -> PlatformSamples | None:
-    """Return the motion of a task with a known time law; None if it has none.
+    """Return the motion of a task with a known time law; None if the time law is not known.
 
     A trajectory is read from its file. A cycle is planned once, for the machine of the file. A stroke
-    has the 3-4-5 law. Trajectories and cycles move with the center of the box where the search
-    chooses it: their files are those for the center at the machine's reference pose.
+    has the 3-4-5 law. The files of trajectories and cycles describe the motion for a box whose center
+    is at the machine's reference pose; the motion is shifted if the search chooses another center.
 
     Raises:
         InputError: the trajectory lacks columns, or the machine of the file cannot follow the cycle.
@@ -85,6 +85,7 @@ def task_motion(evaluator: TaskEvaluator) -> PlatformSamples | None:
 
 
 def _read(evaluator: TaskEvaluator, path: Path) -> PlatformSamples:
+    """Return the motion in a table."""
     ports = evaluator.measures.model.platform.ports.motion
     time, values = motion_table(ports, path)
     position = np.array(values["position"])
@@ -104,7 +105,11 @@ def _read(evaluator: TaskEvaluator, path: Path) -> PlatformSamples:
 
 
 def _planned(evaluator: TaskEvaluator, path: Path) -> PlatformSamples:
-    """Return a cycle of the machine of the file."""
+    """Return a cycle that is planned for the machine of the file.
+
+    Raises:
+        InputError: the machine cannot follow the cycle.
+    """
     task = evaluator.task
     try:
         cycle = plan_cycle(task.model, path)
@@ -125,12 +130,12 @@ def _stroke(evaluator: TaskEvaluator, duration: float) -> PlatformSamples:
     lengths = np.where([unit == "m" for unit in task.axes.units], task.half, 0.0)
     axis = int(np.argmax(lengths))
     pose = np.zeros(len(lengths))
-    pose[axis] = STROKE_SHARE
+    pose[axis] = STROKE_FRACTION
     ends = evaluator.base_positions(np.stack([-pose, pose]))
     law = LAWS["3-4-5"].at(np.linspace(0.0, 1.0, STROKE_SAMPLES))
     velocity = np.zeros((STROKE_SAMPLES, len(lengths)))
     acceleration = np.zeros_like(velocity)
-    length = 2.0 * STROKE_SHARE * lengths[axis]
+    length = 2.0 * STROKE_FRACTION * lengths[axis]
     velocity[:, axis] = law.derivative * length / duration
     acceleration[:, axis] = law.second_derivative * length / duration**2
     return PlatformSamples(
@@ -144,11 +149,11 @@ def _stroke(evaluator: TaskEvaluator, duration: float) -> PlatformSamples:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PreparedMotion:
-    """Motion and catalogue of a task, which a worker need not read or plan again.
+    """Motion and catalogue of a task, which are sent to workers so that they need not be read again.
 
     Attributes:
         motion: motion of the platform; None without a time law.
-        catalogue: motors and gears; None if the use of motors is not wanted.
+        catalogue: motors and gears; None if the task does not need the use of motors.
     """
 
     motion: PlatformSamples | None
@@ -156,7 +161,7 @@ class PreparedMotion:
 
 
 def prepared_motion(evaluator: TaskEvaluator) -> PreparedMotion:
-    """Return what the wanted quantities of actuators need.
+    """Return the motion and the catalogue that the quantities of actuators of a task need.
 
     Raises:
         InputError: the motion is wrong.
@@ -183,14 +188,14 @@ class ActuatorScores:
         wanted: names of the quantities of the task.
         prepared: motion and catalogue.
         motion: motion of the platform; None without a time law.
-        problem: why the last failed candidate could not be computed; "" if none failed.
+        problem: reason why the last failed candidate could not be computed; "" if none failed.
     """
 
     def __init__(self, evaluator: TaskEvaluator, prepared: PreparedMotion | None = None) -> None:
         """Read or plan the motion, unless it is prepared.
 
         Raises:
-            InputError: the motion is wrong, or a quantity of a motion is wanted without one.
+            InputError: the motion is wrong, or a quantity needs a motion and the task has none.
             DescriptionError: the catalogue has errors.
         """
         self._evaluator = evaluator
@@ -203,7 +208,7 @@ class ActuatorScores:
         needs_motion = [name for name in self.wanted if name != "motor_force"]
         if needs_motion and self.motion is None:
             what = f"{needs_motion[0].replace('_', ' ')} needs a motion with a time law"
-            raise InputError.of("motion", what, "give duration, cycle or trajectory")
+            raise InputError.of("motion", what, "give `duration`, `cycle` or `trajectory`")
         motion = self._task.motion
         self._payload: Payload | None = None
         if motion.payload:
@@ -225,9 +230,9 @@ class ActuatorScores:
         if self.motion is not None:
             self._over_motion(x, self.motion, result)
         if "motor_force" in self.wanted:
-            at_rest = self._at_rest(x)
-            moving = result["motor_force"]
-            peak = at_rest if self.motion is None else np.maximum(at_rest, moving)
+            peak = self._at_rest(x)
+            if self.motion is not None:
+                peak = np.maximum(peak, result["motor_force"])
             result["motor_force"] = peak
         return result
 
@@ -235,28 +240,28 @@ class ActuatorScores:
         """Return the largest forces (N, n_u) of actuators under weight and load cases."""
         count = len(self._model.mechanism.actuators)
         peak = np.zeros((len(x), count))
-        every = self._evaluator.base_positions(self._evaluator.poses)
-        cases = [(every, _WEIGHT_ONLY)]
+        all_positions = self._evaluator.base_positions(self._evaluator.poses)
+        cases = [(all_positions, _WEIGHT_ONLY)]
         for load in self._task.loads:
-            poses = every if load.offset is None else self._evaluator.positions_at(load.offset)
-            cases.append((poses, load.wrench))
+            positions = all_positions
+            if load.offset is not None:
+                positions = self._evaluator.positions_at(load.offset)
+            cases.append((positions, load.wrench))
         for position, wrench in cases:
-            follows = np.ones(position.shape[1])
-            still = np.zeros((len(position), self._model.platform.ports.velocity.size))
+            zeros = np.zeros((len(position), self._model.platform.ports.velocity.size))
             samples = PlatformSamples(
                 time=np.arange(float(len(position))),
                 position=position,
-                velocity=still,
-                acceleration=still,
-                follows=follows,
+                velocity=zeros,
+                acceleration=zeros,
+                follows=np.ones(position.shape[1]),
             )
             for rows, forces in self._batches(x, samples, wrench):
                 if forces is None:
                     peak[rows] = np.nan
                     continue
-                each = np.abs(forces.force).reshape(rows.stop - rows.start, -1, count)
-                largest = each.max(axis=1)
-                peak[rows] = np.maximum(peak[rows], largest)
+                magnitudes = np.abs(forces.force).reshape(rows.stop - rows.start, -1, count)
+                peak[rows] = np.maximum(peak[rows], magnitudes.max(axis=1))
         return peak
 
     def _over_motion(
@@ -269,35 +274,35 @@ class ActuatorScores:
                 continue
             shape = (rows.stop - rows.start, len(motion.time), -1)
             force = np.asarray(forces.force).reshape(shape)
-            # einsum, because the rounding of a matrix product depends on the number of rows
-            speed, acceleration = (
-                np.einsum("nj,ij->ni", np.asarray(rates), transmission).reshape(shape)
-                for rates in (forces.state.v, forces.state.a)
-            )
+            # einsum is used because the rounding of a matrix product depends on the number of rows.
+            v, a = np.asarray(forces.state.v), np.asarray(forces.state.a)
+            speed = np.einsum("nj,ij->ni", v, transmission).reshape(shape)
+            acceleration = np.einsum("nj,ij->ni", a, transmission).reshape(shape)
             mean_square = np.trapezoid(force**2, motion.time, axis=1) / np.ptp(motion.time)
-            parts = {
+            values = {
                 "motor_force": np.abs(force).max(axis=1),
                 "motor_rms": np.sqrt(mean_square),
                 "motor_speed": np.abs(speed).max(axis=1),
             }
             if "motor_use" in self.wanted:
-                parts["motor_use"] = np.array(
+                values["motor_use"] = np.array(
                     [
                         self._use(motion.time, *arrays)
                         for arrays in zip(force, speed, acceleration, strict=True)
                     ]
                 )
             for name in self.wanted:
-                result[name][rows] = parts[name]
+                result[name][rows] = values[name]
 
     def _use(
         self, time: np.ndarray, force: np.ndarray, speed: np.ndarray, acceleration: np.ndarray
     ) -> list[float]:
-        """Return the use of the best motor of every actuator, of arrays (T, n_u)."""
-        uses, catalogue = [], self.prepared.catalogue
+        """Return the utilization of the best motor of every actuator, from arrays (T, n_u)."""
+        uses = []
+        catalogue = self.prepared.catalogue
         assert catalogue is not None
         for i, actuator in enumerate(self._model.mechanism.actuators):
-            rotor = self._rotors[i]
+            rotor = self._rotor_inertias[i]
             load = ActuatorLoad(
                 name=actuator.name,
                 turns=self._model.topology.motor_turns(actuator),
@@ -312,7 +317,8 @@ class ActuatorScores:
         return uses
 
     @cached_property
-    def _rotors(self) -> list[float]:
+    def _rotor_inertias(self) -> list[float]:
+        """Inertias of the rotors of all actuators, zero where the file states none."""
         mechanism = self._model.mechanism
         inertias = [actuator.inertia for actuator in mechanism.actuators]
         return [0.0 if inertia is None else mechanism.value(inertia) for inertia in inertias]
@@ -322,9 +328,9 @@ class ActuatorScores:
     ) -> Iterator[tuple[slice, Forces | None]]:
         """Yield candidates and their forces; None where a pose of a candidate is out of reach."""
         size = max(BATCH_SAMPLES // len(samples.time), 1)
-        todo = [slice(first, min(first + size, len(x))) for first in range(0, len(x), size)]
-        while todo:
-            rows = todo.pop(0)
+        pending = [slice(first, min(first + size, len(x))) for first in range(0, len(x), size)]
+        while pending:
+            rows = pending.pop(0)
             try:
                 yield rows, self._forces(x[rows], samples, wrench)
             except PoseError as error:
@@ -333,9 +339,10 @@ class ActuatorScores:
                 if middle == rows.start:
                     yield rows, None
                 else:
-                    todo[:0] = [slice(rows.start, middle), slice(middle, rows.stop)]
+                    pending[:0] = [slice(rows.start, middle), slice(middle, rows.stop)]
 
     def _forces(self, x: np.ndarray, samples: PlatformSamples, wrench: np.ndarray | None) -> Forces:
+        """Return the forces of candidates (N, d) at all samples, one candidate after the other."""
         n, count = len(x), len(samples.time)
         shift = self._evaluator.shifts(x) * samples.follows
         position = (samples.position[None] + shift[:, None]).reshape(n * count, -1)

@@ -1,4 +1,4 @@
-"""Machines of a task: machine files with reference poses and ranges, checked, certified and moved."""
+"""Machines of a task: machine files that are checked, certified, sized and simulated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.design.certification import Certification, certify
 from tauloop.design.certify_options import CertifyOptions
-from tauloop.design.synthesis.actuator_scores import STROKE_SHARE, PlatformSamples
+from tauloop.design.synthesis.actuator_scores import STROKE_FRACTION, PlatformSamples
 from tauloop.design.synthesis.evaluation import TaskEvaluator
 from tauloop.design.synthesis.task import DesignTask
 from tauloop.dynamics import MotorSizingOptions, size_motors
@@ -32,9 +32,9 @@ from tauloop.simulation import RoundTripOptions, plan_cycle, simulate
 
 #: Longest processor time of a certificate, s.
 CERTIFICATE_TIME = 30.0
-#: Number of poses of the motion that a page shows.
+#: Maximum number of poses of the motion that a page shows.
 SHOWN_POSES = 60
-#: Part of a widened range that is added at both ends, for poses between those of the task.
+#: Fraction of a widened range that is added at both ends, for poses between those of the task.
 STOP_MARGIN = 0.01
 
 
@@ -43,12 +43,12 @@ class SizedMotor(ReprMixin):
     """The load of an actuator over the motion, and its lightest motor.
 
     Attributes:
-        actuator: its name.
+        actuator: name of the actuator.
         unit: unit of its force, N or N m.
-        peak_force, rms_force: over the motion.
-        motor, gear: in the catalogue; "" without a catalogue or a suitable pair.
-        use: largest fraction of a limit that the motion uses; None without a pair.
-        limited_by: that limit.
+        peak_force, rms_force: peak and RMS value of its force over the motion.
+        motor, gear: names in the catalogue; "" without a catalogue or a suitable pair.
+        use: largest utilization of a limit over the motion; None without a pair.
+        limited_by: the limit with this utilization.
         mass: mass of motor and gear, kg; None if unknown.
     """
 
@@ -65,18 +65,18 @@ class SizedMotor(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesignedMachine(ReprMixin):
-    """A machine that was made for a task, and what was found about it.
+    """A machine that was designed for a task, with the outcomes of its checks.
 
     Attributes:
         text: text of its machine file.
         is_usable: whether `check` has no problem.
         certificate: verdict over the box: "proved", "refuted", "undecided", or "not covered".
-        certified: the certified ranges.
-        note: what the certificate does not cover.
+        certified: ranges of the box over which the certificate was sought.
+        note: note on requirements that the certificate does not cover.
         motors: loads and motors of all actuators; empty if the motion is not possible.
-        duration: duration of the motion, s; None without one.
-        position_error: largest error of the simulated motion, m; None without one.
-        problems: what failed.
+        duration: duration of the motion, s; None if the motion is not possible.
+        position_error: largest error of the simulated motion, m; None without a simulation.
+        problems: descriptions of failed checks.
         time: times of the shown poses, s.
         poses: coordinates (N, n_q) of the machine at these times.
     """
@@ -95,10 +95,10 @@ class DesignedMachine(ReprMixin):
 
 
 def machine_of(evaluator: TaskEvaluator, x: np.ndarray) -> tuple[Mechanism, tuple[str, ...]]:
-    """Return the mechanism of a design, and the stops that had to be widened, in words.
+    """Return the mechanism of a design, and texts on stops that had to be widened.
 
-    It has the design's values, its reference at the center of the box, and the task's ranges. Other
-    ranges of the machine file are widened to what the box needs.
+    The mechanism has the parameters of the design, its reference pose at the center of the box, and the
+    ranges of the task. Other ranges of the machine file are widened as far as the box requires.
 
     Args:
         evaluator: the task's evaluator.
@@ -115,9 +115,9 @@ def machine_of(evaluator: TaskEvaluator, x: np.ndarray) -> tuple[Mechanism, tupl
     widened: list[str] = []
 
     def limited(name: str, freedom: Freedom) -> Freedom:
-        changed = _limited(evaluator, x, name, freedom, low.get(name, 0.0))
-        if changed is not freedom or name not in low:
-            return changed
+        with_task_range = _limited(evaluator, x, name, freedom, low.get(name, 0.0))
+        if with_task_range is not freedom or name not in low:
+            return with_task_range
         lower, upper = min(freedom.lower, low[name]), max(freedom.upper, high[name])
         if (lower, upper) == (freedom.lower, freedom.upper):
             return freedom
@@ -168,17 +168,18 @@ def _with_reference(mechanism: Mechanism, values: Mapping[str, float]) -> Mechan
 def _limited(
     evaluator: TaskEvaluator, x: np.ndarray, name: str, freedom: Freedom, value: float
 ) -> Freedom:
-    """Return a freedom with the range of the task as stops, or the box as its range for drawing.
+    """Return a degree of freedom with the task's range as stops, or the box as its drawing range.
 
-    The range of an angle is moved by full revolutions to a value of the angle.
+    The range of an angle is shifted by full revolutions so that it is nearest to `value`. A degree of
+    freedom that the task does not limit is returned unchanged.
     """
     task, topology = evaluator.task, evaluator.measures.model.topology
     if name in task.ranges:
         lower, upper = task.ranges[name]
         is_angle = topology.is_angle[topology.coordinate_names.index(name)]
         if is_angle and not lower <= value <= upper:
-            turns = round((value - 0.5 * (lower + upper)) / (2.0 * np.pi))
-            lower, upper = lower + 2.0 * np.pi * turns, upper + 2.0 * np.pi * turns
+            shift = 2.0 * np.pi * round((value - 0.5 * (lower + upper)) / (2.0 * np.pi))
+            lower, upper = lower + shift, upper + shift
         return replace(freedom, lower=lower, upper=upper, limit="stop")
     if name in task.axes.columns and freedom.limit == "drawing":
         axis = task.axes.columns.index(name)
@@ -209,7 +210,7 @@ def designed_machine(
     Args:
         evaluator: the task's evaluator.
         x: variables (d,).
-        samples: motion of the search; None if it had none.
+        samples: motion of the search; None if the search had no motion.
     """
     task = evaluator.task
     mechanism, widened = machine_of(evaluator, x)
@@ -217,7 +218,8 @@ def designed_machine(
     text = dumps(mechanism)
     inspection = check(Model(mechanism))
     problems += [f"check: {problem}" for problem in inspection.problems]
-    certification, verdict = None, "not covered"
+    certification = None
+    verdict = "not covered"
     note = "stops and distance from singularities; other requirements hold at sampled poses"
     ranges, cylinder = certified_box(task, x)
     centers = task.centers(x[None])[0]
@@ -239,7 +241,8 @@ def designed_machine(
     motion = _DesignMotion()
     if inspection.is_usable:
         model = Model(mechanism)
-        motion = _moved(task, model, _motion_log(evaluator, x, model, samples), problems)
+        plan = _motion_log(evaluator, x, model, samples)
+        motion = _simulated_motion(task, model, plan, problems)
     return (
         DesignedMachine(
             text=text,
@@ -274,8 +277,8 @@ def _motion_log(
 ) -> Callable[[], xr.Dataset]:
     """Return a function that plans the task's motion for a design.
 
-    Trajectories, and cycles that the search has planned, keep their time law. Other cycles are the
-    fastest ones of the design.
+    Trajectories, and cycles that the search has planned, keep their time law. Other cycles are planned
+    time-optimally for the design.
     """
     task = evaluator.task
     shift = evaluator.shifts(x[None])[0]
@@ -283,25 +286,33 @@ def _motion_log(
         return lambda: samples.about(shift).log(model.platform.ports.motion)
     if task.motion.cycle is not None:
         path = task.motion.cycle
-        return lambda: plan_cycle(model, _moved_cycle(evaluator, x, load_cycle(path, model))).log()
+        return lambda: plan_cycle(
+            model, _shifted_cycle(evaluator, x, load_cycle(path, model))
+        ).log()
     start, end = _stroke_ends(task, task.centers(x[None])[0])
     options = StrokeOptions(start=start, end=end, duration=task.motion.duration)
     return lambda: plan_stroke(model, options).log()
 
 
-def _moved_cycle(evaluator: TaskEvaluator, x: np.ndarray, cycle: CycleList) -> CycleList:
-    """Return a cycle that has moved with the chosen center of the box from the reference pose."""
+def _shifted_cycle(evaluator: TaskEvaluator, x: np.ndarray, cycle: CycleList) -> CycleList:
+    """Return a cycle whose stations are shifted with the chosen center of the box.
+
+    The shift is the displacement of the center from the reference pose.
+    """
     task = evaluator.task
-    move = np.zeros(len(np.asarray(cycle.stations[0].position)))
+    shift = np.zeros(len(np.asarray(cycle.stations[0].position)))
     for variable, value in zip(task.variables, x, strict=True):
         if variable.axis is not None:
             column = evaluator.position_column(variable.axis)
-            move[column] = value - task.axes.reference[variable.axis]
-    stations = [replace(item, position=np.asarray(item.position) + move) for item in cycle.stations]
+            shift[column] = value - task.axes.reference[variable.axis]
+    stations = [
+        replace(station, position=np.asarray(station.position) + shift)
+        for station in cycle.stations
+    ]
     return replace(cycle, stations=tuple(stations))
 
 
-def _moved(
+def _simulated_motion(
     task: DesignTask, model: Model, plan: Callable[[], xr.Dataset], problems: list[str]
 ) -> _DesignMotion:
     """Return loads of motors and the simulation of the task's motion; problems are added."""
@@ -325,7 +336,8 @@ def _moved(
     for motor in motors:
         if task.motion.catalogue is not None and not motor.motor:
             problems.append(f"motors: the catalogue has no motor for {motor.actuator}")
-    q, time = np.asarray(sizing.motion.forces.state.q), np.asarray(sizing.motion.time)
+    q = np.asarray(sizing.motion.forces.state.q)
+    time = np.asarray(sizing.motion.time)
     chosen = np.unique(np.linspace(0, len(time) - 1, SHOWN_POSES).astype(int))
     return _DesignMotion(
         motors=motors,
@@ -337,6 +349,7 @@ def _moved(
 
 
 def _motor_options(task: DesignTask) -> MotorSizingOptions:
+    """Return the options of motor sizing for a task."""
     payload: Any = task.motion.payload or None
     return MotorSizingOptions(
         catalogue=task.motion.catalogue, reserve=task.motion.reserve, payload=payload
@@ -351,16 +364,20 @@ def _stroke_ends(
         half if unit == "m" else 0.0 for half, unit in zip(task.half, task.axes.units, strict=True)
     ]
     longest = int(np.argmax(lengths))
-    middle = {
+    center = {
         name: float(centers[i])
         for i, name in enumerate(task.axes.columns)
         if task.axes.units[i] == "m"
     }
-    name, reach = task.axes.columns[longest], STROKE_SHARE * lengths[longest]
-    return {**middle, name: middle[name] - reach}, {**middle, name: middle[name] + reach}
+    name = task.axes.columns[longest]
+    half_stroke = STROKE_FRACTION * lengths[longest]
+    start = {**center, name: center[name] - half_stroke}
+    end = {**center, name: center[name] + half_stroke}
+    return start, end
 
 
 def _sized(sizing: MotorSizing, name: str) -> SizedMotor:
+    """Return the load of an actuator, with its lightest motor if there is one."""
     load = next(load for load in sizing.loads if load.name == name)
     motor = SizedMotor(
         actuator=name,

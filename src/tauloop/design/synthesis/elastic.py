@@ -36,10 +36,12 @@ from tauloop.model import Model
 
 #: Number of the hardest poses of the box, in addition to its center.
 FEW_POSES = 8
-#: Number of frequencies and of principal stiffnesses at each pose that a local search bounds: where
-#: two of them are equal, the smallest alone is not smooth.
-LOCAL_MODES, LOCAL_STIFFNESSES = 4, 3
-#: Step of differences, in widths of the bounds.
+#: Number of frequencies at each pose that a local search bounds. The lowest frequency alone is not
+#: smooth where it equals the next one.
+LOCAL_MODES = 4
+#: Number of principal stiffnesses at each pose that a local search bounds, for the same reason.
+LOCAL_STIFFNESSES = 3
+#: Step of finite differences, relative to the widths of the bounds.
 DIFFERENCE_STEP = 1e-5
 
 
@@ -49,12 +51,12 @@ class ExpensiveScores:
     Attributes:
         actuators: forces and speeds of the actuators.
         wanted: names of the expensive quantities of the task.
-        elastic: the elastic ones.
-        sloped: those with differences as derivatives.
+        elastic: names of the elastic quantities among them.
+        differenced: names of the quantities that are differentiated by finite differences.
         poses: poses (P, m) at which they are computed, in half widths of the box.
         evaluated: number of candidates for which they were computed.
-        doubts: diagnostics outside their limits at the last candidate, in words.
-        problem: why the last failed candidate could not be computed; "" if none failed.
+        doubts: texts on diagnostics outside their limits at the last candidate.
+        problem: reason why the last failed candidate could not be computed; "" if none failed.
     """
 
     def __init__(self, evaluator: TaskEvaluator, prepared: PreparedMotion | None = None) -> None:
@@ -71,23 +73,25 @@ class ExpensiveScores:
         self.actuators = ActuatorScores(evaluator, prepared)
         self.elastic = tuple(name for name in ELASTIC if name in wanted)
         self._one_by_one = tuple(name for name in ONE_BY_ONE if name in wanted)
-        self._own = tuple(name for name in EXPENSIVE if name in wanted)
-        self.wanted = (*self.actuators.wanted, *self._own)
-        self.sloped = tuple(name for name in WITH_DIFFERENCES if name in self.wanted)
+        self._at_few_poses = tuple(name for name in EXPENSIVE if name in wanted)
+        self.wanted = (*self.actuators.wanted, *self._at_few_poses)
+        self.differenced = tuple(name for name in WITH_DIFFERENCES if name in self.wanted)
         grid = evaluator.poses
         self.poses = np.concatenate([grid[:FEW_POSES], np.zeros((1, grid.shape[1]))])
         self.evaluated = 0
         self.doubts: list[str] = []
         self.problem = ""
         model = task.model
-        if self._own:
-            here = np.atleast_2d(model.platform_position(model.assembly.q))
-            self._checked(
-                model, here, here - evaluator.base_positions(np.zeros_like(self.poses[:1]))
-            )
+        if self._at_few_poses:
+            position = np.atleast_2d(model.platform_position(model.assembly.q))
+            shift = position - evaluator.base_positions(np.zeros_like(self.poses[:1]))
+            self._checked(model, position, shift)
 
     def __call__(self, x: np.ndarray) -> Scores:
-        """Return scores of candidates (N, d); expensive ones only where the cheap ones suffice."""
+        """Return scores of candidates (N, d).
+
+        Expensive quantities are computed only for candidates that meet the cheap requirements.
+        """
         scores = self._evaluator.scores(x, leaves_early=True)
         return scores if not self.wanted else self.complete(x, scores)
 
@@ -116,11 +120,12 @@ class ExpensiveScores:
     def worst(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """Return the worst expensive quantities (N,) of candidates (N, d), SI, without diagnostics.
 
-        Those of actuators come first. The others are NaN where the actuators do not suffice; all are
-        NaN where they cannot be computed. Values of a candidate do not depend on other candidates.
+        The quantities of actuators are computed first. The others are NaN for candidates that violate a
+        requirement on actuators. A quantity that cannot be computed is NaN. The values of a candidate
+        do not depend on other candidates.
         """
         result = {name: np.full(len(x), np.nan) for name in self.wanted} | self.actuators.values(x)
-        if not self._own:
+        if not self._at_few_poses:
             return result
         passes = self._actuators_pass(result, len(x))
         chosen = x[passes]
@@ -142,19 +147,22 @@ class ExpensiveScores:
         return passes
 
     def local_rows(self, x: np.ndarray) -> dict[str, np.ndarray]:
-        """Return quantities (N, r) of candidates (N, d), of which the worst row counts.
+        """Return values (N, r) of each differenced quantity of candidates (N, d).
 
-        They are principal stiffnesses and lowest frequencies at the poses, and forces and speeds of
-        every actuator.
+        The r values are principal stiffnesses or lowest frequencies at the poses, or forces or speeds
+        of every actuator. The worst of them is the value of the quantity.
         """
         rows = self._elastic_rows(x, max(LOCAL_MODES, LOCAL_STIFFNESSES))
-        of_actuators = self.actuators.rows(x) if set(self.sloped) - set(self.elastic) else {}
-        return rows | {name: row for name, row in of_actuators.items() if name in self.sloped}
+        if set(self.differenced) - set(self.elastic):
+            for name, row in self.actuators.rows(x).items():
+                if name in self.differenced:
+                    rows[name] = row
+        return rows
 
     def local_slopes(self, x: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the derivatives (r, d) of the rows of a candidate (d,), by differences.
+        """Return the derivatives (r, d) of `local_rows` of a candidate (d,), by finite differences.
 
-        Steps are `DIFFERENCE_STEP` of the bounds' widths, away from the nearer bound.
+        Steps are `DIFFERENCE_STEP` times the widths of the bounds, away from the nearer bound.
         """
         lower, upper = self._task.bounds
         steps = DIFFERENCE_STEP * (upper - lower)
@@ -180,7 +188,7 @@ class ExpensiveScores:
         return result
 
     def _coordinates(self, positions: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """Return coordinates (N, n_q) at positions; NaN where a machine does not reach them."""
+        """Return coordinates (N, n_q) at positions (N, p); NaN for positions out of reach."""
         platform = self._evaluator.measures.model.platform
         try:
             return np.asarray(platform.kinematics(positions, theta=theta).q)
@@ -253,23 +261,23 @@ class ExpensiveScores:
         return self._evaluator.base_positions(self.poses) + shift, shift
 
     def quantities(self, x: np.ndarray) -> Mapping[str, float]:
-        """Return the worst expensive quantities of a candidate (d,), SI, and store their doubts.
+        """Return the worst expensive quantities of a candidate (d,), SI.
 
-        Stiffness and first mode are those of `stiffness` and `vibration`, with diagnostics. A
-        candidate that cannot be computed has quantities of NaN.
+        Stiffness and first mode are computed by `stiffness` and `vibration`, whose diagnostics are
+        stored in `doubts`. Quantities that cannot be computed are NaN.
         """
         result = {name: float(v[0]) for name, v in self.actuators.values(x[None]).items()}
-        if not self._own:
+        if not self._at_few_poses:
             return result
         self.evaluated += 1
         try:
             return result | self._checked(self._model(x), *self._positions(x))
         except TauloopError as error:
             self.problem = str(error.problems[0])
-            return result | dict.fromkeys(self._own, np.nan)
+            return result | dict.fromkeys(self._at_few_poses, np.nan)
 
     def _loads_and_errors_of(self, x: np.ndarray) -> dict[str, float]:
-        """Return the quantities of a candidate (d,) that are computed one by one; NaN where unknown."""
+        """Return the quantities of a candidate (d,) that are not computed in batches, or NaN."""
         try:
             return self._loads_and_errors(self._model(x), *self._positions(x))
         except TauloopError as error:
@@ -277,7 +285,7 @@ class ExpensiveScores:
             return dict.fromkeys(self._one_by_one, np.nan)
 
     def _checked(self, model: Model, positions: np.ndarray, shift: np.ndarray) -> dict[str, float]:
-        """Return the worst quantities of a machine over positions, and store their doubts.
+        """Return the worst quantities of a machine over positions, and store `doubts`.
 
         Args:
             model: the machine.
@@ -330,20 +338,20 @@ def largest_deflection(model: Model, wrench: np.ndarray, positions: np.ndarray) 
 def largest_joint_force(model: Model, wrench: np.ndarray, positions: np.ndarray) -> float:
     """Return the largest force (N) in a joint or rod end at rest, under weight and a wrench (6,).
 
-    A component that rigid bodies do not determine counts as zero.
+    Components that equilibrium of rigid bodies does not determine count as zero.
 
     Raises:
-        InputError: joints of the machine carry the tool in a chain, whose forces in joints lack the
-            wrench.
+        InputError: a wrench is given, and a chain of joints carries the tool: `joint_forces` does not
+            include the wrench in this case.
     """
     is_virtual = any(joint.name == PLATFORM_JOINT for joint in model.mechanism.joints)
     if wrench.any() and not is_virtual:
         what = f"the tool of {model.mechanism.name} is carried by a chain of joints"
-        raise InputError.of("joint_force", what, "leave out loads or joint_force")
+        raise InputError.of("joint_force", what, "omit loads or joint_force")
     still = np.zeros((len(positions), model.platform.ports.velocity.size))
     load = np.tile(wrench, (len(positions), 1))
     forces = model.platform.inverse_dynamics(positions, still, still, wrench=load)
     joints = joint_forces(model, np.arange(float(len(positions))), forces)
-    # the virtual joint of the platform carries the wrench in this balance
+    # In this balance the virtual joint of the platform carries the wrench, so it is excluded.
     chosen = [k for k, point in enumerate(joints.points) if point.name != PLATFORM_JOINT]
     return float(np.linalg.norm(np.nan_to_num(joints.wrench[:, chosen, :3]), axis=-1).max())

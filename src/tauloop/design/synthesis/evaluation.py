@@ -33,11 +33,12 @@ from tauloop.equations.values import BatchFunction, dynamic_parameters
 FEASIBLE = 1e-6
 #: Relative violation beyond which a candidate is abandoned without its remaining poses.
 WORST_VIOLATION = 1.0
-#: Least value of a violation that is not known, such as at a pose that is out of reach: more than
-#: that of a value that is known, and small enough for violations of reach to be added.
+#: Violation of a requirement whose value is undefined, such as at a pose out of reach. It is larger
+#: than any defined violation, and small enough for violations of reach to be added to it.
 UNKNOWN_VIOLATION = 1e9
 #: Roles of dynamic parameters that are masses.
 _MASSES = ("m", "upper_m")
+#: Quantities by the kind of their measure.
 _QUANTITY_OF = {
     REACH: "reach",
     SPEED: "joint_speed",
@@ -46,8 +47,8 @@ _QUANTITY_OF = {
     LARGEST_FACTOR: "largest_velocity_factor",
     SMALLEST_FACTOR: "smallest_velocity_factor",
 }
-#: Quantities of which the smallest value over poses and elements counts.
-_SMALLEST = ("clearance", "smallest_velocity_factor")
+#: Quantities whose worst value is the smallest over poses and elements.
+_MINIMUM_QUANTITIES = ("clearance", "smallest_velocity_factor")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,7 +78,7 @@ class WorstPose:
     """A worst pose of one measure.
 
     Attributes:
-        column: number of the measure.
+        column: index of the measure.
         pose: the pose (m,) in half widths of the box.
         value: value of the measure there, SI (`MeasureColumn.natural`, not `raw`).
     """
@@ -183,8 +184,9 @@ class TaskEvaluator:
 
     def position_column(self, axis: int) -> int:
         """Return the index in a position of the coordinate that an axis of the grid translates."""
-        place = self.task.axes.place
-        return axis if place is None or axis < place else axis + 1
+        quaternion_column = self.task.axes.place
+        is_before = quaternion_column is None or axis < quaternion_column
+        return axis if is_before else axis + 1
 
     def base_positions(self, poses: np.ndarray) -> np.ndarray:
         """Return positions (P, p) of poses (P, m) in half widths, about a center at zero."""
@@ -192,10 +194,13 @@ class TaskEvaluator:
 
     def positions_at(self, offsets: np.ndarray) -> np.ndarray:
         """Return positions (P, p) at displacements (P, m) from a center at zero, SI."""
-        axes, values = self.task.axes, np.array(offsets, dtype=float)
-        turning = [axes.columns.index(name) for name in axes.angles]
-        others = [i for i in range(len(axes.columns)) if i not in turning and axes.units[i] != "m"]
-        values[:, others] += axes.reference[others]
+        axes = self.task.axes
+        values = np.array(offsets, dtype=float)
+        orientation = [axes.columns.index(name) for name in axes.angles]
+        joint_angles = [
+            i for i in range(len(axes.columns)) if i not in orientation and axes.units[i] != "m"
+        ]
+        values[:, joint_angles] += axes.reference[joint_angles]
         return axes.positions(values)
 
     def shifts(self, x: np.ndarray) -> np.ndarray:
@@ -223,8 +228,8 @@ class TaskEvaluator:
         parametric, _ = self.parametric(x)
         values["mass"] = parametric[:, 0]
         violations = np.full((len(x), len(self.task.requirements)), -np.inf)
-        reached = self.task.requirements[self.reach].violation(values[REACH])
-        unknown = UNKNOWN_VIOLATION + np.maximum(np.nan_to_num(reached), 0.0)
+        reach_violation = self.task.requirements[self.reach].violation(values[REACH])
+        unknown = UNKNOWN_VIOLATION + np.maximum(np.nan_to_num(reach_violation), 0.0)
         for i in self.cheap:
             requirement = self.task.requirements[i]
             violation = requirement.violation(values[requirement.quantity])
@@ -239,6 +244,7 @@ class TaskEvaluator:
 
     @cached_property
     def _caps(self) -> np.ndarray:
+        """Raw measures (c,) beyond which a candidate is abandoned."""
         caps = np.full(len(self.columns), np.inf)
         for j, item in enumerate(self.columns):
             for requirement in self.task.requirements:
@@ -255,18 +261,22 @@ class TaskEvaluator:
             if not quantity:
                 continue
             natural = item.natural(raw[:, j])
-            join = np.minimum if quantity in _SMALLEST else np.maximum
-            values[quantity] = join(values[quantity], natural) if quantity in values else natural
+            worse = np.minimum if quantity in _MINIMUM_QUANTITIES else np.maximum
+            values[quantity] = worse(values[quantity], natural) if quantity in values else natural
         if self._has_footprint:
             sides = [raw[:, j] for j, item in enumerate(self.columns) if item.kind == FOOTPRINT]
             values["footprint"] = (sides[0] + sides[1]) * (sides[2] + sides[3])
         return values
 
     def _objectives(self, values: Mapping[str, np.ndarray], parametric: np.ndarray) -> np.ndarray:
-        columns, place = [], 1
+        """Return objectives (N, k), all of which are minimized; NaN where not evaluated."""
+        columns = []
+        # The first parametric value is the mass; those of expressions follow.
+        expression_column = 1
         for objective in self.task.objectives:
             if objective.expression is not None:
-                number, place = parametric[:, place], place + 1
+                number = parametric[:, expression_column]
+                expression_column += 1
             elif objective.quantity in values:
                 number = values[objective.quantity]
             else:
@@ -275,7 +285,7 @@ class TaskEvaluator:
         return np.column_stack(columns)
 
     def at_poses(self, x: np.ndarray, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return raw measures (P, c) of one candidate, and their derivatives (P, c, d).
+        """Return raw measures (P, c) of a single candidate, and their derivatives (P, c, d).
 
         The derivatives are with respect to the variables.
 
@@ -289,7 +299,7 @@ class TaskEvaluator:
         return raw, self._by_variables(slopes[:, :, :t], slopes[:, :, t:])
 
     def raw_at_poses(self, x: np.ndarray, poses: np.ndarray) -> np.ndarray:
-        """Return raw measures (P, c) of one candidate (d,) at poses (P, m) in half widths."""
+        """Return raw measures (P, c) of a single candidate (d,) at poses (P, m) in half widths."""
         return self.measures.values(*self._theta_and_position(x, poses))
 
     def _theta_and_position(
@@ -318,7 +328,7 @@ class TaskEvaluator:
         ]
 
     def worst_values(self, x: np.ndarray) -> dict[str, float]:
-        """Return the worst values by quantity, SI, also sought between the poses of the grid.
+        """Return the worst values by quantity, SI, over the grid and between its poses.
 
         Args:
             x: variables (d,).
@@ -338,19 +348,21 @@ class TaskEvaluator:
 
         Args:
             x: variables (d,).
-            columns: number of the measure that each pose maximizes (S,).
+            columns: index of the measure that each pose maximizes (S,).
             poses: start of each pose (S, m).
         """
         varied = max(int((self.task.half > 0.0).sum()), 1)
         step = 1.0 / max(len(self.poses) ** (1.0 / varied) - 1.0, 1.0)
         best = np.full(len(poses), -np.inf)
-        each = np.arange(len(poses))
-        for _ in range(HALVINGS if len(poses) else 0):
-            around = np.stack([neighbors(self.task, pose, step) for pose in poses])
-            raw = self.raw_at_poses(x, around.reshape(-1, around.shape[2]))
-            raw = raw.reshape(len(poses), around.shape[1], -1)[each, :, columns]
+        if not len(poses):
+            return poses, best
+        starts = np.arange(len(poses))
+        for _ in range(HALVINGS):
+            candidates = np.stack([neighbors(self.task, pose, step) for pose in poses])
+            raw = self.raw_at_poses(x, candidates.reshape(-1, candidates.shape[2]))
+            raw = raw.reshape(len(poses), candidates.shape[1], -1)[starts, :, columns]
             index = np.argmax(np.where(np.isfinite(raw), raw, -np.inf), axis=1)
-            poses, best = around[each, index], raw[each, index]
+            poses, best = candidates[starts, index], raw[starts, index]
             step *= 0.5
         return poses, best
 

@@ -1,10 +1,10 @@
 """Local search with exact derivatives: from a candidate to an optimum, or to the least violation.
 
-Requirements hold at infinitely many poses. The worst poses of each measure are constraints of a
-smooth problem, which SLSQP solves; poses that its solution violates are added until there are none
-(the exchange method: Hettich and Kortanek 1993, Semi-infinite programming, SIAM Review 35).
-Stiffness, first mode, and forces and speeds of actuators have differences in place of exact
-derivatives. Their poses and motions are fixed.
+Requirements apply at infinitely many poses. The worst poses of each measure give the constraints of a
+smooth problem, which SLSQP solves. Poses at which the solution violates a requirement are added until
+there are none (the exchange method: Hettich and Kortanek 1993, Semi-infinite programming, SIAM Review
+35). For stiffness, first mode, and forces and speeds of actuators, finite differences replace exact
+derivatives. The poses and motions for these quantities do not change during the search.
 """
 
 from __future__ import annotations
@@ -26,24 +26,33 @@ from tauloop.design.synthesis.evaluation import (
 from tauloop.design.synthesis.pose_measures import FOOTPRINT, REACH
 from tauloop.design.synthesis.task import ELASTIC, DesignRequirement
 
-#: Rounds of the exchange of poses, and iterations of SLSQP in a round.
-MAX_ROUNDS, MAX_ITERATIONS = 30, 50
-#: The same where derivatives are differences of expensive quantities.
-EXPENSIVE_ROUNDS, EXPENSIVE_ITERATIONS = 20, 15
+#: Maximum number of rounds of the exchange of poses.
+MAX_ROUNDS = 30
+#: Maximum number of iterations of SLSQP in a round.
+MAX_ITERATIONS = 50
+#: Maximum number of rounds if expensive quantities are differentiated by finite differences.
+EXPENSIVE_ROUNDS = 20
+#: Maximum number of iterations in such a round.
+EXPENSIVE_ITERATIONS = 15
 #: Number of poses of the grid with which each measure starts.
 FIRST_POSES = 6
-#: Margin of a measure that a pose out of reach does not have; its reach is a constraint too.
-_NOT_KNOWN = 10.0
-#: First and least distance, in widths of the bounds, of a solution from its start.
-FIRST_RADIUS, LEAST_RADIUS = 0.1, 1e-6
-#: Distance, in widths of the bounds, within which points are the same.
+#: Margin that replaces a measure that is undefined because the pose is out of reach. The constraint on
+#: reach handles such poses.
+_UNDEFINED_MARGIN = 10.0
+#: Initial trust-region radius, relative to the widths of the bounds.
+FIRST_RADIUS = 0.1
+#: Trust-region radius below which the search ends, relative to the widths of the bounds.
+MIN_RADIUS = 1e-6
+#: Distance, relative to the widths of the bounds, within which points count as the same.
 SAME_POINT = 1e-9
 #: Relative gain of a round below which the search ends.
-LEAST_GAIN, EXPENSIVE_GAIN = 1e-8, 1e-5
-#: Value of an objective that bounds nothing.
-_NO_BOUND = -1e9
-#: Number of designs whose expensive quantities are stored.
-REMEMBERED = 64
+MIN_GAIN = 1e-8
+#: The same gain if expensive quantities are differentiated by finite differences.
+EXPENSIVE_GAIN = 1e-5
+#: Value that replaces an undefined objective, so that its upper bound is never active.
+_UNDEFINED_OBJECTIVE = -1e9
+#: Maximum number of designs whose expensive quantities are stored.
+MAX_STORED = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,8 +61,9 @@ class Polished:
 
     Attributes:
         x: variables (d,), SI.
-        violation: largest relative violation over the box at x, sought between the poses too; at
-            least `UNKNOWN_VIOLATION` if a pose is out of reach, where others are not known.
+        violation: largest relative violation at x over the whole box, not only at the poses of the
+            grid; at least `UNKNOWN_VIOLATION` if a pose is out of reach, where other quantities are
+            undefined.
         rounds: number of rounds of the exchange.
     """
 
@@ -71,11 +81,18 @@ class _LocalPoint:
     value: float
 
     def gain_of(self, other: _LocalPoint, *, is_relaxed: bool) -> float:
-        """Return by how much another point is better: less violation first, then less value."""
+        """Return by how much another point is better.
+
+        If `is_relaxed`, only the violations are compared. Otherwise violations above `FEASIBLE` are
+        compared first; if they are equal, the weighted objectives are compared.
+        """
         if is_relaxed:
             return self.violation - other.violation
-        here, there = (max(point.violation, FEASIBLE) for point in (self, other))
-        return here - there if here != there else self.value - other.value
+        own_violation = max(self.violation, FEASIBLE)
+        other_violation = max(other.violation, FEASIBLE)
+        if own_violation != other_violation:
+            return own_violation - other_violation
+        return self.value - other.value
 
 
 class LocalSearch:
@@ -90,14 +107,14 @@ class LocalSearch:
         """Store the evaluator.
 
         Args:
-            evaluator: cheap quantities.
-            expensive: its quantities with differences are included; None to leave them out.
+            evaluator: evaluator of the cheap quantities.
+            expensive: expensive quantities, differentiated by finite differences; None to omit them.
             quantities: cheap quantities whose requirements are included; all by default.
         """
         self._evaluator, self._task = evaluator, evaluator.task
         self._expensive = None
-        if expensive is not None and expensive.sloped:
-            self._expensive = _ExpensiveRows(expensive)
+        if expensive is not None and expensive.differenced:
+            self._expensive = _ExpensiveValues(expensive)
         self._lower, upper = self._task.bounds
         self._width = upper - self._lower
         by_quantity: dict[str, list[DesignRequirement]] = {}
@@ -106,11 +123,11 @@ class LocalSearch:
             if quantities is None or requirement.quantity in quantities:
                 by_quantity.setdefault(requirement.quantity, []).append(requirement)
         self._by_quantity = by_quantity
-        self._size = np.ones(len(self._task.objectives))
+        self._scale = np.ones(len(self._task.objectives))
         self._last: tuple[bytes, tuple[np.ndarray, np.ndarray]] | None = None
 
     def _measured(self, x: np.ndarray, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return measures and derivatives at poses; those of the last call are stored."""
+        """Return measures and derivatives at poses; the result of the last call is stored."""
         key = x.tobytes() + poses.tobytes()
         if self._last is None or self._last[0] != key:
             self._last = key, self._evaluator.at_poses(x, poses)
@@ -119,24 +136,24 @@ class LocalSearch:
     def improve(
         self, x: np.ndarray, weights: Sequence[float], limits: np.ndarray | None = None
     ) -> Polished:
-        """Return a design of less weighted objectives that meets the cheap requirements.
+        """Return a design with a lower weighted sum of objectives that meets the requirements.
 
         Args:
             x: variables (d,), SI.
             weights: weight of each objective.
-            limits: largest values of the objectives (k,), of which less is better, that the design
-                at x has; None for none.
+            limits: upper bounds of the objectives (k,), all of which are minimized; the design at x
+                satisfies them. None for no bounds.
         """
         start = self.objectives(x)
-        self._size = np.maximum(np.abs(np.nan_to_num(start, nan=1.0)), 1e-12)
+        self._scale = np.maximum(np.abs(np.nan_to_num(start, nan=1.0)), 1e-12)
         upper = np.full(len(start), np.inf) if limits is None else limits
         return self._exchange(x, np.asarray(weights, dtype=float), upper, is_relaxed=False)
 
     def repair(self, x: np.ndarray) -> Polished:
-        """Return the design with the least largest relative violation near x (d,).
+        """Return the design near x (d,) with the smallest maximum of all relative violations.
 
-        Poses out of reach come first, because other quantities are not known there. Then the other
-        violations are reduced, and all poses stay within reach.
+        The search first brings all poses within reach, because other quantities are undefined at
+        poses out of reach. Then it reduces the other violations and keeps all poses within reach.
         """
         if self._violation(x)[0] < UNKNOWN_VIOLATION:
             return self._relaxed(x)
@@ -148,59 +165,71 @@ class LocalSearch:
         return self._relaxed(point.x)
 
     def _relaxed(self, x: np.ndarray) -> Polished:
-        """Return the design with the least largest violation of the requirements near x (d,)."""
+        """Return the design near x (d,) with the smallest maximum of all violations."""
         count = len(self._task.objectives)
-        self._size = np.ones(count)
+        self._scale = np.ones(count)
         return self._exchange(x, np.zeros(count), np.full(count, np.inf), is_relaxed=True)
 
     def _exchange(
         self, x: np.ndarray, weights: np.ndarray, limits: np.ndarray, *, is_relaxed: bool
     ) -> Polished:
-        poses, radius, rounds = self._first_poses(x), FIRST_RADIUS, 0
+        """Return the result of the exchange method, started at x (d,).
+
+        Args:
+            x: variables (d,).
+            weights: weight of each objective (k,).
+            limits: upper bounds of the objectives (k,); infinite for no bound.
+            is_relaxed: whether the largest violation is minimized instead of the objectives.
+        """
+        radius = FIRST_RADIUS
+        rounds = 0
         violation, worst = self._violation(x)
         best = _LocalPoint(x=x, violation=violation, value=self._value(x, weights))
-        poses = np.concatenate([poses, worst])
-        most, least_gain = MAX_ROUNDS, LEAST_GAIN
+        poses = np.concatenate([self._first_poses(x), worst])
+        max_rounds, min_gain = MAX_ROUNDS, MIN_GAIN
         if self._expensive is not None:
-            most, least_gain = EXPENSIVE_ROUNDS, EXPENSIVE_GAIN
-        while rounds < most:
+            max_rounds, min_gain = EXPENSIVE_ROUNDS, EXPENSIVE_GAIN
+        while rounds < max_rounds:
             rounds += 1
             x = self._solved(best.x, poses, weights, limits, radius, is_relaxed=is_relaxed)
             violation, worst = self._violation(x)
             point = _LocalPoint(x=x, violation=violation, value=self._value(x, weights))
-            inside = self._violation_at(x, poses)
+            violation_at_poses = self._violation_at(x, poses)
             gain = best.gain_of(point, is_relaxed=is_relaxed)
             is_same = bool((np.abs(x - best.x) <= SAME_POINT * self._width).all())
             if gain > 0.0:
                 best = point
-            both = np.concatenate([poses, worst])
-            rise = weights @ (self._bounds_of(x, both) - self._bounds_of(x, poses))
-            is_exchanged = violation > max(inside, 0.0) + FEASIBLE or rise > FEASIBLE
+            # Poses are added if the violation or the objectives are larger at the worst poses.
+            all_poses = np.concatenate([poses, worst])
+            increase = weights @ (self._bounds_of(x, all_poses) - self._bounds_of(x, poses))
+            is_worse_elsewhere = violation > max(violation_at_poses, 0.0) + FEASIBLE
+            is_exchanged = is_worse_elsewhere or increase > FEASIBLE
             if is_exchanged:
-                poses = both
+                poses = all_poses
             elif gain <= 0.0:
                 radius *= 0.25
-            has_converged = is_same or 0.0 < gain < least_gain
-            if (has_converged and not is_exchanged) or radius < LEAST_RADIUS:
+            has_converged = is_same or 0.0 < gain < min_gain
+            if (has_converged and not is_exchanged) or radius < MIN_RADIUS:
                 break
         return Polished(x=best.x, violation=best.violation, rounds=rounds)
 
     def _value(self, x: np.ndarray, weights: np.ndarray) -> float:
-        """Return the weighted objectives, relative to their sizes."""
+        """Return the weighted sum of the objectives, relative to their scales."""
         objectives = self.objectives(x)
         if not np.isfinite(objectives).all():
             return np.inf
-        return float(objectives @ (weights / self._size))
+        return float(objectives @ (weights / self._scale))
 
     def objectives(self, x: np.ndarray) -> np.ndarray:
-        """Return the objectives (k,) of a design, of which less is better; NaN where not known."""
+        """Return the objectives (k,) of a design, all of which are minimized; NaN if undefined."""
         objectives = self._evaluator.scores(x[None]).objectives[0]
         if self._expensive is not None:
-            rows = self._expensive(x, has_slopes=False)
+            expensive = self._expensive(x, needs_gradient=False)
             for k, objective in enumerate(self._task.objectives):
-                if objective.quantity in rows:
-                    worst = np.min if objective.quantity in ELASTIC else np.max
-                    objectives[k] = signed(objective, worst(rows[objective.quantity][0]))
+                if objective.quantity in expensive:
+                    values, _ = expensive[objective.quantity]
+                    worst = values.min() if objective.quantity in ELASTIC else values.max()
+                    objectives[k] = signed(objective, worst)
         return objectives
 
     def _first_poses(self, x: np.ndarray) -> np.ndarray:
@@ -216,30 +245,34 @@ class LocalSearch:
         return self._violation_at(x, poses), poses
 
     def _violation_at(self, x: np.ndarray, poses: np.ndarray) -> float:
-        """Return the largest violation at poses; those out of reach count as not known."""
+        """Return the largest violation at poses; at least UNKNOWN_VIOLATION if one is out of reach."""
         values, _ = self._constraints(x, poses)
         violation = float(-values.min())
         raw, _ = self._measured(x, poses)
-        limited = [j for j, name in enumerate(self._evaluator.quantities) if self._limits(name)]
+        quantities = self._evaluator.quantities
+        limited = [j for j, name in enumerate(quantities) if self._requirements_of(name)]
         if np.isfinite(raw[:, limited]).all():
             return violation
         return UNKNOWN_VIOLATION + max(violation, 0.0)
 
-    def _limits(self, quantity: str) -> Sequence[DesignRequirement]:
+    def _requirements_of(self, quantity: str) -> Sequence[DesignRequirement]:
         """Return the requirements of a quantity."""
         return self._by_quantity.get(quantity, ())
 
     def _relaxation(self, poses: int, count: int) -> np.ndarray:
-        """Return which of the constraints (count,) are relaxed, 0 or 1: not reach among others."""
+        """Return 1 for each constraint (count,) that is relaxed, and 0 for the others.
+
+        Constraints on reach are not relaxed, unless there are no other constraints.
+        """
         relaxed = np.ones(count)
         if len(self._by_quantity) == 1:
             return relaxed
         first = 0
         for quantity in self._evaluator.quantities:
-            rows = poses * len(self._limits(quantity))
+            size = poses * len(self._requirements_of(quantity))
             if quantity == REACH:
-                relaxed[first : first + rows] = 0.0
-            first += rows
+                relaxed[first : first + size] = 0.0
+            first += size
         return relaxed
 
     def _solved(
@@ -252,25 +285,23 @@ class LocalSearch:
         *,
         is_relaxed: bool,
     ) -> np.ndarray:
-        """Return the solution of the smooth problem at some poses, within a distance of x.
+        """Return the solution of the smooth problem at some poses, within a radius of x.
 
-        Its variables are those of the task on the unit box, an upper bound of every objective, and,
-        if relaxed, the largest violation.
+        The variables of the problem are those of the task on the unit box, an upper bound of every
+        objective, and, if relaxed, the largest violation.
         """
         from scipy.optimize import minimize
 
         d = len(x)
-        size = self._size
         gradient = np.concatenate([np.zeros(d), weights, [1.0 if is_relaxed else 0.0]])
-
         cached: dict[tuple[bytes, bool], tuple[np.ndarray, np.ndarray]] = {}
         has_differences = self._expensive is not None
 
-        def constraints(z: np.ndarray, *, has_slopes: bool) -> tuple[np.ndarray, np.ndarray]:
-            key = (z.tobytes(), has_slopes or not has_differences)
+        def constraints(z: np.ndarray, *, needs_gradient: bool) -> tuple[np.ndarray, np.ndarray]:
+            key = (z.tobytes(), needs_gradient or not has_differences)
             if key not in cached:
                 cached.clear()
-                cached[key] = self._smooth(z, poses, d, has_slopes=has_slopes)
+                cached[key] = self._smooth(z, poses, d, needs_gradient=needs_gradient)
             return cached[key]
 
         u = np.clip((x - self._lower) / self._width, 0.0, 1.0)
@@ -278,10 +309,13 @@ class LocalSearch:
         start = self._bounds_of(x, poses)
         z = np.concatenate([u, start, [violation if is_relaxed else 0.0]])
         slack = (0.0, max(2.0 * violation, 1.0)) if is_relaxed else (0.0, 0.0)
-        upper = [limit if np.isfinite(limit) else None for limit in (limits / size).tolist()]
-        near = [(max(v - radius, 0.0), min(v + radius, 1.0)) for v in u]
+        trust_region = [(max(v - radius, 0.0), min(v + radius, 1.0)) for v in u]
+        objective_bounds = [
+            (None, limit if np.isfinite(limit) else None)
+            for limit in (limits / self._scale).tolist()
+        ]
         iterations = EXPENSIVE_ITERATIONS if has_differences else MAX_ITERATIONS
-        bounds: list[Any] = [*near, *[(None, end) for end in upper], slack]
+        bounds: list[Any] = [*trust_region, *objective_bounds, slack]
         solved = minimize(
             lambda z: float(gradient @ z),
             z,
@@ -291,8 +325,8 @@ class LocalSearch:
             constraints=[
                 {
                     "type": "ineq",
-                    "fun": lambda z: constraints(z, has_slopes=False)[0],
-                    "jac": lambda z: constraints(z, has_slopes=True)[1],
+                    "fun": lambda z: constraints(z, needs_gradient=False)[0],
+                    "jac": lambda z: constraints(z, needs_gradient=True)[1],
                 }
             ],
             options={"maxiter": iterations, "ftol": 1e-12},
@@ -303,7 +337,7 @@ class LocalSearch:
         return np.asarray(self._lower + point * self._width)
 
     def _smooth(
-        self, z: np.ndarray, poses: np.ndarray, d: int, *, has_slopes: bool
+        self, z: np.ndarray, poses: np.ndarray, d: int, *, needs_gradient: bool
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return margins (n,) of the smooth problem and their derivatives (n, d + k + 1).
 
@@ -311,47 +345,53 @@ class LocalSearch:
             z: d variables on the unit box, k bounds of objectives, and the largest violation.
             poses: poses of the constraints.
             d: number of variables.
-            has_slopes: whether derivatives of expensive quantities are needed; zero otherwise.
+            needs_gradient: whether derivatives of expensive quantities are needed; they are zero
+                otherwise.
         """
-        size = self._size
         x = self._lower + z[:d] * self._width
-        values, slopes = self._constraints(x, poses, has_slopes=has_slopes)
-        objectives, d_objectives, of = self._objectives(x, poses, has_slopes=has_slopes)
+        values, slopes = self._constraints(x, poses, needs_gradient=needs_gradient)
+        objectives, d_objectives, indices = self._objectives(
+            x, poses, needs_gradient=needs_gradient
+        )
+        scale = self._scale[indices]
         n = len(values)
         jacobian = np.zeros((n + len(objectives), len(z)))
         relaxed = self._relaxation(len(poses), n)
-        jacobian[:n, :d], jacobian[:n, -1] = slopes * self._width, relaxed
-        jacobian[n:, :d] = -d_objectives * self._width / size[of, None]
-        jacobian[np.arange(n, len(jacobian)), d + of] = 1.0
-        bound = z[d + of] - objectives / size[of]
+        jacobian[:n, :d] = slopes * self._width
+        jacobian[:n, -1] = relaxed
+        jacobian[n:, :d] = -d_objectives * self._width / scale[:, None]
+        jacobian[np.arange(n, len(jacobian)), d + indices] = 1.0
+        bound = z[d + indices] - objectives / scale
         return np.concatenate([values + relaxed * z[-1], bound]), jacobian
 
     def _bounds_of(self, x: np.ndarray, poses: np.ndarray) -> np.ndarray:
-        """Return the largest objectives (k,) at the poses, over their sizes."""
-        objectives, _, of = self._objectives(x, poses)
-        largest = np.full(len(self._size), -np.inf)
-        np.maximum.at(largest, of, objectives / self._size[of])
+        """Return the largest values (k,) of the objectives at the poses, relative to their scales."""
+        objectives, _, indices = self._objectives(x, poses)
+        largest = np.full(len(self._scale), -np.inf)
+        np.maximum.at(largest, indices, objectives / self._scale[indices])
         return np.where(np.isfinite(largest), largest, 0.0)
 
-    def _expensive_rows(
-        self, x: np.ndarray, *, has_slopes: bool
+    def _expensive_values(
+        self, x: np.ndarray, *, needs_gradient: bool
     ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Return rows (r,) of expensive quantities and their derivatives (r, d) by variables."""
-        return {} if self._expensive is None else self._expensive(x, has_slopes=has_slopes)
+        """Return values (r,) of expensive quantities and their derivatives (r, d) by variables."""
+        if self._expensive is None:
+            return {}
+        return self._expensive(x, needs_gradient=needs_gradient)
 
     def _constraints(
-        self, x: np.ndarray, poses: np.ndarray, *, has_slopes: bool = False
+        self, x: np.ndarray, poses: np.ndarray, *, needs_gradient: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return margins (n,), minus the violations, and derivatives (n, d) by variable."""
+        """Return margins (n,), which are minus the violations, and derivatives (n, d) by variables."""
         evaluator = self._evaluator
         raw, slopes = self._measured(x, poses)
         margins, gradients = [], []
         for j, item in enumerate(evaluator.columns):
-            for requirement in self._limits(evaluator.quantities[j]):
+            for requirement in self._requirements_of(evaluator.quantities[j]):
                 sign = 1.0 if requirement.is_upper else -1.0
                 margin = -requirement.violation(item.natural(raw[:, j]))
                 slope = -sign / requirement.scale * item.slope(raw[:, j])
-                margins.append(np.where(np.isfinite(margin), margin, _NOT_KNOWN))
+                margins.append(np.where(np.isfinite(margin), margin, _UNDEFINED_MARGIN))
                 gradient = slope[:, None] * slopes[:, j]
                 gradients.append(np.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0))
         for quantity, requirements in self._by_quantity.items():
@@ -361,23 +401,23 @@ class LocalSearch:
             for requirement in requirements:
                 sign = 1.0 if requirement.is_upper else -1.0
                 margin = -requirement.violation(np.array([value]))
-                margins.append(np.where(np.isfinite(margin), margin, _NOT_KNOWN))
+                margins.append(np.where(np.isfinite(margin), margin, _UNDEFINED_MARGIN))
                 gradients.append(-sign / requirement.scale * gradient[None])
-        rows = self._expensive_rows(x, has_slopes=has_slopes)
+        expensive = self._expensive_values(x, needs_gradient=needs_gradient)
         for requirement in self._task.requirements:
-            if requirement.quantity in rows:
-                number, by_x = rows[requirement.quantity]
+            if requirement.quantity in expensive:
+                values, derivatives = expensive[requirement.quantity]
                 sign = 1.0 if requirement.is_upper else -1.0
-                margin = -requirement.violation(number)
-                margins.append(np.where(np.isfinite(margin), margin, _NOT_KNOWN))
-                gradient = -sign / requirement.scale * by_x
+                margin = -requirement.violation(values)
+                margins.append(np.where(np.isfinite(margin), margin, _UNDEFINED_MARGIN))
+                gradient = -sign / requirement.scale * derivatives
                 gradients.append(np.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0))
         return np.concatenate(margins), np.concatenate(gradients)
 
     def _aggregate(
         self, quantity: str, x: np.ndarray, raw: np.ndarray, slopes: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """Return mass or footprint, and its derivatives (d,); NaN if no pose is reached."""
+        """Return mass or footprint, and its derivatives (d,); NaN if no pose is within reach."""
         if quantity == "mass":
             values, by_variables = self._evaluator.parametric(x[None])
             return float(values[0, 0]), by_variables[0, 0]
@@ -391,84 +431,98 @@ class LocalSearch:
             index = int(np.argmax(np.where(known, raw[:, j], -np.inf)))
             sides.append(float(raw[index, j]))
             gradients.append(slopes[index, j])
-        along, across = sides[0] + sides[1], sides[2] + sides[3]
-        d_along, d_across = gradients[0] + gradients[1], gradients[2] + gradients[3]
-        return along * across, across * d_along + along * d_across
+        length, width = sides[0] + sides[1], sides[2] + sides[3]
+        d_length, d_width = gradients[0] + gradients[1], gradients[2] + gradients[3]
+        return length * width, width * d_length + length * d_width
 
     def _objectives(
-        self, x: np.ndarray, poses: np.ndarray, *, has_slopes: bool = False
+        self, x: np.ndarray, poses: np.ndarray, *, needs_gradient: bool = False
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return values (n,), derivatives (n, d) and numbers (n,) of objectives; less is better."""
+        """Return values, derivatives and indices of objectives; all objectives are minimized.
+
+        An objective has a value for each pose or element at which it is evaluated.
+
+        Returns:
+            Values (n,), derivatives (n, d) by variables, and indices (n,) of the objectives.
+        """
         evaluator = self._evaluator
         raw, slopes = self._measured(x, poses)
         parametric, d_parametric = evaluator.parametric(x[None])
         values: list[np.ndarray] = []
         gradients: list[np.ndarray] = []
-        of: list[np.ndarray] = []
-        place = 1
-        expensive = self._expensive_rows(x, has_slopes=has_slopes)
+        indices: list[np.ndarray] = []
+        # The first parametric value is the mass; those of expressions follow.
+        column = 1
+        expensive = self._expensive_values(x, needs_gradient=needs_gradient)
         for k, objective in enumerate(self._task.objectives):
             sign = 1.0 if objective.is_minimized else -1.0
             if objective.expression is not None:
-                rows = [(parametric[0, place : place + 1], d_parametric[0, place : place + 1])]
-                place += 1
+                columns = slice(column, column + 1)
+                pairs = [(parametric[0, columns], d_parametric[0, columns])]
+                column += 1
             elif objective.quantity in expensive:
-                rows = [expensive[objective.quantity]]
+                pairs = [expensive[objective.quantity]]
             elif objective.quantity in ("mass", "footprint"):
                 total, d_total = self._aggregate(objective.quantity, x, raw, slopes)
-                rows = [(np.array([total]), d_total[None])]
+                pairs = [(np.array([total]), d_total[None])]
             else:
-                rows = [
+                pairs = [
                     (item.natural(raw[:, j]), item.slope(raw[:, j])[:, None] * slopes[:, j])
                     for j, item in enumerate(evaluator.columns)
                     if evaluator.quantities[j] == objective.quantity
                 ]
-            for value, gradient in rows:
+            for value, gradient in pairs:
                 known = np.isfinite(value) & np.isfinite(gradient).all(axis=1)
-                values.append(np.where(known, sign * value, _NO_BOUND))
+                values.append(np.where(known, sign * value, _UNDEFINED_OBJECTIVE))
                 gradients.append(np.where(known[:, None], sign * gradient, 0.0))
-                of.append(np.full(len(value), k))
+                indices.append(np.full(len(value), k))
         d = len(self._task.variables)
         return (
             np.concatenate([np.zeros(0), *values]),
             np.concatenate([np.zeros((0, d)), *gradients]),
-            np.concatenate([np.zeros(0, dtype=int), *of]),
+            np.concatenate([np.zeros(0, dtype=int), *indices]),
         )
 
 
-class _ExpensiveRows:
-    """Rows of expensive quantities at the last designs of a local search, with their derivatives."""
+class _ExpensiveValues:
+    """Values of expensive quantities at recent designs of a local search, with their derivatives."""
 
     def __init__(self, expensive: ExpensiveScores) -> None:
-        """Store the quantities."""
+        """Store the expensive quantities."""
         self._scores = expensive
-        self._rows: dict[bytes, dict[str, np.ndarray]] = {}
+        self._values: dict[bytes, dict[str, np.ndarray]] = {}
         self._slopes: dict[bytes, dict[str, np.ndarray]] = {}
 
     def __call__(
-        self, x: np.ndarray, *, has_slopes: bool
+        self, x: np.ndarray, *, needs_gradient: bool
     ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Return rows (r,) and derivatives (r, d), which are zero if they are not needed."""
-        rows = _remembered(self._rows, x, lambda: self._of_one(self._scores.local_rows(x[None])))
-        if not has_slopes:
-            return {name: (row, np.zeros((len(row), len(x)))) for name, row in rows.items()}
-        slopes = _remembered(self._slopes, x, lambda: self._scores.local_slopes(x))
-        return {name: (row, slopes[name]) for name, row in rows.items()}
+        """Return values (r,) and derivatives (r, d) by quantity.
 
-    @staticmethod
-    def _of_one(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return {name: row[0] for name, row in rows.items()}
+        The derivatives are zero if they are not needed.
+        """
+        values = _stored(self._values, x, lambda: self._values_at(x))
+        if not needs_gradient:
+            return {name: (value, np.zeros((len(value), len(x)))) for name, value in values.items()}
+        slopes = _stored(self._slopes, x, lambda: self._scores.local_slopes(x))
+        return {name: (value, slopes[name]) for name, value in values.items()}
+
+    def _values_at(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        """Return values (r,) by quantity at a design (d,)."""
+        return {name: rows[0] for name, rows in self._scores.local_rows(x[None]).items()}
 
 
-def _remembered(
+def _stored(
     store: dict[bytes, dict[str, np.ndarray]],
     x: np.ndarray,
-    computed: Callable[[], dict[str, np.ndarray]],
+    compute: Callable[[], dict[str, np.ndarray]],
 ) -> dict[str, np.ndarray]:
-    """Return arrays of a design (d,), computed once while it is one of the last designs."""
+    """Return the arrays of a design (d,) from the store, or compute and store them.
+
+    The store contains at most `MAX_STORED` designs; it is cleared when it is full.
+    """
     key = x.tobytes()
     if key not in store:
-        if len(store) >= REMEMBERED:
+        if len(store) >= MAX_STORED:
             store.clear()
-        store[key] = computed()
+        store[key] = compute()
     return store[key]

@@ -1,4 +1,4 @@
-"""Worst measures of many candidates over many poses, in machine code with an early exit."""
+"""Worst measures of many candidates over many poses, in compiled code with an early exit."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from tauloop.design.synthesis.pose_measures import REACH, PoseMeasures
 
 #: Number of poses per block; with AVX2's registers 8 and 16 are equally fast.
 BLOCK = 8
-#: Number of integers and arrays of the kernel.
-_NUMBERS, _ARRAYS = 1, 7
+#: Number of integer arguments of the kernel.
+_NUMBERS = 1
+#: Number of array arguments of the kernel.
+_ARRAYS = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -27,9 +29,9 @@ class WorstMeasures:
     """Worst measures of N candidates.
 
     Attributes:
-        raw: largest raw measures (N, c); after an early exit those of the poses until then.
+        raw: largest raw measures (N, c); after an early exit, over the poses that were evaluated.
         poses: number of poses that were evaluated for each candidate (N,).
-        is_sound: whether every one of these poses was solved (N,).
+        is_sound: whether each candidate is out of reach, or was solved at all of these poses (N,).
     """
 
     raw: np.ndarray
@@ -38,13 +40,13 @@ class WorstMeasures:
 
 
 class Population:
-    """Measures of candidates in machine code of the machine's evaluator.
+    """Measures of candidates, compiled by the evaluator of the machine.
 
-    Source of the layout: one candidate per row, and blocks of poses in vector lanes.
+    Each row of the kernel is a candidate; blocks of poses are in the vector lanes.
     """
 
     def __init__(self, measures: PoseMeasures, threads: int = 1) -> None:
-        """Store the measures; the code is made on first use.
+        """Store the measures; the code is compiled on first use.
 
         Args:
             measures: measures of a pose.
@@ -65,12 +67,12 @@ class Population:
             theta: parameters (N, t).
             shift: displacement of all poses (N, p).
             poses: positions of the platform (P, p), the hardest first.
-            caps: raw measures (c,) beyond which a candidate is left; None to evaluate all poses.
+            caps: raw measures (c,) beyond which a candidate is abandoned; None to evaluate all poses.
         """
         n = len(theta)
         columns = self.measures.columns
-        rest = -len(poses) % BLOCK
-        padded = np.concatenate([poses, np.repeat(poses[-1:], rest, axis=0)])
+        padding = -len(poses) % BLOCK
+        padded = np.concatenate([poses, np.repeat(poses[-1:], padding, axis=0)])
         limits = np.full(len(columns), np.inf) if caps is None else caps
         nominal = self.measures.model.platform.runner.nominal
         arrays = (theta, shift, padded.T, nominal["start"], limits)
@@ -85,6 +87,7 @@ class Population:
 
     @cached_property
     def _kernel(self) -> RowKernel:
+        """The compiled kernel."""
         evaluator = self.measures.model.evaluator
         if isinstance(evaluator, Compiled):
             evaluator = replace(evaluator, threads=self._threads)
@@ -93,7 +96,7 @@ class Population:
 
     @cached_property
     def text(self) -> str:
-        """Text of the code."""
+        """C source of the kernel."""
         runner = self.measures.model.platform.runner
         function = c_function(self.measures.program, runner.empty_inputs(), ("measures",))
         sizes = {port.name: port.size for port in function.arguments}

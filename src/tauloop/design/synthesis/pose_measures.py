@@ -1,4 +1,4 @@
-"""Measures of a pose as expressions of parameters and position, of which larger is always worse."""
+"""Measures of a pose as expressions of parameters and position; larger values are always worse."""
 
 from __future__ import annotations
 
@@ -20,35 +20,37 @@ from tauloop.equations.values import BatchFunction
 from tauloop.geometry.clearance import rod_clearance
 from tauloop.model import Model
 
-#: Kinds of measures, in words.
+#: Kinds of geometric measures.
 REACH, RANGE, SPEED, CLEARANCE, FOOTPRINT = "reach", "range", "speed", "clearance", "footprint"
+#: Kinds of measures that follow from singular values.
 CONDITION, LARGEST_FACTOR, SMALLEST_FACTOR = "condition", "largest_factor", "smallest_factor"
-#: A number that changes no other number to which it is added, but zero.
+#: A number that makes zero positive and leaves all other numbers unchanged when it is added.
 _TINY = 1e-200
-#: Relative misfit below which an equation that follows from the others is closed.
+#: Relative residual below which a redundant equation counts as closed.
 CLOSED_TOLERANCE = 1e-8
-#: Sweeps of Jacobi's method: errors are squared in every sweep.
+#: Number of sweeps of Jacobi's method by the number of rows. Each sweep squares the error.
 JACOBI_SWEEPS = {4: 5, 5: 6, 6: 6}
-#: Least singular value, so that ratios are finite.
-_LEAST_FACTOR = 1e-150
-#: Bound of a solution of a quadratic equation that has none, as closed forms state it.
+#: Lower bound of computed singular values, so that ratios are finite.
+_MIN_FACTOR = 1e-150
+#: Bounds above this value mean that the closed form has no such bound.
 _UNBOUNDED = 1e299
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MeasureRequest:
-    """What is measured at every pose.
+    """The measures of a pose that are computed.
 
     Attributes:
         ranges: lower and upper limit of coordinates by name, rad or m.
-        has_condition: condition number of the Jacobian from platform to actuators.
-        has_factors: largest and smallest singular value of that Jacobian.
-        tool_speed, turning_speed: speeds of the platform, m/s and rad/s, at which the largest speed
-            of each actuator over all directions is measured; zero for none.
-        has_clearance: distances between center lines of rods.
-        has_footprint: extent of joints and rod ends seen from above.
-        length: length of the motion that a rotation of one radian counts as in singular values, m;
-            0 for the machine's length, which counts for rotations of the platform alone.
+        has_condition: whether to compute the condition number of the Jacobian from platform to
+            actuator velocities.
+        has_factors: whether to compute the largest and smallest singular value of that Jacobian.
+        tool_speed, turning_speed: linear and angular speed of the platform, m/s and rad/s, for the
+            largest speed of each actuator over all directions; zero to omit it.
+        has_clearance: whether to compute distances between center lines of rods.
+        has_footprint: whether to compute the extent of joints and rod ends seen from above.
+        length: length by which rotations are multiplied in singular values, m. With 0 the machine's
+            length is used, and only rotations of the platform are multiplied.
     """
 
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -68,8 +70,9 @@ class MeasureColumn:
     The natural number is the value of the quantity, SI. The raw number is a monotonic function of
     it that is cheap to compute:
 
-    - reach: the ends of a rod are too far apart or too near, (d²/L² - 1)/2 or (1 - d²/L²)/2; of an
-      equation that follows from the others, its misfit over what is permitted, minus 1;
+    - reach: (d²/L² - 1)/2 or (1 - d²/L²)/2, positive if the ends of a rod of length L are too far
+      apart or too close at the distance d; for a redundant equation, the ratio of its residual to the
+      tolerance, minus 1;
     - range of an angle: -cos(a - middle); of a length: |q - middle|;
     - condition, largest_factor: squares of the natural number; smallest_factor: minus its square;
     - speed: speed of an actuator; clearance: minus the squared distance;
@@ -98,7 +101,7 @@ class MeasureColumn:
         return np.asarray(raw)
 
     def raw(self, natural: float) -> float:
-        """Return the raw number of a natural one, such as a limit."""
+        """Return the raw number for a natural number, such as a limit."""
         if not math.isfinite(natural):
             return math.inf
         if self.kind == RANGE and self.is_angle:
@@ -110,7 +113,7 @@ class MeasureColumn:
         return natural
 
     def slope(self, raw: np.ndarray) -> np.ndarray:
-        """Return the derivatives (N,) of the natural number with respect to the raw one."""
+        """Return the derivatives (N,) of the natural number with respect to the raw number."""
         natural = np.maximum(self.natural(raw), 1e-12)
         if self.kind == RANGE and self.is_angle:
             return 1.0 / np.sqrt(np.maximum(1.0 - raw * raw, 1e-12))
@@ -130,11 +133,12 @@ class PoseMeasures:
         Args:
             model: the machine.
             names: independent parameters that are variables.
-            request: what is measured.
+            request: the measures.
 
         Raises:
-            InputError: the machine has passive freedoms, too few actuators, actuators of several
-                units where one is needed, or loops without closed forms; or an unknown name.
+            InputError: the machine has passive degrees of freedom, too few actuators, actuators of
+                several units where a single unit is needed, or loops without closed forms; or a name
+                is unknown.
         """
         _require_suitable(model, request)
         self.model = Model(model.mechanism, names)
@@ -150,15 +154,20 @@ class PoseMeasures:
         return tuple(self._columns)
 
     def _build(self, state: MotionState) -> None:
+        """Build the expressions of all measures.
+
+        Raises:
+            InputError: the loops of the machine have no closed forms.
+        """
         J = self._scaled_jacobian(state)
         self._add_reach(state)
         self._add_ranges(state)
         self._add_speeds(state)
-        self._add_places(state)
+        self._add_distances(state)
         n_direct = len(self._direct)
-        of_singular_values = self._singular_measures(J)
+        singular_measures = self._singular_measures(J)
         direct = ca.vertcat(*self._direct)
-        measures = ca.vertcat(direct, *of_singular_values)
+        measures = ca.vertcat(direct, *singular_measures)
         self.program: Program = state.builder.finish({"measures": ca.densify(measures)})
         if any(not isinstance(step, Evaluate) for step in self.program.steps):
             what = f"the loops of {self.model.mechanism.name} have no closed forms"
@@ -167,7 +176,7 @@ class PoseMeasures:
         self._n_direct = n_direct
         self._symbols = (state.builder.declared("theta"), state.builder.declared("position"))
         self._outputs = (direct, ca.vec(J))
-        self._held = {
+        self._constants = {
             name: state.builder.declared(name)
             for name in ("velocity", "start")
             if state.builder.declares(name)
@@ -176,9 +185,9 @@ class PoseMeasures:
     @cached_property
     def _derivatives(self) -> BatchFunction:
         """Direct measures, Jacobian, and derivatives of both by parameters and position."""
-        whole = ca.vertcat(*self._symbols)
+        variables = ca.vertcat(*self._symbols)
         outputs = [ca.densify(output) for output in self._outputs]
-        outputs += [ca.densify(ca.vec(ca.jacobian(output, whole))) for output in self._outputs]
+        outputs += [ca.densify(ca.vec(ca.jacobian(output, variables))) for output in self._outputs]
         return self._function(outputs)
 
     @cached_property
@@ -187,11 +196,14 @@ class PoseMeasures:
         return self._function([ca.densify(output) for output in self._outputs])
 
     def _function(self, outputs: list[ca.SX]) -> BatchFunction:
-        """Return a function of parameters and position, with start values held."""
+        """Return a function of parameters and position, with constant velocity and start values."""
         nominal = self.model.platform.runner.nominal
-        held = [ca.DM(nominal.get(name, np.zeros(s.numel()))) for name, s in self._held.items()]
+        constants = [
+            ca.DM(nominal.get(name, np.zeros(symbol.numel())))
+            for name, symbol in self._constants.items()
+        ]
         replaced = ca.substitute(
-            outputs, list(self._held.values()), [ca.SX(value) for value in held]
+            outputs, list(self._constants.values()), [ca.SX(value) for value in constants]
         )
         return BatchFunction(
             ca.Function("pose_measures", list(self._symbols), replaced, {"cse": True})
@@ -210,18 +222,18 @@ class PoseMeasures:
         if self._n_direct == len(self._columns):
             return direct
         J = flat.reshape(n, -1, len(self.model.mechanism.actuators)).transpose(0, 2, 1)
-        reached = np.isfinite(J).all(axis=(1, 2))
+        in_reach = np.isfinite(J).all(axis=(1, 2))
         kinds = [column.kind for column in self._columns[self._n_direct :]]
         values = np.full((n, len(kinds)), np.nan)
-        sigma = np.linalg.svd(J[reached], compute_uv=False)
+        sigma = np.linalg.svd(J[in_reach], compute_uv=False)
         for k, kind in enumerate(kinds):
-            values[reached, k] = _raw_of_singular_values(kind, sigma)
+            values[in_reach, k] = _raw_of_singular_values(kind, sigma)
         return np.concatenate([direct, values], axis=1)
 
     def evaluate(self, theta: np.ndarray, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return raw measures (N, c) and their derivatives (N, c, t + p), by CasADi and NumPy.
 
-        Where singular values coincide, their derivatives are those of one of them.
+        Where singular values coincide, the derivative of one of them is returned.
 
         Args:
             theta: parameters (N, t).
@@ -236,54 +248,56 @@ class PoseMeasures:
             rows = len(self.model.mechanism.actuators)
             J = flat.reshape(n, -1, rows).transpose(0, 2, 1)
             dJ = d_flat.reshape(n, width, -1, rows).transpose(0, 3, 2, 1)
-            more, d_more = self._from_singular_values(J, dJ)
-            values.append(more)
-            slopes.append(d_more)
+            singular_values, singular_slopes = self._from_singular_values(J, dJ)
+            values.append(singular_values)
+            slopes.append(singular_slopes)
         return np.concatenate(values, axis=1), np.concatenate(slopes, axis=1)
 
     def _from_singular_values(self, J: np.ndarray, dJ: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return measures (N, c) of singular values and their derivatives (N, c, v)."""
-        reached = np.isfinite(J).all(axis=(1, 2))
+        in_reach = np.isfinite(J).all(axis=(1, 2))
         n, width = len(J), dJ.shape[3]
         kinds = [column.kind for column in self._columns[self._n_direct :]]
-        values, slopes = np.full((n, len(kinds)), np.nan), np.full((n, len(kinds), width), np.nan)
-        U, sigma, Vt = np.linalg.svd(J[reached], full_matrices=False)
-        d_sigma = np.einsum("nrk,nrmv,nkm->nkv", U, dJ[reached], Vt)
-        high, low = sigma[:, 0], np.maximum(sigma[:, -1], _LEAST_FACTOR)
+        values = np.full((n, len(kinds)), np.nan)
+        slopes = np.full((n, len(kinds), width), np.nan)
+        U, sigma, Vt = np.linalg.svd(J[in_reach], full_matrices=False)
+        d_sigma = np.einsum("nrk,nrmv,nkm->nkv", U, dJ[in_reach], Vt)
+        high, low = sigma[:, 0], np.maximum(sigma[:, -1], _MIN_FACTOR)
         d_high, d_low = d_sigma[:, 0], d_sigma[:, -1]
         for k, kind in enumerate(kinds):
-            values[reached, k] = _raw_of_singular_values(kind, sigma)
+            values[in_reach, k] = _raw_of_singular_values(kind, sigma)
             if kind == CONDITION:
                 d_log = d_high / high[:, None] - d_low / low[:, None]
-                slopes[reached, k] = 2.0 * ((high / low) ** 2)[:, None] * d_log
+                slopes[in_reach, k] = 2.0 * ((high / low) ** 2)[:, None] * d_log
             elif kind == LARGEST_FACTOR:
-                slopes[reached, k] = 2.0 * high[:, None] * d_high
+                slopes[in_reach, k] = 2.0 * high[:, None] * d_high
             else:
-                slopes[reached, k] = -2.0 * low[:, None] * d_low
+                slopes[in_reach, k] = -2.0 * low[:, None] * d_low
         return values, slopes
 
     def _add(self, column: MeasureColumn, expression: ca.SX) -> None:
+        """Add a direct measure."""
         self._columns.append(column)
         self._direct.append(expression)
 
     def _scaled_jacobian(self, state: MotionState) -> ca.SX:
         """Return the actuator velocities per platform velocity, with rotations times a length.
 
-        Without a stated length, rotations of the platform count times the machine's length, and
-        those of actuators as they are.
+        Without a length in the request, rotations of the platform are multiplied by the machine's
+        length, and rotations of actuators are not scaled.
         """
-        stated = self.request.length
-        length = stated or self.model.assembly.loops.length
-        turns = [unit == "rad/s" for unit in state.ports.velocity.units]
+        requested_length = self.request.length
+        length = requested_length or self.model.assembly.loops.length
+        is_angular = [unit == "rad/s" for unit in state.ports.velocity.units]
         J = state.transmission @ state.embedding
-        J = J @ ca.diag(ca.DM([1.0 / length if turn else 1.0 for turn in turns]))
-        if not stated:
+        J = J @ ca.diag(ca.DM([1.0 / length if angular else 1.0 for angular in is_angular]))
+        if not requested_length:
             return J
-        turning = [unit == "rad" for unit in self.model.actuator_units]
-        return ca.diag(ca.DM([stated if turn else 1.0 for turn in turning])) @ J
+        is_rotary = [unit == "rad" for unit in self.model.actuator_units]
+        return ca.diag(ca.DM([requested_length if rotary else 1.0 for rotary in is_rotary])) @ J
 
     def _add_reach(self, state: MotionState) -> None:
-        """Add how far the ends of each rod are too far apart or too near."""
+        """Add the measures of reach of all rods and redundant equations."""
         extremes, length = state.builder.extremes, self.model.assembly.loops.length
         forms = self.model.platform.runner.program(KINEMATICS[0]).closed_forms
         for k, form in enumerate(forms):
@@ -318,17 +332,17 @@ class PoseMeasures:
         speeds = (self.request.tool_speed, self.request.turning_speed)
         if not any(speeds):
             return
-        turns = [unit == "rad/s" for unit in state.ports.velocity.units]
+        is_angular = [unit == "rad/s" for unit in state.ports.velocity.units]
         J = state.transmission @ state.embedding
         for k, actuator in enumerate(self.model.mechanism.actuators):
             total = ca.SX(0)
-            for is_turning, speed in enumerate(speeds):
-                parts = [J[k, i] for i, turn in enumerate(turns) if turn == bool(is_turning)]
-                if parts and speed:
-                    total += speed * ca.sqrt(ca.sumsqr(ca.vertcat(*parts)))
+            for uses_angular, speed in ((False, speeds[0]), (True, speeds[1])):
+                row = [J[k, i] for i, angular in enumerate(is_angular) if angular == uses_angular]
+                if row and speed:
+                    total += speed * ca.sqrt(ca.sumsqr(ca.vertcat(*row)))
             self._add(MeasureColumn(kind=SPEED, element=actuator.name), total)
 
-    def _add_places(self, state: MotionState) -> None:
+    def _add_distances(self, state: MotionState) -> None:
         """Add distances between rods, and the extent seen from above."""
         if not (self.request.has_clearance or self.request.has_footprint):
             return
@@ -353,7 +367,7 @@ class PoseMeasures:
                     self._add(MeasureColumn(kind=FOOTPRINT, element=side), extent)
 
     def _singular_measures(self, J: ca.SX) -> list[ca.SX]:
-        """Return the measures of singular values, whose columns are added."""
+        """Add the columns of measures of singular values, and return their expressions."""
         if not (self.request.has_condition or self.request.has_factors):
             return []
         low, high = extreme_eigenvalues(J.T @ J)
@@ -373,7 +387,7 @@ def _require_suitable(model: Model, request: MeasureRequest) -> None:
     assembly = model.assembly
     name = model.mechanism.name
     if assembly.passive or len(model.mechanism.actuators) < len(assembly.independent):
-        what = f"{name} has freedoms that no actuator holds"
+        what = f"{name} has degrees of freedom that no actuator holds"
         raise InputError.of("machine", what, "lock them, or give another machine")
     needs_singular_values = request.has_condition or request.has_factors
     is_mixed = len(set(model.actuator_units)) > 1
@@ -381,21 +395,21 @@ def _require_suitable(model: Model, request: MeasureRequest) -> None:
         what = f"{name} has no two rods between which a clearance is defined"
         raise InputError.of("clearance", what, "remove clearance, or give another machine")
     if needs_singular_values and is_mixed and not request.length:
-        what = f"the actuators of {name} turn and slide, so that singular values mix units"
-        remedy = "give radian_length: the length that a rotation of one radian counts as"
+        what = f"{name} has rotary and linear actuators, so that singular values mix units"
+        remedy = "give radian_length: the length by which rotations are multiplied"
         raise InputError.of("requirements", what, remedy)
 
 
 def _raw_of_singular_values(kind: str, sigma: np.ndarray) -> np.ndarray:
     """Return a raw measure (N,) of singular values (N, m), the largest first."""
-    high, low = sigma[:, 0], np.maximum(sigma[:, -1], _LEAST_FACTOR)
+    high, low = sigma[:, 0], np.maximum(sigma[:, -1], _MIN_FACTOR)
     if kind == CONDITION:
         return np.asarray((high / low) ** 2)
     return np.asarray(high**2 if kind == LARGEST_FACTOR else -(low**2))
 
 
 def larger(a: ca.SX, b: ca.SX) -> ca.SX:
-    """Return the larger number, by operations that compilers vectorize."""
+    """Return the larger number, by operations that compilers can vectorize."""
     return 0.5 * (a + b + ca.fabs(a - b))
 
 
@@ -405,7 +419,7 @@ def _clipped(a: ca.SX) -> ca.SX:
 
 
 def _squared_distance(a: ca.SX, b: ca.SX, c: ca.SX, d: ca.SX) -> ca.SX:
-    """Return the squared distance of the segments ab and cd.
+    """Return the squared distance between the segments ab and cd.
 
     Source: Ericson, Real-Time Collision Detection, section 5.1.9.
     """
@@ -423,25 +437,28 @@ def extreme_eigenvalues(B: ca.SX) -> tuple[ca.SX, ca.SX]:
 
     Up to three rows they have closed forms. The eigenvalues of three rows are
     q + 2 p cos(phi + 2 pi k / 3), cos(3 phi) = det((B - q I) / p) / 2 (Smith 1961, Eigenvalues of a
-    symmetric 3x3 matrix). More rows take cyclic Jacobi rotations (Golub and Van Loan 2013, 8.5).
+    symmetric 3x3 matrix). For more rows, cyclic Jacobi rotations are used (Golub and Van Loan 2013,
+    8.5).
     """
     m = B.size1()
     if m == 1:
         return B[0, 0], B[0, 0]
     if m == 2:
-        middle, half = 0.5 * (B[0, 0] + B[1, 1]), 0.5 * (B[0, 0] - B[1, 1])
+        mean, half = 0.5 * (B[0, 0] + B[1, 1]), 0.5 * (B[0, 0] - B[1, 1])
         root = ca.sqrt(half * half + B[0, 1] * B[0, 1])
-        return middle - root, middle + root
+        return mean - root, mean + root
     if m == 3:
-        return _of_three_rows(B)
+        return _extreme_eigenvalues_3x3(B)
     eigenvalues = _jacobi(B, JACOBI_SWEEPS[m])
     low = high = eigenvalues[0]
     for value in eigenvalues[1:]:
-        low, high = -larger(-low, -value), larger(high, value)
+        low = -larger(-low, -value)
+        high = larger(high, value)
     return low, high
 
 
-def _of_three_rows(B: ca.SX) -> tuple[ca.SX, ca.SX]:
+def _extreme_eigenvalues_3x3(B: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Return the smallest and largest eigenvalue of a symmetric 3x3 matrix in closed form."""
     q = (B[0, 0] + B[1, 1] + B[2, 2]) / 3.0
     a, b, c = (B[i, i] - q for i in range(3))
     d, e, f = B[0, 1], B[0, 2], B[1, 2]
@@ -456,6 +473,7 @@ def _of_three_rows(B: ca.SX) -> tuple[ca.SX, ca.SX]:
 
 
 def _jacobi(B: ca.SX, sweeps: int) -> list[ca.SX]:
+    """Return approximate eigenvalues of a symmetric matrix after sweeps of Jacobi rotations."""
     m = B.size1()
     A = ca.SX(B)
     for _ in range(sweeps):

@@ -9,15 +9,15 @@ import numpy as np
 
 from tauloop.design.synthesis.task import DesignTask
 
-#: Number of halvings of the step by which a worst pose is sought between the poses of the grid.
+#: Number of halvings of the step in the search for worst poses between the poses of the grid.
 HALVINGS = 12
 
 
 def grid_poses(task: DesignTask) -> np.ndarray:
     """Return poses (P, m) in half widths of the box, -1 to 1, the farthest from the center first.
 
-    A box has a regular grid with its corners; a cylinder has rings, of which the outer one is its
-    rim. There are at most as many poses as the task states, but at least all corners.
+    A box has a regular grid that includes its vertices. A cylinder has rings, the outermost of which is
+    its rim. The number of poses is at most that of the task, but all vertices are always included.
     """
     varied = np.flatnonzero(task.half > 0.0)
     grid = (
@@ -31,21 +31,22 @@ def grid_poses(task: DesignTask) -> np.ndarray:
 
 
 def _box_grid(count: int, axes: int) -> np.ndarray:
+    """Return a regular grid (P, axes) of at most `count` poses, or of all vertices."""
     steps = max(int(round(count ** (1.0 / max(axes, 1)), 9)), 2)
     ends = np.linspace(-1.0, 1.0, steps)
     return np.array(list(itertools.product(*[ends] * axes))).reshape(-1, axes)
 
 
 def _disc_grid(task: DesignTask, varied: np.ndarray) -> np.ndarray:
-    """Return poses of rings in the first two varied axes, at each pose of the other axes."""
+    """Return rings of poses in the first two varied axes, at each level of the other axes."""
     others = len(varied) - 2
     heights = 5 if others == 1 else 3
     levels = np.array(list(itertools.product(*[np.linspace(-1.0, 1.0, heights)] * others)))
     levels = levels.reshape(heights**others, others)
     in_disc = max(task.count // len(levels), 7)
     rings = max(int(math.sqrt(in_disc / 8.0)), 1)
-    around = 6 * max((in_disc - 1) // (6 * rings), 1)
-    angles = 2.0 * np.pi * np.arange(around) / around
+    ring_poses = 6 * max((in_disc - 1) // (6 * rings), 1)
+    angles = 2.0 * np.pi * np.arange(ring_poses) / ring_poses
     disc = [np.zeros((1, 2))]
     for ring in range(1, rings + 1):
         disc.append(np.column_stack([np.cos(angles), np.sin(angles)]) * (ring / rings))
@@ -56,17 +57,17 @@ def _disc_grid(task: DesignTask, varied: np.ndarray) -> np.ndarray:
 
 
 def limited_poses(task: DesignTask, poses: np.ndarray) -> np.ndarray:
-    """Return poses (P, m) moved to the nearest ones within the box or cylinder."""
-    inside = np.clip(poses, -1.0, 1.0)
+    """Return the nearest poses (P, m) within the box or cylinder."""
+    limited = np.clip(poses, -1.0, 1.0)
     if task.radius is not None:
-        first = np.flatnonzero(task.half > 0.0)[:2]
-        size = np.linalg.norm(inside[:, first], axis=1, keepdims=True)
-        inside[:, first] /= np.maximum(size, 1.0)
-    return inside
+        disc = np.flatnonzero(task.half > 0.0)[:2]
+        radius = np.linalg.norm(limited[:, disc], axis=1, keepdims=True)
+        limited[:, disc] /= np.maximum(radius, 1.0)
+    return limited
 
 
 def neighbors(task: DesignTask, pose: np.ndarray, step: float) -> np.ndarray:
-    """Return a pose (m,) and those around it at a step, in half widths, within the box."""
+    """Return a pose (m,) and its neighbors at a distance of `step` half widths, within the box."""
     varied = np.flatnonzero(task.half > 0.0)
     moves = np.zeros((3 ** len(varied), len(pose)))
     if len(varied) <= 3:

@@ -21,8 +21,8 @@ from tauloop.common.records import dataclass
 from tauloop.design.synthesis.evaluation import Scores, TaskEvaluator
 from tauloop.design.synthesis.task import DesignTask
 
-#: Number of random candidates per member of the first generation.
-SCREENED = 50
+#: Number of random candidates that are screened per member of the first generation.
+SCREENED_PER_MEMBER = 50
 #: Objective of a candidate that is not evaluated, because it violates a cheap requirement.
 NOT_EVALUATED = 1e30
 _ARRAYS = ("x", "objectives", "violations")
@@ -54,30 +54,30 @@ class SearchHistory:
 
     @property
     def front(self) -> np.ndarray:
-        """Indices of the feasible candidates that no other one dominates, each point once."""
-        chosen = np.flatnonzero(self.is_feasible)
-        _, first = np.unique(self.objectives[chosen], axis=0, return_index=True)
-        chosen = chosen[np.sort(first)]
-        kept = not_dominated(self.objectives[chosen])
-        return np.asarray(chosen[kept])
+        """Indices of the non-dominated feasible candidates, each point once."""
+        feasible = np.flatnonzero(self.is_feasible)
+        _, first = np.unique(self.objectives[feasible], axis=0, return_index=True)
+        distinct = feasible[np.sort(first)]
+        is_efficient = not_dominated(self.objectives[distinct])
+        return np.asarray(distinct[is_efficient])
 
 
-#: Returns cheap and expensive scores of candidates (N, d).
+#: A function that returns cheap and expensive scores of candidates (N, d).
 Score = Callable[[np.ndarray], Scores]
 
 
 def not_dominated(objectives: np.ndarray) -> np.ndarray:
-    """Return which points (N, k) no other point dominates; less is better (N,)."""
+    """Return whether each point (N, k) is dominated by no other point (N,); smaller is better."""
     order = np.lexsort(objectives.T[::-1])
-    kept = np.zeros(len(objectives), dtype=bool)
+    is_efficient = np.zeros(len(objectives), dtype=bool)
     front = np.zeros((0, objectives.shape[1]))
     for index in order:
         point = objectives[index]
         is_dominated = ((front <= point).all(axis=1) & (front < point).any(axis=1)).any()
         if not is_dominated:
-            kept[index] = True
+            is_efficient[index] = True
             front = np.concatenate([front, point[None]])
-    return kept
+    return is_efficient
 
 
 def search_designs(
@@ -88,15 +88,15 @@ def search_designs(
 ) -> SearchHistory:
     """Return the history of a search of a task.
 
-    It ends before its last generation if no further candidates differ from those of the population.
-    The search is repeated with the stored scores of the generations that were evaluated before, so
-    that an interrupted search continues as if it had not been interrupted.
+    The search ends before its last generation if the algorithm produces no new candidates. A resumed
+    search repeats all generations, with stored scores for those that were evaluated before. So it
+    continues as if it had not been interrupted.
 
     Args:
         evaluator: cheap quantities, for the screening of the first generation.
         score: scores of a generation.
-        checkpoints: folder of the generations; None for none.
-        progress: called with generations done and in all.
+        checkpoints: folder of the generations; None to store none.
+        progress: called with the number of completed generations and the number of all generations.
 
     Raises:
         InputError: the folder belongs to another task.
@@ -105,15 +105,15 @@ def search_designs(
     task = evaluator.task
     lower, upper = task.bounds
     algorithm, problem = _algorithm(task, _first_generation(evaluator))
-    static = _pymoo("pymoo.problems.static").StaticProblem
+    static_problem = _pymoo("pymoo.problems.static").StaticProblem
     pymoo_evaluator = _pymoo("pymoo.core.evaluator").Evaluator()
     parts: list[dict[str, np.ndarray]] = []
     resumed = 0
     for generation in range(task.search.generations):
-        asked = algorithm.ask()
-        if asked is None or not len(asked):
+        members = algorithm.ask()
+        if members is None or not len(members):
             break
-        x = lower + np.clip(asked.get("X"), 0.0, 1.0) * (upper - lower)
+        x = lower + np.clip(members.get("X"), 0.0, 1.0) * (upper - lower)
         path = None if checkpoints is None else checkpoints / f"generation_{generation:05d}.npz"
         part = _stored(path, x)
         if part is None:
@@ -125,20 +125,21 @@ def search_designs(
         parts.append(part)
         F = np.where(np.isfinite(part["objectives"]), part["objectives"], NOT_EVALUATED)
         G = np.maximum(part["violations"], -1.0)
-        pymoo_evaluator.eval(static(problem, F=F, G=G), asked)
-        algorithm.tell(infills=asked)
+        pymoo_evaluator.eval(static_problem(problem, F=F, G=G), members)
+        algorithm.tell(infills=members)
         if progress is not None:
             progress(generation + 1, task.search.generations)
     return SearchHistory(
         x=np.concatenate([part["x"] for part in parts]),
         objectives=np.concatenate([part["objectives"] for part in parts]),
         violations=np.concatenate([part["violations"] for part in parts]),
-        screened=SCREENED * task.search.population,
+        screened=SCREENED_PER_MEMBER * task.search.population,
         resumed=resumed,
     )
 
 
 def _pymoo(module: str) -> Any:
+    """Return a module of pymoo."""
     return optional_module(module, "pymoo", "design")
 
 
@@ -162,35 +163,35 @@ def _algorithm(task: DesignTask, first: np.ndarray) -> tuple[Any, Any]:
 
 
 def _first_generation(evaluator: TaskEvaluator) -> np.ndarray:
-    """Return the members (N, d) on the unit box that violate least among many random ones.
+    """Return the first generation (N, d) on the unit box: the best of many random candidates.
 
-    The nominal machine is one of them if it is within the bounds.
+    The candidates with the smallest maximum violation are chosen. The nominal machine replaces the last
+    member if it is within the bounds.
     """
     task = evaluator.task
     lower, upper = task.bounds
     generator = np.random.default_rng(task.search.seed)
-    count = SCREENED * task.search.population
-    drawn = generator.random((count, len(task.variables)))
-    worst = np.maximum(
-        evaluator.scores(lower + drawn * (upper - lower), leaves_early=True).worst, 0.0
-    )
-    kept = drawn[np.argsort(worst, kind="stable")[: task.search.population]]
+    count = SCREENED_PER_MEMBER * task.search.population
+    candidates = generator.random((count, len(task.variables)))
+    scores = evaluator.scores(lower + candidates * (upper - lower), leaves_early=True)
+    worst = np.maximum(scores.worst, 0.0)
+    members = candidates[np.argsort(worst, kind="stable")[: task.search.population]]
     parameters = task.model.mechanism.parameters
     nominal = [
         parameters[v.parameters[0]].value if v.axis is None else task.center[v.axis]
         for v in task.variables
     ]
-    here = (np.array(nominal) - lower) / (upper - lower)
-    if ((here >= 0.0) & (here <= 1.0)).all():
-        kept[-1] = here
-    return kept
+    nominal_member = (np.array(nominal) - lower) / (upper - lower)
+    if ((nominal_member >= 0.0) & (nominal_member <= 1.0)).all():
+        members[-1] = nominal_member
+    return members
 
 
 def _stored(path: Path | None, x: np.ndarray) -> dict[str, np.ndarray] | None:
     """Return the stored scores of a generation; None if there are none.
 
     Raises:
-        InputError: they belong to other candidates.
+        InputError: the file cannot be read, or belongs to other candidates.
     """
     if path is None or not path.exists():
         return None
@@ -200,7 +201,7 @@ def _stored(path: Path | None, x: np.ndarray) -> dict[str, np.ndarray] | None:
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         what = f"cannot be read ({type(error).__name__})"
         raise InputError.of(
-            str(path), what, "remove the file; its generation is repeated"
+            str(path), what, "remove the file, so that its generation is repeated"
         ) from error
     if part["x"].shape != x.shape or not np.allclose(part["x"], x, rtol=1e-12, atol=1e-15):
         what = "contains another generation than this search makes"

@@ -1,7 +1,7 @@
-"""Scores of a population by several processes or the workers of a cluster.
+"""Compute the scores of a population with several processes or the workers of a cluster.
 
-Scores of a candidate depend on the candidate alone. Therefore they do not depend on the number of
-workers, nor on how a population is divided.
+The scores of a candidate depend only on the candidate. Therefore they do not depend on the number of
+workers or on the division of a population.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class CandidateScorer:
         self._scores: ExpensiveScores | None = None
 
     def __getstate__(self) -> tuple[DesignTask, PreparedMotion]:
-        """Return what is sent to a worker: a model without the functions that it has compiled."""
+        """Return the state that is sent to a worker: the model without its compiled functions."""
         return replace(self._task, model=Model(self._task.model.mechanism)), self._prepared
 
     def __setstate__(self, state: tuple[DesignTask, PreparedMotion]) -> None:
@@ -62,10 +62,10 @@ def part_scores(scorer: CandidateScorer, x: np.ndarray) -> tuple[Scores, int, st
 
 
 class SharedScores:
-    """Scores of populations, by as many processes as pay.
+    """Scores of populations, computed by several processes if this is faster.
 
-    A task without expensive quantities is scored in this process, whose threads use all cores. A
-    stated cluster must answer nevertheless.
+    A task without expensive quantities is scored in this process, whose threads use all cores. If a
+    cluster is stated, its scheduler must answer even then.
     """
 
     def __init__(

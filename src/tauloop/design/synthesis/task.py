@@ -44,24 +44,27 @@ QUANTITIES = {
     "motor_speed": "",
     "motor_use": "",
 }
-#: Elastic quantities, which one batch of candidates has.
+#: Elastic quantities, which are computed for a batch of candidates.
 ELASTIC = ("stiffness", "first_mode")
 #: Quantities that are computed candidate by candidate.
 ONE_BY_ONE = ("accuracy", "deflection", "joint_force")
-#: Quantities at a few poses of the box.
+#: Quantities that are computed at a few poses of the box.
 EXPENSIVE = (*ELASTIC, *ONE_BY_ONE)
 #: Quantities of the actuators under load cases and over the motion.
 ACTUATOR_QUANTITIES = ("motor_force", "motor_rms", "motor_speed", "motor_use")
-#: Quantities that the batch over the poses of the box does not have.
+#: Quantities that the compiled batch over the poses of the box does not compute.
 NOT_IN_BATCH = (*EXPENSIVE, *ACTUATOR_QUANTITIES)
-#: Quantities with differences as derivatives, of which one batch of candidates has rows.
+#: Quantities that are differentiated by finite differences, over a batch of candidates.
 WITH_DIFFERENCES = (*ELASTIC, "motor_force", "motor_rms", "motor_speed")
 #: Quantities without derivatives.
 WITHOUT_SLOPES = (*ONE_BY_ONE, "motor_use")
-#: Quantities that are parts of requirements, of which the first names the requirement.
-REACH, RANGE = "reach", "range"
+#: Quantity of the requirement of reach.
+REACH = "reach"
+#: Prefix of the quantities of ranges of coordinates: "range NAME".
+RANGE = "range"
+#: Default number of poses of the box.
 DEFAULT_POSES = 1000
-#: Part of a rod's length and of a range that is kept free, so that the box can be certified.
+#: Fraction of a rod's length and of a range that is not used, so that the box can be certified.
 RESERVE = 1e-3
 
 
@@ -75,8 +78,8 @@ class DesignVariable(ReprMixin):
         si_unit: SI unit of the values.
         scale: SI value of one unit of the file.
         lower, upper: bounds, SI.
-        parameters: independent parameters that have its value; none for a center.
-        axis: column of the pose's axes; None for parameters.
+        parameters: independent parameters that have this value; empty for a center.
+        axis: column of the pose's axes for a center; None for parameters.
     """
 
     name: str
@@ -98,7 +101,7 @@ class DesignRequirement(ReprMixin):
         quantity: the limited quantity.
         limit: the limit, SI.
         is_upper: whether it is an upper limit.
-        scale: size by which violations are relative.
+        scale: value by which violations are divided.
         unit: SI unit.
         is_range: whether the quantity is a distance from the middle of a range.
     """
@@ -112,7 +115,7 @@ class DesignRequirement(ReprMixin):
     is_range: bool = False
 
     def violation(self, values: np.ndarray) -> np.ndarray:
-        """Return relative violations (N,): positive where the limit is not kept."""
+        """Return relative violations (N,), which are positive if the limit is exceeded."""
         sign = 1.0 if self.is_upper else -1.0
         return np.asarray(sign * (values - self.limit) / self.scale)
 
@@ -130,7 +133,7 @@ class DesignObjective(ReprMixin):
         text: quantity or expression.
         quantity: the quantity; "" for an expression.
         expression: expression of parameters; None for a quantity.
-        is_minimized: whether less is better.
+        is_minimized: whether the objective is minimized.
         unit: SI unit.
     """
 
@@ -147,13 +150,13 @@ class TaskMotion(ReprMixin):
     """Motion and catalogue for which the motors of a design are sized.
 
     Attributes:
-        catalogue: file of motors and gears; None without one.
-        reserve: fraction of the motors' limits that is kept free.
-        cycle: list of stations; None without one.
-        trajectory: table of times and a motion of the platform; None without one. Without a cycle
-            and a trajectory the motion is a stroke along the box.
+        catalogue: file of motors and gears; None without a catalogue.
+        reserve: fraction of the motors' limits that is not used.
+        cycle: file with a list of stations; None without a cycle.
+        trajectory: file with times and a motion of the platform; None without a trajectory. Without a
+            cycle and a trajectory the motion is a stroke along the box.
         duration: duration of the stroke, s; None for the shortest.
-        payload: mass at the tool, as text; "" for none.
+        payload: mass at the tool, as text; "" without a payload.
     """
 
     catalogue: Path | None = None
@@ -176,8 +179,8 @@ class ToolLoadCase(ReprMixin):
     Attributes:
         name: key of the case in the task file.
         wrench: force and moment (6,) at the tool center point, base frame, N and N m.
-        offset: displacement (1, m) from the center of the box at which it acts; None for all poses
-            of the box.
+        offset: displacement (1, m) from the center of the box to the pose at which the load acts; None
+            if it acts at all poses of the box.
     """
 
     name: str
@@ -204,15 +207,15 @@ class SearchSize(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DesignTask(ReprMixin):
-    """A machine with free parameters, and what it must do.
+    """A machine with free parameters, its requirements and its objectives.
 
     Attributes:
         name: name of the structure.
-        description: purpose.
+        description: purpose of the machine.
         model: the machine at its nominal parameters.
-        variables: what the search chooses.
+        variables: variables of the search.
         axes: axes of poses.
-        center: center of the box (m,) where it is not chosen.
+        center: center of the box (m,), for the coordinates that the search does not choose.
         half: half widths of the box along the axes (m,), zero where it does not extend.
         radius: radius of the cylinder, m; None for a box.
         count: number of poses.
@@ -220,9 +223,9 @@ class DesignTask(ReprMixin):
         objectives: quantities to minimize or maximize.
         ranges: limits of coordinates by name, SI.
         speeds: linear and angular speed of the platform for the speed of actuators.
-        radian_length: length that a rotation of one radian counts as in singular values, m; 0 for
-            the machine's length.
-        tolerances: options of the accuracy.
+        radian_length: length by which rotations are multiplied in singular values, m; 0 for the
+            machine's length.
+        tolerances: options of `tolerance_map` for the accuracy.
         loads: load cases.
         motion: motion and catalogue for which motors are sized.
         search: size of the search.
@@ -260,8 +263,10 @@ class DesignTask(ReprMixin):
 
     def theta(self, x: np.ndarray) -> np.ndarray:
         """Return parameters (N, t) of variables (N, d)."""
-        places = [i for i, variable in enumerate(self.variables) for _ in variable.parameters]
-        return np.asarray(x[:, places])
+        columns: list[int] = []
+        for i, variable in enumerate(self.variables):
+            columns += [i] * len(variable.parameters)
+        return np.asarray(x[:, columns])
 
     def centers(self, x: np.ndarray) -> np.ndarray:
         """Return centers of the box (N, m) of variables (N, d)."""

@@ -1,4 +1,4 @@
-"""Reading of a task of dimensional synthesis; all errors are reported at once, with their lines."""
+"""Read a task of dimensional synthesis; all errors are reported at once, with their lines."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ from tauloop.model.tool import read_payload
 
 _AREA = units.LENGTH**2
 #: Quantities that depend on load cases.
-USERS_OF_LOADS = ("motor_force", "deflection", "joint_force")
+LOAD_DEPENDENT = ("motor_force", "deflection", "joint_force")
 
 
-def _has(place: Cursor | None, key: str) -> bool:
-    """Return whether a place has a key; an absent one has none."""
-    return place is not None and place.has(key)
+def _has(cursor: Cursor | None, key: str) -> bool:
+    """Return whether a node has a key; False for an absent node."""
+    return cursor is not None and cursor.has(key)
 
 
 def read_task(path: str | Path) -> tuple[DesignTask, ...]:
-    """Return the tasks of a file: one, or one for each structure.
+    """Return the tasks of a file: a single task, or a task for each structure.
 
     Args:
-        path: the YAML file; names of machines and further files are relative to its folder.
+        path: the YAML file; paths of machines and further files are relative to its folder.
 
     Raises:
         DescriptionError: all errors, with lines.
@@ -92,10 +92,10 @@ def loads_task(
     root.collector.raise_any()
     folder = folder or Path()
     if structures:
-        own = content["structures"]
+        contents_by_name = content["structures"]
         tasks = [
-            _TaskReader(root, content, place, own[name], folder).task(name)
-            for name, place in structures
+            _TaskReader(root, content, cursor, contents_by_name[name], folder).task(name)
+            for name, cursor in structures
         ]
     else:
         tasks = [_TaskReader(root, content, root, content, folder).task("")]
@@ -104,22 +104,32 @@ def loads_task(
 
 
 class _TaskReader:
-    """Reader of the task of one structure; problems are noted at their places."""
+    """Reader of the task of a single structure; problems are collected with their positions."""
 
     def __init__(
         self,
         root: Cursor,
         content: Mapping[str, Any],
-        own: Cursor,
-        own_content: Mapping[str, Any],
+        structure: Cursor,
+        structure_content: Mapping[str, Any],
         folder: Path,
     ) -> None:
+        """Store the nodes of the file.
+
+        Args:
+            root: root of the file.
+            content: contents of the root.
+            structure: node of the structure; the root for a task without structures.
+            structure_content: contents of this node.
+            folder: folder of the file.
+        """
         self._root, self._content = root, content
-        self._own, self._own_content, self._folder = own, own_content, folder
+        self._structure, self._structure_content = structure, structure_content
+        self._folder = folder
 
     def task(self, name: str) -> DesignTask | None:
-        """Return the task; None if it is wrong, which is noted."""
-        before = self._root.collector.count
+        """Return the task; None if it has errors, which are collected."""
+        problem_count = self._root.collector.count
         model = self._machine()
         if model is None:
             return None
@@ -133,10 +143,10 @@ class _TaskReader:
         objectives = self._objectives(model)
         loads = self._loads(axes)
         self._require_users(model)
-        if self._root.collector.count > before:
+        if self._root.collector.count > problem_count:
             return None
-        wanted = self._content.get("requirements") or {}
-        speed, accuracy = self._wanted("joint_speed"), self._wanted("accuracy")
+        stated_requirements = self._content.get("requirements") or {}
+        speed, accuracy = self._requirement("joint_speed"), self._requirement("accuracy")
         return DesignTask(
             name=name or model.mechanism.name,
             description=self._content.get("description") or "",
@@ -150,7 +160,7 @@ class _TaskReader:
             requirements=requirements,
             objectives=objectives,
             ranges=ranges,
-            radian_length=wanted.get("radian_length") or 0.0,
+            radian_length=stated_requirements.get("radian_length") or 0.0,
             speeds=(speed.get("tool_speed") or 0.0, speed.get("turning_speed") or 0.0),
             tolerances={key: text for key, text in accuracy.items() if key != "most"},
             loads=loads,
@@ -159,17 +169,17 @@ class _TaskReader:
         )
 
     def _motion(self) -> TaskMotion:
-        """Return the motion and the catalogue; problems are noted."""
-        motion, motors = self._place("motion"), self._place("requirements", "motors")
+        """Return the motion and the catalogue; problems are collected."""
+        motion, motors = self._node("motion"), self._node("requirements", "motors")
         stated = [key for key in ("cycle", "trajectory", "duration") if _has(motion, key)]
         if motion is not None and len(stated) > 1:
             what = f"{' and '.join(stated)} are different motions"
             motion.problem(what, "give one of them")
         self._require_payload(motion)
-        reserve = self._wanted("motors").get("reserve") or 0.0
+        reserve = self._requirement("motors").get("reserve") or 0.0
         if motors is not None and not reserve < 1.0:
-            place = motors.get("reserve") or motors
-            place.problem(f"is {reserve:g}", "give a fraction at least 0 and below 1")
+            cursor = motors.get("reserve") or motors
+            cursor.problem(f"is {reserve:g}", "give a fraction at least 0 and below 1")
         contents = self._content.get("motion") or {}
         return TaskMotion(
             catalogue=self._file(motors, "catalogue"),
@@ -181,61 +191,64 @@ class _TaskReader:
         )
 
     def _require_payload(self, motion: Cursor | None) -> None:
-        """Note that the payload is not a mass at the tool."""
-        place = motion.get("payload") if motion is not None else None
-        if place is None:
+        """Check that the payload is a mass at the tool."""
+        cursor = motion.get("payload") if motion is not None else None
+        if cursor is None:
             return
         try:
-            payload = read_payload(place.text or "")
+            payload = read_payload(cursor.text or "")
             if not isinstance(payload, Payload):
                 Payload(mass=payload)
         except InputError as error:
             for problem in error.problems:
-                place.problem(problem.what, problem.remedy)
+                cursor.problem(problem.what, problem.remedy)
 
-    def _place(self, *keys: str) -> Cursor | None:
-        """Return the place of nested keys of the task; None if it is absent."""
-        place: Cursor | None = self._root
+    def _node(self, *keys: str) -> Cursor | None:
+        """Return the cursor of nested keys of the task; None if a key is absent."""
+        cursor: Cursor | None = self._root
         for key in keys:
-            place = place.get(key) if place is not None else None
-        return place
+            cursor = cursor.get(key) if cursor is not None else None
+        return cursor
 
-    def _wanted(self, key: str) -> Mapping[str, Any]:
-        """Return the content of a requirement, empty if it is absent."""
+    def _requirement(self, key: str) -> Mapping[str, Any]:
+        """Return the contents of a requirement; empty if it is absent."""
         return (self._content.get("requirements") or {}).get(key) or {}
 
     def _require_users(self, model: Model) -> None:
-        """Note definitions that no requirement and no objective uses."""
-        objectives = self._content.get("objectives") or {}
-        texts = {text for item in objectives.values() for text in item.values()}
-        own = self._own_content.get("objectives") or {}
-        texts |= {text for item in own.values() for text in item.values()}
+        """Add a problem for each definition that no requirement and no objective uses."""
+        texts: set[str] = set()
+        for content in (self._content, self._structure_content):
+            for item in (content.get("objectives") or {}).values():
+                texts |= set(item.values())
         for key in ("joint_speed", "accuracy"):
-            place = self._place("requirements", key)
-            if place is not None and not place.has("most") and key not in texts:
-                place.problem("limits nothing", f"give most, or an objective with {key}")
-        loads, wanted = self._root.get("loads"), set(self._content.get("requirements") or {})
-        is_used = bool((wanted | texts) & set(USERS_OF_LOADS))
+            cursor = self._node("requirements", key)
+            if cursor is not None and not cursor.has("most") and key not in texts:
+                cursor.problem("limits nothing", f"give most, or an objective with {key}")
+        loads = self._root.get("loads")
+        requirements = set(self._content.get("requirements") or {})
+        is_used = bool((requirements | texts) & set(LOAD_DEPENDENT))
         if loads is not None and self._content.get("loads") and not is_used:
             what = "no requirement and no objective uses the load cases"
-            loads.problem(what, f"give one of {listing(USERS_OF_LOADS)}, or remove loads")
-        speed = self._place("requirements", "joint_speed")
-        rates = set(model.platform.ports.velocity.units)
-        for key, unit, moves in (
-            ("tool_speed", "m/s", "only turns"),
-            ("turning_speed", "rad/s", "does not turn"),
+            loads.problem(what, f"give one of {listing(LOAD_DEPENDENT)}, or remove loads")
+        speed = self._node("requirements", "joint_speed")
+        velocity_units = set(model.platform.ports.velocity.units)
+        for key, unit, motion in (
+            ("tool_speed", "m/s", "only rotates"),
+            ("turning_speed", "rad/s", "does not rotate"),
         ):
-            place = speed.get(key) if speed is not None else None
-            if place is not None and unit not in rates:
-                place.problem(f"the platform of {model.mechanism.name} {moves}", "remove it")
+            cursor = speed.get(key) if speed is not None else None
+            if cursor is not None and unit not in velocity_units:
+                what = f"the platform of {model.mechanism.name} {motion}"
+                cursor.problem(what, f"remove {key}")
 
     def _loads(self, axes: PoseAxes) -> tuple[ToolLoadCase, ...]:
         """Return the load cases."""
         cases = []
         contents = self._content.get("loads") or {}
-        for name, place in self._root.entries_of("loads"):
-            offset, stated = np.zeros((1, len(axes.columns))), place.entries_of("at")
-            for axis, item in stated:
+        for name, cursor in self._root.entries_of("loads"):
+            offset = np.zeros((1, len(axes.columns)))
+            displacements = cursor.entries_of("at")
+            for axis, item in displacements:
                 column = self._axis(axes, axis, item)
                 if column is None:
                     continue
@@ -252,64 +265,68 @@ class _TaskReader:
                 ToolLoadCase(
                     name=name,
                     wrench=np.array([*force, *moment], dtype=float),
-                    offset=offset if stated else None,
+                    offset=offset if displacements else None,
                 )
             )
         return tuple(cases)
 
     def _file(self, owner: Cursor | None, key: str) -> Path | None:
-        """Return a file next to the task; None if it is not stated. A missing one is noted."""
-        place = owner.get(key) if owner is not None else None
-        if place is None or not place.text:
+        """Return the path of a file next to the task; None if none is stated or it does not exist."""
+        cursor = owner.get(key) if owner is not None else None
+        if cursor is None or not cursor.text:
             return None
-        path = self._folder / place.text
+        path = self._folder / cursor.text
         if not path.is_file():
-            place.problem(f"there is no such file: {path}", "check the path")
+            cursor.problem(f"there is no such file: {path}", "check the path")
         return path
 
     def _machine(self) -> Model | None:
-        place = self._own.get("machine")
-        name = place.text if place is not None else None
-        if place is None or not name:
+        """Return the machine; None if it cannot be loaded."""
+        cursor = self._structure.get("machine")
+        name = cursor.text if cursor is not None else None
+        if cursor is None or not name:
             return None
         try:
             return Model(load(name if is_shipped_name(name) else self._folder / name))
         except TauloopError as error:
             for problem in error.problems:
-                place.problem(f"{problem.where or name}: {problem.what}", problem.remedy)
+                cursor.problem(f"{problem.where or name}: {problem.what}", problem.remedy)
             return None
 
     def _parameters(self, model: Model) -> tuple[DesignVariable, ...]:
         """Return the variables of parameters."""
         table = model.mechanism.parameters
-        variables, taken = [], dict[str, str]()
-        for pattern, place in self._own.entries_of("free"):
+        variables: list[DesignVariable] = []
+        pattern_of: dict[str, str] = {}
+        for pattern, cursor in self._structure.entries_of("free"):
             parameters = [name for name in table.names if fnmatchcase(name, pattern)]
             if not parameters:
-                place.problem(f"{model.mechanism.name} has no such parameter", table.near(pattern))
+                cursor.problem(f"{model.mechanism.name} has no such parameter", table.near(pattern))
                 continue
             first = table[parameters[0]]
             si = si_unit(first.unit)
             others = [name for name in parameters if si_unit(table[name].unit) != si]
             if others:
-                place.problem(
+                cursor.problem(
                     f"{first.name} in {si} and {others[0]} in {si_unit(table[others[0]].unit)} "
                     "cannot have one value",
                     "free parameters of one unit by each pattern",
                 )
                 continue
             dimension = parse_unit(first.unit).dimension if first.unit else units.ONE
-            ends = self._ends(place, dimension)
+            ends = self._ends(cursor, dimension)
             if ends is None:
                 continue
             for name in parameters:
-                if name in taken:
-                    place.problem(f"{name} is free twice", f"remove it here or from {taken[name]}")
+                if name in pattern_of:
+                    remedy = f"remove it here or from {pattern_of[name]}"
+                    cursor.problem(f"{name} is free twice", remedy)
                 elif not (table[name].allows(ends[0]) and table[name].allows(ends[1])):
-                    place.problem(
-                        f"the bounds of {name} in the machine file are narrower", "narrow these"
+                    cursor.problem(
+                        f"the bounds of {name} in the machine file are narrower",
+                        "give bounds within those of the machine file",
                     )
-                taken[name] = pattern
+                pattern_of[name] = pattern
             variables.append(
                 DesignVariable(
                     name=pattern,
@@ -323,60 +340,61 @@ class _TaskReader:
             )
         return tuple(variables)
 
-    def _ends(self, place: Cursor, *wanted: Dimension) -> tuple[float, float] | None:
+    def _ends(self, cursor: Cursor, *dimensions: Dimension) -> tuple[float, float] | None:
         """Return lower and upper ends of a list of two texts; None if they are wrong."""
         ends = []
-        for item in place.items():
+        for item in cursor.items():
             try:
-                ends.append(read_quantity(item.text or "", *wanted).value)
+                ends.append(read_quantity(item.text or "", *dimensions).value)
             except UnitError as error:
                 item.problem(error.what, error.remedy)
         if len(ends) < 2:
             return None
         if ends[0] == ends[1]:
-            place.problem("both ends are the same", "give different ends, or leave it out")
+            cursor.problem("both ends are the same", "give different ends, or omit the range")
             return None
         if not ends[0] < ends[1]:
-            place.problem(
+            cursor.problem(
                 f"the range from {ends[0]:g} to {ends[1]:g} is empty", "give the lower end first"
             )
             return None
         return ends[0], ends[1]
 
-    def _axis(self, axes: PoseAxes, name: str, place: Cursor) -> int | None:
-        """Return the column of an axis by its name; None if it is unknown, which is noted."""
+    def _axis(self, axes: PoseAxes, name: str, cursor: Cursor) -> int | None:
+        """Return the column of an axis by its name; None if the name is unknown."""
         try:
             return axes.columns.index(full_name(axes.columns, name, name))
         except InputError as error:
             for problem in error.problems:
-                place.problem(problem.what, problem.remedy)
+                cursor.problem(problem.what, problem.remedy)
             return None
 
     def _center(self, axes: PoseAxes) -> tuple[np.ndarray, tuple[DesignVariable, ...]]:
-        """Return the fixed center of the box, and the variables of a chosen one."""
-        center, variables = axes.reference.copy(), []
+        """Return the center of the box, and variables for the coordinates that the search chooses."""
+        center = axes.reference.copy()
+        variables: list[DesignVariable] = []
         box = self._root.get("box")
-        places = self._own.entries_of("center") if self._own is not self._root else []
-        if not places:
-            places = box.entries_of("center") if box is not None else []
-        for name, place in places:
-            column = self._axis(axes, name, place)
+        cursors = self._structure.entries_of("center") if self._structure is not self._root else []
+        if not cursors:
+            cursors = box.entries_of("center") if box is not None else []
+        for name, cursor in cursors:
+            column = self._axis(axes, name, cursor)
             if column is None:
                 continue
             if axes.units[column] != "m":
-                place.problem("the box has its center at the reference orientation", "remove it")
+                cursor.problem("the box has its center at the reference orientation", "remove it")
                 continue
-            text = place.text or ""
+            text = cursor.text or ""
             try:
                 if ":" not in text:
                     center[column] = read_quantity(text, units.LENGTH).value
                     continue
                 ends = interval(text, ":", units.LENGTH)
                 if not 0.0 < ends.upper - ends.lower < np.inf:
-                    place.problem("needs two different ends", "write LOW:HIGH, or one value")
+                    cursor.problem("needs two different ends", "write LOW:HIGH, or one value")
                     continue
             except UnitError as error:
-                place.problem(error.what, error.remedy)
+                cursor.problem(error.what, error.remedy)
                 continue
             variables.append(
                 DesignVariable(
@@ -392,25 +410,27 @@ class _TaskReader:
         return center, tuple(variables)
 
     def _half(self, axes: PoseAxes) -> tuple[np.ndarray, float | None]:
-        """Return half widths of the box, whose center is moved to the middle, and a radius."""
+        """Return half widths (m,) of the box about its center, and the radius of a cylinder."""
         half = np.zeros(len(axes.columns))
         box = self._root.get("box")
         assert box is not None
         cylinder = (self._content["box"] or {}).get("cylinder")
-        for name, place in box.entries_of("ranges"):
-            column = self._axis(axes, name, place)
+        for name, cursor in box.entries_of("ranges"):
+            column = self._axis(axes, name, cursor)
             if column is None:
                 continue
             is_angle = axes.units[column] == "rad"
-            ends = self._ends(place, units.ANGLE if is_angle else units.LENGTH)
+            ends = self._ends(cursor, units.ANGLE if is_angle else units.LENGTH)
             if ends is None:
                 continue
             if abs(ends[0] + ends[1]) > 1e-9 * (ends[1] - ends[0]):
-                place.problem(
+                cursor.problem(
                     "is not symmetric about the center", "give -HALF and HALF, and center"
                 )
             if cylinder and not is_angle:
-                place.problem("the cylinder defines the positions", "remove one of them")
+                cursor.problem(
+                    "the cylinder also defines the positions", "remove the cylinder or this range"
+                )
             half[column] = 0.5 * (ends[1] - ends[0])
         if not cylinder:
             if not half.any():
@@ -429,42 +449,47 @@ class _TaskReader:
     def _ranges(self, model: Model) -> dict[str, tuple[float, float]]:
         """Return limits of coordinates by name."""
         limits, topology = model.limits, model.topology
-        names, wanted = topology.coordinate_names, self._content.get("requirements") or {}
-        given_positions = set(model.platform.ports.q)
+        names = topology.coordinate_names
+        stated_requirements = self._content.get("requirements") or {}
+        platform_columns = set(model.platform.ports.q)
+        includes_drawing = stated_requirements.get("stops") == "drawing"
         ranges = {}
         for k, column in enumerate(limits.columns):
-            is_drawing = wanted.get("stops") == "drawing" and column not in given_positions
-            if "stops" in wanted and (limits.is_stop[k] or is_drawing):
+            is_drawing = includes_drawing and column not in platform_columns
+            if "stops" in stated_requirements and (limits.is_stop[k] or is_drawing):
                 ranges[names[column]] = (float(limits.lower[k]), float(limits.upper[k]))
-        places = self._own.entries_of("joint_ranges") if self._own is not self._root else []
+        cursors = (
+            self._structure.entries_of("joint_ranges") if self._structure is not self._root else []
+        )
         requirements = self._root.get("requirements")
-        if not places and requirements is not None:
-            places = requirements.entries_of("joint_ranges")
-        for pattern, place in places:
+        if not cursors and requirements is not None:
+            cursors = requirements.entries_of("joint_ranges")
+        for pattern, cursor in cursors:
             chosen = [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
             if not chosen:
                 remedy = suggestion(pattern, names) or f"known: {listing(names, 20)}"
-                place.problem("there is no such coordinate", remedy)
+                cursor.problem("there is no such coordinate", remedy)
                 continue
             is_angle = bool(topology.is_angle[chosen[0]])
             if any(bool(topology.is_angle[i]) != is_angle for i in chosen):
                 what = "fits angles and lengths, which cannot have one range"
-                place.problem(what, f"give narrower patterns; known: {listing(names, 20)}")
+                cursor.problem(what, f"give narrower patterns; known: {listing(names, 20)}")
                 continue
-            stated = self._ends(place, units.ANGLE if is_angle else units.LENGTH)
+            stated = self._ends(cursor, units.ANGLE if is_angle else units.LENGTH)
             if stated is not None:
                 ranges |= dict.fromkeys([names[i] for i in chosen], stated)
         for name, ends in ranges.items():
             if np.isfinite(ends).sum() == 1 and requirements is not None:
                 requirements.problem(
-                    f"the range of {name} in the machine file has one end only",
-                    f"give both: joint_ranges: {{{name}: [LOW, HIGH]}}",
+                    f"the range of {name} in the machine file has only one end",
+                    f"give both ends: joint_ranges: {{{name}: [LOW, HIGH]}}",
                 )
         return {name: ends for name, ends in ranges.items() if np.isfinite(ends).all()}
 
     def _requirements(
         self, model: Model, ranges: Mapping[str, tuple[float, float]], motion: TaskMotion
     ) -> tuple[DesignRequirement, ...]:
+        """Return the requirements: reach, ranges of coordinates, and limits of quantities."""
         reach = DesignRequirement(name="reach", quantity=REACH, limit=-RESERVE, scale=1.0)
         result = [reach]
         topology = model.topology
@@ -481,9 +506,9 @@ class _TaskReader:
                     is_range=True,
                 )
             )
-        slides = set(model.actuator_units) == {"m"}
-        speed = units.SPEED if slides else units.ANGULAR_SPEED
-        force = units.FORCE if slides else units.TORQUE
+        is_linear = set(model.actuator_units) == {"m"}
+        speed = units.SPEED if is_linear else units.ANGULAR_SPEED
+        force = units.FORCE if is_linear else units.TORQUE
         self._require_one_unit(model)
         for key, bound, quantity, dimension in (
             ("condition_number", "most", "condition_number", units.ONE),
@@ -524,42 +549,42 @@ class _TaskReader:
         return tuple(result)
 
     def _require_possible_limits(self, requirements: list[DesignRequirement]) -> None:
-        """Note limits that no machine keeps."""
+        """Check that the limits of condition number and velocity factors can be met."""
         limits = {item.quantity: item.limit for item in requirements}
-        condition = self._place("requirements", "condition_number", "most")
+        condition = self._node("requirements", "condition_number", "most")
         if condition is not None and limits.get("condition_number", 1.0) < 1.0:
             what = f"is {limits['condition_number']:g}, and no condition number is below 1"
             condition.problem(what, "give at least 1")
-        factors = self._place("requirements", "velocity_factors")
+        factors = self._node("requirements", "velocity_factors")
         least = limits.get("smallest_velocity_factor", 0.0)
         if factors is not None and least > limits.get("largest_velocity_factor", np.inf):
-            factors.problem("least is above most", "swap or correct them")
+            factors.problem("least is above most", "give a value of least below most")
 
     def _require_loads(self) -> None:
-        """Note that a deflection needs loads."""
+        """Check that there are load cases if the deflection is limited."""
         requirements = self._root.get("requirements")
-        place = requirements.get("deflection") if requirements is not None else None
-        if place is not None and not self._content.get("loads"):
-            place.problem("there are no load cases", "give loads: {NAME: {force: [FX, FY, FZ]}}")
+        cursor = requirements.get("deflection") if requirements is not None else None
+        if cursor is not None and not self._content.get("loads"):
+            cursor.problem("there are no load cases", "give loads: {NAME: {force: [FX, FY, FZ]}}")
 
     def _require_one_unit(self, model: Model) -> None:
-        """Note that one limit cannot hold for actuators that turn and actuators that slide."""
+        """Check that no limit applies to both rotary and linear actuators."""
         requirements = self._root.get("requirements")
         if requirements is None or len(set(model.actuator_units)) < 2:
             return
         for key in ("joint_speed", "motor_force", "motor_rms", "motor_speed"):
-            place = requirements.get(key)
-            if place is not None:
-                place.problem(
-                    f"some actuators of {model.mechanism.name} turn and others slide",
-                    f"leave out {key}: one limit has one unit",
+            cursor = requirements.get(key)
+            if cursor is not None:
+                cursor.problem(
+                    f"{model.mechanism.name} has both rotary and linear actuators",
+                    f"omit {key}: its limit has a single unit",
                 )
 
     def _limit(self, key: str, bound: str, dimension: Dimension) -> float | None:
         """Return a positive limit of the requirements; None if it is absent or wrong."""
         requirements = self._root.get("requirements")
-        place = requirements.get(key) if requirements is not None else None
-        limit = place.get(bound) if place is not None else None
+        cursor = requirements.get(key) if requirements is not None else None
+        limit = cursor.get(bound) if cursor is not None else None
         if limit is None:
             return None
         try:
@@ -573,46 +598,49 @@ class _TaskReader:
         return number
 
     def _objectives(self, model: Model) -> tuple[DesignObjective, ...]:
-        own = self._own.entries_of("objectives") if self._own is not self._root else []
+        """Return the objectives of the structure, or else those of the task."""
+        of_structure = []
+        if self._structure is not self._root:
+            of_structure = self._structure.entries_of("objectives")
         common = self._root.entries_of("objectives")
         names_of_task = [name for name, _ in common]
-        if own and [name for name, _ in own] != names_of_task:
-            self._own.problem(
+        if of_structure and [name for name, _ in of_structure] != names_of_task:
+            self._structure.problem(
                 f"has other objectives than the task: {', '.join(names_of_task)}",
                 "define the same names in this order, so that structures can be compared",
             )
         objectives = []
-        for name, place in own or common:
-            both = [key for key in ("minimize", "maximize") if place.has(key)]
-            if len(both) != 1:
-                place.problem("needs exactly one of minimize and maximize", "remove one of them")
+        for name, cursor in of_structure or common:
+            keys = [key for key in ("minimize", "maximize") if cursor.has(key)]
+            if len(keys) != 1:
+                cursor.problem("needs exactly one of minimize and maximize", "remove one of them")
                 continue
-            text = place.word(both[0]) or ""
-            objective = self._objective(model, name, place, text, both[0] == "minimize")
+            text = cursor.word(keys[0]) or ""
+            objective = self._objective(model, name, cursor, text, keys[0] == "minimize")
             if objective is not None:
                 objectives.append(objective)
         return tuple(objectives)
 
     def _objective(
-        self, model: Model, name: str, place: Cursor, text: str, is_minimized: bool
+        self, model: Model, name: str, cursor: Cursor, text: str, is_minimized: bool
     ) -> DesignObjective | None:
-        """Return an objective; None if it is wrong, which is noted."""
+        """Return an objective; None if it has errors, which are collected."""
         if text in QUANTITIES:
-            wanted = self._content.get("requirements") or {}
-            needed = {"joint_speed": "joint_speed", "accuracy": "accuracy"}.get(text)
+            stated_requirements = self._content.get("requirements") or {}
             if text == "deflection" and not self._content.get("loads"):
-                place.problem("deflection is not defined", "give loads")
+                cursor.problem("deflection is not defined", "give loads")
                 return None
-            if needed is not None and needed not in wanted:
-                place.problem(f"{text} is not defined", f"give requirements.{needed}")
+            if text in ("joint_speed", "accuracy") and text not in stated_requirements:
+                cursor.problem(f"{text} is not defined", f"give requirements.{text}")
                 return None
-            unit, slides = QUANTITIES[text], set(model.actuator_units) == {"m"}
+            unit = QUANTITIES[text]
+            is_linear = set(model.actuator_units) == {"m"}
             if text in ("joint_speed", "motor_speed"):
-                unit = "m/s" if slides else "rad/s"
+                unit = "m/s" if is_linear else "rad/s"
             if text in ("motor_force", "motor_rms"):
-                unit = "N" if slides else "N m"
-            if text == "motor_use" and "catalogue" not in self._wanted("motors"):
-                place.problem("motor_use is not defined", "give requirements.motors")
+                unit = "N" if is_linear else "N m"
+            if text == "motor_use" and "catalogue" not in self._requirement("motors"):
+                cursor.problem("motor_use is not defined", "give requirements.motors")
                 return None
             return DesignObjective(
                 name=name, text=text, quantity=text, is_minimized=is_minimized, unit=unit
@@ -629,11 +657,11 @@ class _TaskReader:
                 if word not in known:
                     choices = (*QUANTITIES, *known)
                     remedy = suggestion(word, choices) or f"known: {listing(choices, 30)}"
-                    place.problem(f"{word!r} is neither a quantity nor a parameter", remedy)
+                    cursor.problem(f"{word!r} is neither a quantity nor a parameter", remedy)
                     return None
             quantity = resolve(syntax, known)
         except ExpressionError as error:
-            place.problem(error.what, error.remedy)
+            cursor.problem(error.what, error.remedy)
             return None
         assert quantity is not None
         return DesignObjective(

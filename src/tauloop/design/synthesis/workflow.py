@@ -45,20 +45,21 @@ from tauloop.design.synthesis.words import (
 
 #: File that states to which task the checkpoints of a folder belong.
 TASK_FILE = "task.json"
-#: Number of candidates from which the least violation is sought.
-REPAIRED = 3
-#: Number of halvings of a step to a design that violates a requirement without gradients.
+#: Number of candidates from which local searches for the smallest violation start.
+REPAIR_STARTS = 3
+#: Maximum number of halvings of a step to a design that violates a requirement without gradients.
 STEP_HALVINGS = 8
-#: Weight of other objectives where one is improved.
+#: Weight of the other objectives in a local search that improves a single objective.
 OTHER_WEIGHT = 1e-3
-#: Relative change below which an objective counts as equal.
-EQUAL = 1e-9
-#: Returns an improved design for a start (d,), weights of the objectives, and limits (k,) or None.
+#: Relative change below which objectives count as equal.
+EQUALITY_TOLERANCE = 1e-9
+#: Type of a local search. Its arguments are a start (d,), weights of the objectives, and upper bounds
+#: of the objectives (k,) or None.
 Improve = Callable[[np.ndarray, list[float], np.ndarray | None], Polished]
 
 
 def _workers(text: str) -> int | str:
-    """Return a number of workers, or the address of a cluster as it is."""
+    """Return a number of workers, or the address of a cluster."""
     return int(text) if text.lstrip("-").isdecimal() else text
 
 
@@ -88,13 +89,13 @@ class SynthesisOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeighborDesign(ReprMixin):
-    """A design next to another one, and why it is not better.
+    """A design that differs from another design in one variable, and why it is not better.
 
     Attributes:
         variable: the changed variable.
-        value: its value, SI.
-        reason: the requirement that fails, or the objective that becomes worse.
-        is_better: whether it is better instead, so that the search has not converged.
+        value: value of this variable, SI.
+        reason: the violated requirement, or the objective that becomes worse.
+        is_better: whether the neighbor is better, which shows that the search has not converged.
     """
 
     variable: str
@@ -110,12 +111,13 @@ class SynthesizedDesign(ReprMixin):
     Attributes:
         name: name of its files.
         variables: values of the free variables by name, SI.
-        objectives: values of the objectives by name, SI, with poses between those of the search.
-        violation: largest relative violation, computed without the compiled batch, with poses
-            between those of the search.
-        active: active requirements and bounds in words.
-        neighbors: designs next to it, and why they are not better.
-        machine: its machine, checked, certified and simulated.
+        objectives: values of the objectives by name, SI, evaluated also between the poses of the
+            search.
+        violation: largest relative violation, evaluated without the compiled batch, and also between
+            the poses of the search.
+        active: texts on active requirements and bounds.
+        neighbors: neighboring designs, and why they are not better.
+        machine: the machine of the design, checked, certified and simulated.
         files: files that were written.
     """
 
@@ -131,13 +133,13 @@ class SynthesizedDesign(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcludingRequirement(ReprMixin):
-    """Why no candidate meets a task, at the candidate with the least largest violation.
+    """The requirement that no candidate meets, at the candidate with the smallest maximum violation.
 
     Attributes:
         name: the requirement with the largest violation.
-        violation: its relative violation; no smaller one was reached.
-        text: value, limit and pose in words.
-        others: further requirements with this violation, in words.
+        violation: relative violation of this requirement; the search found no smaller value.
+        text: text with the value, the limit and the pose.
+        others: texts on further requirements with the same violation.
         variables: values of the variables at that candidate, SI.
     """
 
@@ -157,14 +159,14 @@ class SynthesizedStructure(ReprMixin):
         machine: name of its machine.
         variable_names, variable_units: free variables and their SI units.
         objective_names, objective_units: objectives and their SI units.
-        front: objectives (N, k) of the candidates that no other one dominates, SI.
-        front_variables: their variables (N, d), SI.
-        evaluated: number of candidates of the search.
-        screened: number of random candidates before it.
-        resumed: number of generations from checkpoints.
+        front: Pareto front: objectives (N, k) of the non-dominated candidates, SI.
+        front_variables: variables (N, d) of these candidates, SI.
+        evaluated: number of candidates that the search evaluated.
+        screened: number of random candidates that were screened before the search.
+        resumed: number of generations that were read from checkpoints.
         designs: the chosen designs.
-        exclusion: why no candidate meets the task; None if one does.
-        note: what was not done.
+        exclusion: the requirement that no candidate meets; None if a candidate meets the task.
+        note: note on quantities at few poses, and on missing derivatives.
     """
 
     name: str
@@ -220,16 +222,20 @@ def synthesize(
 ) -> Synthesis:
     """Return dimensions of machines that meet a task.
 
-    NSGA-II searches the free parameters and the center of the box; every generation is one batch of
-    compiled code over all poses. SLSQP with exact derivatives improves the chosen designs, and
-    their worst poses between those of the search are added until none is worse. Forces and speeds of
-    actuators, under load cases and over a motion, are computed for candidates that meet these
-    requirements; stiffness, deflection, first mode, accuracy and forces in joints for candidates
-    that meet all others, at the center and eight of the hardest poses of the box. Derivatives of
-    stiffness, first mode, and forces and speeds of actuators are differences. If an objective has
-    neither derivatives nor differences, neighbors are polled. If no candidate meets the task, the
-    largest relative violation is minimized, first that of reach and then, within reach, that of the
-    other requirements.
+    The synthesis has two stages:
+
+    1. NSGA-II searches the free parameters and the center of the box. Every generation is a batch of
+       compiled code over all poses.
+    2. SLSQP with exact derivatives improves the chosen designs. Worse poses between those of the
+       search are added until there are none.
+
+    Forces and speeds of actuators, under load cases and over a motion, are computed only for candidates
+    that meet the geometric requirements. Stiffness, deflection, first mode, accuracy and forces in
+    joints are computed only for candidates that also meet these, at the center and at eight of the
+    hardest poses of the box. Derivatives of stiffness, first mode, and forces and speeds of actuators
+    are finite differences. If an objective has neither, a direct search polls neighbors. If no
+    candidate meets the task, the largest relative violation is minimized: first that of reach, then
+    that of the other requirements.
 
     Args:
         task: the task file (tauloop-synthesis/1).
@@ -242,8 +248,8 @@ def synthesize(
 
     Raises:
         DescriptionError: the file has errors.
-        InputError: a machine is not covered, or the folder has checkpoints of another task or is
-            missing where a search is to be resumed.
+        InputError: a machine is not supported, the folder has checkpoints of another task, or no
+            folder is given with `resume`.
         EngineError: pymoo, SciPy or a compiler is missing, or the workers cannot be used.
 
     Source: Deb et al. 2002, NSGA-II; Hettich and Kortanek 1993, Semi-infinite programming; Kolda,
@@ -266,11 +272,11 @@ def synthesize(
     stages = Stages(progress, 2 * len(tasks))
     structures = []
     for item in tasks:
-        own = target
+        task_folder = target
         if target is not None and len(tasks) > 1:
-            own = target / item.name
-        checkpoints = _checkpoints(own, item, options)
-        structures.append(_structure(item, own, checkpoints, options, stages))
+            task_folder = target / item.name
+        checkpoints = _checkpoints(task_folder, item, options)
+        structures.append(_structure(item, task_folder, checkpoints, options, stages))
     return Synthesis(
         description=tasks[0].description,
         structures=tuple(structures),
@@ -284,25 +290,28 @@ def synthesize(
     )
 
 
-def _checkpoints(own: Path | None, task: DesignTask, options: SynthesisOptions) -> Path | None:
-    """Return the folder of the checkpoints of a task, which is created.
+def _checkpoints(
+    task_folder: Path | None, task: DesignTask, options: SynthesisOptions
+) -> Path | None:
+    """Create and return the folder of the checkpoints of a task; None without a folder.
 
     Raises:
-        InputError: it belongs to another task, or it exists and is not to be resumed.
+        InputError: the folder belongs to another task, or it exists and `resume` is not set.
     """
-    if own is None:
+    if task_folder is None:
         return None
-    folder = own / "search"
+    folder = task_folder / "search"
     state = folder / TASK_FILE
     if state.exists():
         reason = unreadable(state)
         text = "" if reason else state.read_text(encoding="utf-8", errors="replace")
         if json.dumps(task.digest) not in text:
             remedy = "choose another folder, or remove this one"
-            raise InputError.of("out", f"{own} contains designs of another task", remedy)
+            what = f"{task_folder} contains designs of another task"
+            raise InputError.of("out", what, remedy)
         if not options.resume:
             remedy = "continue it with resume (--resume), or choose another folder"
-            raise InputError.of("out", f"{own} contains a search of this task", remedy)
+            raise InputError.of("out", f"{task_folder} contains a search of this task", remedy)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -314,7 +323,7 @@ def _checkpoints(own: Path | None, task: DesignTask, options: SynthesisOptions) 
 
 def _structure(
     task: DesignTask,
-    own: Path | None,
+    task_folder: Path | None,
     checkpoints: Path | None,
     options: SynthesisOptions,
     stages: Stages,
@@ -326,17 +335,20 @@ def _structure(
     with closing(SharedScores(expensive, task, options.workers)) as shared:
         history = search_designs(evaluator, shared, checkpoints, stages.part)
         stages.done()
-        least = None if len(history.front) else _least_violating(evaluator, history)
-        chosen = _chosen(evaluator, expensive, history, least, shared)
-    exclusion, designs = None, []
+        least_violating = None
+        if not len(history.front):
+            least_violating = _least_violating(evaluator, history)
+        chosen = _chosen(evaluator, expensive, history, least_violating, shared)
+    designs = []
     for number, x in enumerate(chosen, 1):
-        designs.append(_design(evaluator, expensive, x, f"design_{number}", own))
+        designs.append(_design(evaluator, expensive, x, f"design_{number}", task_folder))
         stages.part(number, len(chosen))
-    if not chosen and least is not None:
-        exclusion = _exclusion(evaluator, expensive, least)
+    exclusion = None
+    if not chosen and least_violating is not None:
+        exclusion = _exclusion(evaluator, expensive, least_violating)
     stages.done()
     signs = np.array([1.0 if o.is_minimized else -1.0 for o in task.objectives])
-    front, front_variables = _whole_front(evaluator, expensive, history, chosen)
+    front, front_variables = _pareto_front(evaluator, expensive, history, chosen)
     return SynthesizedStructure(
         name=task.name,
         machine=task.model.mechanism.name,
@@ -356,13 +368,13 @@ def _structure(
 
 
 def _note(task: DesignTask, expensive: ExpensiveScores) -> str:
-    """Return where expensive quantities were computed, and what lacks derivatives."""
+    """Return a note on the poses of expensive quantities, and on missing derivatives."""
     parts = []
     if expensive.elastic:
         names = _names(expensive.elastic)
         parts.append(f"{names}: worst of {len(expensive.poses)} poses of the box")
-    if expensive.sloped:
-        parts.append(f"{_names(expensive.sloped)}: derivatives are differences")
+    if expensive.differenced:
+        parts.append(f"{_names(expensive.differenced)}: derivatives are differences")
     others = [name for name in expensive.wanted if name in WITHOUT_SLOPES]
     if others:
         part = "improved designs were checked for them"
@@ -378,20 +390,17 @@ def _note(task: DesignTask, expensive: ExpensiveScores) -> str:
 
 
 def _names(quantities: Sequence[str]) -> str:
-    """Return quantities in words."""
+    """Return the names of quantities as text."""
     return ", ".join(name.replace("_", " ") for name in quantities)
 
 
-def _whole_front(
+def _pareto_front(
     evaluator: TaskEvaluator,
     expensive: ExpensiveScores,
     history: SearchHistory,
     chosen: list[np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return objectives (N, k) and variables (N, d) of the search's front and of its designs.
-
-    Points that another one dominates are left out.
-    """
+    """Return objectives (N, k) and variables (N, d) of the Pareto front of candidates and designs."""
     front = history.front
     objectives, x = history.objectives[front], history.x[front]
     if len(front) and chosen:
@@ -401,8 +410,8 @@ def _whole_front(
         _, first = np.unique(objectives, axis=0, return_index=True)
         first = np.sort(first)
         objectives, x = objectives[first], x[first]
-        kept = not_dominated(objectives)
-        objectives, x = objectives[kept], x[kept]
+        is_efficient = not_dominated(objectives)
+        objectives, x = objectives[is_efficient], x[is_efficient]
     return objectives, x
 
 
@@ -410,7 +419,7 @@ def _chosen(
     evaluator: TaskEvaluator,
     expensive: ExpensiveScores,
     history: SearchHistory,
-    least: np.ndarray | None,
+    least_violating: np.ndarray | None,
     score: Score,
 ) -> list[np.ndarray]:
     """Return the designs (d,) of a search; none if no candidate meets the task.
@@ -419,24 +428,26 @@ def _chosen(
         evaluator: the task's evaluator.
         expensive: its expensive quantities.
         history: the search.
-        least: candidate with the least violation after a local search, which is tried if the search
-            has met the task nowhere; None if it has.
+        least_violating: candidate with the smallest maximum violation, after a local search; None if
+            the search has candidates that meet the task.
         score: scores of populations.
     """
     task = evaluator.task
-    if least is None:
+    if least_violating is None:
         picked = _picked(history, task.search.designs)
         if not _has_gradients(task):
             return _polled(task, history, picked, score)
         return _improved(evaluator, expensive, history, picked)
-    scores = _scores(evaluator, expensive, least)
-    meets = scores.worst[0] <= FEASIBLE and np.isfinite(scores.objectives).all()
-    if not meets or not _has_gradients(task):
-        return [least] if meets else []
+    scores = _scores(evaluator, expensive, least_violating)
+    is_feasible = scores.worst[0] <= FEASIBLE and np.isfinite(scores.objectives).all()
+    if not is_feasible:
+        return []
+    if not _has_gradients(task):
+        return [least_violating]
     local = LocalSearch(evaluator, expensive)
     weights = [1.0] * len(task.objectives)
-    improved = local.improve(least, weights).x
-    return [_last_feasible(evaluator, expensive, least, improved)]
+    improved = local.improve(least_violating, weights).x
+    return [_last_feasible(evaluator, expensive, least_violating, improved)]
 
 
 def _scores(evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray) -> Scores:
@@ -446,7 +457,11 @@ def _scores(evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray)
 
 
 def _picked(history: SearchHistory, count: int) -> list[int]:
-    """Return candidates of the front: the best in each objective, then those farthest apart."""
+    """Return indices of candidates of the front.
+
+    The best candidate in each objective comes first. Then the candidates farthest from those already
+    picked are added.
+    """
     front = history.front
     objectives = history.objectives[front]
     picked = list(dict.fromkeys(int(i) for i in np.argmin(objectives, axis=0)))
@@ -459,10 +474,10 @@ def _picked(history: SearchHistory, count: int) -> list[int]:
 
 
 def _weights(history: SearchHistory, i: int) -> tuple[list[float], np.ndarray | None]:
-    """Return weights of the objectives for a local search from a candidate of the front, and limits.
+    """Return the weights of the objectives for a local search from candidate i, and their limits.
 
-    The best candidate in an objective is improved in this; of others no objective may become worse,
-    so that theirs are the limits.
+    A candidate that is the best in an objective is improved in this objective, without limits. For any
+    other candidate, all objectives have the same weight, and none may become worse.
     """
     objectives = history.objectives[history.front]
     best = np.flatnonzero(history.objectives[i] <= objectives.min(axis=0))
@@ -472,7 +487,7 @@ def _weights(history: SearchHistory, i: int) -> tuple[list[float], np.ndarray | 
 
 
 def _main_weights(count: int, main: int) -> list[float]:
-    """Return weights of objectives of which one counts, and the others where it does not change."""
+    """Return weights with which one objective dominates, and the others break ties."""
     return [1.0 if k == main else OTHER_WEIGHT for k in range(count)]
 
 
@@ -484,16 +499,22 @@ def _polled(
     for i in picked:
         weights, limits = _weights(history, i)
         designs.append(polled_design(score, task.bounds, history.x[i], weights, limits))
-    kept = not_dominated(score(np.array(designs)).objectives)
-    return [x for x, is_kept in zip(designs, kept, strict=True) if is_kept]
+    return _non_dominated(designs, score(np.array(designs)).objectives)
+
+
+def _non_dominated(designs: list[np.ndarray], objectives: np.ndarray) -> list[np.ndarray]:
+    """Return the designs whose objectives (N, k) no other design dominates."""
+    is_efficient = not_dominated(objectives)
+    return [x for x, is_chosen in zip(designs, is_efficient, strict=True) if is_chosen]
 
 
 def _improved(
     evaluator: TaskEvaluator, expensive: ExpensiveScores, history: SearchHistory, picked: list[int]
 ) -> list[np.ndarray]:
-    """Return the picked designs after a local search, without those that another one dominates.
+    """Return the picked designs after a local search, without dominated designs.
 
-    Of two objectives, designs between the best ones are spread evenly instead (`_between`).
+    With two objectives, the designs between the best in each objective are instead distributed evenly
+    along the front (`_between`).
     """
     local = LocalSearch(evaluator, expensive)
 
@@ -506,15 +527,15 @@ def _improved(
         points = _between(improve, local.objectives, history, len(picked))
     else:
         points = [improve(history.x[i], *_weights(history, i)) for i in picked]
-    sound = [point.x for point in points if point.violation <= FEASIBLE]
-    if not sound:
-        sound = [min(points, key=lambda point: point.violation).x]
-    kept = not_dominated(np.array([_scores(evaluator, expensive, x).objectives[0] for x in sound]))
-    return [x for x, is_kept in zip(sound, kept, strict=True) if is_kept]
+    feasible = [point.x for point in points if point.violation <= FEASIBLE]
+    if not feasible:
+        feasible = [min(points, key=lambda point: point.violation).x]
+    objectives = np.array([_scores(evaluator, expensive, x).objectives[0] for x in feasible])
+    return _non_dominated(feasible, objectives)
 
 
 def _has_gradients(task: DesignTask) -> bool:
-    """Return whether all objectives have derivatives or differences."""
+    """Return whether all objectives have derivatives, exact or by finite differences."""
     return all(objective.quantity not in WITHOUT_SLOPES for objective in task.objectives)
 
 
@@ -523,8 +544,8 @@ def _last_feasible(
 ) -> np.ndarray:
     """Return the point (d,) farthest from a start, towards an end, that meets all requirements.
 
-    The local search does not know requirements without gradients. Its step is halved until they hold;
-    the start, which meets them, is the last point.
+    The local search ignores requirements without gradients. Its step is therefore halved until they are
+    met. The start meets them, and is returned if no halved step does.
     """
     if not expensive.wanted:
         return end
@@ -543,8 +564,8 @@ def _between(
 ) -> list[Polished]:
     """Return the best designs in each of two objectives, and designs between them.
 
-    Between the ends, one objective is improved while the other one is limited to a level. Levels
-    divide the range of the first objective into equal parts, then that of the second one.
+    Between the best designs, one objective is improved while the other is limited to a level. The
+    levels divide the range of the first objective into equal parts, then the range of the second.
 
     Args:
         improve: local search.
@@ -575,19 +596,23 @@ def _between(
 
 
 def _design(
-    evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray, name: str, own: Path | None
+    evaluator: TaskEvaluator,
+    expensive: ExpensiveScores,
+    x: np.ndarray,
+    name: str,
+    folder: Path | None,
 ) -> SynthesizedDesign:
-    """Return a design with its machine; its files are written into a folder."""
+    """Return a design with its machine, whose files are written to a folder if one is set."""
     task = evaluator.task
     states = requirement_states(evaluator, expensive, x)
     doubts = tuple(expensive.doubts)
     machine, certification = designed_machine(evaluator, x, expensive.actuators.motion)
     machine = replace(machine, problems=(*machine.problems, *doubts))
     files = []
-    if own is not None:
-        files.append(str(write_text(own / f"{name}.yaml", machine.text)))
+    if folder is not None:
+        files.append(str(write_text(folder / f"{name}.yaml", machine.text)))
         if certification is not None and certification.verdict == "proved":
-            files.append(str(certification.write_proof(own / f"{name}.proof.json")))
+            files.append(str(certification.write_proof(folder / f"{name}.proof.json")))
     objectives = _objectives(evaluator, expensive, x)
     return SynthesizedDesign(
         name=name,
@@ -602,7 +627,7 @@ def _design(
 
 
 def _objectives(evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray) -> list[float]:
-    """Return the objectives of a design, SI, at worst poses between those of the task too."""
+    """Return the objectives of a design, SI, evaluated also between the poses of the task."""
     scores = _scores(evaluator, expensive, x)
     worst = evaluator.worst_values(x)
     values = []
@@ -616,14 +641,14 @@ def _neighbors(
     evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray
 ) -> Iterator[NeighborDesign]:
     """Yield the designs one step along each variable, and why they are not better."""
-    here = _scores(evaluator, expensive, x).objectives[0]
+    objectives = _scores(evaluator, expensive, x).objectives[0]
     for i, variable in enumerate(evaluator.task.variables):
         for sign in (-1.0, 1.0):
             other = x.copy()
             other[i] += sign * NEIGHBOR_STEP * (variable.upper - variable.lower)
             reason, is_better = "beyond its bounds", False
             if variable.lower <= other[i] <= variable.upper:
-                reason, is_better = _compared(evaluator, expensive, other, here)
+                reason, is_better = _compared(evaluator, expensive, other, objectives)
             yield NeighborDesign(
                 variable=variable.name,
                 value=float(other[i]),
@@ -633,16 +658,16 @@ def _neighbors(
 
 
 def _compared(
-    evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray, here: np.ndarray
+    evaluator: TaskEvaluator, expensive: ExpensiveScores, x: np.ndarray, objectives: np.ndarray
 ) -> tuple[str, bool]:
-    """Return how a design (d,) compares with one of objectives (k,), and whether it is better."""
+    """Return how a design (d,) compares with given objectives (k,), and whether it is better."""
     task = evaluator.task
     scores = _scores(evaluator, expensive, x)
     worst = int(np.argmax(scores.violations[0]))
     violation = float(scores.violations[0, worst])
     if violation > FEASIBLE:
         return f"{task.requirements[worst].name} fails by {100.0 * violation:.3g} %", False
-    changes = (scores.objectives[0] - here) / np.maximum(np.abs(here), 1e-300)
+    changes = (scores.objectives[0] - objectives) / np.maximum(np.abs(objectives), 1e-300)
     names = [objective.name for objective in task.objectives]
     undefined = [name for name, change in zip(names, changes, strict=True) if np.isnan(change)]
     if undefined:
@@ -650,27 +675,29 @@ def _compared(
     worse = [
         f"{name} is worse by {100.0 * change:.3g} %"
         for name, change in zip(names, changes, strict=True)
-        if not change <= EQUAL
+        if not change <= EQUALITY_TOLERANCE
     ]
     if worse:
         return ", ".join(worse), False
-    if not (changes < -EQUAL).any():
+    if not (changes < -EQUALITY_TOLERANCE).any():
         return "as good", False
     state = max(requirement_states(evaluator, expensive, x), key=_known)
     if _known(state) > FEASIBLE:
         return f"{state.requirement.name} fails by {100.0 * _known(state):.3g} %", False
-    better = [name for name, change in zip(names, changes, strict=True) if change < -EQUAL]
+    better = [
+        name for name, change in zip(names, changes, strict=True) if change < -EQUALITY_TOLERANCE
+    ]
     return f"better: {', '.join(better)}", True
 
 
 def _least_violating(evaluator: TaskEvaluator, history: SearchHistory) -> np.ndarray:
-    """Return the variables (d,) with the least largest violation, after a local search."""
+    """Return the variables (d,) with the smallest maximum violation, after a local search."""
     worst_cheap = history.violations[:, list(evaluator.cheap)].max(axis=1)
-    # other quantities of candidates with poses out of reach are those of the remaining poses
+    # For candidates with poses out of reach, the other quantities refer only to the poses within reach.
     worst_cheap[history.violations[:, evaluator.reach] > RESERVE] += UNKNOWN_VIOLATION
     if (worst_cheap > 0.0).all():
         local = LocalSearch(evaluator)
-        starts = np.argsort(worst_cheap, kind="stable")[:REPAIRED]
+        starts = np.argsort(worst_cheap, kind="stable")[:REPAIR_STARTS]
         points = [local.repair(history.x[i]) for i in starts]
         return min(points, key=lambda point: point.violation).x
     passing = np.flatnonzero(worst_cheap <= 0.0)
@@ -681,7 +708,7 @@ def _least_violating(evaluator: TaskEvaluator, history: SearchHistory) -> np.nda
 def _exclusion(
     evaluator: TaskEvaluator, expensive: ExpensiveScores, best: np.ndarray
 ) -> ExcludingRequirement:
-    """Return why no candidate meets the task, at the variables (d,) with the least violation."""
+    """Return the requirement that no candidate meets, at the variables (d,) with least violation."""
     states = sorted(requirement_states(evaluator, expensive, best), key=_by_importance)
     largest = states[0]
     others = [
@@ -713,9 +740,9 @@ def _exclusion(
 
 
 def _by_importance(state: RequirementState) -> tuple[bool, float]:
-    """Return a key by which reach comes first if it fails, then the largest violation.
+    """Return a sort key: reach first if it is violated, then by decreasing violation.
 
-    Other requirements are not known where a pose is out of reach.
+    Other requirements are undefined at poses out of reach.
     """
     is_out_of_reach = state.requirement.quantity == REACH and _known(state) > FEASIBLE
     return not is_out_of_reach, -_known(state)
@@ -727,7 +754,7 @@ def _undefined_objective(
     best: np.ndarray,
     variables: dict[str, float],
 ) -> ExcludingRequirement:
-    """Return which objective is not a number at a candidate (d,) that meets all requirements."""
+    """Return the objective that is undefined at a candidate (d,) that meets all requirements."""
     values = _scores(evaluator, expensive, best).objectives[0]
     undefined = [
         objective
@@ -745,12 +772,12 @@ def _undefined_objective(
 
 
 def _known(state: RequirementState) -> float:
-    """Return the violation of a requirement; that of an unknown value counts as not met."""
+    """Return the violation of a requirement; UNKNOWN_VIOLATION if it is undefined."""
     return state.violation if np.isfinite(state.violation) else UNKNOWN_VIOLATION
 
 
 def _diagnostics(structures: list[SynthesizedStructure]) -> Iterator[Diagnostic]:
-    """Yield whether the task is met, and what was found about the designs."""
+    """Yield diagnostics: whether the task is met, and whether the designs are sound."""
     designs = [design for structure in structures for design in structure.designs]
     excluded = [item.exclusion for item in structures if item.exclusion is not None]
     least = min((item.violation for item in excluded), default=0.0)

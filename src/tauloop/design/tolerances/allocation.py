@@ -1,4 +1,4 @@
-"""Choice of tolerances at least cost, such that the tool keeps its limits."""
+"""Tolerances of least cost with which the error of the tool stays within limits."""
 
 from __future__ import annotations
 
@@ -34,32 +34,31 @@ from tauloop.model.model import MachineSource
 
 #: Largest violation of a limit by the exact error of a solution, as a fraction of the limit.
 MAX_VIOLATION = 1e-9
-#: Step of the limits for the sensitivity of the cost.
+#: Relative change of the limits for the sensitivity of the cost.
 LIMIT_STEP = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToleranceAllocation(Result):
-    """Tolerances at least cost.
+    """Tolerances of least cost.
 
     Attributes:
-        map: errors of the tool by the chosen tolerances.
+        map: errors of the tool due to the chosen tolerances.
         names: the m parameters whose tolerances are chosen.
         tolerances: (m,) chosen deviations ±t, m or rad.
         chosen_grades: (m,) standard grade of each; 0 where the tolerance is continuous, and -k for
             the k-th of the user's own choices, from the coarsest on.
         calibrated: tolerances of the parameters that a calibration corrects, m or rad.
-        cost: cost of the choice, with that of the calibrated parameters; that of the stated
-            tolerances is `stated_cost`.
+        cost: cost of the chosen tolerances, including those of the calibrated parameters.
         stated_cost: cost of the stated tolerances.
-        uncalibrated_cost: cost of the best choice without a calibration; infinite if none keeps the
-            limits. The calibration saves the difference from `cost`.
-        lower_bound: no choice costs less: the optimum over continuous tolerances.
+        uncalibrated_cost: cost of the best choice without a calibration; infinite if no choice
+            satisfies the limits. The calibration saves the difference from `cost`.
+        lower_bound: lower bound of the cost: the optimum over continuous tolerances.
         error: (N, 6) largest error of the tool with the chosen tolerances, m and rad.
         limits: (6,) limits; infinite where none is stated.
         tighter_cost, looser_cost: cost if all limits were 5 % tighter, or looser; infinite if no
-            choice keeps them.
-        active: directions and numbers of poses whose limits the choice uses fully, in words.
+            choice satisfies them.
+        active: texts on the active limits: directions and numbers of poses.
     """
 
     map: ToleranceMap = field(metadata=json_keys(machine="model.mechanism.name"))
@@ -89,16 +88,16 @@ class ToleranceAllocation(Result):
     @property
     @in_json()
     def saving(self) -> float:
-        """Cost that the calibration saves; infinite if only it keeps the limits."""
+        """Cost that the calibration saves; infinite if the limits cannot be met without it."""
         return self.uncalibrated_cost - self.cost
 
     @property
     @in_json()
     def cost_sensitivity(self) -> float:
-        """Relative change of the cost over that of all limits: -2 costs 2 % for limits 1 % tighter.
+        """Relative change of the cost per relative change of all limits.
 
-        It is a difference over limits 5 % tighter and looser; infinite if no choice keeps the
-        tighter ones.
+        With -2, limits that are 1 % tighter increase the cost by 2 %. It is a central difference over
+        limits that are 5 % tighter and looser; infinite if no choice satisfies the tighter limits.
         """
         return (self.looser_cost - self.tighter_cost) / (2.0 * LIMIT_STEP * self.cost)
 
@@ -112,13 +111,14 @@ def allocate_tolerances(
 ) -> ToleranceAllocation:
     """Return the tolerances of least cost with which the tool's error stays within limits.
 
-    Minimizes Σ cᵢ t₀ᵢ / tᵢ with Σ |sᵢ| tᵢ <= limit for each direction and pose. Continuous
-    tolerances follow from the dual problem, whose value is a lower bound; grades are chosen by
-    mixed-integer programming. Redundant loops that couple errors only make them smaller than this sum.
-    Encoders, clearances, heat and loads keep their values, and use part
-    of the limits. One tolerance of a parameter holds for all parts. Parameters that are calibrated
-    leave three standard deviations of their estimates; other errors that disturb the estimates
-    count with their whole effect after the calibration.
+    The cost Σ cᵢ t₀ᵢ / tᵢ is minimized subject to Σ |sᵢ| tᵢ <= limit for each direction and pose. Here tᵢ
+    are the tolerances, t₀ᵢ the stated tolerances, cᵢ their costs, and sᵢ the errors of the tool per unit
+    of tᵢ. Continuous tolerances follow from the dual problem, whose value is a lower bound. Grades are
+    chosen by mixed-integer programming. If redundant loops couple the errors, the sum is an upper bound.
+
+    The errors of encoders, clearances, heat and loads are constant, and reduce the limits. A parameter
+    has the same tolerance in all parts. Calibrated parameters contribute three standard deviations of
+    their estimates. Other errors contribute their full effect, including their effect on the estimates.
     Source: Boyd, Vandenberghe 2004, Convex Optimization, section 5.1 (the dual function).
 
     Args:
@@ -127,7 +127,7 @@ def allocate_tolerances(
         options: limits, grades, costs, and sources of error.
 
     Raises:
-        InputError: no limit is given, a name, unit or value is wrong, or no choice keeps the limits.
+        InputError: no limit is given, a name, unit or value is wrong, or no choice satisfies the limits.
         PoseError: a pose is out of reach or singular.
 
     Examples:
@@ -145,7 +145,7 @@ def allocate_tolerances(
     problem = allocation_problem(machine, poses, options)
     chosen, cost, lower_bound = problem.least_cost()
     if chosen is None:
-        raise _nothing_fits(problem)
+        raise _no_choice(problem)
     uncalibrated = cost
     if problem.calibrated:
         uncalibrated = _cost_without_calibration(machine, poses, options)
@@ -187,7 +187,7 @@ def allocate_tolerances(
 def _cost_without_calibration(
     machine: MachineSource, poses: PoseInput, options: ToleranceAllocationOptions
 ) -> float:
-    """Return the least cost without the calibration; infinite if no choice keeps the limits."""
+    """Return the least cost without the calibration; infinite if no choice satisfies the limits."""
     try:
         problem = allocation_problem(machine, poses, without_calibration(options))
     except LimitsExceeded:
@@ -195,14 +195,14 @@ def _cost_without_calibration(
     return problem.least_cost()[1]
 
 
-def _nothing_fits(problem: AllocationProblem) -> InputError:
-    """Return the refusal that states by how much the finest grades exceed which limit."""
+def _no_choice(problem: AllocationProblem) -> InputError:
+    """Return the error that states which limit the finest grades exceed, and by which factor."""
     finest = np.array([min(item.values()) for item in problem.menu])
     excess = np.einsum("ndm,m->nd", problem.per_unit, finest) / problem.budget
     pose, axis = np.unravel_index(int(excess.argmax()), excess.shape)
     what = (
-        f"{DIRECTIONS[axis]}: the finest grades use {excess[pose, axis]:.3g} times what the limit "
-        f"leaves at pose {pose + 1}"
+        f"{DIRECTIONS[axis]}: the finest grades cause {excess[pose, axis]:.3g} times the error that "
+        f"the limit allows at pose {pose + 1}"
     )
     return InputError.of("limits", what, "widen the limit, or add finer grades or choices")
 
@@ -219,9 +219,9 @@ def _grades_of(chosen: Array, menu: Sequence[Mapping[int, float]]) -> np.ndarray
 
 
 def _active(error: Array, limits: Array) -> Iterator[str]:
-    """Yield the limits that are used to 99.9 %, with the pose of the largest error."""
+    """Yield the directions in which the error reaches 99.9 % of the limit, with the pose."""
     for axis in np.flatnonzero(np.isfinite(limits)):
         pose = int(error[:, axis].argmax())
-        share = error[pose, axis] / limits[axis]
-        if share >= 0.999:
+        fraction = error[pose, axis] / limits[axis]
+        if fraction >= 0.999:
             yield f"{DIRECTIONS[axis]} at pose {pose + 1}"

@@ -1,4 +1,4 @@
-"""What an allocation of tolerances chooses: parameters, their effects, costs and limits."""
+"""The problem of allocating tolerances: parameters, their effects, costs and limits."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
 #: Directions in which errors can be limited, with their units.
-LIMITED = tuple(
+LIMIT_CANDIDATES = tuple(
     Candidate(name=name, unit=unit)
     for name, unit in zip(DIRECTIONS, ("m",) * 3 + ("rad",) * 3, strict=True)
 )
-#: Smallest effect of a stated tolerance that bounds it, as a fraction of the limit.
+#: A limit bounds a tolerance if the effect of the stated tolerance is at least this fraction of it.
 MIN_EFFECT = 1e-9
-#: Standard deviations of what a calibration leaves that count as its error.
+#: Coverage factor: the remaining error of calibrated parameters, in standard deviations.
 COVERAGE = 3.0
 
 
@@ -59,7 +59,9 @@ def _grades_in(text: str) -> tuple[int, ...]:
     for part in listed(text):
         number = part.upper().removeprefix("IT")
         if not number.isdecimal():
-            raise InputError.of("grades", f"{part!r} is not a grade", "give numbers, such as 6,7,8")
+            raise InputError.of(
+                "grades", f"{part!r} is not a grade", "give IT grades, such as 6,7,8"
+            )
         grades.append(int(number))
     return tuple(grades)
 
@@ -81,11 +83,11 @@ class ToleranceAllocationOptions(Options):
             standard grades, such as 'arm_length=20um/50um/0.1mm'.
         costs: cost c of each parameter by name or pattern; a tolerance t costs c t₀ / t, where t₀
             is its value in `tolerances`. 1 where not stated.
-        calibrated: tolerances to which parameters are made that a calibration corrects afterwards,
+        calibrated: manufacturing tolerances of the parameters that a calibration corrects afterwards,
             such as '*_length=0.5mm'.
-        noise: standard deviation of positions of the tool that an instrument measures for this
+        noise: standard deviation of the positions of the tool that an instrument measures for the
             calibration, such as 20um.
-        readings: number of its poses, at random within the limits.
+        readings: number of random poses within the limits that the instrument measures.
         sources: tolerances t₀ of the parameters to choose, and other sources of error.
 
     Examples:
@@ -106,19 +108,19 @@ class ToleranceAllocationOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AllocationProblem:
-    """Parameters to choose, and what limits them.
+    """Parameters whose tolerances are chosen, and the limits of the tool's error.
 
     Attributes:
-        errors: errors of the tool by the stated tolerances.
-        names: the m parameters.
-        start: their stated tolerances (m,).
-        costs: cost times tolerance (m,).
+        errors: errors of the tool due to the stated tolerances.
+        names: names of the m parameters.
+        start: stated tolerances (m,) of these parameters.
+        costs: products (m,) of cost and tolerance.
         per_unit: (N, 6, m) errors per unit of each tolerance.
-        fixed: (N, 6) errors by other sources.
+        fixed: (N, 6) errors due to other sources.
         limits: (6,) limits; infinite where none is stated.
-        menu: tolerances to choose from by grade, for each parameter; empty for continuous ones.
+        menu: tolerances to choose from by grade, for each parameter; empty for continuous tolerances.
         calibrated: tolerances of parameters that a calibration corrects.
-        calibrated_cost: their cost.
+        calibrated_cost: cost of these tolerances.
         stated_cost: cost of all stated tolerances.
     """
 
@@ -136,46 +138,48 @@ class AllocationProblem:
 
     @property
     def budget(self) -> Array:
-        """What other sources leave of the limits (N, 6)."""
+        """Limits minus the errors due to other sources (N, 6)."""
         return np.asarray(self.limits - self.fixed)
 
     def least_cost(self, factor: float = 1.0) -> tuple[Array | None, float, float]:
-        """Return the best tolerances (m,), their cost, and its lower bound.
+        """Return the tolerances (m,) of least cost, this cost, and a lower bound of the cost.
 
         Args:
-            factor: factor of all limits.
+            factor: factor by which all limits are multiplied.
 
         Returns:
-            None and infinite costs if no choice keeps the limits.
+            None and infinite costs if no choice satisfies the limits.
         """
         budget = factor * self.limits - self.fixed
         if not (budget > 0.0).all():
             return None, np.inf, np.inf
-        rows, room = constraints(self.per_unit, budget)
-        bound = continuous_allocation(rows, room, self.costs)
-        chosen, cost = _chosen(rows, room, self.costs, self.menu, bound)
+        rows, remaining = constraints(self.per_unit, budget)
+        bound = continuous_allocation(rows, remaining, self.costs)
+        chosen, cost = _chosen(rows, remaining, self.costs, self.menu, bound)
         return chosen, cost + self.calibrated_cost, bound.lower_bound + self.calibrated_cost
 
 
 def allocation_problem(
     machine: MachineSource, poses: PoseInput, options: ToleranceAllocationOptions
 ) -> AllocationProblem:
-    """Return what an allocation chooses.
+    """Return the problem of an allocation.
 
     Raises:
         InputError: no limit is given, a name, unit or value is wrong, or other sources exceed a limit.
     """
     model = modeled(machine)
     errors = tolerance_map(model, poses, options.sources)
-    limits, calibrated = _limits(options), _calibrated(model, options)
+    limits = _limits(options)
+    calibrated = _calibrated(model, options)
     all_names = _parameters(errors)
-    stray = [name for name in calibrated if name not in all_names]
-    if stray:
-        what = f"{listing(stray)} has no stated tolerance"
-        raise InputError.of("calibrated", what, "state it in `tolerances` too, for its cost")
+    without_tolerance = [name for name in calibrated if name not in all_names]
+    if without_tolerance:
+        what = f"{listing(without_tolerance)} has no stated tolerance"
+        remedy = "state it in `tolerances` too, because it defines the cost"
+        raise InputError.of("calibrated", what, remedy)
     names = tuple(name for name in all_names if name not in calibrated)
     if not names:
-        remedy = "state tolerances of others, such as tolerances={'*': '0.1 mm'}"
+        remedy = "state tolerances of other parameters, such as tolerances={'*': '0.1 mm'}"
         raise InputError.of("calibrated", "no parameter is left to choose", remedy)
     effects = None
     if calibrated and options.noise is not None:
@@ -187,9 +191,11 @@ def allocation_problem(
     by_name = _costs(options, all_names)
     costs = np.array([by_name[name] for name in names]) * start
     _require_budget(errors, limits - fixed, fixed, limits)
-    rows, room = constraints(per_unit, limits - fixed)
-    _require_bounded(names, rows * start, room)
-    shares = [by_name[name] * _tolerance(errors, name) / t for name, t in calibrated.items()]
+    rows, remaining = constraints(per_unit, limits - fixed)
+    _require_bounded(names, rows * start, remaining)
+    calibrated_costs = [
+        by_name[name] * _tolerance(errors, name) / t for name, t in calibrated.items()
+    ]
     return AllocationProblem(
         errors=errors,
         names=names,
@@ -200,7 +206,7 @@ def allocation_problem(
         limits=limits,
         menu=_menu(errors, names, start, options.grades, _choices(model, options, names)),
         calibrated=calibrated,
-        calibrated_cost=float(sum(shares)),
+        calibrated_cost=float(sum(calibrated_costs)),
         stated_cost=float(sum(by_name.values())),
     )
 
@@ -216,17 +222,18 @@ def _calibrated(model: Model, options: ToleranceAllocationOptions) -> dict[str, 
     calibrated = amounts("calibrated", options.calibrated, candidates, problems)
     for name, value in calibrated.items():
         if value == 0.0:
-            problems.add("calibrated", f"{name} is zero", "give the tolerance of manufacture")
+            problems.add("calibrated", f"{name} is zero", "give the manufacturing tolerance")
     if calibrated and options.noise is None:
         problems.add("noise", "is not given", "state the noise of the instrument, such as '20 um'")
     if options.noise is not None and not calibrated and not problems:
-        problems.add("calibrated", "names no parameter", "state some, such as '*_length=0.5mm'")
+        remedy = "state calibrated parameters, such as '*_length=0.5mm', or omit `noise`"
+        problems.add("calibrated", "names no parameter", remedy)
     InputError.raise_if_any(problems)
     return calibrated
 
 
 def without_calibration(options: ToleranceAllocationOptions) -> ToleranceAllocationOptions:
-    """Return the same choice without a calibration."""
+    """Return the options of the same allocation without a calibration."""
     return replace(options, calibrated=None, noise=None)
 
 
@@ -237,7 +244,7 @@ def _limits(options: ToleranceAllocationOptions) -> Array:
         InputError: none is stated, or a name, unit or value is wrong.
     """
     problems = Problems()
-    stated = amounts("limits", options.limits, LIMITED, problems)
+    stated = amounts("limits", options.limits, LIMIT_CANDIDATES, problems)
     if not stated and not problems:
         problems.add("limits", "no limit is given", "state one, such as limits={'x': '50 um'}")
     for name, value in stated.items():
@@ -283,7 +290,7 @@ def _parameters(errors: ToleranceMap) -> tuple[str, ...]:
 def _effects(
     errors: ToleranceMap, names: Sequence[str], effects: CalibratedEffects | None
 ) -> tuple[Array, Array]:
-    """Return the errors (N, 6, m) per unit of the tolerances, and those of other sources (N, 6)."""
+    """Return the errors (N, 6, m) per unit of the tolerances, and due to other sources (N, 6)."""
     per_unit = np.zeros((*errors.worst.shape, len(names)))
     fixed = np.zeros(errors.worst.shape)
     if effects is not None:
@@ -307,10 +314,10 @@ def _tolerance(errors: ToleranceMap, name: str) -> float:
 
 
 def _require_budget(errors: ToleranceMap, budget: Array, fixed: Array, limits: Array) -> None:
-    """Raise if other sources alone exceed a limit.
+    """Check that other sources alone do not exceed a limit.
 
     Raises:
-        InputError: they do.
+        LimitsExceeded: a limit is exceeded.
     """
     if (budget > 0.0).all():
         return
@@ -322,32 +329,32 @@ def _require_budget(errors: ToleranceMap, budget: Array, fixed: Array, limits: A
     raise LimitsExceeded.of("limits", what, "widen the limit, or reduce these sources")
 
 
-def _require_bounded(names: Sequence[str], effects: Array, room: Array) -> None:
-    """Raise if a limit does not bound each tolerance.
+def _require_bounded(names: Sequence[str], effects: Array, limits: Array) -> None:
+    """Check that each tolerance is bounded by a limit.
 
     Args:
-        names: the parameters (m).
-        effects: errors (r, m) by the stated tolerances, in the limited directions.
-        room: limits (r,).
+        names: names of the m parameters.
+        effects: errors (r, m) due to the stated tolerances, in the limited directions.
+        limits: limits (r,).
 
     Raises:
         InputError: a parameter has no effect in the limited directions.
     """
-    share = (effects / room[:, None]).max(axis=0, initial=0.0)
-    free = [name for name, largest in zip(names, share, strict=True) if largest < MIN_EFFECT]
-    if free:
-        what = f"no limit bounds {listing(free)}: no error in the limited directions"
-        raise InputError.of(
-            "limits", what, "limit another direction, or leave these tolerances out"
-        )
+    fractions = (effects / limits[:, None]).max(axis=0, initial=0.0)
+    unbounded = [
+        name for name, fraction in zip(names, fractions, strict=True) if fraction < MIN_EFFECT
+    ]
+    if unbounded:
+        what = f"no limit bounds {listing(unbounded)}: no error in the limited directions"
+        raise InputError.of("limits", what, "limit another direction, or omit these tolerances")
 
 
 def constraints(per_unit: Array, budget: Array) -> tuple[Array, Array]:
     """Return the rows A (r, m) and limits b (r,) of all poses and limited directions."""
     is_limited = np.isfinite(budget)
-    rows, room = per_unit[is_limited], budget[is_limited]
+    rows, limits = per_unit[is_limited], budget[is_limited]
     has_effect = (rows > 0.0).any(axis=1)
-    return rows[has_effect], room[has_effect]
+    return rows[has_effect], limits[has_effect]
 
 
 def _choices(
@@ -361,13 +368,13 @@ def _choices(
     problems = Problems()
     candidates = geometric_candidates(model.assembly.mechanism)
     choices = amount_lists("tolerance_choices", options.tolerance_choices, candidates, problems)
-    stray = [name for name in choices if name not in names]
-    if stray and not problems:
-        what = f"{listing(stray)} is not chosen"
+    not_chosen = [name for name in choices if name not in names]
+    if not_chosen and not problems:
+        what = f"{listing(not_chosen)} is not a parameter of the allocation"
         problems.add("tolerance_choices", what, "state its tolerance in `tolerances`")
-    left = [name for name in names if name not in choices]
-    if choices and left and not options.grades:
-        what = f"{listing(left)} has neither choices nor grades"
+    without_choices = [name for name in names if name not in choices]
+    if choices and without_choices and not options.grades:
+        what = f"{listing(without_choices)} has neither choices nor grades"
         problems.add("tolerance_choices", what, "give choices for all parameters, or grades")
     InputError.raise_if_any(problems)
     return choices
@@ -382,9 +389,9 @@ def _menu(
 ) -> tuple[dict[int, float], ...]:
     """Return the tolerances to choose from by grade, for each parameter.
 
-    The user's own tolerances have the grades -1, -2, ..., from the coarsest on. Another parameter
-    that is not a length keeps its stated tolerance, as grade 0. Without grades and choices the tuple
-    is empty.
+    The user's own tolerances have the grades -1, -2, ..., from the coarsest on. A parameter without
+    choices that is not a length keeps its stated tolerance, as grade 0. Without grades and choices the
+    tuple is empty.
     """
     if not grades and not choices:
         return ()
@@ -403,12 +410,12 @@ def _menu(
 
 def _chosen(
     rows: Array,
-    room: Array,
+    limits: Array,
     costs: Array,
     menu: tuple[dict[int, float], ...],
     bound: ContinuousAllocation,
 ) -> tuple[Array | None, float]:
-    """Return the tolerances (m,) and their cost; None if no choice keeps the limits."""
+    """Return the tolerances (m,) and their cost; None if no choice satisfies the limits."""
     if not menu:
         return bound.tolerances, bound.cost
-    return graded_allocation(rows, room, costs, [[*item.values()] for item in menu])
+    return graded_allocation(rows, limits, costs, [[*item.values()] for item in menu])

@@ -19,9 +19,9 @@ class ContinuousAllocation:
 
     Attributes:
         tolerances: (m,) feasible tolerances.
-        cost: their cost.
-        lower_bound: value of the dual function, which no choice undercuts.
-        prices: (r,) decrease of the cost per unit of each limit.
+        cost: cost of these tolerances.
+        lower_bound: value of the dual function; no feasible tolerances cost less.
+        prices: (r,) decrease of the cost per unit of each limit (multipliers of the dual problem).
     """
 
     tolerances: Array
@@ -30,19 +30,19 @@ class ContinuousAllocation:
     prices: Array
 
 
-def continuous_allocation(rows: Array, room: Array, costs: Array) -> ContinuousAllocation:
+def continuous_allocation(rows: Array, limits: Array, costs: Array) -> ContinuousAllocation:
     """Return t > 0 that minimizes Σ kᵢ / tᵢ with A t <= b.
 
     The dual function is g(λ) = 2 Σ √(kᵢ (Aᵀλ)ᵢ) - bᵀλ, with tᵢ = √(kᵢ / (Aᵀλ)ᵢ).
 
     Args:
         rows: A (r, m), not negative, with an entry in each column.
-        room: b (r,), positive.
+        limits: b (r,), positive.
         costs: k (m,), positive.
     """
     from scipy.optimize import minimize
 
-    scale = rows / room[:, None]
+    scale = rows / limits[:, None]
 
     def negative_dual(price: Array) -> tuple[float, Array]:
         load = np.maximum(price @ scale, np.finfo(float).tiny)
@@ -50,14 +50,14 @@ def continuous_allocation(rows: Array, room: Array, costs: Array) -> ContinuousA
         gradient = scale @ np.sqrt(costs / load) - 1.0
         return -value, -gradient
 
-    # One common price is the optimum of one common limit: a start in the right order of magnitude.
-    start = np.full(len(room), np.sqrt(costs * scale.sum(axis=0)).sum() ** 2 / len(room) ** 2)
+    # For a single limit, this price is the optimum, so that the start has the right magnitude.
+    start = np.full(len(limits), np.sqrt(costs * scale.sum(axis=0)).sum() ** 2 / len(limits) ** 2)
     solution = minimize(
         negative_dual,
         start,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(0.0, None)] * len(room),
+        bounds=[(0.0, None)] * len(limits),
         options={"maxiter": 5000, "maxfun": 20000, "ftol": 1e-15, "gtol": 1e-12},
     )
     price = np.asarray(solution.x)
@@ -68,23 +68,30 @@ def continuous_allocation(rows: Array, room: Array, costs: Array) -> ContinuousA
         tolerances=tolerances,
         cost=float((costs / tolerances).sum()),
         lower_bound=-float(solution.fun),
-        prices=price / room,
+        prices=price / limits,
     )
 
 
 def graded_allocation(
-    rows: Array, room: Array, costs: Array, menu: Sequence[Sequence[float]]
+    rows: Array, limits: Array, costs: Array, menu: Sequence[Sequence[float]]
 ) -> tuple[Array | None, float]:
-    """Return one tolerance (m,) of each menu with the least Σ kᵢ / tᵢ and A t <= b, and the cost.
+    """Return the choice of tolerances (m,) with the smallest Σ kᵢ / tᵢ and A t <= b, and its cost.
 
-    None and infinity if no choice keeps the limits.
+    Args:
+        rows: A (r, m).
+        limits: b (r,), positive.
+        costs: k (m,), positive.
+        menu: tolerances to choose from, for each of the m parameters.
+
+    Returns:
+        None and infinity if no choice satisfies the limits.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     values = np.concatenate([np.asarray(item, dtype=float) for item in menu])
     owner = np.repeat(np.arange(len(menu)), [len(item) for item in menu])
     one_each = (owner[None] == np.arange(len(menu))[:, None]).astype(float)
-    scaled = rows[:, owner] * values / room[:, None]
+    scaled = rows[:, owner] * values / limits[:, None]
     solution = milp(
         costs[owner] / values,
         integrality=np.ones(len(values)),

@@ -1,8 +1,8 @@
-"""Errors of the tool that a calibration leaves, to first order.
+"""Errors of the tool that remain after a calibration, to first order.
 
 An instrument measures positions of the tool. The calibration estimates some parameters by least
-squares with their tolerances as prior; what other errors do to the readings, it attributes to these
-parameters.
+squares, with their tolerances as prior. It attributes the effects of all other errors on the readings
+to these parameters.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ class CalibratedEffects:
     """Errors of the tool after a calibration.
 
     Attributes:
-        per_unit: (N, 6) largest error per unit of each remaining parameter or encoder, by source.
-        deviation: (N, 6) standard deviation of the error that the calibrated parameters leave.
+        per_unit: (N, 6) largest error per unit of each parameter that is not calibrated and of each
+            encoder, by source.
+        deviation: (N, 6) standard deviation of the error due to the remaining errors of the calibrated
+            parameters.
     """
 
     per_unit: dict[str, Array]
@@ -44,16 +46,17 @@ def calibrated_effects(
     noise: float,
     readings: int,
 ) -> CalibratedEffects:
-    """Return the errors of the tool that a calibration leaves.
+    """Return the errors of the tool that remain after a calibration.
 
-    With readings J c + J_o o + n of calibrated parameters c, other errors o and noise n, the estimate
-    K (J c + J_o o + n), K = P J^T / sigma^2, P = (D^-1 + J^T J / sigma^2)^-1, leaves the error
-    (T_o - T K J_o) o at the tool, and one of c and n with the covariance T P T^T. D are the variances
-    of uniform distributions within the tolerances.
+    The readings are J c + J_o o + n, with calibrated parameters c, other errors o, and noise n. The
+    estimate of c is K (J c + J_o o + n) with K = P J^T / sigma^2 and
+    P = (D^-1 + J^T J / sigma^2)^-1, where D contains the variances of uniform distributions within the
+    tolerances. The twist of the tool is T c + T_o o. After the calibration, the other errors cause the
+    twist (T_o - T K J_o) o. The errors of c and n cause a twist with the covariance T P T^T.
 
     Args:
         model: the machine.
-        poses: where errors count, as in `tolerance_map`.
+        poses: poses at which the errors are evaluated, as in `tolerance_map`.
         options: the sources of error.
         calibrated: tolerances of calibrated parameters, m or rad.
         noise: standard deviation sigma of each measured component of the tool's position, m.
@@ -66,18 +69,21 @@ def calibrated_effects(
     generator = np.random.default_rng(options.seed + 1)
     measured = np.asarray(random_states(model, readings, generator).q)
     owners = list(stated.parts.owners.values())
-    named = [*stated.parts.owners, *stated.encoders]
-    is_calibrated = [i < len(owners) and owners[i] in calibrated for i in range(len(named))]
-    ours = np.flatnonzero(is_calibrated)
-    others = np.flatnonzero(~np.array(is_calibrated))
+    names = [*stated.parts.owners, *stated.encoders]
+    is_calibrated = np.array(
+        [i < len(owners) and owners[i] in calibrated for i in range(len(names))], dtype=bool
+    )
+    estimated = np.flatnonzero(is_calibrated)
+    others = np.flatnonzero(~is_calibrated)
     J = equations.first_order(measured).twist[:, :3].reshape(3 * readings, -1)
-    variances = np.array([calibrated[owners[i]] ** 2 / 3.0 for i in ours])
-    P, K = _estimator(J[:, ours], variances, noise)
+    variances = np.array([calibrated[owners[i]] ** 2 / 3.0 for i in estimated])
+    P, K = _estimator(J[:, estimated], variances, noise)
     twist = equations.first_order(q).twist
-    left = twist[:, :, others] - twist[:, :, ours] @ (K @ J[:, others])
-    variance = np.einsum("ndi,ij,ndj->nd", twist[:, :, ours], P, twist[:, :, ours])
+    T = twist[:, :, estimated]
+    remaining = twist[:, :, others] - T @ (K @ J[:, others])
+    variance = np.einsum("ndi,ij,ndj->nd", T, P, T)
     return CalibratedEffects(
-        per_unit={named[i]: np.abs(left[:, :, j]) for j, i in enumerate(others)},
+        per_unit={names[i]: np.abs(remaining[:, :, j]) for j, i in enumerate(others)},
         deviation=np.sqrt(np.maximum(variance, 0.0)),
     )
 
@@ -85,8 +91,8 @@ def calibrated_effects(
 def _estimator(J: Array, variances: Array, noise: float) -> tuple[Array, Array]:
     """Return the covariance (p, p) of the estimates and the matrix K (p, r) of the estimator.
 
-    Parameters are in units of their standard deviations, so that directions that the readings do not
-    show keep their prior.
+    The parameters are scaled by their standard deviations. Combinations of parameters that the readings
+    do not determine keep their prior.
     """
     deviations = np.sqrt(variances)
     scaled = J * deviations / noise

@@ -1,13 +1,13 @@
 """Worst cases of over-constrained machines, whose redundant loops couple their errors.
 
-Errors e of a machine that assembles satisfy M e + r = 0 with |r| <= R: its redundant loops are closed.
-So the error along d is at most
+If a machine can be assembled, its redundant loops are closed: its errors e satisfy M e + r = 0, where r
+contains the nonlinear terms and |r| <= R. So the error along d is at most
 
     d.S e = (d.S - y.M) e - y.r <= sum_g ||(d.S - y.M)_g|| + |y|.R     for any multipliers y,
 
-over sources g in intervals or balls, in units of their tolerances. The least such bound is the largest
-error, because linear programs (and those over balls) have no gap to their duals. It follows from a
-linear program for y, with balls cut by planes.
+where S are the twists of the tool, and the sources g are errors in intervals or balls, in units of their
+tolerances. Without R, the smallest such bound equals the largest error by strong duality. A linear
+program determines y; cutting planes approximate the balls.
 
 Source: Boyd, Vandenberghe 2004, Convex optimization, chapter 5; Kelley 1960, The cutting-plane method for
 solving convex programs.
@@ -23,22 +23,25 @@ from tauloop.common.records import dataclass
 from tauloop.design.tolerances.error_equations import Array
 from tauloop.design.tolerances.error_groups import ErrorGroup
 
-#: Rounds of cutting planes, and the gap at which they end, as a fraction of the bound.
-CUTTING_ROUNDS, GAP = 20, 1e-6
-#: Steps of reweighted least squares for the smallest clearances.
+#: Maximum number of rounds of cutting planes.
+CUTTING_ROUNDS = 20
+#: Gap at which the rounds end, as a fraction of the bound.
+CUTTING_GAP = 1e-6
+#: Number of steps of reweighted least squares for the smallest clearances.
 REWEIGHTINGS = 30
-#: Motions of redundant loops below this fraction of the largest count as rounding.
+#: Residuals of redundant loops below this fraction of the largest count as rounding errors.
 COUPLING_CUTOFF = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ErrorCoupling:
-    """Errors of sources by their whole tolerances, as vectors; intervals have one component.
+    """Effects of the full tolerances of g sources, as vectors; intervals use a single component.
 
     Attributes:
         effects: (N, 6, g, 3) twists of the tool.
         openings: (N, c, g, 3) residuals of redundant loops.
-        adapts: (g,) whether a source takes the value with which the machine fits: clearances.
+        adapts: (g,) whether the error adapts itself so that the machine can be assembled, as the joint
+            center within a clearance does.
     """
 
     effects: Array
@@ -47,18 +50,18 @@ class ErrorCoupling:
 
     @property
     def is_coupled(self) -> bool:
-        """Whether errors open redundant loops, beyond rounding."""
+        """Whether errors open redundant loops by more than rounding errors."""
         largest = np.abs(self.effects).max(initial=0.0)
         return bool(np.abs(self.openings).max(initial=0.0) > COUPLING_CUTOFF * largest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CoupledWorst:
-    """Largest errors of machines that assemble.
+    """Largest errors of machines that can be assembled.
 
     Attributes:
-        worst: (N, 6) bounds for loops that close to first order, m and rad.
-        multipliers: (N, 6, c) that prove them.
+        worst: (N, 6) bounds of the errors for loops that close to first order, m and rad.
+        multipliers: (N, 6, c) multipliers y that prove the bounds.
     """
 
     worst: Array
@@ -68,14 +71,16 @@ class CoupledWorst:
 def coupling(
     groups: Sequence[ErrorGroup], mismatch: Array, adapts: Sequence[bool]
 ) -> ErrorCoupling:
-    """Return how errors of groups open redundant loops.
+    """Return the effects of all errors on the tool and on redundant loops.
 
     Args:
         groups: sources of error in the order of the equations.
         mismatch: (N, c, p) residuals of redundant loops per unit of each component of all errors.
-        adapts: whether the sources of each group take values with which the machine fits.
+        adapts: for each group, whether its errors adapt themselves (see `ErrorCoupling`).
     """
-    effects, openings, first = [], [], 0
+    effects: list[Array] = []
+    openings: list[Array] = []
+    first = 0
     for group in groups:
         N, count, _, k = group.effects.shape
         last = first + count * k
@@ -92,7 +97,7 @@ def coupling(
 
 
 def _padded(x: Array) -> Array:
-    """Return vectors (..., 3) from those with one or three components."""
+    """Return vectors (..., 3) from vectors with one or three components."""
     missing = 3 - x.shape[-1]
     return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
 
@@ -115,7 +120,7 @@ def coupled_worst(errors: ErrorCoupling) -> CoupledWorst:
 
 
 def _opening_of_worst(S: Array, M: Array) -> Array:
-    """Return how far the errors that are worst in each direction alone open the loops (N, 6)."""
+    """Return the largest opening (N, 6) of the loops by the errors that are worst in each direction."""
     size = np.linalg.norm(S, axis=-1, keepdims=True)
     unit = np.divide(S, size, out=np.zeros_like(S), where=size > 0.0)
     return np.asarray(np.abs(np.einsum("ncgk,ndgk->ndc", M, unit)).max(axis=-1))
@@ -127,9 +132,10 @@ def _bound(s: Array, M: Array, y: Array) -> float:
 
 
 def _multipliers(s: Array, M: Array) -> Array:
-    """Return the multipliers (c,) of the least bound.
+    """Return the multipliers y (c,) of the smallest bound, by the cutting-plane method.
 
-    Minimizes sum_g t_g with t_g >= u.(s - y.M)_g for unit vectors u, which are added at the solution.
+    It minimizes sum_g t_g subject to t_g >= u.(s - y.M)_g for some unit vectors u. The directions of
+    (s - y.M)_g at the solution are added to these vectors until the bound no longer changes.
 
     Args:
         s: (g, 3) effects in one direction.
@@ -144,29 +150,30 @@ def _multipliers(s: Array, M: Array) -> Array:
     used = (s != 0.0) | (rows != 0.0).any(axis=0)
     source, component = np.nonzero(used)
     unit = np.eye(3)[component]
-    cuts, owners = np.concatenate([unit, -unit]), np.concatenate([source, source])
+    cuts = np.concatenate([unit, -unit])
+    owners = np.concatenate([source, source])
     scale = float(np.abs(s).max())
     z = np.zeros(basis.shape[1])
     for _ in range(CUTTING_ROUNDS):
-        left = np.zeros((len(cuts), count))
-        left[np.arange(len(cuts)), owners] = -1.0
-        along = np.einsum("rik,ik->ir", rows[:, owners], cuts)
-        side = -(s[owners] * cuts).sum(axis=1) / scale
+        by_bounds = np.zeros((len(cuts), count))
+        by_bounds[np.arange(len(cuts)), owners] = -1.0
+        by_multipliers = -np.einsum("rik,ik->ir", rows[:, owners], cuts)
+        right = -(s[owners] * cuts).sum(axis=1) / scale
         program = linprog(
             np.concatenate([np.ones(count), np.zeros(len(z))]),
-            A_ub=np.concatenate([left, -along], axis=1),
-            b_ub=side,
+            A_ub=np.concatenate([by_bounds, by_multipliers], axis=1),
+            b_ub=right,
             bounds=[(0.0, None)] * count + [(None, None)] * len(z),
         )
         if program.x is None:
             break
         z = scale * program.x[count:]
-        rest = s - np.tensordot(z, rows, axes=1)
-        size = np.linalg.norm(rest, axis=1)
-        if size.sum() <= (1.0 + GAP) * scale * program.fun:
+        remainders = s - np.tensordot(z, rows, axes=1)
+        norms = np.linalg.norm(remainders, axis=1)
+        if norms.sum() <= (1.0 + CUTTING_GAP) * scale * program.fun:
             break
-        new = np.flatnonzero(size > 0.0)
-        cuts = np.concatenate([cuts, rest[new] / size[new, None]])
+        new = np.flatnonzero(norms > 0.0)
+        cuts = np.concatenate([cuts, remainders[new] / norms[new, None]])
         owners = np.concatenate([owners, new])
     return np.asarray(basis @ z)
 
@@ -176,49 +183,55 @@ class AssemblyFit:
     """Whether parts with errors can be assembled, to first order.
 
     Attributes:
-        opening: (N, c) largest residuals of redundant loops that clearances do not take up.
-        share: (N,) largest fraction of a clearance that takes the others up.
+        opening: (N, c) largest residuals of redundant loops that clearances cannot compensate.
+        clearance_fraction: (N,) largest fraction of a clearance that the other residuals require.
     """
 
     opening: Array
-    share: Array
+    clearance_fraction: Array
 
 
 def assembly_fit(errors: ErrorCoupling) -> AssemblyFit:
     """Return whether clearances let every machine within its tolerances assemble.
 
-    Clearances that fit, in units of their radii, are chosen linear in the other errors. Their largest
-    values over these errors are an upper bound of what is needed. Least squares with weights that
-    balance the clearances make it small.
+    The displacements of joint centers, in units of the clearances, are linear functions of the other
+    errors. Their largest values over these errors are an upper bound of the required clearance.
+    Reweighted least squares balances the clearances and makes this bound small.
     """
     N, c = errors.openings.shape[:2]
     if not errors.is_coupled:
-        return AssemblyFit(opening=np.zeros((N, c)), share=np.zeros(N))
+        return AssemblyFit(opening=np.zeros((N, c)), clearance_fraction=np.zeros(N))
     parts = errors.openings[:, :, ~errors.adapts, 0]
     joints = errors.openings[:, :, errors.adapts].reshape(N, c, -1)
     if joints.shape[2] == 0:
-        return AssemblyFit(opening=np.abs(parts).sum(axis=-1), share=np.zeros(N))
-    weights, share = np.ones((N, joints.shape[2] // 3)), np.full(N, np.inf)
+        return AssemblyFit(opening=np.abs(parts).sum(axis=-1), clearance_fraction=np.zeros(N))
+    weights = np.ones((N, joints.shape[2] // 3))
+    fraction = np.full(N, np.inf)
     for _ in range(REWEIGHTINGS):
-        answer = _adapted(joints, parts, weights)
-        needed = np.linalg.norm(answer.reshape(N, -1, 3, parts.shape[2]), axis=2).sum(axis=-1)
-        most = needed.max(axis=1)
-        share = np.minimum(share, most)
-        relative = needed / np.maximum(most[:, None], np.finfo(float).tiny)
+        displacements = _closing_displacements(joints, parts, weights)
+        vectors = displacements.reshape(N, -1, 3, parts.shape[2])
+        required = np.linalg.norm(vectors, axis=2).sum(axis=-1)
+        largest = required.max(axis=1)
+        fraction = np.minimum(fraction, largest)
+        relative = required / np.maximum(largest[:, None], np.finfo(float).tiny)
         weights = weights / np.sqrt(np.maximum(relative, COUPLING_CUTOFF))
         weights = weights / weights.max(axis=1, keepdims=True)
-    opening = _without_rounding(parts + joints @ _adapted(joints, parts, weights), parts)
-    return AssemblyFit(opening=np.abs(opening).sum(axis=-1), share=share)
+    closed = parts + joints @ _closing_displacements(joints, parts, weights)
+    opening = _without_rounding(closed, parts)
+    return AssemblyFit(opening=np.abs(opening).sum(axis=-1), clearance_fraction=fraction)
 
 
-def _adapted(joints: Array, parts: Array, weights: Array) -> Array:
-    """Return the clearances (N, 3 k, p) that close loops, with the least sum of squares over weights."""
-    each = np.repeat(weights, 3, axis=1)
-    answer = np.linalg.pinv(joints * each[:, None], rcond=COUPLING_CUTOFF) @ parts
-    return np.asarray(-each[..., None] * answer)
+def _closing_displacements(joints: Array, parts: Array, weights: Array) -> Array:
+    """Return the displacements (N, 3 k, p) of joint centers that close the loops.
+
+    They minimize the sum of squares of the displacements divided by the weights.
+    """
+    component_weights = np.repeat(weights, 3, axis=1)
+    scaled = np.linalg.pinv(joints * component_weights[:, None], rcond=COUPLING_CUTOFF) @ parts
+    return np.asarray(-component_weights[..., None] * scaled)
 
 
 def _without_rounding(openings: Array, reference: Array) -> Array:
-    """Return openings without those that are rounding errors of some others."""
+    """Return openings with zeros for values that are rounding errors relative to a reference."""
     largest = np.abs(reference).max(initial=0.0)
     return np.where(np.abs(openings) > COUPLING_CUTOFF * largest, openings, 0.0)

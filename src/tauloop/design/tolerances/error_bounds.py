@@ -1,12 +1,13 @@
-"""Proved bounds of what first-order errors of the tool leave out, over all errors within tolerances.
+"""Proved bounds of the nonlinear terms of the tool's errors, for all errors within tolerances.
 
-The errors e are the axes of a box, one generator each, and the displacement d of the coordinates is
-the unknown of f(q + d, e) = f(q, 0). By Krawczyk's test d = S e + r with a bound of r of second order,
-and first-order forms of the tool's place and rotation follow.
+The errors e are the axes of a box, with a generator for each error. The displacement d of the
+coordinates is the unknown of f(q + d, e) = f(q, 0), where f are the equations of loops and encoders.
+Krawczyk's test proves d = S e + r with a bound of r of second order. From it follow affine forms of the
+tool's position and rotation.
 
-Over-constrained machines have more loop equations g than independent ones f. A machine that assembles
-satisfies all of them. So its coordinates are the solution of f, and the bounds hold for it. The forms of
-g bound how far the redundant loops of the solution are open.
+Over-constrained machines have redundant loop equations g in addition to f. A machine that can be
+assembled satisfies all of them. So its coordinates are the solution of f, and the bounds are valid for
+it. The affine forms of g bound the residuals of the redundant loops at this solution.
 """
 
 from __future__ import annotations
@@ -18,10 +19,16 @@ from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
 from tauloop.design.claims import ARITHMETIC
 from tauloop.design.intervals.forms import INFLATION, Form, form
-from tauloop.design.intervals.matrices import Matrix, added, gathered, multiplied, shifted
+from tauloop.design.intervals.matrices import (
+    Matrix,
+    added,
+    matrix_from_entries,
+    numeric_product,
+    shifted,
+)
 from tauloop.design.intervals.program import InstructionList, program
 from tauloop.design.krawczyk import linear_form, solution_bounds, widened
-from tauloop.design.pose_symbols import turned
+from tauloop.design.pose_symbols import rotated
 from tauloop.design.tolerances.error_equations import (
     Array,
     ErrorEquations,
@@ -30,10 +37,10 @@ from tauloop.design.tolerances.error_equations import (
 )
 from tauloop.equations.values import BatchFunction
 
-#: What the programs compute, for messages.
+#: Name of the programs, for messages.
 PROGRAM_NAME = "the equations of errors"
-#: Numbers in the forms of one batch of poses.
-MAX_NUMBERS = 200_000
+#: Approximate number of coefficients of affine forms in a batch of poses.
+BATCH_COEFFICIENTS = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +56,11 @@ class _Programs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecondOrderBounds:
-    """Bounds of what first order leaves out, over all combinations of errors; NaN where not proved.
+    """Bounds of nonlinear terms for all combinations of errors; NaN where no bound is proved.
 
     Attributes:
-        twist: (N, 6) of the errors of the tool, m and rad.
-        loops: (N, c) of the residuals of redundant loops.
+        twist: (N, 6) bounds for the errors of the tool, m and rad.
+        loops: (N, c) bounds for the residuals of redundant loops.
     """
 
     twist: Array
@@ -63,11 +70,11 @@ class SecondOrderBounds:
 def second_order_bounds(
     equations: ErrorEquations, q: Array, errors: Array, first: FirstOrder
 ) -> SecondOrderBounds:
-    """Return bounds of the difference of errors of the tool, and of redundant loops, from first order.
+    """Return bounds of the nonlinear terms of the tool's errors and of redundant loops.
 
-    They hold for every combination of errors of a machine that assembles; NaN where none is proved:
-    also for machines whose errors do not determine all coordinates, or with operations that
-    intervals do not cover.
+    They are valid for every combination of errors with which the machine can be assembled. They are NaN
+    where no bound is proved. This includes machines whose equations do not determine all coordinates,
+    and machines with operations that interval arithmetic does not support.
 
     Args:
         equations: the machine with errors.
@@ -80,22 +87,22 @@ def second_order_bounds(
     """
     expressions = equations.expressions
     free = [i for i in range(expressions.n_v) if i not in equations.held]
-    none = SecondOrderBounds(
+    no_bounds = SecondOrderBounds(
         twist=np.full((len(q), 6), np.nan), loops=np.full(first.mismatch.shape[:2], np.nan)
     )
     if expressions.f.numel() != len(free):
-        return none
+        return no_bounds
     try:
         programs = _programs(expressions, free)
     except InputError:
-        return none
+        return no_bounds
     scale = np.where(expressions.is_angular[free], 1.0, equations.assembly.loops.length)
-    step = max(1, MAX_NUMBERS // (len(errors) + 2) // 100)
+    step = max(1, BATCH_COEFFICIENTS // (len(errors) + 2) // 100)
     parts = []
     for i in range(0, len(q), step):
-        some = slice(i, i + step)
-        twist, mismatch = first.twist[some], first.mismatch[some]
-        parts.append(_bounds(programs, q[some], errors, (twist, mismatch), scale))
+        batch = slice(i, i + step)
+        twist, mismatch = first.twist[batch], first.mismatch[batch]
+        parts.append(_bounds(programs, q[batch], errors, (twist, mismatch), scale))
     return SecondOrderBounds(
         twist=np.concatenate([part.twist for part in parts]),
         loops=np.concatenate([part.loops for part in parts]),
@@ -112,32 +119,32 @@ def _programs(expressions: ErrorExpressions, free: list[int]) -> _Programs:
     d = ca.SX.sym("d", len(free))
     displacement = ca.SX(expressions.n_v, 1)
     displacement[free] = d
-    moved = _displaced(expressions, q, displacement)
+    displaced = _displaced(expressions, q, displacement)
     readings = ca.substitute(
         [expressions.f],
         [expressions.q, e],
         [q, ca.SX.zeros(e.numel(), 1)],
     )[0]
-    f, place, R, redundant = ca.substitute(
+    f, position, R, redundant = ca.substitute(
         [
             expressions.f,
-            expressions.place,
+            expressions.position,
             ca.vec(expressions.rotation),
             expressions.redundant,
         ],
         [expressions.q],
-        [ca.densify(moved)],
+        [ca.densify(displaced)],
     )
     f = f - readings
     z = ca.vertcat(q, e, d)
     by_d = ca.jacobian(f, d)
     at_start = [ca.densify(ca.vec(by_d)), ca.densify(ca.vec(ca.jacobian(f, e)))]
-    at_start += [ca.densify(place), ca.densify(R)]
+    at_start += [ca.densify(position), ca.densify(R)]
     inputs = [q, e, d]
     return _Programs(
         equations=program(PROGRAM_NAME, z, f),
         jacobian=program(PROGRAM_NAME, z, ca.vec(by_d)),
-        tool=program(PROGRAM_NAME, z, ca.vertcat(place, R)),
+        tool=program(PROGRAM_NAME, z, ca.vertcat(position, R)),
         redundant=program(PROGRAM_NAME, z, redundant),
         derivatives=BatchFunction(ca.Function("derivatives", inputs, at_start, {"cse": True})),
     )
@@ -145,13 +152,13 @@ def _programs(expressions: ErrorExpressions, free: list[int]) -> _Programs:
 
 def _displaced(expressions: ErrorExpressions, q: ca.SX, d: ca.SX) -> ca.SX:
     """Return coordinates displaced by d (n_v,): rotations by rotation vectors in the base frame."""
-    moved = ca.SX(q)
+    displaced = ca.SX(q)
     for q0, v0 in expressions.quaternions:
-        moved[q0 : q0 + 4] = turned(d[v0 : v0 + 3], q[q0 : q0 + 4])
+        displaced[q0 : q0 + 4] = rotated(q[q0 : q0 + 4], d[v0 : v0 + 3])
     for i, column in enumerate(expressions.q_of_v):
         if column >= 0:
-            moved[int(column)] = q[int(column)] + d[i]
-    return moved
+            displaced[int(column)] = q[int(column)] + d[i]
+    return displaced
 
 
 def _bounds(
@@ -160,11 +167,11 @@ def _bounds(
     """Return the bounds at some poses, with the first-order twist and mismatch there."""
     N, p, n, c = len(q), len(errors), len(scale), first[1].shape[1]
     zeros = [np.zeros((N, p)), np.zeros((N, n))]
-    by_d, by_e, place, R = programs.derivatives([q, *zeros], N)
+    by_d, by_e, position, R = programs.derivatives([q, *zeros], N)
     with np.errstate(all="ignore"):
         C = np.linalg.inv(by_d.reshape(N, n, n).swapaxes(1, 2))
         S = -C @ by_e.reshape(N, p, n).swapaxes(1, 2)
-        before = [form(_with_slopes(column, p)) for column in q.T]
+        before = [form(_constant_rows(column, p)) for column in q.T]
         before += [_error_form(j, size, N, p) for j, size in enumerate(errors)]
         slopes = (S * errors).transpose(1, 2, 0)
         unknowns = [linear_form(np.zeros(N), slopes[j]) for j in range(n)]
@@ -173,14 +180,18 @@ def _bounds(
         )
         tight = [widened(y, solution.remainder[:, j]) for j, y in enumerate(unknowns)]
         values = programs.tool.run([*before, *tight], ARITHMETIC)
-        moved = shifted(gathered(values[:3], 3, 1, p, N), -place[:, :, None])
-        spin, beyond = _rotation(gathered(values[3:], 3, 3, p, N), R)
-        twist, mismatch = (rows * errors for rows in first)
+        translation = shifted(matrix_from_entries(values[:3], 3, 1, p, N), -position[:, :, None])
+        sines, rotation_difference = _rotation(matrix_from_entries(values[3:], 3, 3, p, N), R)
+        twist, mismatch = first[0] * errors, first[1] * errors
         bounds = np.concatenate(
-            [_beyond(moved, twist[:, :3]), _beyond(spin, twist[:, 3:]) + beyond], axis=1
+            [
+                _nonlinear_bounds(translation, twist[:, :3]),
+                _nonlinear_bounds(sines, twist[:, 3:]) + rotation_difference,
+            ],
+            axis=1,
         )
-        opened = programs.redundant.run([*before, *tight], ARITHMETIC)
-        loops = _beyond(gathered(opened, c, 1, p, N), mismatch)
+        residuals = programs.redundant.run([*before, *tight], ARITHMETIC)
+        loops = _nonlinear_bounds(matrix_from_entries(residuals, c, 1, p, N), mismatch)
     closed = solution.closed[:, None]
     return SecondOrderBounds(
         twist=np.where(closed & np.isfinite(bounds), bounds, np.nan),
@@ -188,36 +199,39 @@ def _bounds(
     )
 
 
-def _with_slopes(middle: Array, p: int) -> Array:
-    return np.concatenate([middle[None], np.zeros((p + 1, len(middle)))])
+def _constant_rows(center: Array, p: int) -> Array:
+    """Return the coefficients (p + 2, N) of constant forms."""
+    return np.concatenate([center[None], np.zeros((p + 1, len(center)))])
 
 
-def _error_form(j: int, size: float, N: int, p: int) -> Form:
+def _error_form(j: int, tolerance: float, N: int, p: int) -> Form:
+    """Return N forms of the error with index j, whose range is ± its tolerance."""
     rows = np.zeros((p + 2, N))
-    rows[1 + j] = size
+    rows[1 + j] = tolerance
     return form(rows)
 
 
 def _rotation(R: Matrix, nominal: Array) -> tuple[Matrix, Array]:
-    """Return the sines of the rotation vector (N, 3, 1), and bounds (N, 3) of the rest.
+    """Return the sines s (N, 3, 1) of the rotation, and bounds (N, 3) of their error.
 
-    The rotation vector is s arcsin|s| / |s| with the sines s.
+    s is the vector of the skew-symmetric part of R R_0^T. The rotation vector is s arcsin|s| / |s|; the
+    bounds are those of its difference from s.
     """
     R_0 = nominal.reshape(-1, 3, 3).swapaxes(1, 2)
-    turn = multiplied(R_0, R.T).T
-    difference = added(turn, turn.T, -1.0)
-    columns = [difference.part([a]).chosen_rows([b]) for a, b in ((1, 2), (2, 0), (0, 1))]
+    relative = numeric_product(R_0, R.T).T
+    difference = added(relative, relative.T, -1.0)
+    columns = [difference.chosen_columns([a]).chosen_rows([b]) for a, b in ((1, 2), (2, 0), (0, 1))]
     rows = 0.5 * np.concatenate([column.rows for column in columns], axis=2)
-    size = 0.5 * np.concatenate([column.size for column in columns], axis=1)
-    spin = Matrix(rows, size)
-    largest = spin.largest()[:, :, 0]
+    radius = 0.5 * np.concatenate([column.radius for column in columns], axis=1)
+    sines = Matrix(rows, radius)
+    largest = sines.magnitude_bounds()[:, :, 0]
     sine = np.linalg.norm(largest, axis=1, keepdims=True) * INFLATION
     excess = np.arcsin(sine) / np.maximum(sine, 1e-300) - 1.0
-    return spin, largest * np.where(sine > 0.0, excess + 1e-15, 0.0)
+    return sines, largest * np.where(sine > 0.0, excess + 1e-15, 0.0)
 
 
-def _beyond(x: Matrix, first: Array) -> Array:
-    """Return bounds (N, r) of forms (N, r, 1) less the first-order terms (N, r, p)."""
-    slopes = x.rows[1:-1, :, :, 0].transpose(1, 2, 0)
-    unlike = np.abs(slopes - first).sum(axis=2)
-    return np.asarray((np.abs(x.rows[0]) + x.rows[-1])[:, :, 0] * INFLATION + unlike)
+def _nonlinear_bounds(x: Matrix, first_order: Array) -> Array:
+    """Return bounds (N, r) of forms (N, r, 1) minus the first-order terms (N, r, p)."""
+    generators = x.rows[1:-1, :, :, 0].transpose(1, 2, 0)
+    difference = np.abs(generators - first_order).sum(axis=2)
+    return np.asarray((np.abs(x.rows[0]) + x.rows[-1])[:, :, 0] * INFLATION + difference)

@@ -27,9 +27,9 @@ Element = TypeVar("Element")
 
 #: Singular values of the equations below this fraction of the largest belong to passive freedoms.
 PASSIVE_CUTOFF = 1e-9
-#: Steps of Newton's method from the first-order displacement of a machine with errors.
+#: Number of steps of Newton's method from the first-order displacement of a machine with errors.
 NEWTON_STEPS = 4
-#: Part of the tool center point.
+#: Name of the part to which the tool center point belongs.
 TOOL_PART = "tool"
 #: Prefix of the symbols that displace joint centers.
 CLEARANCE = "clearance"
@@ -37,11 +37,11 @@ CLEARANCE = "clearance"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartParameters:
-    """A machine whose parts have parameters of their own.
+    """A machine in which each part has its own parameters.
 
     Attributes:
         mechanism: the machine, in which each part has symbols ``NAME@PART``.
-        owners: parameter of the file of each symbol.
+        owners: parameter of the machine file by symbol.
     """
 
     mechanism: Mechanism
@@ -53,8 +53,8 @@ def part_parameters(
 ) -> PartParameters:
     """Return the machine with a parameter for each part instead of shared ones.
 
-    A part is what a name has before its first dot, such as a leg; the tool is one too. A parameter of
-    one part keeps its name, as do those in `common`.
+    The part of an element is its name up to the first dot, such as a leg. The tool is a part, too. A
+    parameter of a single part keeps its name, and so do the parameters in `common`.
     """
     parts: dict[str, list[str]] = {name: [] for name in names}
     for part, geometry in geometry_of_parts(mechanism):
@@ -67,32 +67,32 @@ def part_parameters(
         owners |= dict.fromkeys(symbols, name)
     shared = [name for name in names if len(parts[name]) > 1]
 
-    def own(element: Element, part: str) -> Element:
+    def with_symbols(element: Element, part: str) -> Element:
         changes = {name: Leaf(f"{name}@{part}") for name in shared if part in parts[name]}
-        own_element: Element = with_leaves(element, changes)
-        return own_element
+        changed_element: Element = with_leaves(element, changes)
+        return changed_element
 
-    def all_own(elements: Iterable[Any]) -> tuple[Any, ...]:
-        return tuple(own(item, _part(item.name)) for item in elements)
+    def all_with_symbols(elements: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(with_symbols(item, _part(item.name)) for item in elements)
 
     platform, table = mechanism.platform, mechanism.parameters
-    own_values = [
+    part_values = [
         replace(table[owner], name=name) for name, owner in owners.items() if name != owner
     ]
     changed = replace(
         mechanism,
-        parameters=replace(table, parameters=(*table, *own_values)),
-        joints=all_own(mechanism.joints),
-        rods=all_own(mechanism.rods),
-        couplings=all_own(mechanism.couplings),
-        actuators=all_own(mechanism.actuators),
-        platform=replace(platform, tool=own(platform.tool, TOOL_PART)),
+        parameters=replace(table, parameters=(*table, *part_values)),
+        joints=all_with_symbols(mechanism.joints),
+        rods=all_with_symbols(mechanism.rods),
+        couplings=all_with_symbols(mechanism.couplings),
+        actuators=all_with_symbols(mechanism.actuators),
+        platform=replace(platform, tool=with_symbols(platform.tool, TOOL_PART)),
     )
     return PartParameters(mechanism=changed, owners=owners)
 
 
 def geometry_of_parts(mechanism: Mechanism) -> Iterator[tuple[str, tuple[object, ...]]]:
-    """Yield the part and the places, lengths and ratios of each element, and of the tool."""
+    """Yield the part and the geometry (placements, lengths, ratios) of each element and the tool."""
     for joint in mechanism.joints:
         yield _part(joint.name), (joint.parent, joint.child)
     for rod in mechanism.rods:
@@ -114,7 +114,8 @@ class FirstOrder:
     """Derivatives by errors, with the actuators held.
 
     Attributes:
-        velocities: (N, n_v, p) displacement of all velocities per unit of each error.
+        velocities: (N, n_v, p) displacements in the coordinates of all velocities, per unit of each
+            error.
         twist: (N, 6, p) twist of the tool center point, in the axes of the base.
         mismatch: (N, c, p) residuals of redundant loop equations, which rigid parts do not satisfy.
     """
@@ -129,10 +130,10 @@ class ErrorExpressions:
     """The equations as expressions of coordinates and errors.
 
     Attributes:
-        q, errors: symbols.
-        f: loops and actuator positions.
+        q, errors: symbols of coordinates and errors.
+        f: independent loop equations, and actuator positions minus encoder readings.
         redundant: loop equations that follow from the others at exact dimensions.
-        place, rotation: of the tool center point.
+        position, rotation: position and rotation matrix of the tool center point.
         n_v: number of velocities.
         q_of_v: index of the coordinate of each velocity; -1 for none.
         quaternions: index of the first coordinate and of the first velocity of each quaternion.
@@ -143,7 +144,7 @@ class ErrorExpressions:
     errors: ca.SX
     f: ca.SX
     redundant: ca.SX
-    place: ca.SX
+    position: ca.SX
     rotation: ca.SX
     n_v: int
     q_of_v: tuple[int, ...]
@@ -158,10 +159,10 @@ class ErrorEquations:
     the displacements (x, y, z) of joint centers in the axes of their first body.
 
     Attributes:
-        assembly: how the loops close.
+        assembly: assembly of the loops.
         count: number of errors.
         expressions: the equations as expressions.
-        held: velocities that errors leave at zero: locked and passive ones.
+        held: indices of the locked and passive velocities, which errors do not change.
     """
 
     def __init__(self, model: Model, parts: PartParameters, joints: Sequence[str]) -> None:
@@ -175,59 +176,59 @@ class ErrorEquations:
         self.assembly = assembly = model.assembly
         names = tuple(parts.owners)
         mechanism = _with_clearances(parts.mechanism, joints)
-        shape = topology(mechanism)
+        tree = topology(mechanism)
         motors = len(mechanism.actuators)
-        moved = [f"{CLEARANCE}.{joint}.{axis}" for joint in joints for axis in "xyz"]
-        errors = ca.SX.sym("errors", len(names) + motors + len(moved))
+        clearances = [f"{CLEARANCE}.{joint}.{axis}" for joint in joints for axis in "xyz"]
+        errors = ca.SX.sym("errors", len(names) + motors + len(clearances))
         self.count = errors.numel()
         values = {
             name: mechanism.parameters[owner].value + errors[i]
             for i, (name, owner) in enumerate(parts.owners.items())
         }
-        values |= {name: errors[len(names) + motors + i] for i, name in enumerate(moved)}
-        motion = symbolic_motion(shape, nominal(mechanism, values), is_moving=False)
+        values |= {name: errors[len(names) + motors + i] for i, name in enumerate(clearances)}
+        motion = symbolic_motion(tree, nominal(mechanism, values), is_moving=False)
         readings = errors[len(names) : len(names) + motors]
         phi, _, _ = stacked(closure(mechanism, motion))
-        kept = _kept(assembly)
-        spare = [i for i in range(phi.numel()) if i not in kept]
+        independent = _independent_rows(assembly)
+        redundant = [i for i in range(phi.numel()) if i not in independent]
         encoders = _actuator_positions(assembly, mechanism, motion) - readings
-        f = ca.vertcat(phi[kept, :], encoders[list(assembly.leading), :])
+        f = ca.vertcat(phi[independent, :], encoders[list(assembly.leading), :])
         tool = mechanism.platform.tool
-        place = motion.point(tool).p
+        position = motion.point(tool).p
         R = motion.bodies[tool.body].R @ motion.values.rotation(tool.turns)
         self.expressions = ErrorExpressions(
             q=motion.q,
             errors=errors,
             f=f,
-            redundant=phi[spare, :],
-            place=place,
+            redundant=phi[redundant, :],
+            position=position,
             rotation=R,
-            n_v=shape.n_v,
-            q_of_v=tuple(shape.q_of_v),
-            quaternions=tuple(shape.quaternions),
-            is_angular=np.array(shape.angular, dtype=bool),
+            n_v=tree.n_v,
+            q_of_v=tuple(tree.q_of_v),
+            quaternions=tuple(tree.quaternions),
+            is_angular=np.array(tree.angular, dtype=bool),
         )
-        rates = coordinate_rates(shape, motion.q)
+        rates = coordinate_rates(tree, motion.q)
         arguments = [motion.q, errors]
-        self._value = _function("value", arguments, [f, place, ca.vec(R)])
+        self._value = _function("value", arguments, [f, position, ca.vec(R)])
         outputs = [
             *_derivatives(f, motion.q, errors, rates),
-            *_derivatives(place, motion.q, errors, rates),
+            *_derivatives(position, motion.q, errors, rates),
             *_derivatives(ca.vec(R), motion.q, errors, rates),
-            *_derivatives(phi[spare, :], motion.q, errors, rates),
+            *_derivatives(phi[redundant, :], motion.q, errors, rates),
         ]
         self._rate = _function("rate", arguments, [ca.vec(output) for output in outputs])
         self._shapes = [output.shape for output in outputs]
-        self._held = list(assembly.locked)
+        self._locked = list(assembly.locked)
         self.held = frozenset({*assembly.locked, *assembly.passive})
 
     def value(self, q: Array, errors: Array) -> tuple[Array, Array, Array]:
         """Return loops and actuator positions (N, m), tool center points (N, 3) and rotations (N, 3, 3)."""
-        f, place, rotation = self._value([q, errors], len(q))
-        return f, place, np.swapaxes(rotation.reshape(-1, 3, 3), -1, -2)
+        f, position, rotation = self._value([q, errors], len(q))
+        return f, position, np.swapaxes(rotation.reshape(-1, 3, 3), -1, -2)
 
     def _matrices(self, q: Array, errors: Array) -> list[Array]:
-        """Return the derivatives of f, place, rotation and redundant loops by v and by errors."""
+        """Return the derivatives of f, position, rotation and redundant loops by v and by errors."""
         columns = self._rate([q, errors], len(q))
         return [
             np.swapaxes(column.reshape(len(q), shape[1], shape[0]), -1, -2)
@@ -237,17 +238,17 @@ class ErrorEquations:
     def first_order(self, q: Array) -> FirstOrder:
         """Return the derivatives at coordinates (N, n_q) of the machine without errors.
 
-        With the equations f(q, e) = 0 of loops and encoders, dv = -(df/dv)⁺ (df/de) de, without
-        motion of passive freedoms.
+        With the equations f(q, e) = 0 of loops and encoders, dv = -(df/dv)⁺ (df/de) de. The
+        pseudoinverse excludes motions of passive degrees of freedom.
         """
         errors = np.zeros((len(q), self.count))
         f_v, f_e, p_v, p_e, r_v, r_e, s_v, s_e = self._matrices(q, errors)
         velocities = -self._solved(f_v, f_e)
         _, _, R = self.value(q, errors)
-        turn = (r_v @ velocities + r_e).reshape(len(q), 3, 3, self.count)
-        # vec stacks columns: the first axis of the reshaped array is the column of R
-        spin = np.einsum("njia,nkj->nika", turn, R)
-        rotation = np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=1)
+        dR = (r_v @ velocities + r_e).reshape(len(q), 3, 3, self.count)
+        # vec stacks columns, so that the first axis of the reshaped array is the column of R.
+        skew = np.einsum("njia,nkj->nika", dR, R)
+        rotation = np.stack([skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0]], axis=1)
         return FirstOrder(
             velocities=velocities,
             twist=np.concatenate([p_v @ velocities + p_e, rotation], axis=1),
@@ -255,7 +256,7 @@ class ErrorEquations:
         )
 
     def passive_motion(self, q: Array) -> Array:
-        """Return the largest motion (N,) of the tool per unit of passive freedoms.
+        """Return the largest motion (N,) of the tool per unit motion of passive degrees of freedom.
 
         Displacements are in characteristic lengths, rotations in entries of the rotation matrix.
         """
@@ -264,57 +265,57 @@ class ErrorEquations:
         _, sigma, Vt = np.linalg.svd(f_v)
         rank = int((sigma > PASSIVE_CUTOFF * sigma[:, :1]).sum(axis=1).min())
         rates = np.concatenate([p_v / self.assembly.loops.length, r_v], axis=1)
-        moved = rates @ np.swapaxes(Vt[:, rank:], -1, -2)
-        return np.asarray(np.abs(moved).max(axis=(1, 2), initial=0.0))
+        motions = rates @ np.swapaxes(Vt[:, rank:], -1, -2)
+        return np.asarray(np.abs(motions).max(axis=(1, 2), initial=0.0))
 
     def displaced(self, q: Array, velocities: Array, errors: Array) -> tuple[Array, Array, Array]:
         """Return tool center points, rotations and residuals of machines with errors.
 
         Args:
             q: coordinates (N, n_q) without errors.
-            velocities: (N, n_v) first-order displacement.
-            errors: (N, p).
+            velocities: first-order displacements (N, n_v).
+            errors: errors (N, p).
 
         Returns:
             Tool center points (N, 3), rotations (N, 3, 3), and largest residuals (N,).
         """
-        shape = self.assembly.topology
+        tree = self.assembly.topology
         readings, _, _ = self.value(q, np.zeros_like(errors))
-        moved = integrate(shape, q, velocities)
+        displaced = integrate(tree, q, velocities)
         for _ in range(NEWTON_STEPS):
-            f = self.value(moved, errors)[0] - readings
-            f_v = self._matrices(moved, errors)[0]
-            moved = integrate(shape, moved, -self._solved(f_v, f[..., None])[..., 0])
-        f, place, rotation = self.value(moved, errors)
-        return place, rotation, np.abs(f - readings).max(axis=1, initial=0.0)
+            f = self.value(displaced, errors)[0] - readings
+            f_v = self._matrices(displaced, errors)[0]
+            displaced = integrate(tree, displaced, -self._solved(f_v, f[..., None])[..., 0])
+        f, position, rotation = self.value(displaced, errors)
+        return position, rotation, np.abs(f - readings).max(axis=1, initial=0.0)
 
     def _without_locked(self, f_v: Array) -> Array:
-        """Return the equations with unit rows that hold locked velocities."""
-        if not self._held:
+        """Return the equations with unit rows that set locked velocities to zero."""
+        if not self._locked:
             return f_v
-        rows = np.eye(f_v.shape[-1])[self._held]
+        rows = np.eye(f_v.shape[-1])[self._locked]
         return np.concatenate([f_v, np.broadcast_to(rows, (len(f_v), *rows.shape))], axis=1)
 
     def _solved(self, f_v: Array, right: Array) -> Array:
         """Return the smallest solution (N, n_v, k) of f_v x = right, with locked velocities zero."""
         f_v = self._without_locked(f_v)
-        zeros = np.zeros((len(f_v), len(self._held), right.shape[-1]))
+        zeros = np.zeros((len(f_v), len(self._locked), right.shape[-1]))
         right = np.concatenate([right, zeros], axis=1)
         if f_v.shape[1] == f_v.shape[2]:
             return np.asarray(np.linalg.solve(f_v, right))
         return np.asarray(np.linalg.pinv(f_v, rcond=PASSIVE_CUTOFF) @ right)
 
 
-def _kept(assembly: Assembly) -> list[int]:
+def _independent_rows(assembly: Assembly) -> list[int]:
     """Return the indices of loop equations that are independent in all coordinates."""
     return list(assembly.with_constant_coordinates().rows)
 
 
 def _actuator_positions(assembly: Assembly, mechanism: Mechanism, motion: TreeMotion) -> ca.SX:
     """Return the actuator positions (n_u,) as expressions of the coordinates."""
-    shape = assembly.topology
-    scalars = ca.vertcat(*(motion.q[j] if j >= 0 else 0 for j in shape.q_of_v))
-    A = transmission(mechanism, shape, motion.values)
+    tree = assembly.topology
+    scalars = ca.vertcat(*(motion.q[j] if j >= 0 else 0 for j in tree.q_of_v))
+    A = transmission(mechanism, tree, motion.values)
     return A @ scalars + actuator_offsets(mechanism, motion.values)
 
 
@@ -324,6 +325,7 @@ def _derivatives(f: ca.SX, q: ca.SX, errors: ca.SX, rates: ca.SX) -> tuple[ca.SX
 
 
 def _function(name: str, arguments: list[ca.SX], outputs: list[ca.SX]) -> BatchFunction:
+    """Return a function of batches with dense outputs."""
     return BatchFunction(ca.Function(name, arguments, [ca.densify(output) for output in outputs]))
 
 
@@ -335,12 +337,14 @@ def _with_clearances(mechanism: Mechanism, joints: Sequence[str]) -> Mechanism:
 
 
 def _displaced_joint(joint: Joint, names: Sequence[str]) -> Joint:
+    """Return a joint whose center has symbols of displacement if it is one of `names`."""
     if joint.name not in names:
         return joint
     return replace(joint, parent=_displaced(joint.parent, joint.name))
 
 
 def _displaced_rod(rod: Rod, names: Sequence[str]) -> Rod:
+    """Return a rod whose ends have symbols of displacement if they are in `names`."""
     start, end = f"{rod.name}.start", f"{rod.name}.end"
     if start in names:
         rod = replace(rod, start=_displaced(rod.start, start))
@@ -350,6 +354,7 @@ def _displaced_rod(rod: Rod, names: Sequence[str]) -> Rod:
 
 
 def _displaced(placement: Placement, name: str) -> Placement:
+    """Return a placement with symbols added to its position."""
     x, y, z = placement.position
     position = (
         add(x, Leaf(f"{CLEARANCE}.{name}.x")),

@@ -1,4 +1,4 @@
-"""Sources of error of one kind with their effect on the tool, and their sums."""
+"""Groups of sources of error of the same kind, their effects on the tool, and worst-case sums."""
 
 from __future__ import annotations
 
@@ -12,22 +12,20 @@ from tauloop.design.tolerances.error_equations import Array, ErrorEquations, Fir
 from tauloop.design.tolerances.worst_case import farthest
 
 #: Kinds of sources of error.
-PARAMETER, ENCODER, CLEARANCE, HEAT, WRENCH = (
-    "parameter",
-    "encoder",
-    "clearance",
-    "heat",
-    "wrench",
-)
+PARAMETER = "parameter"
+ENCODER = "encoder"
+CLEARANCE = "clearance"
+HEAT = "heat"
+WRENCH = "wrench"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ErrorGroup:
-    """Sources of error of one kind.
+    """Sources of error of the same kind.
 
     Attributes:
-        kind: their kind.
-        names: their names (p).
+        kind: kind of the sources.
+        names: names of the p sources.
         units: SI units of their tolerances.
         tolerances: (p,) largest deviations, SI; radii of clearances.
         effects: (N, p, 6, k) twist of the tool per unit of each component: k = 1 for an error in an
@@ -42,20 +40,20 @@ class ErrorGroup:
 
     @property
     def contributions(self) -> Array:
-        """Largest error (N, 6, p) in each direction by each source alone."""
-        size = np.linalg.norm(self.effects, axis=-1) * self.tolerances[:, None]
-        return np.swapaxes(size, 1, 2)
+        """Largest error (N, 6, p) in each direction due to each source alone."""
+        largest = np.linalg.norm(self.effects, axis=-1) * self.tolerances[:, None]
+        return np.swapaxes(largest, 1, 2)
 
     @property
     def with_tolerances(self) -> ErrorGroup:
-        """The sources whose tolerances are not zero."""
-        kept = np.flatnonzero(self.tolerances > 0.0)
+        """The group of the sources whose tolerances are not zero."""
+        indices = np.flatnonzero(self.tolerances > 0.0)
         return replace(
             self,
-            names=tuple(self.names[i] for i in kept),
-            units=tuple(self.units[i] for i in kept),
-            tolerances=self.tolerances[kept],
-            effects=self.effects[:, kept],
+            names=tuple(self.names[i] for i in indices),
+            units=tuple(self.units[i] for i in indices),
+            tolerances=self.tolerances[indices],
+            effects=self.effects[:, indices],
         )
 
     @property
@@ -65,7 +63,7 @@ class ErrorGroup:
 
     @property
     def scaled(self) -> Array:
-        """Twists (N, p, 6, k) by the whole tolerance."""
+        """Twists (N, p, 6, k) due to the full tolerances."""
         return np.asarray(self.effects * self.tolerances[:, None, None])
 
 
@@ -83,7 +81,7 @@ def interval_group(
 
 
 def worst_sizes(groups: Sequence[ErrorGroup]) -> tuple[Array, Array]:
-    """Return upper bounds of the distance (N,) and of the angle (N,) by all sources."""
+    """Return upper bounds of the distance (N,) and of the angle (N,) due to all sources."""
     N = len(groups[0].effects)
     intervals = [group.scaled[..., 0] for group in groups if not group.is_vector]
     balls = [group.scaled for group in groups if group.is_vector]
@@ -97,11 +95,11 @@ def worst_sizes(groups: Sequence[ErrorGroup]) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SecondOrder:
-    """Difference of exact errors from those of first order.
+    """Difference between exact and first-order errors of the tool.
 
     Attributes:
         twist: (N, 6) largest difference at the errors that are worst in each direction.
-        residual: (N,) largest residual of loops and encoders of these machines.
+        residual: (N,) largest residual of loops and encoders of the machines with these errors.
     """
 
     twist: Array
@@ -111,7 +109,7 @@ class SecondOrder:
 def second_order(
     equations: ErrorEquations, first: FirstOrder, q: Array, groups: Sequence[ErrorGroup]
 ) -> SecondOrder:
-    """Return how far the errors of machines at the limits of their tolerances are from first order.
+    """Return the difference between exact and first-order errors at the limits of the tolerances.
 
     Args:
         equations: the machine with errors.
@@ -120,32 +118,35 @@ def second_order(
         groups: sources whose errors are those of the equations, in this order.
     """
     N = len(q)
-    twist, residual = np.zeros((N, 6)), np.zeros(N)
-    _, place, rotation = equations.value(q, np.zeros((N, equations.count)))
+    twist = np.zeros((N, 6))
+    residual = np.zeros(N)
+    _, position, rotation = equations.value(q, np.zeros((N, equations.count)))
     for axis in range(6):
         errors = np.concatenate([_worst_errors(group, axis) for group in groups], axis=1)
         for sign in (1.0, -1.0):
             velocities = (first.velocities @ (sign * errors)[..., None])[..., 0]
-            at, turned, left = equations.displaced(q, velocities, sign * errors)
-            exact = np.concatenate([at - place, _rotation_vector(turned, rotation)], axis=1)
+            displaced = equations.displaced(q, velocities, sign * errors)
+            displaced_position, displaced_rotation, displaced_residual = displaced
+            rotation_vector = _rotation_vector(displaced_rotation, rotation)
+            exact = np.concatenate([displaced_position - position, rotation_vector], axis=1)
             linear = (first.twist @ (sign * errors)[..., None])[..., 0]
             twist = np.maximum(twist, np.abs(exact - linear))
-            residual = np.maximum(residual, left)
+            residual = np.maximum(residual, displaced_residual)
     return SecondOrder(twist=twist, residual=residual)
 
 
 def _worst_errors(group: ErrorGroup, axis: int) -> Array:
     """Return the errors (N, p k) of a group that move the tool farthest along an axis."""
     effect = group.effects[:, :, axis]
-    size = np.linalg.norm(effect, axis=-1, keepdims=True)
-    unit = np.divide(effect, size, out=np.zeros_like(effect), where=size > 0.0)
+    norm = np.linalg.norm(effect, axis=-1, keepdims=True)
+    unit = np.divide(effect, norm, out=np.zeros_like(effect), where=norm > 0.0)
     return np.asarray((unit * group.tolerances[:, None]).reshape(len(effect), -1))
 
 
 def _rotation_vector(rotation: Array, reference: Array) -> Array:
-    """Return the rotation vectors (N, 3) of R R₀ᵀ, rad; below a right angle."""
-    turn = rotation @ np.swapaxes(reference, -1, -2)
-    skew = 0.5 * (turn - np.swapaxes(turn, -1, -2))
+    """Return the rotation vectors (N, 3) of R R₀ᵀ, rad, for angles below a right angle."""
+    relative = rotation @ np.swapaxes(reference, -1, -2)
+    skew = 0.5 * (relative - np.swapaxes(relative, -1, -2))
     axis = np.stack([skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0]], axis=-1)
     sine = np.linalg.norm(axis, axis=-1, keepdims=True)
     factor = np.divide(

@@ -16,7 +16,7 @@ from tauloop.mechanism.suggestions import listing, suggestion
 
 #: Values by name or pattern, as numbers in SI units or texts with units.
 Amounts = str | Mapping[str, str | float]
-#: Several such values by name or pattern.
+#: Lists of such values by name or pattern.
 AmountLists = str | Mapping[str, Sequence[str | float]]
 
 
@@ -34,7 +34,7 @@ class Candidate:
 
 
 def geometric_candidates(mechanism: Mechanism) -> tuple[Candidate, ...]:
-    """Return the independent parameters that places, lengths, ratios and the tool depend on."""
+    """Return the independent parameters of the geometry: placements, lengths, ratios and the tool."""
     used = leaves(tuple(geometry for _, geometry in geometry_of_parts(mechanism)))
     return tuple(
         Candidate(name=parameter.name, unit=si_unit(parameter.unit))
@@ -74,9 +74,10 @@ def amount_lists(
         items = {name: text.split("/") for name, text in texts.items()}
     columns: dict[str, set[float]] = {}
     for pattern, listed_values in by_label(items).items():
-        several = [listed_values] if isinstance(listed_values, str | float | int) else listed_values
+        is_single = isinstance(listed_values, str | float | int)
+        value_list = [listed_values] if is_single else listed_values
         chosen: dict[str, set[float]] = {}
-        for value in several:
+        for value in value_list:
             for name, number in amounts(where, {pattern: value}, candidates, problems).items():
                 chosen.setdefault(name, set()).add(number)
         columns |= chosen
@@ -89,11 +90,12 @@ def amount_lists(
 def amounts(
     where: str, values: Amounts | None, candidates: Sequence[Candidate], problems: Problems
 ) -> dict[str, float]:
-    """Return the positive amounts by name, SI; a later pattern replaces an earlier one.
+    """Return the amounts by name, SI, which are not negative; later patterns replace earlier values.
 
     Args:
         where: name of the argument, for messages.
-        values: amounts by name or shell pattern; a pattern means the names whose unit its value has.
+        values: amounts by name or shell pattern; a pattern applies to the names whose unit its value
+            has.
         candidates: the names that exist.
         problems: receives unknown names, wrong units and negative amounts.
     """
@@ -135,10 +137,10 @@ def _fits(value: str | float, candidate: Candidate) -> bool:
 
 
 def _amount(where: str, value: str | float, unit: str) -> float:
-    """Return one amount, SI.
+    """Return a single amount, SI.
 
     Raises:
-        InputError: it is not a number of this unit, or negative.
+        InputError: the value is not a number of this unit, or is negative.
     """
     text = value if isinstance(value, str) else f"{float(value):.17g}"
     number = quantity(where, text, parse_unit(unit or "1").dimension)

@@ -1,4 +1,4 @@
-"""Errors of the tool by tolerances of parts, encoders, clearances, heat and loads."""
+"""Errors of the tool due to tolerances of parts, encoders, clearances, heat and loads."""
 
 from __future__ import annotations
 
@@ -72,16 +72,16 @@ from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
-#: Largest second-order part of the errors, as a fraction of them.
+#: Largest second-order part of the errors, as a fraction of the largest error.
 MAX_SECOND_ORDER = 0.05
 #: Largest residual of redundant loops, as a fraction of the errors of the tool.
 MAX_MISMATCH = 1e-6
-#: Smallest motion of the tool by passive freedoms that is noted (see `passive_motion`).
+#: Smallest motion of the tool due to passive degrees of freedom that is noted (see `passive_motion`).
 PASSIVE_MOTION = 1e-6
 #: Largest residual of the loops of a machine with errors, as a fraction of its size.
 MAX_RESIDUAL = 1e-9
-#: Whether sources take values with which an over-constrained machine fits: parameters, encoders and
-#: clearances, the geometric groups in order.
+#: Whether the errors of parameters, encoders and clearances adapt themselves so that an
+#: over-constrained machine can be assembled. Only joint centers within their clearances do.
 ADAPTS = (False, False, True)
 #: Number of random poses where none are given.
 DEFAULT_POSES = 200
@@ -93,17 +93,17 @@ class ToleranceMapOptions(Options):
 
     Attributes:
         tolerances: tolerances of independent geometric parameters, such as 'arm_length=0.05mm'.
-        encoders: errors of the readings of actuators.
+        encoders: errors of the actuator encoders.
         clearances: joint clearances: radius of the sphere in which the center of a joint, or of a rod
             end (``ROD.start`` or ``ROD.end``), can move.
-        temperatures: rise above the reference temperature by part, K; a number for all parts that
-            have a coefficient of expansion.
-        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), of either sign or
-            zero.
+        temperatures: temperature of each part relative to the reference temperature, K; a number
+            for all parts that have a coefficient of expansion.
+        wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame); each component varies
+            between plus and minus this value.
         common: parameters, by name or pattern, whose error is the same in all parts; others have an
             error for each leg.
-        samples: number of random poses within limits where no poses are given.
-        seed: seed of these poses.
+        samples: number of random poses within the limits of the machine, if no poses are given.
+        seed: seed of the random poses.
 
     Examples:
         >>> import tauloop as tl
@@ -127,9 +127,10 @@ class ToleranceMapOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToleranceMap(Result):
-    """Errors of the tool at N poses by p sources of error, with the actuators held.
+    """Errors of the tool at N poses due to p sources of error, with the actuators held.
 
-    Twists are those of the tool center point, in the axes of the base: m and rad.
+    Twists are small translations and rotation vectors of the tool center point, in the axes of the
+    base, m and rad.
 
     Attributes:
         model: the machine.
@@ -140,18 +141,18 @@ class ToleranceMap(Result):
         kinds: kind of each source: parameter, encoder, clearance, heat or wrench.
         units: SI unit of each tolerance.
         tolerances: (p,) largest deviations, SI.
-        contributions: (N, 6, p) largest error by each source alone.
-        worst: (N, 6) largest error in each direction by all sources together; in over-constrained
-            machines, by errors with which redundant loops close.
+        contributions: (N, 6, p) largest error due to each source alone.
+        worst: (N, 6) largest error in each direction due to all sources together. In over-constrained
+            machines only errors are considered with which the redundant loops close.
         root_sum_square: (N, 6) root of the sum of the squares of the contributions.
-        worst_distance: (N,) upper bound of the distance of the tool from its position, m; at most
+        worst_distance: (N,) upper bound of the distance of the tool from its position, m. It is at most
             0.4 % too large, except where redundant loops couple the errors.
-        worst_angle: (N,) the same for its rotation, rad.
-        second_order: (N, 6) difference of the exact error from the first-order one, at the errors
-            that are worst in each direction, m and rad.
-        remainder: (N, 6) proved bound of this difference for parameters, encoders and clearances, at
-            any errors within their tolerances with which the machine assembles; NaN where none is
-            proved.
+        worst_angle: (N,) upper bound of the rotation of the tool, rad, with the same accuracy.
+        second_order: (N, 6) difference between the exact and the first-order error, at the errors that
+            are worst in each direction, m and rad.
+        remainder: (N, 6) proved bound of this difference due to parameters, encoders and clearances,
+            for all errors within the tolerances with which the machine can be assembled; NaN where no
+            bound is proved.
         notes: assumptions about this machine.
     """
 
@@ -197,10 +198,10 @@ class ToleranceMap(Result):
 
     @property
     def proved_worst(self) -> np.ndarray:
-        """Largest error (N, 6) in each direction with all terms: no machine exceeds it, m and rad.
+        """Upper bound (N, 6) of the error in each direction that no machine exceeds, m and rad.
 
-        It covers parameters, encoders and clearances; those of heat and loads count to first order.
-        NaN where no bound is proved.
+        It includes terms of all orders for parameters, encoders and clearances, and first-order terms
+        for heat and loads. It is NaN where no bound is proved.
         """
         return np.asarray(self.worst + self.remainder)
 
@@ -213,10 +214,10 @@ class ToleranceMap(Result):
     @property
     @in_json()
     def largest_contributions(self) -> dict[str, float]:
-        """Displacement of the tool by each source alone at the worst pose, largest first, m."""
-        moved = np.linalg.norm(self.contributions[self.worst_pose, :3], axis=0)
-        order = np.argsort(-moved, kind="stable")
-        return {self.sources[i]: float(moved[i]) for i in order}
+        """Displacement of the tool due to each source alone at the worst pose, largest first, m."""
+        displacements = np.linalg.norm(self.contributions[self.worst_pose, :3], axis=0)
+        order = np.argsort(-displacements, kind="stable")
+        return {self.sources[i]: float(displacements[i]) for i in order}
 
 
 @keywords(ToleranceMapOptions)
@@ -228,18 +229,21 @@ def tolerance_map(
 ) -> ToleranceMap:
     """Return the largest errors of the tool due to tolerances, over poses, with the actuators held.
 
-    With the equations f(q, e) = 0 of loops and encoders, the tool's twist by errors e is
-    S e, S = T_e - T_v f_v⁻¹ f_e. The worst error along d is Σ |d·sᵢ| tᵢ over errors in ±tᵢ, plus
-    Σ r ‖Sᵀ d‖ over joint centers in balls of radius r. Redundant loops of over-constrained machines
-    couple the errors: M e = 0. Then the worst error is that of the linear program over these errors.
-    `second_order` compares it with Newton's solution of the machine with these errors: a measure.
-    `remainder` bounds the difference by interval arithmetic for all errors within the tolerances: a
-    proof.
+    The equations of loops and encoders are f(q, e) = 0 with the errors e. The twist of the tool is S e
+    with S = T_e - T_v f_v⁻¹ f_e, where T_e, T_v, f_e and f_v are derivatives of the tool's pose and of f
+    by errors and velocities. The worst error along d is Σ |d·sᵢ| tᵢ over errors in ±tᵢ (sᵢ is column i of
+    S), plus Σ r ‖Sᵀ d‖ over joint centers in balls of radius r. The redundant loops of over-constrained
+    machines couple the errors: M e = 0. Then the worst error is the maximum over these errors, by linear
+    programming.
+
+    `second_order` measures the nonlinearity: it compares with Newton's solution for the worst errors.
+    `remainder` is a proof: interval arithmetic bounds the nonlinear terms for all errors within the
+    tolerances.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        poses: one by names, such as ``{"x": "10 mm"}``, or rows (N, n) of the platform's independent
-            coordinates, SI; by default random poses within the machine's limits.
+        poses: poses of the platform; by default random poses within the machine's limits. A single pose
+            by names, such as ``{"x": "10 mm"}``, or rows (N, n) of its independent coordinates, SI.
         options: the tolerances.
 
     Raises:
@@ -253,7 +257,7 @@ def tolerance_map(
         ('arm_length@leg1', 'arm_length@leg2', 'arm_length@leg3')
     """
     model, options = modeled(machine), options or ToleranceMapOptions()
-    q, reached = map_coordinates(model, poses, options)
+    q, limit_diagnostics = map_coordinates(model, poses, options)
     stated, equations = error_sources(model, options)
     first = equations.first_order(q)
     geometric = _geometric_groups(stated, first)
@@ -267,14 +271,15 @@ def tolerance_map(
     coupled = coupled_worst(errors)
     bounds = second_order_bounds(equations, q, _largest_errors(stated), first)
     remainder = _remainder(bounds, coupled)
-    others = (group.contributions.sum(axis=2) for group in groups[len(geometric) :])
-    worst = sum(others, coupled.worst)
-    _, place, _ = equations.value(q, np.zeros((len(q), equations.count)))
+    worst = coupled.worst
+    for group in groups[len(geometric) :]:
+        worst = worst + group.contributions.sum(axis=2)
+    _, position, _ = equations.value(q, np.zeros((len(q), equations.count)))
     return ToleranceMap(
         model=model,
         options=options,
         platform=model.platform_position(q),
-        tool=place,
+        tool=position,
         sources=tuple(name for group in stated_groups for name in group.names),
         kinds=tuple(group.kind for group in stated_groups for _ in group.names),
         units=tuple(unit for group in stated_groups for unit in group.units),
@@ -294,7 +299,7 @@ def tolerance_map(
                 "poses without a proven bound on the errors",
                 int(np.isnan(remainder).any(axis=1).sum()),
             ),
-            *reached,
+            *limit_diagnostics,
             *omission_diagnostics(model.mechanism),
         ),
         provenance=provenance(
@@ -335,11 +340,11 @@ class StatedTolerances:
     """Tolerances by name, SI.
 
     Attributes:
-        parts: the machine with parameters of each part.
-        parameters: of these parameters.
-        parameter_units: their units.
-        encoders: of all actuators; zero where not stated.
-        encoder_units: their units.
+        parts: the machine in which each part has its own parameters.
+        parameters: tolerances of these parameters.
+        parameter_units: units of these parameters.
+        encoders: tolerances of the encoders of all actuators; zero if not stated.
+        encoder_units: units of the encoders.
         clearances: radii by joint or end of a rod.
     """
 
@@ -355,7 +360,8 @@ def _stated(mechanism: Mechanism, model: Model, options: ToleranceMapOptions) ->
     """Return the tolerances by name.
 
     Raises:
-        InputError: none is given, or a name, unit or value is wrong; all at once.
+        InputError: no tolerance is given, or a name, unit or value is wrong; the error lists all
+            problems.
     """
     problems = Problems()
     candidates = geometric_candidates(mechanism)
@@ -393,10 +399,10 @@ def _stated(mechanism: Mechanism, model: Model, options: ToleranceMapOptions) ->
 def _geometric_groups(stated: StatedTolerances, first: FirstOrder) -> tuple[ErrorGroup, ...]:
     """Return the errors of parameters, encoders and joint centers, in the order of the equations."""
     count, motors = len(stated.parts.owners), len(stated.encoders)
-    in_parameters = first.twist[:, :, :count]
-    in_encoders = first.twist[:, :, count : count + motors]
-    in_joints = first.twist[:, :, count + motors :]
-    vectors = in_joints.reshape(len(in_joints), 6, len(stated.clearances), 3)
+    parameter_twist = first.twist[:, :, :count]
+    encoder_twist = first.twist[:, :, count : count + motors]
+    joint_twist = first.twist[:, :, count + motors :]
+    vectors = joint_twist.reshape(len(joint_twist), 6, len(stated.clearances), 3)
     radii = np.array([*stated.clearances.values()], dtype=float)
     return (
         interval_group(
@@ -404,14 +410,14 @@ def _geometric_groups(stated: StatedTolerances, first: FirstOrder) -> tuple[Erro
             tuple(stated.parts.owners),
             stated.parameter_units,
             stated.parameters,
-            in_parameters,
+            parameter_twist,
         ),
         interval_group(
             ENCODER,
             tuple(stated.encoders),
             stated.encoder_units,
             np.array([*stated.encoders.values()], dtype=float),
-            in_encoders,
+            encoder_twist,
         ),
         ErrorGroup(
             kind=CLEARANCE,
@@ -430,9 +436,10 @@ def _largest_errors(stated: StatedTolerances) -> Array:
 
 
 def _remainder(bounds: SecondOrderBounds, coupled: CoupledWorst) -> Array:
-    """Return the proved bounds (N, 6) of what first order leaves out; NaN where there is none.
+    """Return the proved bounds (N, 6) of the nonlinear terms; NaN where no bound is proved.
 
-    Loops that close exactly are open to first order by at most R; multipliers y add |y|.R.
+    If redundant loops close exactly, their first-order residual is at most the bound R of their
+    nonlinear terms. With the multipliers y of the coupled errors, this adds |y|·R to the bound.
     """
     if not coupled.multipliers.any():
         return bounds.twist
@@ -441,7 +448,7 @@ def _remainder(bounds: SecondOrderBounds, coupled: CoupledWorst) -> Array:
 
 
 def _elastic_groups(model: Model, q: Array, options: ToleranceMapOptions) -> Iterator[ErrorGroup]:
-    """Yield the errors by temperatures and by a wrench."""
+    """Yield the errors due to temperatures and to a wrench."""
     rows = CoordinateRows(q)
     if options.temperatures is not None:
         heat = thermal_expansion(
@@ -449,7 +456,7 @@ def _elastic_groups(model: Model, q: Array, options: ToleranceMapOptions) -> Ite
         )
         if np.isnan(heat.per_kelvin).any():
             what = "rigid parts prevent the expansion of a part alone"
-            remedy = "give the parts that expand together elastic data, or leave them out"
+            remedy = "give these parts elastic data, or omit their temperatures"
             raise InputError.of("temperatures", what, remedy)
         yield interval_group(
             HEAT, heat.parts, ("K",) * len(heat.parts), np.abs(heat.temperatures), heat.per_kelvin
@@ -461,67 +468,68 @@ def _elastic_groups(model: Model, q: Array, options: ToleranceMapOptions) -> Ite
 
 
 def _notes(model: Model, equations: ErrorEquations, q: Array) -> Iterator[str]:
-    """Yield what the equations assume about this machine."""
+    """Yield notes on the assumptions about this machine."""
     assembly = model.assembly
     if assembly.passive:
-        moved = float(equations.passive_motion(q).max())
-        text = "passive freedoms stay where they are"
-        if moved > PASSIVE_MOTION:
-            text += "; they move the tool, and these motions are not errors"
+        largest_motion = float(equations.passive_motion(q).max())
+        text = "passive degrees of freedom are constant"
+        if largest_motion > PASSIVE_MOTION:
+            text += "; they move the tool, and these motions are not included in the errors"
         yield text
     if assembly.spare:
         names = listing([assembly.mechanism.actuators[i].name for i in assembly.spare])
         yield f"errors of {names} are without effect: other actuators determine the motion"
 
 
-def _size_of_errors(model: Model, worst: Array) -> float:
+def _error_scale(model: Model, worst: Array) -> float:
     """Return the largest error of the tool, with rotations times the characteristic length, m."""
     weight = np.repeat([1.0, float(machine_constants(model).shape.length)], 3)
     return float((worst * weight).max()) or 1.0
 
 
 def _diagnostics(model: Model, worst: Array, second: SecondOrder) -> Iterator[Diagnostic]:
-    """Yield numbers that measure whether first-order errors hold."""
+    """Yield diagnostics of the accuracy of first-order errors."""
     length = float(machine_constants(model).shape.length)
     weight = np.repeat([1.0, length], 3)
     yield diagnostic(
         "second-order part of the errors, fraction of the largest",
-        float((second.twist * weight).max()) / _size_of_errors(model, worst),
+        float((second.twist * weight).max()) / _error_scale(model, worst),
         at_most=MAX_SECOND_ORDER,
-        advice="these tolerances are too wide for first-order errors; narrow them, or leave poses "
-        "near singularities out",
+        advice="these tolerances are too wide for first-order errors; narrow them, or exclude poses "
+        "near singularities",
     )
     yield diagnostic(
         "residual of the loops of a machine with errors, fraction of its size",
         float(second.residual.max(initial=0.0)) / length,
         at_most=MAX_RESIDUAL,
-        advice="a machine at the limits of its tolerances does not close; narrow the tolerances, or "
-        "leave poses near singularities out",
+        advice="a machine at the limits of its tolerances cannot be assembled; narrow the tolerances, "
+        "or exclude poses near singularities",
     )
 
 
 def _fit_diagnostics(
     model: Model, errors: ErrorCoupling, bounds: SecondOrderBounds, worst: Array
 ) -> Iterator[Diagnostic]:
-    """Yield numbers that measure whether every machine within the tolerances assembles."""
-    size, fits = _size_of_errors(model, worst), assembly_fit(errors)
+    """Yield diagnostics: whether every machine within the tolerances can be assembled."""
+    scale = _error_scale(model, worst)
+    fits = assembly_fit(errors)
     yield diagnostic(
         "opening of redundant loops, fraction of the largest error",
-        float(fits.opening.max(initial=0.0)) / size,
+        float(fits.opening.max(initial=0.0)) / scale,
         at_most=MAX_MISMATCH,
         advice="the machine is over-constrained: parts with these errors fit only if they deform "
-        "or have clearance, which these errors of the tool leave out; state clearances",
+        "or have clearance, which these errors of the tool do not include; state clearances",
     )
-    if fits.share.any():
+    if fits.clearance_fraction.any():
         yield diagnostic(
             "clearance that parts with errors need, fraction of the clearance",
-            float(fits.share.max()),
+            float(fits.clearance_fraction.max()),
             at_most=1.0,
-            advice="some machines within the tolerances do not assemble, and do not count; widen the "
-            "clearances, or narrow the tolerances",
+            advice="some machines within the tolerances cannot be assembled and are excluded; widen "
+            "the clearances, or narrow the tolerances",
         )
     if bounds.loops.any():
         yield diagnostic(
             "bound on the residual of redundant loops beyond first order, relative to the largest error",
-            float(np.nan_to_num(bounds.loops, nan=np.inf).max()) / size,
+            float(np.nan_to_num(bounds.loops, nan=np.inf).max()) / scale,
         )

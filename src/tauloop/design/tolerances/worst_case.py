@@ -1,4 +1,4 @@
-"""Largest sums of errors over all errors within their tolerances."""
+"""Worst-case sums of errors over all errors within their tolerances."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-#: Cells per edge of the cube whose faces carry the directions.
+#: Number of cells per edge of the cube. The directions point to the centers of the cells on its faces.
 CELLS_PER_EDGE = 16
 #: Cosine of the largest angle between any direction and the nearest of `directions`: half the
 #: diagonal of a cell, seen from the center of the cube.
@@ -15,9 +15,10 @@ COVERING_COSINE = float(1.0 / np.sqrt(1.0 + 2.0 / CELLS_PER_EDGE**2))
 
 
 def directions() -> Array:
-    """Return unit vectors (d, 3), such that each direction or its opposite is near one of them."""
+    """Return unit vectors (d, 3), such that any direction or its opposite is near one of them."""
     edge = (2.0 * np.arange(CELLS_PER_EDGE) + 1.0) / CELLS_PER_EDGE - 1.0
-    u, v = (grid.ravel() for grid in np.meshgrid(edge, edge))
+    u_grid, v_grid = np.meshgrid(edge, edge)
+    u, v = u_grid.ravel(), v_grid.ravel()
     ones = np.ones_like(u)
     rows = np.concatenate(
         [np.stack([ones, u, v], -1), np.stack([u, ones, v], -1), np.stack([u, v, ones], -1)]
@@ -29,7 +30,7 @@ def largest_sum(intervals: Array, balls: Array, along: Array) -> Array:
     """Return the largest component (N, d) along directions: Σ |d·gᵢ| + Σ ‖Gₖᵀ d‖.
 
     Args:
-        intervals: (N, 3, p) displacement by the whole tolerance of each error in an interval.
+        intervals: (N, 3, p) displacement due to the full tolerance of each error in an interval.
         balls: (N, k, 3, 3) displacement per radius of each error vector in a ball.
         along: (d, 3) directions.
     """
@@ -41,8 +42,8 @@ def largest_sum(intervals: Array, balls: Array, along: Array) -> Array:
 def farthest(intervals: Array, balls: Array) -> tuple[Array, Array]:
     """Return an upper bound (N,) of the distance, and the direction (N, 3) in which it is largest.
 
-    The largest component along the nearest of `directions` is at least `COVERING_COSINE` of the
-    largest distance, so that the bound exceeds it by less than 0.4 %.
+    The largest component along `directions` is at least `COVERING_COSINE` times the largest distance,
+    so that the bound exceeds the distance by less than 0.4 %.
     """
     candidates = directions()
     sums = largest_sum(intervals, balls, candidates)

@@ -55,7 +55,7 @@ SAMPLES_PER_JOINT = (101, 25, 11, 7, 5)
 #: Range of joints to which start values are fitted, as a multiple of the range of their limits.
 FITTED_RANGE = 1.1
 #: Condition number of the Jacobian above which the reference pose counts as singular.
-WORST_CONDITION = 1e8
+MAX_CONDITION = 1e8
 
 
 @final
@@ -91,8 +91,8 @@ class ActuatorMap(ReprMixin):
                 independent coordinates of the machine.
 
         Raises:
-            InputError: the names do not exist or depend on other freedoms, or the number of motors
-                that move the joints differs from the number of joints.
+            InputError: the names do not exist or depend on other coordinates, or the number of
+                motors that move the joints differs from the number of joints.
             AssemblyError: the machine does not assemble as described.
             PoseError: the reference pose is singular.
         """
@@ -129,7 +129,7 @@ class ActuatorMap(ReprMixin):
     def _check_reference(self) -> None:
         """Raise if the reference pose is singular."""
         condition = float(np.linalg.cond(self._reference_jacobian))
-        if not condition < WORST_CONDITION:
+        if not condition < MAX_CONDITION:
             what = (
                 "is singular at the reference pose: the condition number of the Jacobian is "
                 f"{condition:.3g}"
@@ -169,9 +169,9 @@ class ActuatorMap(ReprMixin):
             samples: number of positions of each joint.
             widened: width of the grid as a multiple of the range.
         """
-        middle, half = self.joint_range.mean(axis=1), 0.5 * np.ptp(self.joint_range, axis=1)
-        ends = np.stack([middle - widened * half, middle + widened * half], axis=1)
-        return grid(ends, samples)
+        center = self.joint_range.mean(axis=1)
+        half_width = 0.5 * widened * np.ptp(self.joint_range, axis=1)
+        return grid(np.stack([center - half_width, center + half_width], axis=1), samples)
 
     @cached_property
     def _fitted_states(self) -> tuple[np.ndarray, np.ndarray]:
@@ -205,8 +205,8 @@ class ActuatorMap(ReprMixin):
         ]
         topology = self.model.topology
         columns = tuple(topology.coordinate_names.index(name) for name in iterated)
-        turning = {i + k for i, _ in topology.quaternions for k in range(4)}
-        columns = tuple(i for i in columns if i not in turning)
+        components = {i + k for i, _ in topology.quaternions for k in range(4)}
+        columns = tuple(i for i in columns if i not in components)
         if not columns:
             return constant_start(self.model.assembly.q, len(self.joints))
         joints, q = self._fitted_states
@@ -392,11 +392,13 @@ class ActuatorMap(ReprMixin):
         speed, force = self._motor_limits
         if position is not None:
             J = np.reshape(self.jacobian(position), (-1, *2 * (len(self.joints),)))
-            velocity, effort = self._alone(J, speed, force)
+            velocity, effort = self._single_joint_limits(J, speed, force)
         else:
-            reciprocals = maximum(lambda q: self._weakest(q, speed, force), self.joint_range)
+            reciprocals = maximum(
+                lambda q: self._reciprocal_limits(q, speed, force), self.joint_range
+            )
             velocity, effort = np.split(1.0 / np.maximum(reciprocals, 0.0), 2)
-        lower, upper = np.split(maximum(self._joint_ends, self.joint_range), 2)
+        lower, upper = np.split(maximum(self._negated_and_plain_positions, self.joint_range), 2)
         return CarriedLimits(
             names=self.joints, lower=-lower, upper=upper, velocity=velocity, effort=effort
         )
@@ -417,10 +419,12 @@ class ActuatorMap(ReprMixin):
         """
         topology = self.model.topology
         speeds = np.array([topology.freedoms[i].speed for i in self._mapped.velocities])
-        speeds = speeds if velocity is None else self._given_limits("velocity", velocity)
+        if velocity is not None:
+            speeds = self._given_limits("velocity", velocity)
         efforts = np.full(len(self.joints), np.inf)
-        efforts = efforts if effort is None else self._given_limits("effort", effort)
-        needs = maximum(lambda q: self._needs(q, speeds, efforts), self.joint_range)
+        if effort is not None:
+            efforts = self._given_limits("effort", effort)
+        needs = maximum(lambda q: self._motor_requirements(q, speeds, efforts), self.joint_range)
         lower, upper, fastest, largest = np.split(needs, 4)
         return CarriedLimits(
             names=self.actuators, lower=-lower, upper=upper, velocity=fastest, effort=largest
@@ -448,29 +452,29 @@ class ActuatorMap(ReprMixin):
         speed = np.array([actuator.speed for actuator in actuators])
         return speed, np.array([actuator.force for actuator in actuators])
 
-    def _alone(
+    def _single_joint_limits(
         self, J: np.ndarray, speed: np.ndarray, force: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return largest speeds and efforts (N, n) of single joints for J (N, n, n)."""
         to_motors = np.linalg.inv(J).swapaxes(-1, -2)
         return largest_alone(J, speed), largest_alone(to_motors, force)
 
-    def _weakest(
+    def _reciprocal_limits(
         self, position: np.ndarray, speed: np.ndarray, force: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return reciprocal speed and effort limits (N, 2 n); and if poses are allowed (N,)."""
+        """Return reciprocal speed and effort limits (N, 2 n), and which poses are allowed (N,)."""
         states = self.joint_to_actuator(position)
         is_allowed = states.sample_status == MapStatus.SUCCESS
         J = np.where(is_allowed[:, None, None], states.jacobian, np.eye(len(self.joints)))
-        velocity, effort = self._alone(J, speed, force)
+        velocity, effort = self._single_joint_limits(J, speed, force)
         return 1.0 / np.concatenate([velocity, effort], axis=1), is_allowed
 
-    def _joint_ends(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _negated_and_plain_positions(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return negated and plain joint positions (N, 2 n), and whether they are allowed (N,)."""
         status = self.joint_to_actuator(position).sample_status
         return np.concatenate([-position, position], axis=1), status == MapStatus.SUCCESS
 
-    def _needs(
+    def _motor_requirements(
         self, position: np.ndarray, speeds: np.ndarray, efforts: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the motors' requirements (N, 4 n), and whether positions are allowed (N,).
@@ -526,15 +530,16 @@ class ActuatorMap(ReprMixin):
         assembly = self.model.assembly
         lower, upper = coordinate_limits(self.model.topology)
         driven = list(assembly.driven)
-        places = [self.model.topology.q_of_v[i] for i in driven]
+        columns = [self.model.topology.q_of_v[i] for i in driven]
         A = assembly.loops.transmission[:, driven]
-        ends = [
-            np.where(A > 0.0, first[places], last[places])
+        # coordinates at which each motor has its lower and its upper limit
+        coordinates = [
+            np.where(A > 0.0, first[columns], last[columns])
             for first, last in ((lower, upper), (upper, lower))
         ]
         with np.errstate(invalid="ignore"):
-            sums = [np.where(A == 0.0, 0.0, A * end).sum(axis=1) for end in ends]
-            return np.stack(sums, axis=1) + assembly.loops.actuator_offsets[:, None]
+            limits = [np.where(A == 0.0, 0.0, A * q).sum(axis=1) for q in coordinates]
+            return np.stack(limits, axis=1) + assembly.loops.actuator_offsets[:, None]
 
     @cached_property
     def inertia(self) -> Program:
@@ -559,7 +564,7 @@ class ActuatorMap(ReprMixin):
         Raises:
             PoseError: a sample has no position on the other side.
         """
-        states, mode = self._evaluated(side, position, velocity, effort)
+        states, mode = self._states_and_mode(side, position, velocity, effort)
         status = np.atleast_1d(states.sample_status)
         failed = np.flatnonzero(status >= MapStatus.UNREACHABLE)
         if len(failed):
@@ -595,9 +600,9 @@ class ActuatorMap(ReprMixin):
         self, side: str, position: object, velocity: object | None, effort: object | None
     ) -> MappedStates:
         """Return the states of a side with their statuses."""
-        return self._evaluated(side, position, velocity, effort)[0]
+        return self._states_and_mode(side, position, velocity, effort)[0]
 
-    def _evaluated(
+    def _states_and_mode(
         self, side: str, position: object, velocity: object | None, effort: object | None
     ) -> tuple[MappedStates, np.ndarray]:
         """Return the states of a side, and det(J) relative to the reference pose (N,)."""
@@ -626,13 +631,15 @@ class ActuatorMap(ReprMixin):
         arrays.append(outputs["jacobian"])
         if is_missing.any():
             arrays = [np.where(is_missing[:, None], np.nan, array) for array in arrays]
-        position_, velocity_, effort_, jacobian = arrays
+        arrays[-1] = arrays[-1].reshape(-1, n_joints, n_joints)
+        if single:
+            arrays = [array[0] for array in arrays]
         states = MappedStates(
             names=names,
-            position=position_[0] if single else position_,
-            velocity=velocity_[0] if single else velocity_,
-            effort=effort_[0] if single else effort_,
-            jacobian=jacobian.reshape(-1, n_joints, n_joints)[0 if single else slice(None)],
+            position=arrays[0],
+            velocity=arrays[1],
+            effort=arrays[2],
+            jacobian=arrays[3],
             sample_status=status[0] if single else status,
         )
         return states, numbers["mode"]
@@ -647,10 +654,12 @@ class ActuatorMap(ReprMixin):
         numbers: dict[str, np.ndarray],
     ) -> None:
         """Follow failed samples along lines from the reference pose, and store the results."""
-        again = {name: np.ascontiguousarray(array[failed]) for name, array in inputs.items()}
+        inputs_of_failed = {
+            name: np.ascontiguousarray(array[failed]) for name, array in inputs.items()
+        }
         spec = self._followed[side]
-        again["start"], _ = runner.walked(again)
-        results, health = runner.evaluate(spec, again, len(failed))
+        inputs_of_failed["start"], _ = runner.walked(inputs_of_failed)
+        results, health = runner.evaluate(spec, inputs_of_failed, len(failed))
         for name, array in results.items():
             if name in outputs:
                 outputs[name] = np.array(outputs[name])

@@ -46,8 +46,8 @@ def largest_alone(matrix: np.ndarray, limits: np.ndarray) -> np.ndarray:
     """
     size = np.abs(matrix)
     with np.errstate(divide="ignore", invalid="ignore"):
-        room = np.where(size > 0.0, limits[None, :, None] / size, np.inf)
-    return np.asarray(room.min(axis=1))
+        bounds = np.where(size > 0.0, limits[None, :, None] / size, np.inf)
+    return np.asarray(bounds.min(axis=1))
 
 
 def largest_together(matrix: np.ndarray, limits: np.ndarray) -> np.ndarray:
@@ -106,9 +106,10 @@ def _refined(
         points = np.concatenate([best[None], points])
         values, is_allowed = value(points)
         values = np.where(is_allowed, values[:, k], -np.inf)
-        place = int(values.argmax())
-        largest = max(largest, float(values[place]))
-        best, half = points[place], 0.5 * half
+        index = int(values.argmax())
+        largest = max(largest, float(values[index]))
+        best = points[index]
+        half = 0.5 * half
     return largest
 
 

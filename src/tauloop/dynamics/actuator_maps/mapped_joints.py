@@ -37,7 +37,8 @@ class MappedJoints:
     """Named joints as the independent coordinates of a model, with an equal number of motors.
 
     Attributes:
-        model: the machine with these joints and their motors; all other freedoms are locked.
+        model: the machine with these joints and their motors; all other degrees of freedom are
+            locked.
         joints: names of the joints' coordinates, in the order of the map.
         velocities: indices of the joints' velocities.
         carried: bodies between the base and the last joint that move only with the joints.
@@ -77,7 +78,7 @@ def mapped_joints(machine: MachineSource, joints: Iterable[str] | str) -> Mapped
 
     Raises:
         InputError: the names do not exist or are not independent, the number of motors differs from
-            the number of joints, or motors also move with other freedoms.
+            the number of joints, or motors also move with other coordinates.
         AssemblyError: the machine does not assemble as described.
     """
     whole = modeled(machine)
@@ -89,12 +90,12 @@ def mapped_joints(machine: MachineSource, joints: Iterable[str] | str) -> Mapped
     model = _without_other_freedoms(model, names)
     _require_as_many_motors(model, names)
     indices = tuple(model.topology.velocity_names.index(name) for name in names)
-    held = {model.topology.velocity_names[i] for i in model.assembly.locked}
+    locked = {model.topology.velocity_names[i] for i in model.assembly.locked}
     return MappedJoints(
         model=model,
         joints=names,
         velocities=indices,
-        carried=_carried_bodies(model.mechanism, {*names, *held}),
+        carried=_carried_bodies(model.mechanism, {*names, *locked}),
     )
 
 
@@ -102,8 +103,8 @@ def _require_scalars(topology: Topology, names: Sequence[str]) -> None:
     """Raise an error for names that are not scalar coordinates, and for repeated names."""
     scalars = [
         name
-        for name, place in zip(topology.velocity_names, topology.q_of_v, strict=True)
-        if place >= 0
+        for name, column in zip(topology.velocity_names, topology.q_of_v, strict=True)
+        if column >= 0
     ]
     problems = Problems(unknown_names(names, scalars, "{!r} is not a joint coordinate", "joints"))
     for name in dict.fromkeys(names):
@@ -117,7 +118,7 @@ def _with_independent(whole: Model, names: tuple[str, ...]) -> Model:
     mechanism = whole.mechanism
     others = _remaining(whole, names)
     platform = replace(mechanism.platform, independent=(*names, *others))
-    model = _modelled(whole, replace(mechanism, platform=platform), _held(whole))
+    model = _modelled(whole, replace(mechanism, platform=platform), _locked_names(whole))
     missing = [name for name in names if name not in model.assembly.independent_names]
     if missing:
         chosen = ", ".join(model.assembly.independent_names)
@@ -147,11 +148,11 @@ def _remaining(whole: Model, names: tuple[str, ...]) -> list[str]:
         rows[i + 1 :] -= np.outer(rows[i + 1 :, column] / rows[i, column], rows[i])
         rows[i + 1 :, column] = 0.0
         rows[i, column] = np.nan
-    taken = np.isnan(rows).any(axis=0)
+    is_replaced = np.isnan(rows).any(axis=0)
     return [
         name
-        for name, is_taken in zip(assembly.independent_names, taken, strict=True)
-        if not is_taken
+        for name, replaced in zip(assembly.independent_names, is_replaced, strict=True)
+        if not replaced
     ]
 
 
@@ -168,11 +169,13 @@ def _without_other_freedoms(model: Model, names: tuple[str, ...]) -> Model:
     with_joints = np.asarray(moves[:, columns].any(axis=1))
     problems = Problems()
     for i in np.flatnonzero(with_joints):
-        also = [name for name in others if moves[i, assembly.independent_names.index(name)]]
-        if also:
+        further = [name for name in others if moves[i, assembly.independent_names.index(name)]]
+        if further:
             motor = model.mechanism.actuators[i].name
-            what = f"{motor} moves with the named joints and with {', '.join(also)}"
-            problems.add("joints", what, f"name all of these: --joints {','.join([*names, *also])}")
+            what = f"{motor} moves with the named joints and with {', '.join(further)}"
+            problems.add(
+                "joints", what, f"name all of these: --joints {','.join([*names, *further])}"
+            )
     InputError.raise_if_any(problems)
     if not others and with_joints.all():
         return model
@@ -182,7 +185,7 @@ def _without_other_freedoms(model: Model, names: tuple[str, ...]) -> Model:
         if is_moved
     ]
     mechanism = replace(model.mechanism, actuators=tuple(actuators))
-    return _modelled(model, mechanism, (*_held(model), *others))
+    return _modelled(model, mechanism, (*_locked_names(model), *others))
 
 
 def _moved_actuators(model: Model) -> np.ndarray:
@@ -210,7 +213,7 @@ def _require_as_many_motors(model: Model, names: tuple[str, ...]) -> None:
     raise InputError.of("joints", what, remedy)
 
 
-def _held(model: Model) -> tuple[str, ...]:
+def _locked_names(model: Model) -> tuple[str, ...]:
     """Return the names of the locked velocities, except spins."""
     topology = model.topology
     return tuple(
@@ -218,14 +221,14 @@ def _held(model: Model) -> tuple[str, ...]:
     )
 
 
-def _modelled(model: Model, mechanism: Mechanism, held: tuple[str, ...]) -> Model:
+def _modelled(model: Model, mechanism: Mechanism, locked: tuple[str, ...]) -> Model:
     """Return the model of a changed mechanism at the pose of another model."""
     changed = Model(
         mechanism,
         model.free,
         formulation=model.formulation,
         evaluator=model.given_evaluator,
-        locks=Locks(names=held) if held else DEFAULT_LOCKS,
+        locks=Locks(names=locked) if locked else DEFAULT_LOCKS,
     )
     old = dict(zip(model.topology.coordinate_names, model.assembly.q, strict=True))
     names = changed.topology.coordinate_names

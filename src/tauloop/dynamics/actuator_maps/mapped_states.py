@@ -66,10 +66,10 @@ class MappedStates(ReprMixin):
         return tuple(self._count(status) for status in MapStatus if status)
 
     def _count(self, status: MapStatus) -> Diagnostic:
-        places = np.flatnonzero(np.atleast_1d(self.sample_status) == status)
+        samples = np.flatnonzero(np.atleast_1d(self.sample_status) == status)
         name = f"samples: {status.name.lower().replace('_', ' ')}"
-        advice = f"the first is sample {places[0]}; see `sample_status`" if len(places) else ""
-        return diagnostic(name, len(places), at_most=0, advice=advice)
+        advice = f"the first is sample {samples[0]}; see `sample_status`" if len(samples) else ""
+        return diagnostic(name, len(samples), at_most=0, advice=advice)
 
     @property
     def status(self) -> Status:

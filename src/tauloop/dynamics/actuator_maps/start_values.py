@@ -65,15 +65,15 @@ class StartPolynomials:
         """Return the sum of products of polynomials, grouped by the order of the first variable."""
         total = ca.SX(0)
         for first, polynomial in enumerate(factors[0]):
-            rest = ca.SX(0)
+            inner = ca.SX(0)
             for orders, coefficient in zip(self.orders, coefficients, strict=True):
                 if orders[0] != first:
                     continue
                 term = ca.SX(float(coefficient))
                 for variable, order in enumerate(orders[1:], start=1):
                     term = term * factors[variable][order]
-                rest = rest + term
-            total = total + rest * polynomial
+                inner = inner + term
+            total = total + inner * polynomial
         return total
 
 

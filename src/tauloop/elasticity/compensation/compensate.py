@@ -1,4 +1,4 @@
-"""Corrected motor positions of a loaded and warm machine."""
+"""Corrected motor positions of a machine that deforms under loads and heat."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class CompensationOptions(Options):
 
     Attributes:
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
-        temperatures: rise above the reference temperature by part, K; a number for all parts that
-            have a coefficient of expansion.
+        temperatures: temperature of each part relative to the reference temperature, K; a number
+            for all parts that have a coefficient of expansion.
         expansions: coefficients of expansion by part, 1/K, instead of the file's; or one number
             for all parts for which the file states none. Bodies without beams and the base expand
             uniformly if they have a coefficient.
@@ -81,9 +81,10 @@ class CompensationOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompensatedPoses(Result):
-    """Motor positions at which the loaded, warm machine has its tool at N commanded poses.
+    """Motor positions at which the tool of a loaded, heated machine is at N commanded poses.
 
-    Twists are those of the tool center point, in the axes of the base.
+    A twist is here a small displacement of the tool center point: a translation and a rotation
+    vector, in the axes of the base.
 
     Attributes:
         model: the machine.
@@ -91,14 +92,16 @@ class CompensatedPoses(Result):
         time: (N,) times of the samples of a motion, s; sample indices if no times are given.
         platform: (N, n) commanded positions of the platform.
         tool: (N, 3) commanded tool center points, m.
-        rigid_actuators: (N, n_u) actuator positions of the rigid, cold machine.
+        rigid_actuators: (N, n_u) actuator positions of the undeformed machine.
         actuators: (N, n_u) corrected actuator positions.
         corrected_platform: (N, n) positions of the rigid machine's platform at these actuator
             positions.
         deflection: (N, 6) twist of the tool due to loads at the corrected positions, m and rad.
-        heat: (N, 6) twist of the tool due to heat at the corrected positions, m and rad.
+        heat: (N, 6) twist of the tool due to thermal expansion at the corrected positions, m and
+            rad.
         remaining: (N, 6) remaining twist from the commanded to the actual tool pose, m and rad.
-        correctable: (N, 6, m) twists of the tool that the actuators can correct.
+        correctable: (N, 6, m) twists of the tool that the actuators can correct: one for each of
+            the m independent coordinates of the platform.
         second_order: (N,) displacement of the tool that is quadratic in loads and heat, m; linear
             elasticity neglects it. It is estimated from the change of the deflection along the
             correction, and from geometric stiffness.
@@ -168,12 +171,13 @@ def compensate(
     wrenches: object | None = None,
     time: object | None = None,
 ) -> CompensatedPoses:
-    """Return the motor positions at which the tool of the loaded, warm machine is where commanded.
+    """Return the motor positions that bring the tool of the deformed machine to commanded poses.
 
     This is an elastic feed-forward. The tool error δ due to weight, wrench, inertia and heat is
-    calculated at the pose x of the rigid machine, and x is moved until x + δ(x) is the commanded
-    pose. The result contains the actuator positions of the rigid machine at x. Commanded
-    coordinates of the platform are corrected exactly. A machine with fewer than six degrees of
+    calculated at the pose x of the rigid machine. Each of `passes` corrections changes x so that
+    x + δ(x) approaches the commanded pose. The result contains the actuator positions of the rigid
+    machine at x. The commanded coordinates of the platform are corrected up to the error that
+    remains after these passes; a diagnostic limits it. A machine with fewer than six degrees of
     freedom keeps an error in the other directions (`remaining`). If joints are commanded, the sum
     of the squared errors is minimized, with rotations multiplied by the machine's length. Friction
     is neglected.
@@ -227,9 +231,9 @@ def compensate(
     at_command = tool.error(q, with_second_order=True)
     x = _compensated(model, tool, q, target, at_command.total, options.passes)
     actuators = np.asarray(model.actuator_position(x))
-    reached = _reached(model, x)
-    error = tool.error(reached)
-    remaining = tool.miss(reached, target, error.total)
+    q_by_actuators = _forward_coordinates(model, x)
+    error = tool.error(q_by_actuators)
+    remaining = tool.miss(q_by_actuators, target, error.total)
     curvature = np.linalg.norm((error.total - at_command.total)[:, :3], axis=1)
     second_order = curvature + at_command.by_geometric_stiffness
     return CompensatedPoses(
@@ -237,19 +241,19 @@ def compensate(
         options=options,
         time=times,
         platform=command,
-        tool=target.place,
+        tool=target.position,
         rigid_actuators=np.asarray(model.actuator_position(q)),
         actuators=actuators,
         corrected_platform=model.platform_position(x),
         deflection=error.deflection,
         heat=error.heat,
         remaining=remaining,
-        correctable=tool.directions(reached),
+        correctable=tool.directions(q_by_actuators),
         second_order=second_order,
         notes=(*at_command.notes, *_motion_notes(model, rates)),
         diagnostics=(
             *at_command.diagnostics,
-            *_diagnostics(tool, error.total, remaining, reached, second_order),
+            *_diagnostics(tool, error.total, remaining, q_by_actuators, second_order),
             *model.limits.diagnostics(x),
             *omission_diagnostics(model.mechanism),
         ),
@@ -279,8 +283,8 @@ def _compensated(
         passes: number of corrections.
     """
     x, error = q, first_error
-    for number in range(passes):
-        if number > 0:
+    for iteration in range(passes):
+        if iteration > 0:
             error = tool.error(x).total
         x = _shifted(model, x, tool.correction(x, tool.miss(x, target, error)))
     return x
@@ -323,8 +327,11 @@ def _commanded(
     if time is None:
         return np.arange(len(q), dtype=float), q, rates
     times = np.atleast_1d(numbers(time, "time"))
-    if times.shape != (len(q),) or not np.isfinite(times).all():
-        what = f"has {times.size} values for {len(q)} samples, or values that are not finite"
+    if times.shape != (len(q),):
+        what = f"has {times.size} values for {len(q)} samples"
+        raise InputError.of("time", what, "give a time for each sample")
+    if not np.isfinite(times).all():
+        what = f"contains {int((~np.isfinite(times)).sum())} non-finite values"
         raise InputError.of("time", what, "give a finite time for each sample")
     return times, q, rates
 
@@ -353,13 +360,13 @@ def _wrenches(options: CompensationOptions, wrenches: object | None, count: int)
 def _shifted(model: Model, q: Array, change: Array) -> Array:
     """Return the coordinates (N, n_q) after a displacement (N, m) of the platform's coordinates."""
     G = model.platform.embedding(model.platform_position(q), start=q)
-    moved = integrate(model.topology, q, (G @ change[..., None])[..., 0])
-    position = model.platform.ports.at(moved)
+    displaced = integrate(model.topology, q, (G @ change[..., None])[..., 0])
+    position = model.platform.ports.at(displaced)
     return np.asarray(model.inverse_kinematics(position, start=q).q)
 
 
-def _reached(model: Model, q: Array) -> Array:
-    """Return the coordinates (N, n_q) by forward kinematics at the actuator positions of q."""
+def _forward_coordinates(model: Model, q: Array) -> Array:
+    """Return the coordinates (N, n_q) that forward kinematics gives for q's actuator positions."""
     try:
         ports = model.actuators.ports
     except AssemblyError:
@@ -378,14 +385,15 @@ def _diagnostics(
         "largest displacement of the tool, fraction of the machine's size",
         distance / tool.length,
         at_most=MAX_DEFLECTION,
-        advice="the equations are linear in loads and temperatures; reduce them",
+        advice="the linear equations hold only for small displacements; reduce the loads or the "
+        "temperatures",
     )
-    in_reach = tool.correctable(q, remaining)
+    correctable_part = tool.correctable(q, remaining)
     weight = np.repeat([1.0, tool.length], 3)
-    size = np.linalg.norm(total * weight, axis=1).max() or 1.0
+    largest_error = np.linalg.norm(total * weight, axis=1).max() or 1.0
     yield diagnostic(
         "remaining error in corrected directions, fraction of the correction",
-        np.linalg.norm(in_reach * weight, axis=1).max() / size,
+        np.linalg.norm(correctable_part * weight, axis=1).max() / largest_error,
         at_most=MAX_REMAINING,
         advice="increase `passes`, or exclude poses near singularities",
     )
@@ -397,5 +405,5 @@ def _diagnostics(
     )
     largest = float(np.linalg.norm(remaining[:, :3], axis=1).max())
     yield diagnostic("largest remaining error of the tool's position", largest, unit="m")
-    turned = float(np.linalg.norm(remaining[:, 3:], axis=1).max())
-    yield diagnostic("largest remaining error of the tool's orientation", turned, unit="rad")
+    rotation = float(np.linalg.norm(remaining[:, 3:], axis=1).max())
+    yield diagnostic("largest remaining error of the tool's orientation", rotation, unit="rad")

@@ -1,7 +1,7 @@
 """Program that computes corrected motor positions: inverse kinematics with loads and temperatures.
 
 The program is a fixed list of steps without memory allocation. Each pass computes the kinematics
-and the deflection at a pose, and moves the pose. The last step computes the actuator positions.
+and the deflection at a pose, and corrects the pose. The last step computes the actuator positions.
 """
 
 from __future__ import annotations
@@ -30,13 +30,20 @@ from tauloop.equations.operators import fast_operators
 from tauloop.equations.values import BatchFunction
 from tauloop.model import Model
 
-#: Random walks from the reference pose, at whose poses parts are read: number of walks, steps per
-#: walk, and size of a step (rad or characteristic lengths).
-TEST_WALKS, TEST_WALK_STEPS, TEST_WALK_STEP = 8, 3, 0.05
+#: Number of random walks from the reference pose. Parts are read at the poses of these walks.
+TEST_WALKS = 8
+#: Number of steps per walk.
+TEST_WALK_STEPS = 3
+#: Length of a step (rad or characteristic lengths).
+TEST_WALK_STEP = 0.05
 #: Default number of passes of the correction; see `compensate`.
 PASSES = 2
-#: Names of an input and of two outputs of the programs.
-TEMPERATURES, ACTUATOR_OUTPUT, CORRECTED = "temperatures", "actuators", "corrected"
+#: Name of the input with the temperatures of the parts.
+TEMPERATURES = "temperatures"
+#: Name of the output with the actuator positions.
+ACTUATOR_OUTPUT = "actuators"
+#: Name of the output with the corrected position of the platform.
+CORRECTED = "corrected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -130,11 +137,11 @@ def _parts(
     Raises:
         InputError: no part is elastic, or rigid parts prevent an expansion.
     """
-    built = machine_structure(model, states, StructureOptions(has_rod_modes=False))
-    require_elastic_data(model.mechanism, built)
-    names, expansion = free_expansion(model.mechanism, built, expansions)
+    elastic_machine = machine_structure(model, states, StructureOptions(has_rod_modes=False))
+    require_elastic_data(model.mechanism, elastic_machine)
+    names, expansion = free_expansion(model.mechanism, elastic_machine, expansions)
     if names:
-        response = thermal_response(assemble(built.structure), expansion)
+        response = thermal_response(assemble(elastic_machine.structure), expansion)
         InputError.raise_if_any(prevented_parts(names, response.is_prevented))
     return local_parts(model, states, names, expansion)
 
@@ -142,7 +149,7 @@ def _parts(
 def _correction(
     state: MotionState, parts: LocalParts, gravity: Array, *, is_first: bool
 ) -> Program:
-    """Return the program of a single pass, which computes the moved position of the platform."""
+    """Return the program of a single pass, which computes the corrected position of the platform."""
     builder, mechanism = state.builder, state.mechanism
     wrench = builder.input("wrench", WRENCH)
     temperatures = builder.input(TEMPERATURES, max(len(parts.parts), 1))
@@ -155,16 +162,17 @@ def _correction(
     miss = structure.tool_twist(builder, wrench, gravity)
     place, rotation = tool_pose(motion, mechanism)
     if not is_first:
-        target, turn = builder.input("place", 3), builder.input("rotation", 9)
+        target = builder.input("place", 3)
+        target_rotation = builder.input("rotation", 9)
         builder.set_samples("place", builder.at_samples(place))
         builder.set_samples("rotation", builder.at_samples(ca.vec(rotation)))
-        relative = rotation @ ca.reshape(turn, 3, 3).T
+        relative = rotation @ ca.reshape(target_rotation, 3, 3).T
         angle = 0.5 * ca.inv_skew(relative - relative.T)
         miss += ca.vertcat(place - target, angle)
     J = tool_jacobian(*state.parts, state.configuration) @ _embedding(state)
     S = _directions(state, parts, J)
     change = -builder.solve(ca.sparsify(S.T @ J), S.T @ miss, "correction")
-    outputs = {"next": _moved(state, _embedding(state) @ change)}
+    outputs = {"next": _displaced_position(state, _embedding(state) @ change)}
     if is_first:
         outputs |= {"place": place, "rotation": ca.vec(rotation)}
     return builder.finish(outputs)
@@ -188,26 +196,26 @@ def _directions(state: MotionState, parts: LocalParts, J: ca.SX) -> ca.SX:
     return ca.diag(ca.SX(ca.DM(weight))) @ J
 
 
-def _moved(state: MotionState, step: ca.SX) -> ca.SX:
+def _displaced_position(state: MotionState, step: ca.SX) -> ca.SX:
     """Return the position of the platform after a displacement (n_v,) of all coordinates."""
     topology, q = state.topology, ca.SX(state.configuration.q)
-    moved = ca.SX(q)
+    displaced = ca.SX(q)
     for i, j in enumerate(topology.q_of_v):
         if j >= 0:
-            moved[j] = q[j] + step[i]
+            displaced[j] = q[j] + step[i]
     for iq, iv in topology.quaternions:
-        moved[iq : iq + 4] = _turned(q[iq : iq + 4], step[iv : iv + 3])
-    return moved[list(state.ports.q)]
+        displaced[iq : iq + 4] = _rotated(q[iq : iq + 4], step[iv : iv + 3])
+    return displaced[list(state.ports.q)]
 
 
-def _turned(quaternion: ca.SX, turn: ca.SX) -> ca.SX:
+def _rotated(quaternion: ca.SX, rotation: ca.SX) -> ca.SX:
     """Return a unit quaternion (4,) after an additional small rotation (3,), rad.
 
     Cosine and sine of half the angle are series up to the fourth order of the angle.
     """
-    square = 0.25 * ca.sumsqr(turn)
+    square = 0.25 * ca.sumsqr(rotation)
     d0 = 1.0 - square / 2.0 + square**2 / 24.0
-    d = 0.5 * (1.0 - square / 6.0 + square**2 / 120.0) * turn
+    d = 0.5 * (1.0 - square / 6.0 + square**2 / 120.0) * rotation
     w, x = quaternion[0], quaternion[1:]
     product = ca.vertcat(d0 * w - ca.dot(d, x), d0 * x + w * d + ca.cross(d, x))
     return product / ca.norm_2(product)

@@ -25,7 +25,7 @@ from tauloop.elasticity.machine.structure import (
 )
 from tauloop.model import Model
 
-#: Largest change of a part in its body's frame, relative to its size, that counts as rounding.
+#: Largest relative change of a part in its body's frame that counts as a rounding error.
 CONSTANT_TOLERANCE = 1e-9
 
 
@@ -36,12 +36,12 @@ class LocalPoint:
     Attributes:
         node: body or node of the structure to which the point belongs.
         body: the body of the machine, or the base.
-        place: (3,) position in the frame of this body, m.
+        position: (3,) position in the frame of this body, m.
     """
 
     node: str
     body: str
-    place: Array
+    position: Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,13 +114,13 @@ class LocalRod:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LocalElement:
-    """An element between nodes of one body, in the axes of this body.
+    """An element between nodes of the same body, in the axes of this body.
 
     Attributes:
         name: name of the beam or finite-element model.
         points: points of its attachments.
         axes: (3, 3) local axes of each attachment as columns.
-        freedoms: freedoms of each attachment that are coordinates of the element.
+        freedoms: degrees of freedom of each attachment that are coordinates of the element.
         stiffness: (k, k) stiffness matrix.
         weight: (k, 3) forces on its coordinates per unit of gravity in body axes, kg.
         elongation: (p,) changes of length per kelvin, m/K; zero unless it is a beam that expands.
@@ -180,13 +180,13 @@ def local_parts(
         model: the machine.
         q: coordinates (M, n_q) of several poses.
         parts: names of the parts that expand.
-        expansion: their free expansion at these poses.
+        expansion: free expansion of these parts at the poses.
 
     Raises:
-        InputError: parts are not constant in the frame of a body; all are listed.
+        InputError: parts are not constant in the frame of a body; the error lists all of them.
     """
-    built = machine_structure(model, q, StructureOptions(has_rod_modes=False))
-    reader = _Reader(model, q, built, expansion)
+    elastic_machine = machine_structure(model, q, StructureOptions(has_rod_modes=False))
+    reader = _Reader(model, q, elastic_machine, expansion)
     problems = Problems()
     with problems.collecting(InputError):
         result = reader.read(parts)
@@ -198,20 +198,20 @@ class _Reader:
     """Reads the parts of structures at M poses."""
 
     def __init__(
-        self, model: Model, q: Array, built: MachineStructure, expansion: FreeExpansion
+        self, model: Model, q: Array, elastic_machine: MachineStructure, expansion: FreeExpansion
     ) -> None:
         """Store the poses of all bodies."""
-        self.model, self.built, self.expansion = model, built, expansion
+        self.model, self.elastic_machine, self.expansion = model, elastic_machine, expansion
         self.geometry = machine_constants(model).shape.at(np.ascontiguousarray(q))
         self.samples = len(q)
-        self.length = built.structure.length
+        self.length = elastic_machine.structure.length
         names = [rod.name for rod in model.mechanism.rods]
         #: Names of elements between two points: rods, and separate masses of rods.
         self.rods = {*names, *(f"{name}.mass" for name in names)}
 
     def read(self, parts: tuple[str, ...]) -> LocalParts:
         """Return all parts."""
-        structure = self.built.structure
+        structure = self.elastic_machine.structure
         assembled = assemble(structure)
         joints = {joint.name: self.joint(joint) for joint in structure.joints}
         in_tree = {joint.name for joint, _, _ in assembled.tree}
@@ -225,7 +225,9 @@ class _Reader:
             links=tuple(self.link(number) for number in range(len(structure.links))),
             elements=tuple(self.element(element) for element in others),
             combinations=structure.combinations,
-            tool=self.point(self.built.tool_body, self.built.tool_point, "the tool"),
+            tool=self.point(
+                self.elastic_machine.tool_body, self.elastic_machine.tool_point, "the tool"
+            ),
             parts=parts,
             scaling=self.expansion.scaling,
             directions=platform_directions(self.model),
@@ -236,43 +238,43 @@ class _Reader:
 
     def machine_body(self, node: str) -> str:
         """Return the body of the machine to which a node belongs."""
-        return self.built.carried_by.get(node, node)
+        return self.elastic_machine.carried_by.get(node, node)
 
     def rotation(self, body: str) -> Array:
         """Return the orientations (M, 3, 3) of a body."""
         return np.asarray(self.geometry.rotations[:, self.geometry.shape.index[body]])
 
-    def constant(self, values: Array, size: float, item: str) -> Array:
+    def constant(self, values: Array, scale: float, item: str) -> Array:
         """Return the common value (...) of M samples (M, ...).
 
         Args:
             values: samples at the M poses.
-            size: typical size of the values, for the tolerance.
+            scale: typical magnitude of the values, for the tolerance.
             item: name of the part, for the error.
 
         Raises:
-            InputError: the samples differ by more than rounding.
+            InputError: the samples differ by more than rounding errors.
         """
         values = np.asarray(values, dtype=float)
         first = values[0]
-        if np.abs(values - first).max(initial=0.0) > CONSTANT_TOLERANCE * max(size, 1e-300):
+        if np.abs(values - first).max(initial=0.0) > CONSTANT_TOLERANCE * max(scale, 1e-300):
             what = "changes with the pose in a way that an exported compensation does not support"
             raise InputError.of(item, what, "use `tauloop.compensate` for this machine")
         return np.asarray(first)
 
-    def point(self, node: str, place: Array, item: str) -> LocalPoint:
+    def point(self, node: str, position: Array, item: str) -> LocalPoint:
         """Return a point (M, 3) or (3,) of a node in the frame of its body."""
         body = self.machine_body(node)
         index = self.geometry.shape.index[body]
-        offset = np.broadcast_to(place, (self.samples, 3)) - self.geometry.origins[:, index]
+        offset = np.broadcast_to(position, (self.samples, 3)) - self.geometry.origins[:, index]
         local = (np.swapaxes(self.rotation(body), -1, -2) @ offset[..., None])[..., 0]
-        return LocalPoint(node=node, body=body, place=self.constant(local, self.length, item))
+        return LocalPoint(node=node, body=body, position=self.constant(local, self.length, item))
 
     # Parts
 
     def body(self, name: str) -> LocalBody:
         """Return the body or node with this name."""
-        (body,) = (item for item in self.built.structure.bodies if item.name == name)
+        (body,) = (item for item in self.elastic_machine.structure.bodies if item.name == name)
         origin = self.point(name, body.origin, name)
         if body.inertia is None:
             return LocalBody(origin=origin, mass=0.0, moment=np.zeros(3))
@@ -288,7 +290,7 @@ class _Reader:
         """Return a joint; each twist is constant in the frame of its parent or child."""
         twists = np.broadcast_to(joint.motion, (self.samples, 6, joint.count))
         ends = [self.machine_body(node) for node in (joint.parent, joint.child)]
-        local = [self.turned(body, twists) for body in ends]
+        local = [self.in_body_axes(body, twists) for body in ends]
         free = self.free_count(joint)
         frames, columns = [], []
         for index in range(joint.count):
@@ -327,7 +329,7 @@ class _Reader:
         labels = joint.motion_names
         return sum(not label.startswith("bearing") for label in labels)
 
-    def turned(self, body: str, twists: Array) -> Array:
+    def in_body_axes(self, body: str, twists: Array) -> Array:
         """Return twists (M, 6, f) in the axes of a body."""
         to_body = np.swapaxes(self.rotation(body), -1, -2)
         return np.concatenate([to_body @ twists[:, :3], to_body @ twists[:, 3:]], axis=1)
@@ -340,22 +342,23 @@ class _Reader:
         K = np.broadcast_to(element.matrices.stiffness, (self.samples, 6, 6))
         M = np.broadcast_to(element.matrices.mass, (self.samples, 6, 6))
         k = K[:, 0, 0]
-        flexible = None
+        flexibility = None
         stiffness = None
         if k.any():
-            flexible = self.law(d, 1.0 / k, 1, element.name)
-            stiffness = LengthLaw(numerator=(1.0,), denominator=flexible.numerator)
+            flexibility = self.law(d, 1.0 / k, 1, element.name)
+            stiffness = LengthLaw(numerator=(1.0,), denominator=flexibility.numerator)
         along, across = [], []
         for row in (0, 3):
-            carried = M[:, row, 0] + M[:, row, 3]
-            if flexible is None:
-                along.append(self.inverse_law(d, carried, element.name))
+            axial_mass = M[:, row, 0] + M[:, row, 3]
+            if flexibility is None:
+                along.append(self.inverse_law(d, axial_mass, element.name))
             else:
-                scaled = self.law(d, carried / k, 2, element.name)
-                law = LengthLaw(numerator=scaled.numerator, denominator=flexible.numerator)
+                # The product of the mass and the flexibility is a polynomial of the length.
+                scaled = self.law(d, axial_mass / k, 2, element.name)
+                law = LengthLaw(numerator=scaled.numerator, denominator=flexibility.numerator)
                 along.append(law)
-            carried = M[:, row + 1, 1] + M[:, row + 1, 4]
-            across.append(self.inverse_law(d, carried, element.name))
+            lateral_mass = M[:, row + 1, 1] + M[:, row + 1, 4]
+            across.append(self.inverse_law(d, lateral_mass, element.name))
         return LocalRod(
             name=element.name,
             ends=(ends[0], ends[1]),
@@ -367,21 +370,21 @@ class _Reader:
 
     def link(self, number: int) -> LocalRod:
         """Return the rigid rod with this index; its mass is a separate element."""
-        link = self.built.structure.links[number]
+        link = self.elastic_machine.structure.links[number]
         ends = tuple(
-            self.point(body, place, link.name)
-            for body, place in zip(link.bodies, link.points, strict=True)
+            self.point(body, position, link.name)
+            for body, position in zip(link.bodies, link.points, strict=True)
         )
         d = np.broadcast_to(
             np.linalg.norm(link.points[1] - link.points[0], axis=-1), (self.samples,)
         )
-        nothing = LengthLaw(numerator=(0.0,))
+        zero = LengthLaw(numerator=(0.0,))
         return LocalRod(
             name=link.name,
             ends=(ends[0], ends[1]),
             stiffness=None,
-            along=(nothing, nothing),
-            across=(nothing, nothing),
+            along=(zero, zero),
+            across=(zero, zero),
             elongation=self.elongation(link.name, d),
         )
 
@@ -398,15 +401,17 @@ class _Reader:
         Raises:
             InputError: the values are not such a polynomial.
         """
-        middle, half = 0.5 * (d.max() + d.min()), 0.5 * (d.max() - d.min())
-        size = float(np.abs(values).max())
+        center, half = 0.5 * (d.max() + d.min()), 0.5 * (d.max() - d.min())
+        scale = float(np.abs(values).max())
         if half <= CONSTANT_TOLERANCE * self.length:
-            return LengthLaw(numerator=(float(self.constant(values, size, item)),))
-        powers = ((d - middle) / half)[:, None] ** np.arange(degree + 1)
-        scaled = np.linalg.lstsq(powers, values, rcond=None)[0]
-        self.constant(values - powers @ scaled, size, item)
-        shifted = np.polynomial.Polynomial(scaled, domain=[middle - half, middle + half])
-        coefficients = shifted.convert().coef
+            return LengthLaw(numerator=(float(self.constant(values, scale, item)),))
+        powers = ((d - center) / half)[:, None] ** np.arange(degree + 1)
+        scaled_coefficients = np.linalg.lstsq(powers, values, rcond=None)[0]
+        self.constant(values - powers @ scaled_coefficients, scale, item)
+        polynomial = np.polynomial.Polynomial(
+            scaled_coefficients, domain=[center - half, center + half]
+        )
+        coefficients = polynomial.convert().coef
         return LengthLaw(numerator=tuple(float(c) for c in coefficients))
 
     def inverse_law(self, d: Array, values: Array, item: str) -> LengthLaw:
@@ -430,12 +435,13 @@ class _Reader:
         stiffness = self.constant(K, float(np.abs(K).max()), name)[:size, :size]
         M = np.broadcast_to(element.matrices.mass, K.shape)
         mass = self.constant(M, float(np.abs(M).max()), name)[:size, :size]
-        field = np.zeros((size, 3))
+        # Displacements of the coordinates due to unit translations along the axes of the body.
+        translations = np.zeros((size, 3))
         row = 0
         for axis, attachment in zip(axes, element.attachments, strict=True):
-            both = np.concatenate([axis.T, np.zeros((3, 3))])
+            node_rows = np.concatenate([axis.T, np.zeros((3, 3))])
             count = len(attachment.freedoms)
-            field[row : row + count] = both[list(attachment.freedoms)]
+            translations[row : row + count] = node_rows[list(attachment.freedoms)]
             row += count
         values = self.expansion.elongation.get(name)
         elongation = np.zeros(self.expansion.count)
@@ -450,7 +456,7 @@ class _Reader:
             axes=tuple(axes),
             freedoms=tuple(item.freedoms for item in element.attachments),
             stiffness=stiffness,
-            weight=mass @ field,
+            weight=mass @ translations,
             elongation=elongation,
             axial_rows=rows,
         )
@@ -458,7 +464,7 @@ class _Reader:
 
 def prevented_parts(parts: tuple[str, ...], is_prevented: Array) -> Iterator[Problem]:
     """Yield a problem for each part whose expansion rigid parts prevent."""
-    for part, is_held in zip(parts, is_prevented, strict=True):
-        if is_held:
+    for part, prevented in zip(parts, is_prevented, strict=True):
+        if prevented:
             what = "rigid parts prevent its thermal expansion"
             yield Problem(part, what, "give joints, rods or drives of its loops a stiffness")

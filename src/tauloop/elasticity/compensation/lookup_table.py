@@ -33,8 +33,10 @@ from tauloop.mechanism.suggestions import listing
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
-#: Number of points per axis of the first grid, and maximum number of points of a grid.
-FIRST_POINTS, MAX_TABLE_POINTS = 3, 20_000
+#: Number of points per axis of the first grid.
+FIRST_POINTS = 3
+#: Maximum number of points of a grid.
+MAX_TABLE_POINTS = 20_000
 #: The refinement stops if the error extrapolated to MAX_TABLE_POINTS exceeds the tolerance by this
 #: factor.
 GIVE_UP_FACTOR = 4.0
@@ -119,7 +121,7 @@ class CompensationTable(Result):
         Args:
             position: positions (N, a) of `axes`, in the ranges of the table, SI.
             wrench: wrenches (N, 6) at the tool, N and N m.
-            temperatures: rises (N, p) of `parts` above the reference temperature, K.
+            temperatures: temperatures (N, p) of `parts` relative to the reference temperature, K.
 
         Raises:
             InputError: a position is outside the ranges of the table.
@@ -135,11 +137,11 @@ class CompensationTable(Result):
         by_heat = self.by_temperature.reshape(count, len(self.parts) * motors)
         values = np.concatenate([self.correction, by_wrench, by_heat], axis=1)
         sizes = [len(axis) for axis in self.grid]
-        at = _interpolated(self.grid, values.reshape(*sizes, -1), np.atleast_2d(position))
-        c, C, H = np.split(at, [motors, 7 * motors], axis=1)
+        interpolated = _interpolated(self.grid, values.reshape(*sizes, -1), np.atleast_2d(position))
+        c, C, H = np.split(interpolated, [motors, 7 * motors], axis=1)
         total = c + (C.reshape(-1, motors, 6) @ np.atleast_2d(wrench)[..., None])[..., 0]
         rises = np.atleast_2d(temperatures)[..., None]
-        by_heat = H.reshape(len(at), motors, len(self.parts)) @ rises
+        by_heat = H.reshape(len(interpolated), motors, len(self.parts)) @ rises
         return np.asarray(total + by_heat[..., 0])
 
     def _columns(self) -> Iterator[tuple[str, str, Array]]:
@@ -147,9 +149,10 @@ class CompensationTable(Result):
         motors = motor_port(self.model.assembly, "position", "rad", "m")
         for k, (motor, unit) in enumerate(zip(motors.columns, motors.units, strict=True)):
             yield f"correction.{motor}", unit, self.correction[:, k]
-            for i, (name, of) in enumerate(zip(TOOL_PORT.columns, TOOL_PORT.units, strict=True)):
-                per = f"({of})" if " " in of else of
-                yield f"{name}.{motor}", f"{unit}/{per}", self.by_wrench[:, k, i]
+            for i, name in enumerate(TOOL_PORT.columns):
+                load_unit = TOOL_PORT.units[i]
+                divisor = f"({load_unit})" if " " in load_unit else load_unit
+                yield f"{name}.{motor}", f"{unit}/{divisor}", self.by_wrench[:, k, i]
             for i, part in enumerate(self.parts):
                 yield f"{part}.{motor}", f"{unit}/K", self.by_temperature[:, k, i]
 
@@ -213,13 +216,14 @@ def compensation_table(
         (3, '-2.0e-07')
     """
     model, options = modeled(machine), options or CompensationTableOptions()
-    built = compensation_program(
+    program = compensation_program(
         model, expansions=options.expansions, is_weightless=options.weightless
     )
     wrench = named_values(TOOL_PORT, "wrench", options.wrench, np.zeros(6))
-    table = _Corrections(model, built, np.asarray(wrench, float), options.max_temperature)
+    table = _Corrections(model, program, np.asarray(wrench, float), options.max_temperature)
     names, ends = _axes(model, options)
-    stages, first_error = Stages(progress, 1), 0.0
+    stages = Stages(progress, 1)
+    first_error = 0.0
     counts = [FIRST_POINTS] * len(names)
     while True:
         grid = tuple(np.linspace(*end, count) for end, count in zip(ends, counts, strict=True))
@@ -231,17 +235,18 @@ def compensation_table(
         needed_reduction = np.log(first_error / options.table_tolerance)
         stages.part(np.log(first_error / max(errors)), needed_reduction)
         worst = int(np.argmax(errors[: len(names)]))
-        points, counts[worst] = int(np.prod(counts)), 2 * counts[worst] - 1
+        points = int(np.prod(counts))
+        counts[worst] = 2 * counts[worst] - 1
         # The error of linear interpolation is quadratic in the distance of points.
         expected = max(errors) * (points / MAX_TABLE_POINTS) ** (2.0 / len(names))
         is_hopeless = expected > GIVE_UP_FACTOR * options.table_tolerance
         if is_hopeless or np.prod(counts) > MAX_TABLE_POINTS:
-            what = f"is not reached: the error is {max(errors):.3g} m with {points} points"
+            what = f"cannot be met: the error is {max(errors):.3g} m with {points} points"
             remedy = "give a larger tolerance, smaller ranges or smaller loads"
             raise InputError.of("table_tolerance", what, remedy)
     stages.done()
     count = int(np.prod(counts))
-    motors, parts = len(model.mechanism.actuators), len(built.parts)
+    motors, parts = len(model.mechanism.actuators), len(program.parts)
     flat = values.reshape(count, -1)
     c, C, H = np.split(flat, [motors, 7 * motors], axis=1)
     return CompensationTable(
@@ -253,7 +258,7 @@ def compensation_table(
         correction=c,
         by_wrench=C.reshape(count, motors, 6),
         by_temperature=H.reshape(count, motors, parts),
-        parts=built.parts,
+        parts=program.parts,
         interpolation_error=max(errors),
         diagnostics=tuple(_diagnostics(max(errors), options)),
         provenance=provenance(
@@ -300,12 +305,12 @@ def _axes(
     problems = Problems()
     if not ranges:
         problems.add("ranges", "are not given, and the file has none", "give 'x=-0.1:0.1'")
-    turning = {
+    quaternion_columns = {
         port.columns[start + i]
         for start in model.platform.ports.whole_quaternions(model.topology)
         for i in range(4)
     }
-    for name in turning & set(ranges):
+    for name in quaternion_columns & set(ranges):
         what = "is a component of a quaternion, which cannot vary alone"
         problems.add(f"ranges.{name}", what, "compute one table per reference orientation")
     InputError.raise_if_any(problems)
@@ -335,23 +340,23 @@ class _Corrections:
     """Corrections of a machine, computed with the exported program."""
 
     def __init__(
-        self, model: Model, built: CompensationProgram, wrench: Array, temperature: float
+        self, model: Model, program: CompensationProgram, wrench: Array, temperature: float
     ) -> None:
         """Choose load steps for derivatives (small for zero components), and loads for the error.
 
         Args:
             model: the machine.
-            built: program of the corrections.
+            program: program of the corrections.
             wrench: (6,) largest wrench.
             temperature: largest temperature change, K.
         """
-        self.model, self.built = model, built
-        size = np.abs(wrench)
-        steps = np.where(size > 0.0, size, max(size.max(), 1.0) * 1e-2)
-        self.parts = len(built.parts)
+        self.model, self.program = model, program.program
+        magnitude = np.abs(wrench)
+        steps = np.where(magnitude > 0.0, magnitude, max(magnitude.max(), 1.0) * 1e-2)
+        self.parts = len(program.parts)
         self.steps = np.concatenate([steps, np.full(self.parts, temperature)])
         signs = np.random.default_rng(0).choice([-1.0, 1.0], (LOAD_SIGNS, 6 + self.parts))
-        largest = np.concatenate([size, np.full(self.parts, temperature)])
+        largest = np.concatenate([magnitude, np.full(self.parts, temperature)])
         self.loads = np.concatenate([[0.0 * largest, largest], signs * largest])
 
     def at(self, names: tuple[str, ...], points: Array, loads: Array) -> Array:
@@ -375,17 +380,16 @@ class _Corrections:
                 "start": np.tile(self.model.assembly.q, (count, 1)),
                 "theta": np.zeros((count, 0)),
             }
-            values, diagnostics = self.built.program.run(inputs, count)
-            state = solve_diagnostics(self.built.program, diagnostics)
-            bad = ~(state.is_reached & state.is_regular)
-            if bad.any():
-                place = listing(
-                    f"{name}={value:.4g}" for name, value in zip(names, points[bad][0], strict=True)
+            values, diagnostics = self.program.run(inputs, count)
+            state = solve_diagnostics(self.program, diagnostics)
+            is_failed = ~(state.is_reached & state.is_regular)
+            if is_failed.any():
+                first = points[is_failed][0]
+                point = listing(
+                    f"{name}={value:.4g}" for name, value in zip(names, first, strict=True)
                 )
-                count_bad = int(bad.sum())
-                what = (
-                    f"the pose is out of reach or singular at {count_bad} points, such as {place}"
-                )
+                failures = int(is_failed.sum())
+                what = f"the pose is out of reach or singular at {failures} points, such as {point}"
                 raise PoseError.of("ranges", what, "give smaller ranges")
             corrections.append(values[ACTUATOR_OUTPUT] - rigid)
         return np.stack(corrections)
@@ -412,12 +416,11 @@ class _Corrections:
         The first a values are errors at midpoints along a single axis, the last one at cell
         centers.
         """
-        middles = [0.5 * (axis[1:] + axis[:-1]) for axis in grid]
+        midpoints = [0.5 * (axis[1:] + axis[:-1]) for axis in grid]
         errors = []
         for number in range(len(grid) + 1):
             chosen = tuple(
-                middle if number in (k, len(grid)) else axis
-                for k, (axis, middle) in enumerate(zip(grid, middles, strict=True))
+                midpoints[k] if number in (k, len(grid)) else axis for k, axis in enumerate(grid)
             )
             errors.append(self._error(names, grid, values, _points(chosen)))
         return errors
@@ -427,17 +430,17 @@ class _Corrections:
     ) -> float:
         """Return the largest error of the tool's position at points (N, a), m."""
         motors = len(self.model.mechanism.actuators)
-        at = _interpolated(grid, values, points)
-        c, C, H = np.split(at, [motors, 7 * motors], axis=1)
+        count = len(points)
+        c, C, H = np.split(_interpolated(grid, values, points), [motors, 7 * motors], axis=1)
         by_load = np.concatenate(
-            [C.reshape(len(at), motors, 6), H.reshape(len(at), motors, self.parts)], axis=2
+            [C.reshape(count, motors, 6), H.reshape(count, motors, self.parts)], axis=2
         )
         total = c + np.einsum("nmk,lk->lnm", by_load, self.loads)
-        miss = total - self.at(names, points, self.loads)
+        actuator_errors = total - self.at(names, points, self.loads)
         port = self.model.platform.ports.position
         position = np.tile(self.model.platform_position(self.model.assembly.q), (len(points), 1))
         position[:, [port.columns.index(name) for name in names]] = points
         R = np.linalg.pinv(self.model.platform.actuator_jacobian(position))
         J = self.model.platform.tool_jacobian(position)[:, :3]
-        moved = np.einsum("nij,lnj->lni", J @ R, miss)
-        return float(np.linalg.norm(moved, axis=-1).max())
+        tool_errors = np.einsum("nij,lnj->lni", J @ R, actuator_errors)
+        return float(np.linalg.norm(tool_errors, axis=-1).max())

@@ -1,10 +1,10 @@
 """The deflection of the tool as expressions of the poses of a machine's bodies.
 
-The expressions solve the same equations as `stiffness` and `thermal_expansion`. Bodies move on the
-tree of their joints. Joints that close loops give conditions, which determine some coordinates. The
-other coordinates minimize the energy of all elements under loads and heat. Here parts are numbers
-in the frames of bodies; in `SymbolicStructure` they are expressions of the file's parameters, for
-derivatives.
+The expressions solve the same equations as `stiffness` and `thermal_expansion`. The joints form a
+tree, along which the bodies move. Joints that close loops give conditions, which determine some
+coordinates. The other coordinates minimize the energy of all elements under loads and heat. Here the
+parts of the structure are numbers in the frames of bodies. In `SymbolicStructure`, which computes
+derivatives, they are expressions of the parameters of the machine file.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Displacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Strain:
-    """A displacement that a stiffness resists."""
+    """A generalized strain: a displacement that a stiffness resists."""
 
     displacement: Displacement
     stiffness: ca.SX
@@ -74,7 +74,7 @@ class SymbolicPartStructure:
     Attributes:
         parts: parts of the structure in the frames of bodies.
         frames: orientation (3, 3) and origin (3,) of each body of the machine, by name.
-        temperatures: (p,) temperatures of the parts that expand, above the reference, K.
+        temperatures: (p,) temperatures of the parts that expand, relative to the reference, K.
         size: number n of coordinates of the tree.
         motions: twist (6) of each node about its origin, by name.
     """
@@ -92,14 +92,14 @@ class SymbolicPartStructure:
 
     # Frames
 
-    def place(self, point: LocalPoint) -> ca.SX:
+    def position(self, point: LocalPoint) -> ca.SX:
         """Return the position (3,) of a point in the base frame."""
         R, p = self.frames[point.body]
-        return p + R @ ca.DM(point.place)
+        return p + R @ ca.DM(point.position)
 
     def origin(self, node: str) -> ca.SX:
         """Return the origin (3,) of a node in the base frame."""
-        return ca.SX(3, 1) if node == BASE else self.place(self.parts.bodies[node].origin)
+        return ca.SX(3, 1) if node == BASE else self.position(self.parts.bodies[node].origin)
 
     def scaling(self, node: str) -> ca.SX:
         """Return the thermal strain of the body or node with this name."""
@@ -108,17 +108,17 @@ class SymbolicPartStructure:
             return ca.SX(0)
         return ca.DM(coefficients).T @ self.temperatures
 
-    def carried(self, node: str, place: ca.SX) -> Displacement:
+    def point_twist(self, node: str, position: ca.SX) -> Displacement:
         """Return the twist (6) of a point that moves with a node and its thermal expansion.
 
         Args:
             node: name of the node.
-            place: (3,) position of the point in the base frame.
+            position: (3,) position of the point in the base frame.
         """
-        offset = place - self.origin(node)
-        moved = self.motions[node].times(carry(offset))
-        expanded = ca.vertcat(offset * self.scaling(node), ca.SX(3, 1))
-        return Displacement(rows=moved.rows, heat=moved.heat + expanded)
+        offset = position - self.origin(node)
+        rigid = self.motions[node].times(carry(offset))
+        expansion = ca.vertcat(offset * self.scaling(node), ca.SX(3, 1))
+        return Displacement(rows=rigid.rows, heat=rigid.heat + expansion)
 
     def twists(self, joint: LocalJoint) -> ca.SX:
         """Return the free and elastic twists (6, f) of a joint in the axes of the base."""
@@ -145,25 +145,27 @@ class SymbolicPartStructure:
                 self.motions[far] = Displacement(rows=rows, heat=ca.SX(6, 1))
                 start += 6
                 continue
-            place = self.place(joint.point)
+            position = self.position(joint.point)
             sign = 1.0 if joint.joint.parent == near else -1.0
             count = joint.joint.count
             if count:
                 rows[:, start : start + count] = sign * self.twists(joint)
             start += count
             joint_twist = Displacement(rows=rows, heat=ca.SX(6, 1))
-            offset = self.origin(far) - place
-            expanded = ca.vertcat(offset * self.scaling(far), ca.SX(3, 1))
-            moved = (self.carried(near, place) + joint_twist).times(carry(offset))
-            self.motions[far] = Displacement(rows=moved.rows, heat=moved.heat + expanded)
+            offset = self.origin(far) - position
+            expansion = ca.vertcat(offset * self.scaling(far), ca.SX(3, 1))
+            rigid = (self.point_twist(near, position) + joint_twist).times(carry(offset))
+            self.motions[far] = Displacement(rows=rigid.rows, heat=rigid.heat + expansion)
         return self.motions
 
     # Elements
 
     def _relative(self, joint: LocalJoint) -> Displacement:
         """Return the twist (6) of a joint's child relative to its parent."""
-        place = self.place(joint.point)
-        return self.carried(joint.joint.child, place) - self.carried(joint.joint.parent, place)
+        position = self.position(joint.point)
+        return self.point_twist(joint.joint.child, position) - self.point_twist(
+            joint.joint.parent, position
+        )
 
     def _joint_motion(self, joint: LocalJoint) -> Displacement:
         """Return the motions (f) of a joint."""
@@ -178,26 +180,29 @@ class SymbolicPartStructure:
 
     def _direction(self, rod: LocalRod) -> tuple[ca.SX, ca.SX, Displacement]:
         """Return the direction (3,) of a rod, its length, and its elastic elongation (1)."""
-        places = [self.place(end) for end in rod.ends]
-        difference = places[1] - places[0]
+        positions = [self.position(end) for end in rod.ends]
+        difference = positions[1] - positions[0]
         d = ca.norm_2(difference)
         e = difference / d
-        ends = [self.carried(end.node, place) for end, place in zip(rod.ends, places, strict=True)]
-        along = ca.horzcat(e.T, ca.SX(1, 3))
-        change = (ends[1] - ends[0]).times(ca.sparsify(along))
+        ends = [
+            self.point_twist(end.node, position)
+            for end, position in zip(rod.ends, positions, strict=True)
+        ]
+        axial_row = ca.horzcat(e.T, ca.SX(1, 3))
+        change = (ends[1] - ends[0]).times(ca.sparsify(axial_row))
         expansion = ca.SX(0)
         for index, law in enumerate(rod.elongation):
             expansion += at_length(law, d) * self.temperatures[index]
         return e, d, Displacement(rows=change.rows, heat=change.heat - expansion)
 
-    def _attached(self, element: LocalElement) -> Displacement:
+    def _attachment_displacement(self, element: LocalElement) -> Displacement:
         """Return the displacements (k) of an element's attachments, in their local axes."""
         rows, heats = [ca.SX(0, self.size)], [ca.SX(0, 1)]
         for point, axes, freedoms in zip(
             element.points, element.axes, element.freedoms, strict=True
         ):
             A = self.frames[point.body][0] @ ca.DM(axes)
-            local = self.carried(point.node, self.place(point)).times(ca.diagcat(A.T, A.T))
+            local = self.point_twist(point.node, self.position(point)).times(ca.diagcat(A.T, A.T))
             rows.append(local.rows[list(freedoms), :])
             heats.append(local.heat[list(freedoms)])
         return Displacement(rows=ca.vertcat(*rows), heat=ca.vertcat(*heats))
@@ -210,22 +215,22 @@ class SymbolicPartStructure:
                 _, d, change = self._direction(rod)
                 yield Strain(displacement=change, stiffness=at_length(rod.stiffness, d))
         for element in parts.elements:
-            moved = self._attached(element)
-            heat = ca.SX(moved.heat)
+            displacement = self._attachment_displacement(element)
+            heat = ca.SX(displacement.heat)
             if element.axial_rows is not None:
                 expansion = ca.DM(element.elongation).T @ self.temperatures
                 heat[element.axial_rows[0]] += 0.5 * expansion
                 heat[element.axial_rows[1]] -= 0.5 * expansion
             K = ca.sparsify(ca.SX(ca.DM(element.stiffness)))
-            yield Strain(displacement=Displacement(rows=moved.rows, heat=heat), stiffness=K)
+            yield Strain(displacement=Displacement(rows=displacement.rows, heat=heat), stiffness=K)
         for joint in (*(item for item, _, _ in parts.tree), *parts.closing):
             if joint.stiffness is not None and joint.joint.count:
                 K = ca.sparsify(ca.SX(ca.DM(joint.stiffness)))
                 yield Strain(displacement=self._joint_motion(joint), stiffness=K)
         for combination in parts.combinations:
             if combination.stiffness:
-                moved = self._combined(combination.terms)
-                yield Strain(displacement=moved, stiffness=ca.SX(combination.stiffness))
+                motion = self._combined(combination.terms)
+                yield Strain(displacement=motion, stiffness=ca.SX(combination.stiffness))
 
     def _combined(self, terms: tuple[tuple[str, Array], ...]) -> Displacement:
         """Return the sum (1) of joint motions, each times its ratio."""
@@ -248,7 +253,7 @@ class SymbolicPartStructure:
     def conditions(self) -> Iterator[Displacement]:
         """Yield the displacements that loop-closing joints, rigid rods and gears keep at zero."""
         for joint in self.parts.closing:
-            blocked = self._blocked(joint)
+            blocked = self._blocked_directions(joint)
             if blocked.size1():
                 yield self._relative(joint).times(blocked)
         for link in self.parts.links:
@@ -257,7 +262,7 @@ class SymbolicPartStructure:
             if not combination.stiffness:
                 yield self._combined(combination.terms)
 
-    def _blocked(self, joint: LocalJoint) -> ca.SX:
+    def _blocked_directions(self, joint: LocalJoint) -> ca.SX:
         """Return the directions (6 - f, 6) that a joint blocks.
 
         Raises:
@@ -277,9 +282,9 @@ class SymbolicPartStructure:
             remedy = "cut the loop at another joint (`cut: yes`), or use `tauloop.compensate`"
             raise InputError.of(f"joints.{joint.joint.name}", what, remedy)
         axes = self.twists(joint)[3:, :]
-        across = length * ca.cross(axes[:, 0], axes[:, 1])
+        blocked_axis = length * ca.cross(axes[:, 0], axes[:, 1])
         translations = ca.horzcat(ca.SX.eye(3), ca.SX(3, 3))
-        return ca.sparsify(ca.vertcat(translations, ca.horzcat(ca.SX(1, 3), across.T)))
+        return ca.sparsify(ca.vertcat(translations, ca.horzcat(ca.SX(1, 3), blocked_axis.T)))
 
     # Loads
 
@@ -298,7 +303,7 @@ class SymbolicPartStructure:
             if not np.any(element.weight):
                 continue
             local = self.frames[element.points[0].body][0].T @ g
-            force += self._attached(element).rows.T @ (ca.DM(element.weight) @ local)
+            force += self._attachment_displacement(element).rows.T @ (ca.DM(element.weight) @ local)
         return force
 
     def _rod_weight(self, rod: LocalRod, g: ca.DM) -> ca.SX:
@@ -307,15 +312,15 @@ class SymbolicPartStructure:
         e, d, _ = self._direction(rod)
         for end, along, across in zip(rod.ends, rod.along, rod.across, strict=True):
             axial, lateral = at_length(along, d), at_length(across, d)
-            at_end = lateral * g + (axial - lateral) * ca.dot(e, g) * e
-            moved = self.carried(end.node, self.place(end))
-            force += moved.rows[:3, :].T @ at_end
+            end_force = lateral * g + (axial - lateral) * ca.dot(e, g) * e
+            twist = self.point_twist(end.node, self.position(end))
+            force += twist.rows[:3, :].T @ end_force
         return force
 
     @property
     def tool(self) -> Displacement:
         """Twist (6) of the tool center point."""
-        return self.carried(self.parts.tool.node, self.place(self.parts.tool))
+        return self.point_twist(self.parts.tool.node, self.position(self.parts.tool))
 
     # Solution
 

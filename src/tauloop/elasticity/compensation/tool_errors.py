@@ -55,7 +55,7 @@ class ToolLoads:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ToolError:
-    """Twists of the tool due to loads and heat at N poses.
+    """Twists (small displacements) of the tool due to loads and heat at N poses.
 
     Attributes:
         deflection: (N, 6) twist due to loads, m and rad.
@@ -82,7 +82,7 @@ class ToolError:
 class ToolPose:
     """Position (N, 3) and orientation (N, 3, 3) of the tool of the rigid machine."""
 
-    place: Array
+    position: Array
     rotation: Array
 
 
@@ -108,7 +108,7 @@ class LoadedTool:
     def pose(self, q: Array) -> ToolPose:
         """Return the pose of the tool at coordinates (N, n_q) of the rigid machine."""
         geometry = machine_constants(self.model).shape.at(np.ascontiguousarray(q))
-        return ToolPose(place=geometry.tool, rotation=geometry.tool_rotation)
+        return ToolPose(position=geometry.tool, rotation=geometry.tool_rotation)
 
     def error(self, q: Array, *, with_second_order: bool = False) -> ToolError:
         """Return the twists of the tool due to loads and heat.
@@ -121,37 +121,39 @@ class LoadedTool:
             InputError: the machine has no elastic part, and no temperatures are given.
             AssemblyError: a part can move without any deformation.
         """
-        built = machine_structure(self.model, q, StructureOptions(has_rod_modes=False))
+        elastic_machine = machine_structure(self.model, q, StructureOptions(has_rod_modes=False))
         heat = np.zeros((len(q), 6))
-        reached: tuple[Diagnostic, ...] = ()
+        thermal_diagnostics: tuple[Diagnostic, ...] = ()
         is_heated = self.loads.temperatures is not None
         if is_heated:
-            by_heat = self._heat(q)
-            heat, reached = by_heat.error, by_heat.diagnostics
-        if not (is_heated and not built.elastic_names):
-            require_elastic_data(self.model.mechanism, built)
-        added = np.zeros(len(q))
-        if not built.elastic_names:
+            expansion = self._thermal_expansion(q)
+            heat, thermal_diagnostics = expansion.error, expansion.diagnostics
+        if elastic_machine.elastic_names or not is_heated:
+            require_elastic_data(self.model.mechanism, elastic_machine)
+        by_geometric_stiffness = np.zeros(len(q))
+        if not elastic_machine.elastic_names:
             return ToolError(
                 deflection=np.zeros((len(q), 6)),
                 heat=heat,
-                by_geometric_stiffness=added,
-                notes=built.notes,
-                diagnostics=reached,
+                by_geometric_stiffness=by_geometric_stiffness,
+                notes=elastic_machine.notes,
+                diagnostics=thermal_diagnostics,
             )
-        assembled = assemble(built.structure)
+        assembled = assemble(elastic_machine.structure)
         assembled.require_no_mechanism()
-        load = self._load(q, built, assembled)
+        load = self._load(q, elastic_machine, assembled)
         displacement = np.asarray(np.linalg.solve(assembled.stiffness, load[..., None])[..., 0])
-        motion = assembled.point_motion(built.tool_body, built.tool_point)
+        motion = assembled.point_motion(elastic_machine.tool_body, elastic_machine.tool_point)
         if with_second_order:
-            added = self._by_geometric_stiffness(built, assembled, load, displacement)
+            by_geometric_stiffness = self._by_geometric_stiffness(
+                elastic_machine, assembled, load, displacement
+            )
         return ToolError(
             deflection=(motion @ displacement[..., None])[..., 0],
             heat=heat,
-            by_geometric_stiffness=added,
-            notes=built.notes,
-            diagnostics=reached,
+            by_geometric_stiffness=by_geometric_stiffness,
+            notes=elastic_machine.notes,
+            diagnostics=thermal_diagnostics,
         )
 
     @property
@@ -160,9 +162,11 @@ class LoadedTool:
         is_weightless = self.loads.is_weightless
         return np.zeros(3) if is_weightless else gravity_vector(self.model.mechanism)
 
-    def _load(self, q: Array, built: MachineStructure, assembled: AssembledStructure) -> Array:
+    def _load(
+        self, q: Array, elastic_machine: MachineStructure, assembled: AssembledStructure
+    ) -> Array:
         """Return the generalized forces (N, n) due to weight, wrench and inertia."""
-        motion = assembled.point_motion(built.tool_body, built.tool_point)
+        motion = assembled.point_motion(elastic_machine.tool_body, elastic_machine.tool_point)
         load = gravity_load(assembled, self._gravity)
         load += np.einsum("...ki,...k->...i", motion, self.loads.wrench)
         if self.loads.rates is not None:
@@ -171,10 +175,10 @@ class LoadedTool:
             assert state.v is not None
             assert state.a is not None
             rates = rigid_motion(self.model).at(state.q, state.v, state.a)
-            load -= inertia_forces(built, assembled, rates)
+            load -= inertia_forces(elastic_machine, assembled, rates)
         return load
 
-    def _heat(self, q: Array) -> ThermalExpansion:
+    def _thermal_expansion(self, q: Array) -> ThermalExpansion:
         """Return the thermal error of the tool."""
         options = ThermalExpansionOptions(
             temperatures=self.loads.temperatures or 0.0, expansions=self.loads.expansions
@@ -183,17 +187,21 @@ class LoadedTool:
 
     def _by_geometric_stiffness(
         self,
-        built: MachineStructure,
+        elastic_machine: MachineStructure,
         assembled: AssembledStructure,
         load: Array,
         displacement: Array,
     ) -> Array:
         """Return the displacement (N,) of the tool that geometric stiffness adds, m."""
-        at_tool = DeadLoad(body=built.tool_body, point=built.tool_point, wrench=self.loads.wrench)
+        at_tool = DeadLoad(
+            body=elastic_machine.tool_body,
+            point=elastic_machine.tool_point,
+            wrench=self.loads.wrench,
+        )
         geometric = preload_stiffness(assembled, displacement, self._gravity, (at_tool,))
-        changed = np.linalg.solve(assembled.stiffness + geometric, load[..., None])[..., 0]
-        motion = assembled.point_motion(built.tool_body, built.tool_point)
-        twist = (motion @ (changed - displacement)[..., None])[..., 0]
+        preloaded = np.linalg.solve(assembled.stiffness + geometric, load[..., None])[..., 0]
+        motion = assembled.point_motion(elastic_machine.tool_body, elastic_machine.tool_point)
+        twist = (motion @ (preloaded - displacement)[..., None])[..., 0]
         return np.asarray(np.linalg.norm(twist[:, :3], axis=1))
 
     # Corrections
@@ -201,13 +209,14 @@ class LoadedTool:
     def miss(self, q: Array, target: ToolPose, error: Array) -> Array:
         """Return the twist (N, 6) from the target to the tool, plus the tool's error (N, 6).
 
-        The rotation R Rₜᵀ is small, so that its angle is its skew part.
+        The rotation R Rₜᵀ is small, so that the vector of its skew-symmetric part is its rotation
+        vector.
         """
         pose = self.pose(q)
-        turn = pose.rotation @ np.swapaxes(target.rotation, -1, -2)
-        skew = 0.5 * (turn - np.swapaxes(turn, -1, -2))
+        rotation = pose.rotation @ np.swapaxes(target.rotation, -1, -2)
+        skew = 0.5 * (rotation - np.swapaxes(rotation, -1, -2))
         angle = np.stack([skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0]], axis=-1)
-        return np.concatenate([pose.place - target.place, angle], axis=-1) + error
+        return np.concatenate([pose.position - target.position, angle], axis=-1) + error
 
     def correction(self, q: Array, miss: Array) -> Array:
         """Return the displacement (N, m) of the platform's coordinates that removes a miss (N, 6).
@@ -219,7 +228,7 @@ class LoadedTool:
         scale = np.linalg.norm(J, axis=-2, keepdims=True)
         scale = np.where(scale > 0.0, scale, 1.0)
         if np.linalg.cond(J / scale).max(initial=1.0) > MAX_CONDITION:
-            # Some coordinates do not change the tool's pose: take the smallest displacement.
+            # Some coordinates do not change the tool's pose: use the minimum-norm displacement.
             inverse = np.linalg.pinv(J / scale, rcond=1.0 / MAX_CONDITION)
             change = np.asarray(inverse @ (S @ miss[..., None]) / np.swapaxes(scale, -1, -2))
         else:

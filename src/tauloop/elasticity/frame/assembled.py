@@ -27,15 +27,15 @@ from tauloop.elasticity.frame.structure import (
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.poses import skew
 
-#: A motion counts as free if its stiffness, relative to that of the elements it involves, is below
-#: this value. Rounding errors are about 1e-15.
+#: A motion counts as a mechanism (rigid-body mode) if its stiffness, relative to that of the elements
+#: it involves, is below this value. Rounding errors are about 1e-15.
 MECHANISM_TOLERANCE = 1e-12
 #: Eigenvalues are not computed if a lower bound of the stiffness exceeds MECHANISM_TOLERANCE by
 #: this factor, which is far above the bound's rounding errors.
 BOUND_MARGIN = 100.0
 #: Constraints count as dependent if a singular value relative to the largest is below this value.
 RANK_TOLERANCE = 1e-9
-#: An error names the bodies whose motion, relative to the largest, is at least this value.
+#: An error names the bodies whose motion, relative to the largest, is at least this fraction.
 NAMED_MOTION = 0.1
 #: Names of the coordinates of a body without a joint.
 FREE_MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
@@ -181,9 +181,9 @@ class AssembledStructure:
         if not len(counts) or counts.max() == 0:
             return np.zeros((self.samples, self.size, 0))
         if counts.min() != counts.max():
-            loose = int(np.argmax(counts))
+            pose = int(np.argmax(counts))
             what = (
-                f"pose {loose} has {counts.max()} motions without deformation, other poses have "
+                f"pose {pose} has {counts.max()} motions without deformation, other poses have "
                 f"{counts.min()}"
             )
             raise AssemblyError.of("structure", what, "exclude singular poses")
@@ -195,37 +195,41 @@ class AssembledStructure:
         Raises:
             AssemblyError: bodies can move without any deformation; the error names them.
         """
-        loose = self.mechanisms
+        mechanisms = self.mechanisms
         problems = Problems()
-        for column in _sparse_columns(loose[0]).T:
+        for column in _sparse_columns(mechanisms[0]).T:
             where, what = self._described(column)
             remedy = "give a stiffness to an actuator, joint or link in this motion, or lock it"
             problems.add(where, what, remedy)
         AssemblyError.raise_if_any(problems)
 
     def _described(self, motion: Array) -> tuple[str, str]:
-        """Return the most moving body at the first pose for a motion (n,), and a description."""
+        """Return the body with the largest motion at the first pose, and a description of the motion.
+
+        Args:
+            motion: motion (n,) without deformation.
+        """
         length = self.structure.length
         twists = {
             body.name: self.body_motion[body.name][0] @ motion for body in self.structure.bodies
         }
-        size = {
+        magnitudes = {
             name: float(np.linalg.norm(twist[:3]) + length * np.linalg.norm(twist[3:]))
             for name, twist in twists.items()
         }
-        largest = max(size.values(), default=0.0)
+        largest = max(magnitudes.values(), default=0.0)
         if largest == 0.0:
             index = int(np.argmax(np.abs(motion)))
             return "elements", f"an internal coordinate (number {index}) has no stiffness"
-        names = [name for name, value in size.items() if value >= NAMED_MOTION * largest]
-        first = max(names, key=lambda name: size[name])
+        names = [name for name, value in magnitudes.items() if value >= NAMED_MOTION * largest]
+        first = max(names, key=lambda name: magnitudes[name])
         twist = twists[first]
-        turning = float(np.linalg.norm(twist[3:]))
-        is_turning = turning * length > NAMED_MOTION * size[first]
-        direction = twist[3:] if is_turning else twist[:3]
+        angle = float(np.linalg.norm(twist[3:]))
+        is_rotation = angle * length > NAMED_MOTION * magnitudes[first]
+        direction = twist[3:] if is_rotation else twist[:3]
         direction = direction / np.linalg.norm(direction) + 0.0
         text = ", ".join(f"{component:.3g}" for component in np.round(direction, 3) + 0.0)
-        verb = "rotates about" if is_turning else "moves along"
+        verb = "rotates about" if is_rotation else "moves along"
         others = ""
         if len(names) > 1:
             others = f", together with {', '.join(name for name in names if name != first)},"
@@ -319,15 +323,17 @@ def _ordered(
     steps: list[ElasticJoint | RigidBody],
 ) -> tuple[tuple[ElasticJoint, str, str], ...]:
     """Return the joints of the tree, each with the nearer and the farther body."""
-    reached = {BASE}
+    connected = {BASE}
     ordered = []
     for step in steps:
         if isinstance(step, RigidBody):
-            reached.add(step.name)
+            connected.add(step.name)
             continue
-        ends = (step.parent, step.child) if step.parent in reached else (step.child, step.parent)
-        reached.add(ends[1])
-        ordered.append((step, *ends))
+        near, far = step.parent, step.child
+        if near not in connected:
+            near, far = far, near
+        connected.add(far)
+        ordered.append((step, near, far))
     return tuple(ordered)
 
 
@@ -338,23 +344,23 @@ def _widened(rows: Array, size: int) -> Array:
 
 def _tree(structure: Structure) -> list[ElasticJoint | RigidBody]:
     """Return the joints of the tree, and bodies without a joint, from the base outwards."""
-    reached = {BASE}
+    connected = {BASE}
     steps: list[ElasticJoint | RigidBody] = []
     remaining = sorted(structure.joints, key=lambda joint: joint.count)
     while True:
         joint = next(
-            (item for item in remaining if (item.parent in reached) != (item.child in reached)),
+            (item for item in remaining if (item.parent in connected) != (item.child in connected)),
             None,
         )
         if joint is not None:
             remaining.remove(joint)
-            reached |= {joint.parent, joint.child}
+            connected |= {joint.parent, joint.child}
             steps.append(joint)
             continue
-        body = next((item for item in structure.bodies if item.name not in reached), None)
+        body = next((item for item in structure.bodies if item.name not in connected), None)
         if body is None:
             return steps
-        reached.add(body.name)
+        connected.add(body.name)
         steps.append(body)
 
 
@@ -422,9 +428,9 @@ def _constraints(
 ) -> list[tuple[Array, Array]]:
     """Return the constraints of closed loops, rigid links and gears as pairs of arrays.
 
-    A pair contains rows (N, c, m), whose product with the coordinates must be zero, and the
-    magnitudes (N, c, m) of the motions whose difference the rows are. Rounding errors are relative
-    to the magnitudes.
+    The first array of a pair contains rows (N, c, m), whose product with the coordinates must be
+    zero. Each row is the difference of two motions. The second array contains the magnitudes (N, c, m)
+    of these motions, to which rounding errors are relative.
     """
     samples = len(motion[BASE])
     weight = np.repeat([1.0, structure.length], 3)[:, None]
@@ -435,16 +441,16 @@ def _constraints(
         blocked = np.swapaxes(U[..., joint.count :], -1, -2)
         ends = [_at_joint(joint, body, motion, origins) for body in (joint.child, joint.parent)]
         forbidden = blocked @ ((ends[0] - ends[1]) * weight)
-        rows.append((forbidden, _sizes(forbidden, [end * weight for end in ends])))
+        rows.append((forbidden, _magnitudes(forbidden, [end * weight for end in ends])))
     for link in structure.links:
-        moved = [
+        end_motions = [
             (transport(point - origins[body]) @ motion[body])[:, :3]
             for body, point in zip(link.bodies, link.points, strict=True)
         ]
         direction = np.broadcast_to(link.points[1] - link.points[0], (samples, 3))
         direction = direction / np.linalg.norm(direction, axis=-1, keepdims=True)
-        stretch = direction[:, None, :] @ (moved[1] - moved[0])
-        rows.append((stretch, _sizes(stretch, moved)))
+        stretch = direction[:, None, :] @ (end_motions[1] - end_motions[0])
+        rows.append((stretch, _magnitudes(stretch, end_motions)))
     rigid = [combination for combination in structure.combinations if not combination.stiffness]
     if rigid:
         by_name = _motions_by_name(structure, motion, origins)
@@ -453,10 +459,10 @@ def _constraints(
     return [pair for pair in rows if pair[0].shape[1]]
 
 
-def _sizes(rows: Array, moved: list[Array]) -> Array:
+def _magnitudes(rows: Array, motions: list[Array]) -> Array:
     """Return the magnitudes (N, c, m) of motions (N, k, m), repeated for each of the rows."""
-    size = np.sqrt(sum(np.sum(item**2, axis=1, keepdims=True) for item in moved))
-    return np.broadcast_to(size, rows.shape)
+    magnitude = np.sqrt(sum(np.sum(item**2, axis=1, keepdims=True) for item in motions))
+    return np.broadcast_to(magnitude, rows.shape)
 
 
 def _motions_by_name(
@@ -482,22 +488,22 @@ def _allowed(structure: Structure, C: Array, terms: Array, motion: Mapping[str, 
     Args:
         structure: the structure.
         C: constraints (N, c, m).
-        terms: (N, c, m) magnitudes of the motions whose difference the constraints are. A row that
-            is much smaller is a rounding error, such as a constraint out of the plane of a planar
-            loop.
+        terms: (N, c, m) magnitudes of the motions whose differences are the constraints. A row that is
+            much smaller is a rounding error, such as an out-of-plane constraint of a planar loop.
         motion: twists of the bodies.
 
     Raises:
         AssemblyError: the number of independent constraints differs between the poses.
     """
     weight = np.repeat([1.0, structure.length], 3)[:, None]
-    size = np.sqrt(np.max([np.sum((t * weight) ** 2, axis=1) for t in motion.values()], axis=0))
-    scale = np.where(size > 0.0, size, 1.0)
+    squares = [np.sum((twist * weight) ** 2, axis=1) for twist in motion.values()]
+    largest = np.sqrt(np.max(squares, axis=0))
+    scale = np.where(largest > 0.0, largest, 1.0)
     scaled = C / scale[:, None, :]
     norms = np.linalg.norm(scaled, axis=-1, keepdims=True)
-    sizes = np.linalg.norm(terms / scale[:, None, :], axis=-1, keepdims=True)
+    term_norms = np.linalg.norm(terms / scale[:, None, :], axis=-1, keepdims=True)
     # Normalize, because rows of links, joints and gears have different units.
-    is_row = norms > RANK_TOLERANCE * sizes
+    is_row = norms > RANK_TOLERANCE * term_norms
     scaled = np.where(is_row, scaled / np.where(is_row, norms, 1.0), 0.0)
     _, sigma, Vt = np.linalg.svd(scaled, full_matrices=True)
     ranks = (sigma > RANK_TOLERANCE * sigma[:, :1]).sum(axis=1)
@@ -545,10 +551,10 @@ def _element_motion(
         stacked = np.concatenate(
             [np.broadcast_to(item, (samples, *item.shape[-2:])) for _, item in pairs], axis=1
         )
-        moved = stacked @ motion[body]
+        displacements = stacked @ motion[body]
         first = 0
         for target, _ in pairs:
-            target[...] = moved[:, first : first + target.shape[1]]
+            target[...] = displacements[:, first : first + target.shape[1]]
             first += target.shape[1]
     return tuple(elements)
 
@@ -566,7 +572,7 @@ def _joint_items(
 
 
 def _attached_freedoms(attachment: Attachment, origin: Array) -> Array:
-    """Return the matrix (..., k, 6) from the twist of a body to the freedoms of an attachment."""
+    """Return the matrix (..., k, 6) from a body's twist to an attachment's degrees of freedom."""
     to_local = np.swapaxes(attachment.axes, -1, -2)
     arm = skew(attachment.point - origin)
     matrix = np.zeros((*np.broadcast_shapes(to_local.shape[:-2], arm.shape[:-2]), 6, 6))

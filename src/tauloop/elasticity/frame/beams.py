@@ -1,7 +1,7 @@
 """Straight beam elements in space, and their chains: stiffness, mass and geometric stiffness.
 
-Local axes: x along the beam, y and z the principal axes of its section. A node has the freedoms
-u_x, u_y, u_z, θ_x, θ_y, θ_z. Bending in two planes, stretch and twist of a straight beam are
+Local axes: x along the beam, y and z the principal axes of its section. A node has the degrees of
+freedom u_x, u_y, u_z, θ_x, θ_y, θ_z. Bending in two planes, stretch and twist of a straight beam are
 independent. Therefore all matrices are computed separately for each of these four `BeamMotion`s.
 
 The shape functions are those of Timoshenko's beam with interdependent deflection and rotation; they
@@ -24,7 +24,7 @@ from tauloop.common.records import dataclass
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-#: Number of freedoms of a node.
+#: Number of degrees of freedom of a node.
 NODE_FREEDOMS = 6
 #: Points and weights of Gauss-Legendre integration on [0, 1], exact to degree 7. Products of two
 #: shape functions have degree 6.
@@ -35,8 +35,8 @@ _GAUSS_POINTS, _GAUSS_WEIGHTS = 0.5 * (_GAUSS_POINTS + 1.0), 0.5 * _GAUSS_WEIGHT
 class BeamMotion(enum.Enum):
     """The four independent motions of a straight beam.
 
-    Each value contains the freedoms of a node that belong to the motion, and their signs: the slope
-    in the x-z plane is w' = -θ_y.
+    Each value contains the degrees of freedom of a node that belong to the motion, and their signs:
+    the slope in the x-z plane is w' = -θ_y.
     """
 
     STRETCH = ((0, 1.0),)
@@ -46,12 +46,12 @@ class BeamMotion(enum.Enum):
 
     @property
     def freedoms(self) -> tuple[int, ...]:
-        """Indices of the freedoms of a node that belong to the motion."""
+        """Indices of the degrees of freedom of a node that belong to the motion."""
         return tuple(index for index, _ in self.value)
 
     @property
     def signs(self) -> Array:
-        """Signs of these freedoms in the coordinates of the motion."""
+        """Signs of these degrees of freedom in the coordinates of the motion."""
         return np.array([sign for _, sign in self.value])
 
     @property
@@ -269,21 +269,21 @@ def bending_shapes(xi: Array | float, L: Array, shear_ratio: Array) -> tuple[Arr
         mu * (step + phi * x),
         mu * L * (end_bend - shear_bend),
     ]
-    step_rate = 6.0 * x - 6.0 * x**2
-    start_rate = 1.0 - 4.0 * x + 3.0 * x**2
-    end_rate = 3.0 * x**2 - 2.0 * x
-    shear_rate = 0.5 * phi * (1.0 - 2.0 * x)
+    step_slope = 6.0 * x - 6.0 * x**2
+    start_slope = 1.0 - 4.0 * x + 3.0 * x**2
+    end_slope = 3.0 * x**2 - 2.0 * x
+    shear_slope = 0.5 * phi * (1.0 - 2.0 * x)
     slope = [
-        -mu / L * (step_rate + phi),
-        mu * (start_rate + shear_rate),
-        mu / L * (step_rate + phi),
-        mu * (end_rate - shear_rate),
+        -mu / L * (step_slope + phi),
+        mu * (start_slope + shear_slope),
+        mu / L * (step_slope + phi),
+        mu * (end_slope - shear_slope),
     ]
     rotation = [
-        -mu / L * step_rate,
-        mu * (start_rate + phi * (1.0 - x)),
-        mu / L * step_rate,
-        mu * (end_rate + phi * x),
+        -mu / L * step_slope,
+        mu * (start_slope + phi * (1.0 - x)),
+        mu / L * step_slope,
+        mu * (end_slope + phi * x),
     ]
     return np.stack(deflection, axis=-1), np.stack(slope, axis=-1), np.stack(rotation, axis=-1)
 
@@ -305,15 +305,15 @@ def chain_matrices(motion: BeamMotion, lengths: Array, properties: BeamPropertie
     for matrices in (single.stiffness, single.mass, single.geometric):
         total = np.zeros((*batch, size, size))
         for i in range(count):
-            where = slice(i * step, i * step + block)
-            total[..., where, where] += matrices[..., i, :, :]
+            indices = slice(i * step, i * step + block)
+            total[..., indices, indices] += matrices[..., i, :, :]
         assembled.append(total)
     stiffness, mass, geometric = assembled
     return Matrices(stiffness=stiffness, mass=mass, geometric=geometric)
 
 
 def beam_matrices(lengths: Array, properties: BeamProperties) -> Matrices:
-    """Return the matrices (..., n, n) of a chain of elements with all six freedoms of each node.
+    """Return the matrices (..., n, n) of a chain of elements in all degrees of freedom of its nodes.
 
     Args:
         lengths: lengths (..., e) of the elements in their order, m.
@@ -326,7 +326,7 @@ def beam_matrices(lengths: Array, properties: BeamProperties) -> Matrices:
 
 
 def node_places(motion: BeamMotion, nodes: int) -> tuple[Indices, Array]:
-    """Return the positions of a motion's freedoms among all freedoms of nodes, and their signs."""
+    """Return the indices of a motion's degrees of freedom among those of nodes, and their signs."""
     first = NODE_FREEDOMS * np.arange(nodes)
     positions = (first[:, None] + np.array(motion.freedoms)).ravel()
     return positions, np.tile(motion.signs, nodes)
@@ -341,8 +341,9 @@ def joined(
 
     Args:
         by_motion: matrices (..., n, n) of the motions.
-        places: positions (n,) of each motion's freedoms among all freedoms, and their signs (n,).
-        size: number of all freedoms.
+        places: indices (n,) of each motion's degrees of freedom among all of them, and their signs
+            (n,).
+        size: number of all degrees of freedom.
     """
     batch = np.broadcast_shapes(*(item.stiffness.shape[:-2] for item in by_motion.values()))
     stiffness, mass, geometric = (np.zeros((*batch, size, size)) for _ in range(3))

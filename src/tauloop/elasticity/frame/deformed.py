@@ -32,18 +32,18 @@ def deformed_structure(structure: Structure, twists: Mapping[str, Array]) -> Str
         structure: the structure at N poses.
         twists: twists (N, 6) of the bodies' origins, by name.
     """
-    moved = _MovedBodies(structure, twists)
+    displaced = _DisplacedBodies(structure, twists)
     return replace(
         structure,
-        bodies=tuple(moved.body(body) for body in structure.bodies),
-        joints=tuple(moved.joint(joint) for joint in structure.joints),
-        elements=tuple(moved.element(element) for element in structure.elements),
-        links=tuple(moved.link(link) for link in structure.links),
+        bodies=tuple(displaced.body(body) for body in structure.bodies),
+        joints=tuple(displaced.joint(joint) for joint in structure.joints),
+        elements=tuple(displaced.element(element) for element in structure.elements),
+        links=tuple(displaced.link(link) for link in structure.links),
     )
 
 
-class _MovedBodies:
-    """Bodies that have moved by twists, to second order."""
+class _DisplacedBodies:
+    """Bodies that are displaced by twists, to second order."""
 
     def __init__(self, structure: Structure, twists: Mapping[str, Array]) -> None:
         """Store origins and second-order rotations 1 + S + S² / 2."""
@@ -55,47 +55,48 @@ class _MovedBodies:
             self.rotations[name] = np.eye(3) + S + 0.5 * S @ S
 
     def point(self, body: str, point: Array) -> Array:
-        """Return a moved point (N, 3) of a body."""
+        """Return the displaced position (N, 3) of a point of a body."""
         if body == BASE:
             return point
         arm = np.broadcast_to(point - self.origins[body], self.twists[body][:, :3].shape)
-        turned = (self.rotations[body] @ arm[..., None])[..., 0]
-        return np.asarray(self.origins[body] + self.twists[body][:, :3] + turned)
+        rotated_arm = (self.rotations[body] @ arm[..., None])[..., 0]
+        return np.asarray(self.origins[body] + self.twists[body][:, :3] + rotated_arm)
 
-    def turned(self, body: str, vectors: Array) -> Array:
+    def rotated(self, body: str, vectors: Array) -> Array:
         """Return the rotated columns (N, 3, k) of vectors that are fixed to a body."""
         return vectors if body == BASE else np.asarray(self.rotations[body] @ vectors)
 
     def body(self, body: RigidBody) -> RigidBody:
-        """Return a moved body."""
+        """Return a displaced body."""
         inertia = body.inertia
         if inertia is not None:
             R = self.rotations[body.name]
-            both = np.zeros((*R.shape[:-2], 6, 6))
-            both[..., :3, :3] = both[..., 3:, 3:] = R
-            inertia = both @ inertia @ np.swapaxes(both, -1, -2)
+            twist_rotation = np.zeros((*R.shape[:-2], 6, 6))
+            twist_rotation[..., :3, :3] = R
+            twist_rotation[..., 3:, 3:] = R
+            inertia = twist_rotation @ inertia @ np.swapaxes(twist_rotation, -1, -2)
         return replace(body, origin=self.point(body.name, body.origin), inertia=inertia)
 
     def joint(self, joint: ElasticJoint) -> ElasticJoint:
-        """Return a moved joint."""
+        """Return a displaced joint."""
         motion = np.concatenate(
             [
-                self.turned(joint.parent, joint.motion[..., :3, :]),
-                self.turned(joint.parent, joint.motion[..., 3:, :]),
+                self.rotated(joint.parent, joint.motion[..., :3, :]),
+                self.rotated(joint.parent, joint.motion[..., 3:, :]),
             ],
             axis=-2,
         )
         return replace(joint, point=self.point(joint.child, joint.point), motion=motion)
 
     def element(self, element: Element) -> Element:
-        """Return a moved element."""
+        """Return a displaced element."""
         points = [self.point(item.body, item.point) for item in element.attachments]
         if len(points) == 2:
             first = element.attachments[0]
-            across = self.turned(first.body, np.asarray(first.axes))[..., 2]
+            across = self.rotated(first.body, np.asarray(first.axes))[..., 2]
             axes = [beam_axes(points[0], points[1], across)] * 2
         else:
-            axes = [self.turned(item.body, np.asarray(item.axes)) for item in element.attachments]
+            axes = [self.rotated(item.body, np.asarray(item.axes)) for item in element.attachments]
         attachments = tuple(
             Attachment(body=item.body, point=point, axes=local_axes, freedoms=item.freedoms)
             for item, point, local_axes in zip(element.attachments, points, axes, strict=True)
@@ -103,7 +104,7 @@ class _MovedBodies:
         return replace(element, attachments=attachments)
 
     def link(self, link: RigidLink) -> RigidLink:
-        """Return a moved rigid link."""
+        """Return a displaced rigid link."""
         start, end = (
             self.point(body, point) for body, point in zip(link.bodies, link.points, strict=True)
         )

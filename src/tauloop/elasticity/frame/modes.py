@@ -9,13 +9,14 @@ from tauloop.common.records import dataclass
 from tauloop.elasticity.frame.assembled import AssembledStructure
 from tauloop.elasticity.frame.beams import Array
 
-#: A motion without stiffness counts as massless if its inertia, relative to the largest, is below
-#: this value.
+#: A rigid-body mode counts as massless if its modal mass, relative to the largest, is below this
+#: value.
 MASSLESS_TOLERANCE = 1e-12
-#: Frequencies with at most this relative distance form a cluster, in which shapes are not unique.
+#: Frequencies with at most this relative distance form a cluster, in which the shapes of single modes
+#: are sensitive to small changes.
 CLUSTER_TOLERANCE = 0.01
-#: A motion of the loaded machine counts as free if its squared frequency, relative to the lowest
-#: elastic frequency of the unloaded machine, is below this value.
+#: A motion of the loaded machine counts as a rigid-body mode if its squared frequency, relative to the
+#: square of the lowest elastic frequency of the unloaded machine, is below this value.
 ZERO_TOLERANCE = 1e-9
 
 
@@ -24,9 +25,9 @@ class VibrationModes:
     """Modes of a structure at N poses.
 
     Attributes:
-        frequencies: (N, k) natural frequencies in ascending order, Hz; zero for free motions.
+        frequencies: (N, k) natural frequencies in ascending order, Hz; zero for rigid-body modes.
         shapes: (N, n, k) mode shapes in minimal coordinates, with unit modal mass.
-        free: number of free motions, which cause no deformation.
+        free: number of rigid-body modes (free motions), which cause no deformation.
     """
 
     frequencies: Array
@@ -60,46 +61,49 @@ def natural_modes(
 ) -> VibrationModes:
     """Return the modes with the lowest frequencies.
 
-    The modes solve M x = μ K x with μ = 1/ω² on the motions that cause deformation. Free motions,
-    which cause none, are modes of frequency zero; the other modes are orthogonal to them.
+    The modes solve M x = μ K x with μ = 1/ω² on the motions that cause deformation. Rigid-body modes
+    (free motions) cause no deformation and have the frequency zero. The other modes are orthogonal to
+    them.
 
     Args:
         assembled: the structure.
-        count: number of modes; by default all modes with mass.
-        geometric: (N, n, n) geometric stiffness that is added. It may hold a free motion, such as
-            that of a pendulum.
-        may_be_free: whether free motions are allowed; otherwise they are an error.
+        count: number of modes; by default all modes of finite frequency.
+        geometric: (N, n, n) geometric stiffness that is added. It may stabilize a rigid-body mode,
+            such as that of a pendulum.
+        may_be_free: whether rigid-body modes are allowed; otherwise they are an error.
 
     Raises:
-        AssemblyError: a free motion is not allowed or has no inertia, or the loads exceed the
+        AssemblyError: a rigid-body mode is not allowed or has no mass, or the loads exceed the
             buckling load.
     """
     if not may_be_free:
         assembled.require_no_mechanism()
     free = assembled.mechanisms
     if geometric is not None and free.shape[-1]:
-        return _held_by_loads(assembled, count, geometric)
+        return _loaded_modes(assembled, count, geometric)
     M = assembled.mass
     K = assembled.stiffness if geometric is None else assembled.stiffness + geometric
     basis = np.broadcast_to(np.eye(assembled.size), K.shape)
     rigid = np.zeros((assembled.samples, assembled.size, 0))
     if free.shape[-1]:
         rigid = _mass_normalized(assembled, free)
-        K, M, basis = _without(rigid, K, M)
+        K, M, basis = _orthogonal_to_rigid(rigid, K, M)
     try:
         L = np.linalg.cholesky(K)
     except np.linalg.LinAlgError as error:
-        what = "the stiffness is not positive: a load exceeds the buckling load"
+        what = "the stiffness matrix is not positive definite: a load exceeds the buckling load"
         raise AssemblyError.of("structure", what, "reduce the preload or the load") from error
     L_inverse = np.linalg.inv(L)
-    back = np.swapaxes(L_inverse, -1, -2)
-    mu, vectors = np.linalg.eigh(L_inverse @ M @ back)
+    L_inverse_T = np.swapaxes(L_inverse, -1, -2)
+    mu, vectors = np.linalg.eigh(L_inverse @ M @ L_inverse_T)
     mu, vectors = mu[:, ::-1], vectors[:, :, ::-1]
-    floor = assembled.size * np.finfo(float).eps * mu[:, :1]
-    massive = int((mu > floor).sum(axis=1).min())
-    elastic = massive if count is None else min(max(count - free.shape[-1], 0), massive)
+    rounding = assembled.size * np.finfo(float).eps * mu[:, :1]
+    # Modes with μ = 0 have an infinite frequency.
+    elastic = int((mu > rounding).sum(axis=1).min())
+    if count is not None:
+        elastic = min(max(count - free.shape[-1], 0), elastic)
     omega = 1.0 / np.sqrt(mu[:, :elastic])
-    shapes = basis @ (back @ vectors[:, :, :elastic]) * omega[:, None, :]
+    shapes = basis @ (L_inverse_T @ vectors[:, :, :elastic]) * omega[:, None, :]
     zeros = np.zeros((assembled.samples, free.shape[-1]))
     frequencies = np.concatenate([zeros, omega / (2.0 * np.pi)], axis=1)
     shapes = np.concatenate([rigid, shapes], axis=-1)
@@ -108,10 +112,10 @@ def natural_modes(
     )
 
 
-def _held_by_loads(
+def _loaded_modes(
     assembled: AssembledStructure, count: int | None, geometric: Array
 ) -> VibrationModes:
-    """Return the modes of a loaded structure that has free motions without the loads.
+    """Return the modes of a loaded structure that has rigid-body modes without the loads.
 
     The modes solve (K + σ M) x = (ω² + σ) M x. The shift σ is the lowest squared elastic frequency
     of the unloaded structure.
@@ -128,8 +132,8 @@ def _held_by_loads(
     except np.linalg.LinAlgError as error:
         raise AssemblyError.of("structure", what, "hold the motors, or reverse the load") from error
     L_inverse = np.linalg.inv(L)
-    back = np.swapaxes(L_inverse, -1, -2)
-    mu, vectors = np.linalg.eigh(L_inverse @ assembled.mass @ back)
+    L_inverse_T = np.swapaxes(L_inverse, -1, -2)
+    mu, vectors = np.linalg.eigh(L_inverse @ assembled.mass @ L_inverse_T)
     chosen = unloaded.frequencies.shape[1] if count is None else count
     mu, vectors = mu[:, ::-1][:, :chosen], vectors[:, :, ::-1][:, :, :chosen]
     squared = 1.0 / mu - shift
@@ -140,27 +144,27 @@ def _held_by_loads(
         raise AssemblyError.of("structure", what, "hold the motors, or reverse the load")
     return VibrationModes(
         frequencies=np.sqrt(np.where(is_free, 0.0, squared)) / (2.0 * np.pi),
-        shapes=back @ vectors / np.sqrt(mu)[:, None, :],
+        shapes=L_inverse_T @ vectors / np.sqrt(mu)[:, None, :],
         free=int(is_free.sum(axis=1).min(initial=chosen)),
     )
 
 
 def _mass_normalized(assembled: AssembledStructure, motions: Array) -> Array:
-    """Return a basis X (N, n, d) of the same motions with Xᵀ M X = 1.
+    """Return a basis X (N, n, d) of the same rigid-body modes with Xᵀ M X = 1.
 
     Raises:
-        AssemblyError: a motion has no inertia.
+        AssemblyError: a rigid-body mode has zero modal mass.
     """
     inertia = np.swapaxes(motions, -1, -2) @ assembled.mass @ motions
     values, vectors = np.linalg.eigh(inertia)
     if np.any(values <= MASSLESS_TOLERANCE * np.abs(values).max(initial=0.0)):
-        what = "a motion without deformation has no inertia"
+        what = "a rigid-body mode has zero modal mass"
         raise AssemblyError.of("structure", what, "lock this motion, or give its bodies a mass")
     return np.asarray(motions @ vectors / np.sqrt(values)[:, None, :])
 
 
-def _without(rigid: Array, K: Array, M: Array) -> tuple[Array, Array, Array]:
-    """Return stiffness, mass and basis of the motions that are M-orthogonal to rigid motions."""
+def _orthogonal_to_rigid(rigid: Array, K: Array, M: Array) -> tuple[Array, Array, Array]:
+    """Return stiffness, mass and basis of the motions that are M-orthogonal to rigid-body modes."""
     momentum = M @ rigid
     Q, _ = np.linalg.qr(momentum, mode="complete")
     basis = Q[..., rigid.shape[-1] :]
@@ -168,7 +172,7 @@ def _without(rigid: Array, K: Array, M: Array) -> tuple[Array, Array, Array]:
     return left @ K @ basis, left @ M @ basis, basis
 
 
-def modal_assurance(first: Array, second: Array, mass: Array) -> Array:
+def subspace_cosines(first: Array, second: Array, mass: Array) -> Array:
     """Return the cosines (min(a, b),) of the principal angles between two subspaces of shapes.
 
     Args:
@@ -190,18 +194,18 @@ def frequency_response(
 ) -> Array:
     """Return the response (N, f, o, i) of outputs to unit harmonic forces.
 
-    It is Σ_k (C φ_k) (φ_kᵀ B) / (ω_k² - ω² + 2 i ζ_k ω_k ω). A loss factor η replaces the damping
-    term 2 i ζ_k ω_k ω by i η ω_k².
+    It is Σ_k (C φ_k) (B φ_k)ᵀ / (ω_k² - ω² + 2 i ζ_k ω_k ω) with the mode shapes φ_k. A loss factor η
+    replaces the damping term 2 i ζ_k ω_k ω by i η ω_k².
 
     Args:
         modes: natural modes of the structure.
         output: C (N, o, n), motions of the outputs, such as the twist of the tool.
         source: B (N, i, n), motions on which the forces act.
         frequencies: (f,) frequencies of the forces, Hz.
-        damping: damping ratios ζ, one for all modes or (k,).
+        damping: damping ratios ζ: a number for all modes, or (k,).
         loss_factor: loss factor η of the structure.
-        static: (N, o, i) static response of all modes; the modes that are not in `modes` then
-            contribute their static response.
+        static: (N, o, i) static response of all modes. If it is given, the modes that are not in
+            `modes` contribute their static response.
 
     Raises:
         InputError: no damping is given, both kinds are given, or a value is not positive.
@@ -214,9 +218,9 @@ def frequency_response(
     )
     if static is not None:
         with np.errstate(divide="ignore"):
-            softness = np.where(squared > 0.0, 1.0 / squared, 0.0)
-        covered = (at_output * softness[:, None]) @ np.swapaxes(at_source, -1, -2)
-        response = response + (static - covered)[:, None]
+            modal_compliance = np.where(squared > 0.0, 1.0 / squared, 0.0)
+        static_of_modes = (at_output * modal_compliance[:, None]) @ np.swapaxes(at_source, -1, -2)
+        response = response + (static - static_of_modes)[:, None]
     return response
 
 
@@ -265,10 +269,11 @@ def modal_response(
     omega = 2.0 * np.pi * np.asarray(frequencies, dtype=float)[:, None]
     positive = np.maximum(squared, 0.0)[:, None]
     if loss_factor is None:
-        lag = 2.0 * padded_ratios(damping, squared.shape[1]) * np.sqrt(positive) * omega
+        ratios = padded_ratios(damping, squared.shape[1])
+        damping_term = 2.0 * ratios * np.sqrt(positive) * omega
     else:
-        lag = loss_factor * positive
-    receptance = 1.0 / (squared[:, None] - omega**2 + 1j * lag)
+        damping_term = loss_factor * positive
+    receptance = 1.0 / (squared[:, None] - omega**2 + 1j * damping_term)
     o, i = at_output.shape[1], at_source.shape[1]
     pairs = (at_output[:, :, None] * at_source[:, None]).reshape(len(squared), o * i, -1)
     response = receptance @ np.swapaxes(pairs, -1, -2)

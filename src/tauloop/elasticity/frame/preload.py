@@ -96,7 +96,8 @@ def geometric_stiffness(
             local[:, list(attachment.freedoms)] = at_ends[element.name][..., offset : offset + size]
             offset += size
             wrench = np.concatenate(
-                [_turned(attachment.axes, local[:, :3]), _turned(attachment.axes, local[:, 3:])], -1
+                [_in_base(attachment.axes, local[:, :3]), _in_base(attachment.axes, local[:, 3:])],
+                axis=-1,
             )
             forces.add(attachment.body, attachment.point, wrench)
     for load in loads:
@@ -130,8 +131,8 @@ def _end_loads(
     return at_ends
 
 
-def _turned(axes: Array, vector: Array) -> Array:
-    """Return vectors (N, 3), given in local axes (N, 3, 3), in the axes of the base."""
+def _in_base(axes: Array, vector: Array) -> Array:
+    """Return vectors (N, 3) in the axes of the base, from components in local axes (N, 3, 3)."""
     return np.asarray((axes @ vector[..., None])[..., 0])
 
 
@@ -148,7 +149,7 @@ class _BodyForces:
         self.assembled = assembled
         samples = assembled.samples
         self.gradients = {name: np.zeros((samples, 6)) for name in assembled.body_motion}
-        self._forms = {name: np.zeros((samples, 3, 3)) for name in assembled.body_motion}
+        self._hessians = {name: np.zeros((samples, 3, 3)) for name in assembled.body_motion}
 
     def add(self, body: str, point: Array, wrench: Array) -> None:
         """Add a force and a moment at a point.
@@ -161,21 +162,21 @@ class _BodyForces:
         arm = point - self.assembled.origin(body)
         force, moment = wrench[..., :3], wrench[..., 3:]
         self.gradients[body][:, :3] += force
-        self.gradients[body][:, 3:] += moment + _turned(skew(arm), force)
-        self._forms[body] += _form(force, arm)
+        self.gradients[body][:, 3:] += moment + np.cross(arm, force)
+        self._hessians[body] += _rotation_hessian(force, arm)
 
     def second_derivative(self) -> Array:
         """Return the second derivative (N, n, n) of the potential due to the bodies' rotations."""
         size = self.assembled.size
         total = np.zeros((self.assembled.samples, size, size))
-        for body, form in self._forms.items():
+        for body, hessian in self._hessians.items():
             theta = self.assembled.body_motion[body][:, 3:]
-            if form.any() and theta.any():
-                total += np.swapaxes(theta, -1, -2) @ (form @ theta)
+            if hessian.any() and theta.any():
+                total += np.swapaxes(theta, -1, -2) @ (hessian @ theta)
         return total
 
 
-def _form(force: Array, arm: Array) -> Array:
+def _rotation_hessian(force: Array, arm: Array) -> Array:
     """Return the Hessian (..., 3, 3) of f · ½ θ × (θ × r) with respect to θ.
 
     It follows from f · θ × (θ × r) = (θ · f) (θ · r) - θ² (f · r).
@@ -189,7 +190,7 @@ def _form(force: Array, arm: Array) -> Array:
 
 
 def _quadratic(theta: Array, force: Array, arm: Array) -> Array:
-    """Return the Hessian (N, n, n) of `_form` with respect to the coordinates.
+    """Return the Hessian (N, n, n) of f · ½ θ × (θ × r) with respect to the coordinates.
 
     Args:
         theta: matrix (N, 3, n) from the coordinates to the rotation θ.
@@ -197,7 +198,7 @@ def _quadratic(theta: Array, force: Array, arm: Array) -> Array:
     """
     if not theta.any():
         return np.zeros(())
-    return np.asarray(np.swapaxes(theta, -1, -2) @ (_form(force, arm) @ theta))
+    return np.asarray(np.swapaxes(theta, -1, -2) @ (_rotation_hessian(force, arm) @ theta))
 
 
 def _joint_stiffness(assembled: AssembledStructure, gradients: Mapping[str, Array]) -> Array:
@@ -211,9 +212,10 @@ def _joint_stiffness(assembled: AssembledStructure, gradients: Mapping[str, Arra
     """
     size = assembled.size
     total = np.zeros((assembled.samples, size, size))
-    carried = dict(gradients)
+    # Gradients of the potential with respect to a body's twist, including the bodies beyond it.
+    totals = dict(gradients)
     for joint, near, far in reversed(assembled.tree):
-        gradient = carried[far]
+        gradient = totals[far]
         force, moment = gradient[:, :3], gradient[:, 3:]
         near_motion, far_motion = assembled.body_motion[near], assembled.body_motion[far]
         r = np.broadcast_to(assembled.origin(far) - joint.point, force.shape)
@@ -225,10 +227,10 @@ def _joint_stiffness(assembled: AssembledStructure, gradients: Mapping[str, Arra
         theta, a, b = near_motion[:, 3:], relative[:, :3], relative[:, 3:]
         total += _quadratic(theta, force, R) + _quadratic(b, force, r)
         # f · θ × c = θᵀ (c × f) = -θᵀ S(f) c
-        moved = a - skew(r) @ b
-        mixed = -np.swapaxes(theta, -1, -2) @ skew(force) @ moved
+        translation = a - skew(r) @ b
+        mixed = -np.swapaxes(theta, -1, -2) @ skew(force) @ translation
         mixed -= 0.5 * np.swapaxes(theta, -1, -2) @ skew(moment) @ b
         total += mixed + np.swapaxes(mixed, -1, -2)
-        carry = np.swapaxes(transport(R), -1, -2)
-        carried[near] = carried[near] + (carry @ gradient[..., None])[..., 0]
+        to_near = np.swapaxes(transport(R), -1, -2)
+        totals[near] = totals[near] + (to_near @ gradient[..., None])[..., 0]
     return total

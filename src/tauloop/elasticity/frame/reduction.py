@@ -25,10 +25,12 @@ from tauloop.elasticity.frame.beams import (
     joined,
 )
 
-#: Minimum number of elements of a chain, and minimum number per mode of a bending plane. With e
-#: elements, the relative error of the frequency of mode n is about (nπ/e)^4 / 1440: 2e-7 for the
-#: first mode, and at most 2e-5 for the highest mode. The error of Euler's buckling load is 4e-7.
+#: Minimum number of elements of a chain. With e elements, the relative error of the frequency of mode
+#: n is about (nπ/e)^4 / 1440, which is 2e-7 for the first mode. The error of Euler's buckling load is
+#: 4e-7.
 MIN_ELEMENTS = 24
+#: Minimum number of elements per mode of a bending plane. The error of the highest mode is then at
+#: most 2e-5.
 ELEMENTS_PER_MODE = 8
 #: Degrees of freedom of a node that a ball joint releases.
 BALL = (3, 4, 5)
@@ -36,7 +38,7 @@ BALL = (3, 4, 5)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReducedMotion:
-    """One uncoupled motion of a reduced beam: axial, twist or bending in a plane.
+    """An uncoupled motion of a reduced beam: axial, twist or bending in a plane.
 
     Attributes:
         ends: retained degrees of freedom as pairs of end (0 or 1) and number at its node.
@@ -109,7 +111,7 @@ def reduced_beam(
         below: frequency (Hz) below which all fixed-end modes are included.
 
     Raises:
-        InputError: the ends do not hold the beam.
+        InputError: the ends do not constrain the beam.
     """
     elements = MIN_ELEMENTS
     while True:
@@ -170,14 +172,14 @@ def _retained_ends(
     """Return the degrees of freedom of the ends that a motion uses and that are not released.
 
     Raises:
-        InputError: they do not hold the beam.
+        InputError: the ends do not constrain the beam.
     """
     ends = tuple(
         (side, index) for side in (0, 1) for index in motion.freedoms if index not in released[side]
     )
-    is_held = any(index == motion.freedoms[0] for _, index in ends)
-    needed = 2 if motion.is_bending else 1
-    if motion is not BeamMotion.TWIST and (not is_held or len(ends) < needed):
+    is_constrained = any(index == motion.freedoms[0] for _, index in ends)
+    min_count = 2 if motion.is_bending else 1
+    if motion is not BeamMotion.TWIST and (not is_constrained or len(ends) < min_count):
         what = f"the ends release the degrees of freedom {sorted(released[0])} and {sorted(released[1])}"
         remedy = f"hold the beam at its ends against {motion.name.lower().replace('_', ' ')}"
         raise InputError.of("released", what, remedy)
@@ -192,10 +194,9 @@ def _refined(
     The number of elements of a segment is proportional to its length.
     """
     lengths = np.atleast_1d(np.asarray(lengths, dtype=float))
-    share = (
-        (lengths / lengths.sum(axis=-1, keepdims=True)).reshape(-1, lengths.shape[-1]).max(axis=0)
-    )
-    counts = np.maximum(1, np.ceil(elements * share - 1e-9)).astype(int)
+    fractions = lengths / lengths.sum(axis=-1, keepdims=True)
+    largest = fractions.reshape(-1, lengths.shape[-1]).max(axis=0)
+    counts = np.maximum(1, np.ceil(elements * largest - 1e-9)).astype(int)
     index = np.repeat(np.arange(lengths.shape[-1]), counts)
     names = BeamProperties.__dataclass_fields__
     values = {}
@@ -215,9 +216,9 @@ def _reduced_motion(
 ) -> tuple[Matrices, ReducedMotion]:
     """Return the matrices of a reduced motion, and its ends, frequencies and basis.
 
-    In exact arithmetic, the stiffness does not couple static shapes and modes, and rigid motions
-    have no stiffness. Both properties are imposed, because rounding errors of a fine chain could
-    hide that a structure is loose.
+    In exact arithmetic, the stiffness does not couple static shapes and modes, and rigid-body motions
+    have no stiffness. Both properties are imposed, because rounding errors of a fine chain could hide
+    a mechanism of the structure.
     """
     size = chain.stiffness.shape[-1]
     step = len(motion.freedoms)
@@ -243,13 +244,17 @@ def _reduced_motion(
 def _strain_projector(
     motion: BeamMotion, length: Array, ends: tuple[tuple[int, int], ...]
 ) -> Array:
-    """Return P (..., c, c) such that Pᵀ u has no rigid motion, for displacements u of the ends."""
+    """Return P (..., c, c) such that Pᵀ u has no rigid-body motion, for displacements u of the ends."""
     L = np.asarray(length)[..., None]
     rigid = []
     for side, index in ends:
         is_slope = index != motion.freedoms[0]
-        shift, slope = (np.zeros_like(L), 1.0 / L) if is_slope else (np.ones_like(L), side * L / L)
-        rigid.append(np.concatenate([shift, slope] if motion.is_bending else [shift], axis=-1))
+        # Displacements due to a translation, and due to a rotation by 1 / L about the start.
+        translation, rotation = np.ones_like(L), np.full_like(L, side)
+        if is_slope:
+            translation, rotation = np.zeros_like(L), 1.0 / L
+        columns = [translation, rotation] if motion.is_bending else [translation]
+        rigid.append(np.concatenate(columns, axis=-1))
     R = np.stack(rigid, axis=-2)
     # Slopes are multiplied by the length, so that all numbers are lengths.
     scale = np.concatenate(

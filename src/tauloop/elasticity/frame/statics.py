@@ -181,20 +181,25 @@ def section_loads(element: Element, load: Array, gravity: Array | None = None) -
     position = np.concatenate(
         [np.zeros((*lengths.shape[:-1], 1)), np.cumsum(lengths, axis=-1)], axis=-1
     )
-    local = np.zeros(3)
+    local_gravity = np.zeros(3)
     mass, first_moment = np.zeros_like(position), np.zeros_like(position)
     if gravity is not None:
         mass, first_moment = _mass_before(beam.lengths, np.asarray(beam.properties.mass))
-        local = np.swapaxes(element.attachments[0].axes, -1, -2) @ gravity
+        local_gravity = np.swapaxes(element.attachments[0].axes, -1, -2) @ gravity
     force, moment = start[..., None, :3], start[..., None, 3:]
-    local = local[..., None, :]
-    arm = first_moment - mass * position
+    local_gravity = local_gravity[..., None, :]
+    # First moment of the mass before the section about the section.
+    section_moment = first_moment - mass * position
     loads = np.empty((*np.broadcast_shapes(force.shape[:-1], position.shape), 6))
-    loads[..., :3] = -(force + mass[..., None] * local)
+    loads[..., :3] = -(force + mass[..., None] * local_gravity)
     # The lever arms of the force at the start and of the weight are along x.
     loads[..., 3] = -moment[..., 0]
-    loads[..., 4] = arm * local[..., 2] - position * force[..., 2] - moment[..., 1]
-    loads[..., 5] = position * force[..., 1] - arm * local[..., 1] - moment[..., 2]
+    loads[..., 4] = (
+        section_moment * local_gravity[..., 2] - position * force[..., 2] - moment[..., 1]
+    )
+    loads[..., 5] = (
+        position * force[..., 1] - section_moment * local_gravity[..., 1] - moment[..., 2]
+    )
     return loads
 
 
@@ -233,7 +238,7 @@ def buckling_factors(assembled: AssembledStructure, geometric: Array, count: int
 
 
 def load_factors(stiffness: Array, geometric: Array, count: int = 1) -> Array:
-    """Return the smallest positive λ (N, count) of (K + λ K_g) x = 0; infinite where none exists.
+    """Return the smallest positive λ (N, count) of (K + λ K_g) x = 0; infinite if there are fewer.
 
     Args:
         stiffness: K (N, n, n), positive definite.

@@ -82,8 +82,8 @@ class Attachment:
         body: name of the body, or the base.
         point: (N, 3) or (3,) position in the base frame, m.
         axes: (N, 3, 3) or (3, 3) local axes of the element as columns, in the base frame.
-        freedoms: freedoms that are coordinates of the element: 0 to 2 for u, 3 to 5 for θ, in local
-            axes.
+        freedoms: degrees of freedom that are coordinates of the element: 0 to 2 for u, 3 to 5 for θ,
+            in local axes.
     """
 
     body: str
@@ -99,8 +99,8 @@ class Element:
     Attributes:
         name: unique name.
         attachments: points on bodies to which the element is attached.
-        matrices: (N, k, k) or (k, k) matrices in the coordinates of the element: the freedoms of
-            the attachments in their order, then internal coordinates.
+        matrices: (N, k, k) or (k, k) matrices in the coordinates of the element: the degrees of
+            freedom of the attachments in their order, then internal coordinates.
         beam: the beam that the matrices describe; None if the element is not a beam.
     """
 
@@ -111,7 +111,7 @@ class Element:
 
     @property
     def external(self) -> int:
-        """Number of freedoms at the attachments."""
+        """Number of degrees of freedom at the attachments."""
         return sum(len(attachment.freedoms) for attachment in self.attachments)
 
     @property

@@ -2,9 +2,9 @@
 
 A heated element has a new stress-free shape, and its stiffness resists deviations from this shape.
 A heated rigid body scales about its origin. The displacement of the structure is the sum of two
-motions. The first one closes joints and rigid links with their expanded parts. The second one is a
-motion of the unheated structure that minimizes the energy of all elements. Both are linear in the
-expansion.
+motions. The first motion restores compatibility at joints and rigid links after the free expansion
+of the parts. The second motion is one of the unheated structure that minimizes the energy of all
+elements. Both are linear in the expansion.
 Source: Przemieniecki 1968, Theory of matrix structural analysis, chapter 5 (equivalent loads).
 """
 
@@ -63,12 +63,13 @@ class ThermalResponse:
         twist: twists (N, 6, p) of the bodies' origins by name.
         loads: forces and moments (N, k, p) on the coordinates of each element by name.
         deformations: elastic deformation (N, k, p) of elements, joints and combinations by name.
-        unbalance: largest unbalanced generalized force, relative to the forces of fully constrained
+        unbalance: largest residual generalized force, relative to the forces of fully constrained
             expansion.
-        conditions: names of the joint, rigid link or gear of each of c closing conditions.
-        gaps: (N, c, p) remaining gap of each condition, m/K; it exceeds rounding if rigid parts
-            prevent the expansion.
-        sizes: (p,) largest gap without a motion of the bodies, m/K.
+        conditions: names of the joint, rigid link or gear of each of c compatibility conditions.
+        gaps: (N, c, p) remaining gap of each condition, m/K; it exceeds rounding errors if rigid
+            parts prevent the expansion.
+        free_gaps: (p,) largest gap that free expansion would cause without a motion of the bodies,
+            m/K.
     """
 
     structure: Structure
@@ -79,13 +80,13 @@ class ThermalResponse:
     unbalance: float
     conditions: tuple[str, ...]
     gaps: Array
-    sizes: Array
+    free_gaps: Array
 
     @property
     def is_prevented(self) -> Array:
         """Whether rigid parts prevent the expansion due to each temperature (p,) alone."""
         largest = np.abs(self.gaps).max(axis=(0, 1), initial=0.0)
-        return np.asarray(largest > GAP_TOLERANCE * self.sizes.max(initial=0.0))
+        return np.asarray(largest > GAP_TOLERANCE * self.free_gaps.max(initial=0.0))
 
     def require_closed(self, temperatures: Array) -> None:
         """Check that rigid parts do not prevent the expansion at temperatures (p,) or (N, p).
@@ -93,9 +94,9 @@ class ThermalResponse:
         Raises:
             AssemblyError: rigid parts prevent the expansion; the error names them.
         """
-        left = (self.gaps @ temperatures[..., None])[..., 0]
-        error = np.abs(left).max(axis=0, initial=0.0)
-        limit = GAP_TOLERANCE * float((np.abs(temperatures) @ self.sizes).max(initial=0.0))
+        remaining = (self.gaps @ temperatures[..., None])[..., 0]
+        error = np.abs(remaining).max(axis=0, initial=0.0)
+        limit = GAP_TOLERANCE * float((np.abs(temperatures) @ self.free_gaps).max(initial=0.0))
         order = [int(index) for index in np.argsort(-error) if error[index] > limit]
         if not order:
             return
@@ -109,16 +110,17 @@ class ThermalResponse:
 
     def point_motion(self, body: str, point: Array) -> Array:
         """Return the twist (N, 6, p) of a point (N, 3) of a body, per kelvin."""
-        frames = _Frames(self.structure, self.expansion)
-        offset = point - frames.origin(body)
-        return np.asarray(transport(offset) @ self.twist[body] + frames.expanded(body, point))
+        motions = _PointMotions(self.structure, self.expansion)
+        offset = point - motions.origin(body)
+        by_expansion = motions.expansion_displacement(body, point)
+        return np.asarray(transport(offset) @ self.twist[body] + by_expansion)
 
 
-class _Frames:
+class _PointMotions:
     """Motions of points as functions of the bodies' twists, and due to expansion.
 
-    A motion is a pair: a matrix (N, k, m) from the scaled twists (u, L θ) of all bodies, and the
-    motion (N, k, p) due to expansion per kelvin.
+    A motion is affine, and represented by a pair: a matrix (N, k, m) from the scaled twists (u, L θ)
+    of all bodies, and the motion (N, k, p) due to expansion per kelvin.
     """
 
     def __init__(self, structure: Structure, expansion: FreeExpansion) -> None:
@@ -134,7 +136,7 @@ class _Frames:
         """Return the origin (N, 3) or (3,) of a body."""
         return np.asarray(self.origins.get(body, np.zeros(3)))
 
-    def expanded(self, body: str, point: Array) -> Array:
+    def expansion_displacement(self, body: str, point: Array) -> Array:
         """Return the displacement (N, 6, p) of a body's point (N, 3) or (3,) due to expansion."""
         result = np.zeros((self.samples, 6, self.expansion.count))
         coefficients = self.expansion.scaling.get(body)
@@ -143,54 +145,60 @@ class _Frames:
             result[:, :3] = offset[..., None] * coefficients
         return result
 
-    def moved(self, body: str, point: Array) -> tuple[Array, Array]:
+    def point_twist(self, body: str, point: Array) -> tuple[Array, Array]:
         """Return the twist of a body's point: matrix (N, 6, m), and expansion (N, 6, p)."""
         rows = np.zeros((self.samples, 6, self.size))
         if body != BASE:
             columns = slice(self.body_columns[body], self.body_columns[body] + 6)
             rows[..., columns] = transport(point - self.origin(body)) / self.weight
-        return rows, self.expanded(body, point)
+        return rows, self.expansion_displacement(body, point)
 
-    def relative(self, joint: ElasticJoint) -> tuple[Array, Array]:
-        """Return the twist of a joint's child relative to its parent, as `moved` does."""
-        child, parent = (self.moved(name, joint.point) for name in (joint.child, joint.parent))
-        return child[0] - parent[0], child[1] - parent[1]
+    def relative_twist(self, joint: ElasticJoint) -> tuple[Array, Array]:
+        """Return the twist of a joint's child relative to its parent, as `point_twist` does."""
+        child_rows, child_expansion = self.point_twist(joint.child, joint.point)
+        parent_rows, parent_expansion = self.point_twist(joint.parent, joint.point)
+        return child_rows - parent_rows, child_expansion - parent_expansion
 
-    def in_joint(self, joint: ElasticJoint) -> tuple[Array, Array]:
+    def joint_motion(self, joint: ElasticJoint) -> tuple[Array, Array]:
         """Return the motions of a joint: matrix (N, f, m), and expansion (N, f, p)."""
-        rows, expanded = self.relative(joint)
+        rows, by_expansion = self.relative_twist(joint)
         if not joint.count:
-            return rows[:, :0], expanded[:, :0]
+            return rows[:, :0], by_expansion[:, :0]
         inverse = np.linalg.pinv(joint.motion)
-        return inverse @ rows, inverse @ expanded
+        return inverse @ rows, inverse @ by_expansion
 
-    def attached(self, attachment: Attachment) -> tuple[Array, Array]:
-        """Return the freedoms of an attachment: matrix (N, k, m), and expansion (N, k, p)."""
+    def attachment_motion(self, attachment: Attachment) -> tuple[Array, Array]:
+        """Return the motion of an attachment's degrees of freedom.
+
+        It is a matrix (N, k, m), and the motion due to expansion (N, k, p).
+        """
         freedoms = list(attachment.freedoms)
-        rows, expanded = (
-            in_local_axes(attachment.axes, motion)[..., freedoms, :]
-            for motion in self.moved(attachment.body, attachment.point)
-        )
-        return rows, expanded
+        rows, by_expansion = self.point_twist(attachment.body, attachment.point)
+        local_rows = in_local_axes(attachment.axes, rows)
+        local_expansion = in_local_axes(attachment.axes, by_expansion)
+        return local_rows[..., freedoms, :], local_expansion[..., freedoms, :]
 
-    def combined(
+    def combined_motion(
         self, combination: MotionCombination, joints: Mapping[str, tuple[Array, Array]]
     ) -> tuple[Array, Array]:
         """Return a combination of joint motions: matrix (N, 1, m), and expansion (N, 1, p)."""
         rows = np.zeros((self.samples, 1, self.size))
-        expanded = np.zeros((self.samples, 1, self.expansion.count))
+        by_expansion = np.zeros((self.samples, 1, self.expansion.count))
         for name, ratio in combination.terms:
             factor = np.asarray(ratio)[..., None, None]
-            rows = rows + factor * joints[name][0]
-            expanded = expanded + factor * joints[name][1]
-        return rows, expanded
+            joint_rows, joint_expansion = joints[name]
+            rows = rows + factor * joint_rows
+            by_expansion = by_expansion + factor * joint_expansion
+        return rows, by_expansion
 
 
 def thermal_response(assembled: AssembledStructure, expansion: FreeExpansion) -> ThermalResponse:
     """Return the motion of a structure and its internal loads, per kelvin of each temperature.
 
-    The motion is x = x_0 + B y, where A x_0 = c closes joints and links, and y minimizes
-    ½ Σ (D x - d)ᵀ K (D x - d) over the elements with their free deformation d.
+    The motion is x = x_0 + B y. The columns of B are the motions of the unheated structure. A x_0 = c
+    are the compatibility conditions of joints and links. y minimizes ½ Σ (D x - d)ᵀ K (D x - d) over
+    the elements, where D x is the deformation of an element due to x, d its free thermal deformation,
+    and K its stiffness.
 
     Args:
         assembled: the structure.
@@ -201,37 +209,39 @@ def thermal_response(assembled: AssembledStructure, expansion: FreeExpansion) ->
     """
     assembled.require_no_mechanism()
     structure = assembled.structure
-    frames = _Frames(structure, expansion)
-    joints = _joints_by_name(frames, structure.joints)
-    conditions, A, c = _joined_conditions(frames, structure, joints)
+    motions = _PointMotions(structure, expansion)
+    joints = _joints_by_name(motions, structure.joints)
+    conditions, A, c = _all_conditions(motions, structure, joints)
     x_0 = np.linalg.pinv(A, rcond=RANK_TOLERANCE) @ c
-    of_elements = tuple(_element_strains(assembled, frames, x_0))
-    of_springs = tuple(_spring_strains(assembled, frames, x_0, joints))
+    element_terms = tuple(_element_deformations(assembled, motions, x_0))
+    spring_terms = tuple(_spring_deformations(assembled, motions, x_0, joints))
     force = np.zeros((assembled.samples, assembled.size, expansion.count))
     scale = np.zeros_like(force)
-    for motion, stiffness, strain in (*of_elements, *of_springs):
-        contribution = np.swapaxes(motion, -1, -2) @ (stiffness @ strain)
+    for motion, stiffness, deformation in (*element_terms, *spring_terms):
+        contribution = np.swapaxes(motion, -1, -2) @ (stiffness @ deformation)
         force += contribution
         scale += np.abs(contribution)
     y = -np.linalg.solve(assembled.stiffness, force)
-    unbalanced = force + assembled.stiffness @ y
+    residual = force + assembled.stiffness @ y
     loads = {
-        element.name: stiffness @ (strain + motion @ y)
-        for element, (motion, stiffness, strain) in zip(
-            structure.elements, of_elements, strict=True
+        element.name: stiffness @ (deformation + motion @ y)
+        for element, (motion, stiffness, deformation) in zip(
+            structure.elements, element_terms, strict=True
         )
     }
     elastic = [item.name for item in structure.joints if item.stiffness is not None and item.count]
     elastic += [item.name for item in structure.combinations if item.stiffness]
     names = [*(element.name for element in structure.elements), *elastic]
     deformations = {
-        name: strain + motion @ y
-        for name, (motion, _, strain) in zip(names, (*of_elements, *of_springs), strict=True)
+        name: deformation + motion @ y
+        for name, (motion, _, deformation) in zip(
+            names, (*element_terms, *spring_terms), strict=True
+        )
     }
     twist = {BASE: np.zeros((assembled.samples, 6, expansion.count))}
-    for name, column in frames.body_columns.items():
-        closing = x_0[:, column : column + 6] / frames.weight[:, None]
-        twist[name] = closing + assembled.body_motion[name] @ y
+    for name, column in motions.body_columns.items():
+        compatible = x_0[:, column : column + 6] / motions.weight[:, None]
+        twist[name] = compatible + assembled.body_motion[name] @ y
     largest = scale.max(initial=0.0)
     return ThermalResponse(
         structure=structure,
@@ -239,33 +249,36 @@ def thermal_response(assembled: AssembledStructure, expansion: FreeExpansion) ->
         twist=twist,
         loads=loads,
         deformations=deformations,
-        unbalance=float(np.abs(unbalanced).max(initial=0.0) / largest) if largest > 0.0 else 0.0,
+        unbalance=float(np.abs(residual).max(initial=0.0) / largest) if largest > 0.0 else 0.0,
         conditions=conditions,
         gaps=A @ x_0 - c,
-        sizes=np.abs(c).max(axis=(0, 1), initial=0.0),
+        free_gaps=np.abs(c).max(axis=(0, 1), initial=0.0),
     )
 
 
 def _joints_by_name(
-    frames: _Frames, joints: tuple[ElasticJoint, ...]
+    motions: _PointMotions, joints: tuple[ElasticJoint, ...]
 ) -> dict[str, tuple[Array, Array]]:
     """Return all joint motions by full name: matrix (N, 1, m), and expansion (N, 1, p)."""
     by_name = {}
     for joint in joints:
-        rows, expanded = frames.in_joint(joint)
+        rows, by_expansion = motions.joint_motion(joint)
         for index, name in enumerate(joint.names):
-            by_name[name] = rows[:, index : index + 1], expanded[:, index : index + 1]
+            by_name[name] = rows[:, index : index + 1], by_expansion[:, index : index + 1]
     return by_name
 
 
-def _joined_conditions(
-    frames: _Frames, structure: Structure, joints: Mapping[str, tuple[Array, Array]]
+def _all_conditions(
+    motions: _PointMotions, structure: Structure, joints: Mapping[str, tuple[Array, Array]]
 ) -> tuple[tuple[str, ...], Array, Array]:
-    """Return c names, A (N, c, m) and right-hand sides (N, c, p) of A x = c; all are lengths."""
+    """Return the compatibility conditions A x = c: r names, A (N, r, m) and c (N, r, p).
+
+    After normalization all rows are lengths.
+    """
     names: list[str] = []
-    rows = [np.zeros((frames.samples, 0, frames.size))]
-    gaps = [np.zeros((frames.samples, 0, frames.expansion.count))]
-    for name, row, gap in _conditions(frames, structure, joints):
+    rows = [np.zeros((motions.samples, 0, motions.size))]
+    gaps = [np.zeros((motions.samples, 0, motions.expansion.count))]
+    for name, row, gap in _conditions(motions, structure, joints):
         names += [name] * row.shape[1]
         rows.append(row)
         gaps.append(gap)
@@ -277,58 +290,61 @@ def _joined_conditions(
 
 
 def _conditions(
-    frames: _Frames, structure: Structure, joints: Mapping[str, tuple[Array, Array]]
+    motions: _PointMotions, structure: Structure, joints: Mapping[str, tuple[Array, Array]]
 ) -> Iterator[tuple[str, Array, Array]]:
-    """Yield the name, rows (N, c, m) and gaps (N, c, p) of each joint, rigid link and gear."""
-    weight = frames.weight[:, None]
+    """Yield the name, rows (N, r, m) and gaps (N, r, p) of each joint, rigid link and gear."""
+    weight = motions.weight[:, None]
     for joint in structure.joints:
-        allowed = np.broadcast_to(joint.motion * weight, (frames.samples, 6, joint.count))
+        allowed = np.broadcast_to(joint.motion * weight, (motions.samples, 6, joint.count))
         U, _, _ = np.linalg.svd(allowed, full_matrices=True)
         blocked = np.swapaxes(U[..., joint.count :], -1, -2)
-        rows, gap = frames.relative(joint)
+        rows, gap = motions.relative_twist(joint)
         yield joint.name, blocked @ (weight * rows), blocked @ (weight * gap)
     for link in structure.links:
-        yield link.name, *_link_condition(frames, link)
+        yield link.name, *_link_condition(motions, link)
     for combination in structure.combinations:
         if not combination.stiffness:
-            yield combination.name, *frames.combined(combination, joints)
+            yield combination.name, *motions.combined_motion(combination, joints)
 
 
-def _link_condition(frames: _Frames, link: RigidLink) -> tuple[Array, Array]:
+def _link_condition(motions: _PointMotions, link: RigidLink) -> tuple[Array, Array]:
     """Return the change of a link's length minus its elongation.
 
     The result is a matrix (N, 1, m), and the gap (N, 1, p) due to expansion.
     """
-    ends = [frames.moved(body, point) for body, point in zip(link.bodies, link.points, strict=True)]
+    start_rows, start_expansion = motions.point_twist(link.bodies[0], link.points[0])
+    end_rows, end_expansion = motions.point_twist(link.bodies[1], link.points[1])
     direction = link.points[1] - link.points[0]
     direction = direction / np.linalg.norm(direction, axis=-1, keepdims=True)
-    along = direction[..., None, :]
-    rows, gap = (along @ (ends[1][i] - ends[0][i])[:, :3] for i in range(2))
-    elongation = frames.expansion.elongation.get(link.name)
+    row_direction = direction[..., None, :]
+    rows = row_direction @ (end_rows - start_rows)[:, :3]
+    gap = row_direction @ (end_expansion - start_expansion)[:, :3]
+    elongation = motions.expansion.elongation.get(link.name)
     if elongation is not None:
         gap = gap - elongation[:, None, :]
     return rows, gap
 
 
-def _element_strains(
-    assembled: AssembledStructure, frames: _Frames, x_0: Array
+def _element_deformations(
+    assembled: AssembledStructure, motions: _PointMotions, x_0: Array
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Yield D B (N, k, n), stiffness K and deformation D x_0 - d (N, k, p) of each element.
 
-    The names are those of `thermal_response`.
+    The symbols are those of `thermal_response`. The deformation is relative to the stress-free shape.
     """
     elements = assembled.structure.elements
     for element, motion in zip(elements, assembled.element_motion, strict=True):
-        ends = [frames.attached(attachment) for attachment in element.attachments]
+        ends = [motions.attachment_motion(attachment) for attachment in element.attachments]
         rows = np.concatenate([rows for rows, _ in ends], axis=1)
-        strain = np.zeros((frames.samples, motion.shape[1], frames.expansion.count))
-        strain[:, : element.external] = rows @ x_0
-        strain[:, : element.external] += np.concatenate([expanded for _, expanded in ends], axis=1)
-        elongation = frames.expansion.elongation.get(element.name)
+        by_expansion = np.concatenate([by_expansion for _, by_expansion in ends], axis=1)
+        deformation = np.zeros((motions.samples, motion.shape[1], motions.expansion.count))
+        deformation[:, : element.external] = rows @ x_0 + by_expansion
+        elongation = motions.expansion.elongation.get(element.name)
         if elongation is not None:
-            for row, half in zip(axial_rows(element), (-0.5, 0.5), strict=True):
-                strain[:, row] -= half * elongation
-        yield motion, element.matrices.stiffness, strain
+            start_row, end_row = axial_rows(element)
+            deformation[:, start_row] += 0.5 * elongation
+            deformation[:, end_row] -= 0.5 * elongation
+        yield motion, element.matrices.stiffness, deformation
 
 
 def axial_rows(element: Element) -> tuple[int, int]:
@@ -337,9 +353,9 @@ def axial_rows(element: Element) -> tuple[int, int]:
     return start.index(0), len(start) + end.index(0)
 
 
-def _spring_strains(
+def _spring_deformations(
     assembled: AssembledStructure,
-    frames: _Frames,
+    motions: _PointMotions,
     x_0: Array,
     joints: Mapping[str, tuple[Array, Array]],
 ) -> Iterator[tuple[Array, Array, Array]]:
@@ -347,9 +363,9 @@ def _spring_strains(
     structure = assembled.structure
     for joint, motion in zip(structure.joints, assembled.joint_motion, strict=True):
         if joint.stiffness is not None and joint.count:
-            rows, expanded = frames.in_joint(joint)
-            yield motion, joint.stiffness, rows @ x_0 + expanded
+            rows, by_expansion = motions.joint_motion(joint)
+            yield motion, joint.stiffness, rows @ x_0 + by_expansion
     elastic = [item for item in structure.combinations if item.stiffness]
     for combination, motion in zip(elastic, assembled.combination_motion, strict=True):
-        rows, expanded = frames.combined(combination, joints)
-        yield motion, np.array([[combination.stiffness]]), rows @ x_0 + expanded
+        rows, by_expansion = motions.combined_motion(combination, joints)
+        yield motion, np.array([[combination.stiffness]]), rows @ x_0 + by_expansion

@@ -44,7 +44,7 @@ MAX_ERROR = 0.01
 #: Largest temperature rise, K, for which coefficients of expansion are constant. Absolute room
 #: temperatures exceed it.
 MAX_RISE = 200.0
-#: Largest unbalanced generalized force, relative to the forces of fully constrained expansion.
+#: Largest residual generalized force, relative to the forces of fully constrained expansion.
 MAX_UNBALANCE = 1e-6
 #: Note on the parts that are not heated.
 REFERENCE_NOTE = (
@@ -74,11 +74,11 @@ def _one_or_named(where: str, text: str, dimension: Dimension) -> float | dict[s
 class ThermalExpansionOptions(Options):
     """Temperatures and coefficients of expansion.
 
-    A name refers to a part, or to all parts whose names begin with it and a dot.
+    A name such as ``leg`` refers to the part ``leg``, or to all parts ``leg.NAME``.
 
     Attributes:
-        temperatures: rise above the reference temperature by part, K; a number for all parts that
-            have a coefficient of expansion.
+        temperatures: temperature of each part relative to the reference temperature, K; a number
+            for all parts that have a coefficient of expansion.
         expansions: coefficients of expansion by part, 1/K, instead of the file's; or one number
             for all parts for which the file states none. Bodies without beams and the base expand
             uniformly if they have a coefficient.
@@ -104,7 +104,8 @@ class ThermalExpansionOptions(Options):
 class ThermalExpansion(Result):
     """The thermal error of a machine's tool at N poses, with its motors held.
 
-    Twists are those of the tool center point, in the axes of the base.
+    Twists are small translations and rotation vectors of the tool center point, in the axes of the
+    base.
 
     Attributes:
         model: the machine.
@@ -113,7 +114,7 @@ class ThermalExpansion(Result):
         tool: (N, 3) tool center points, m.
         parts: names of the p parts that expand.
         expansions: (p,) coefficients of expansion, 1/K.
-        temperatures: (p,) temperatures above the reference, K; (N, p) if they come from a log.
+        temperatures: (p,) temperatures relative to the reference, K; (N, p) if they come from a log.
         per_kelvin: (N, 6, p) twist of the tool per kelvin of each part, m/K and rad/K; NaN if rigid
             parts prevent the expansion of this part alone.
         error: (N, 6) twist of the tool at these temperatures, m and rad.
@@ -122,7 +123,7 @@ class ThermalExpansion(Result):
         moment: (N, b) largest bending moments in the beams, N m.
         stress: (N, b) largest equivalent thermal stress in the beams, Pa; NaN for composite
             sections.
-        yield_safety: (N, b) strength over this stress; NaN where no strength is stated.
+        yield_safety: (N, b) safety factor: strength over stress; NaN where no strength is stated.
         unexpanded: names of the parts without a coefficient of expansion.
         notes: assumptions about this machine.
     """
@@ -183,12 +184,13 @@ class ThermalExpansion(Result):
         If all temperatures are zero, 1 K is assumed for each part. Parts whose expansion alone is
         prevented are not compared; the name is "" if this applies to all parts.
         """
-        weight = self.temperatures if self.temperatures.any() else np.ones(len(self.parts))
-        moved = np.linalg.norm(self.per_kelvin[:, :3], axis=1) * np.abs(weight)
-        comparable = np.nan_to_num(moved, nan=-1.0)
-        return tuple(
-            self.parts[int(np.argmax(row))] if row.max() >= 0.0 else "" for row in comparable
-        )
+        rises = self.temperatures if self.temperatures.any() else np.ones(len(self.parts))
+        distances = np.linalg.norm(self.per_kelvin[:, :3], axis=1) * np.abs(rises)
+        comparable = np.nan_to_num(distances, nan=-1.0)
+        names: list[str] = []
+        for row in comparable:
+            names.append(self.parts[int(np.argmax(row))] if row.max() >= 0.0 else "")
+        return tuple(names)
 
     def to_csv(self) -> str:
         """Return a CSV text: the tool error due to each part, per kelvin and at its temperature."""
@@ -212,7 +214,7 @@ def thermal_expansion(
     poses: PoseInput = None,
     options: ThermalExpansionOptions | None = None,
 ) -> ThermalExpansion:
-    """Return the thermal error of a machine's tool, also per kelvin of each part, and forces.
+    """Return the thermal error of a machine's tool, in total and per kelvin of each part, and forces.
 
     The free elongation α L ΔT of a beam is equivalent to forces E A α ΔT at its ends. Temperatures
     are uniform across sections, so that heat does not bend a free beam. Motors are held, and have
@@ -253,33 +255,35 @@ def thermal_expansion(
     """
     model, options = modeled(machine), options or ThermalExpansionOptions()
     mechanism = model.mechanism
-    q, reached = machine_coordinates(model, poses)
-    built = machine_structure(model, q)
-    parts = tuple(_parts(mechanism, built))
+    q, limit_diagnostics = machine_coordinates(model, poses)
+    elastic_machine = machine_structure(model, q)
+    parts = tuple(_parts(mechanism, elastic_machine))
     known = _coefficients(parts, options, mechanism.file)
     heated = tuple(part for part in parts if part.name in known)
     unexpanded = tuple(part.name for part in parts if part.name not in known)
     temperatures = _temperatures(heated, unexpanded, options, mechanism.file)
     q = _repeated(q, temperatures)
-    if len(q) != built.structure.samples:
+    if len(q) != elastic_machine.structure.samples:
         # The log has several rows for one pose, which was repeated for each row.
-        built = machine_structure(model, q)
-        parts = tuple(_parts(mechanism, built))
+        elastic_machine = machine_structure(model, q)
+        parts = tuple(_parts(mechanism, elastic_machine))
     coefficients = np.array([known[part.name] for part in heated])
-    response = thermal_response(assemble(built.structure), _free_expansion(parts, known, len(q)))
+    response = thermal_response(
+        assemble(elastic_machine.structure), _free_expansion(parts, known, len(q))
+    )
     response.require_closed(temperatures)
-    motion = response.point_motion(built.tool_body, built.tool_point)
+    motion = response.point_motion(elastic_machine.tool_body, elastic_machine.tool_point)
     error = by_temperatures(motion, temperatures)
     per_kelvin = np.where(response.is_prevented, np.nan, motion)
     carriers = {part.carrier for part in parts if part.length is not None}
     beams, axial, moment = _forces(response, carriers, temperatures)
-    stress, yield_safety = _stresses(built, response, beams, temperatures)
+    stress, yield_safety = _stresses(elastic_machine, response, beams, temperatures)
     names = tuple(part.name for part in heated)
     return ThermalExpansion(
         model=model,
         options=options,
         platform=model.platform_position(q),
-        tool=built.tool_point,
+        tool=elastic_machine.tool_point,
         parts=names,
         expansions=coefficients,
         temperatures=temperatures,
@@ -291,11 +295,15 @@ def thermal_expansion(
         stress=stress,
         yield_safety=yield_safety,
         unexpanded=unexpanded,
-        notes=(*built.notes, REFERENCE_NOTE, *_expansion_notes(names, unexpanded, response)),
+        notes=(
+            *elastic_machine.notes,
+            REFERENCE_NOTE,
+            *_expansion_notes(names, unexpanded, response),
+        ),
         diagnostics=(
             *_diagnostics(response, error),
             *rise_diagnostics(temperatures),
-            *reached,
+            *limit_diagnostics,
             *omission_diagnostics(mechanism),
         ),
         provenance=provenance(
@@ -318,26 +326,26 @@ def _expansion_notes(
 
 def free_expansion(
     mechanism: Mechanism,
-    built: MachineStructure,
+    elastic_machine: MachineStructure,
     expansions: float | Mapping[str, float] | None = None,
 ) -> tuple[tuple[str, ...], FreeExpansion]:
     """Return the names of the parts with a coefficient of expansion, and their free expansion.
 
     Args:
         mechanism: the machine.
-        built: its structure at N poses.
+        elastic_machine: its structure at N poses.
         expansions: see `ThermalExpansionOptions`.
 
     Raises:
         InputError: a name is unknown.
     """
-    parts = tuple(_parts(mechanism, built))
+    parts = tuple(_parts(mechanism, elastic_machine))
     if expansions is None and all(part.stated is None for part in parts):
         return (), FreeExpansion(count=0, scaling={}, elongation={})
     options = ThermalExpansionOptions(expansions=expansions)
     known = _coefficients(parts, options, mechanism.file)
     names = tuple(part.name for part in parts if part.name in known)
-    return names, _free_expansion(parts, known, built.structure.samples)
+    return names, _free_expansion(parts, known, elastic_machine.structure.samples)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -359,9 +367,9 @@ class _ExpandingPart:
     nodes: tuple[str, ...] = ()
 
 
-def _parts(mechanism: Mechanism, built: MachineStructure) -> Iterator[_ExpandingPart]:
+def _parts(mechanism: Mechanism, elastic_machine: MachineStructure) -> Iterator[_ExpandingPart]:
     """Yield all parts that can expand: rods, beams of bodies, rigid bodies and the base."""
-    structure = built.structure
+    structure = elastic_machine.structure
     lengths = {
         link.name: np.linalg.norm(link.points[1] - link.points[0], axis=-1)
         for link in structure.links
@@ -518,7 +526,7 @@ def _without_expansion(
     unexpanded: tuple[str, ...],
     file: str,
 ) -> Iterator[Problem]:
-    """Yield a problem for each name of which no part has a coefficient of expansion."""
+    """Yield a problem for each name whose parts have no coefficient of expansion."""
     for name in temperatures:
         if any(part == name or part.startswith(f"{name}.") for part in names):
             continue
@@ -621,7 +629,10 @@ def _forces(
 
 
 def _stresses(
-    built: MachineStructure, response: ThermalResponse, names: tuple[str, ...], temperatures: Array
+    elastic_machine: MachineStructure,
+    response: ThermalResponse,
+    names: tuple[str, ...],
+    temperatures: Array,
 ) -> tuple[Array, Array]:
     """Return the largest equivalent thermal stress (N, b), Pa, and yield safety (N, b)."""
     elements = {element.name: element for element in response.structure.elements}
@@ -629,7 +640,7 @@ def _stresses(
     strength = np.full_like(stress, np.nan)
     for column, name in enumerate(names):
         load = by_temperatures(response.loads[name], temperatures)
-        stressed = beam_stress(built, elements[name], load[:, : elements[name].external])
+        stressed = beam_stress(elastic_machine, elements[name], load[:, : elements[name].external])
         if stressed is not None:
             stress[:, column], strength[:, column] = stressed
     with np.errstate(divide="ignore"):
@@ -639,7 +650,7 @@ def _stresses(
 
 def heat_loads(
     mechanism: Mechanism,
-    built: MachineStructure,
+    elastic_machine: MachineStructure,
     assembled: AssembledStructure,
     options: ThermalExpansionOptions,
 ) -> dict[str, Array]:
@@ -647,7 +658,7 @@ def heat_loads(
 
     Args:
         mechanism: the machine.
-        built: its structure.
+        elastic_machine: its structure.
         assembled: the same in minimal coordinates.
         options: temperatures and coefficients.
 
@@ -655,7 +666,7 @@ def heat_loads(
         InputError: see `thermal_expansion`.
         AssemblyError: rigid parts prevent the expansion.
     """
-    parts = tuple(_parts(mechanism, built))
+    parts = tuple(_parts(mechanism, elastic_machine))
     known = _coefficients(parts, options, mechanism.file)
     heated = tuple(part for part in parts if part.name in known)
     unexpanded = tuple(part.name for part in parts if part.name not in known)
@@ -666,7 +677,7 @@ def heat_loads(
         element.name: by_temperatures(response.loads[element.name], temperatures)[
             :, : element.external
         ]
-        for element in built.structure.elements
+        for element in elastic_machine.structure.elements
     }
 
 
@@ -676,8 +687,8 @@ def _diagnostics(response: ThermalResponse, error: Array) -> Iterator[Diagnostic
         "largest error by heat, fraction of the machine's size",
         np.linalg.norm(error[:, :3], axis=1).max() / response.structure.length,
         at_most=MAX_ERROR,
-        advice="the equations are linear in the temperatures; reduce the temperature rises, or "
-        "exclude singular poses",
+        advice="the linear equations hold only for small displacements; reduce the temperature rises, "
+        "or exclude singular poses",
     )
     yield diagnostic(
         "unbalanced thermal forces as a fraction of those of fully constrained expansion",
@@ -703,23 +714,25 @@ def rise_diagnostics(temperatures: Array) -> Iterator[Diagnostic]:
     )
 
 
-def stated_expansions(mechanism: Mechanism, built: MachineStructure) -> dict[str, float | None]:
-    """Return the stated coefficient of expansion, 1/K, of each part that can expand, by name.
+def stated_expansions(
+    mechanism: Mechanism, elastic_machine: MachineStructure
+) -> dict[str, float | None]:
+    """Return the coefficient of expansion, 1/K, of each part that can expand, by name.
 
-    It is None for parts without a stated coefficient.
+    It is None for parts for which the file states no coefficient.
     """
-    return {part.name: part.stated for part in _parts(mechanism, built)}
+    return {part.name: part.stated for part in _parts(mechanism, elastic_machine)}
 
 
 def unit_expansion(
-    mechanism: Mechanism, built: MachineStructure, names: Sequence[str]
+    mechanism: Mechanism, elastic_machine: MachineStructure, names: Sequence[str]
 ) -> FreeExpansion:
     """Return the free expansion of parts for a unit thermal strain α ΔT = 1 of each part.
 
     Args:
         mechanism: the machine.
-        built: its structure.
-        names: the parts that expand. The result has them in the order of `stated_expansions`.
+        elastic_machine: its structure.
+        names: the parts that expand, in the order of `stated_expansions`.
     """
-    parts = tuple(_parts(mechanism, built))
-    return _free_expansion(parts, dict.fromkeys(names, 1.0), built.structure.samples)
+    parts = tuple(_parts(mechanism, elastic_machine))
+    return _free_expansion(parts, dict.fromkeys(names, 1.0), elastic_machine.structure.samples)

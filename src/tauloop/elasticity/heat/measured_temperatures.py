@@ -13,8 +13,8 @@ from tauloop.logs.files.opening import open_table
 
 #: Prefix of the names of columns with temperatures.
 PREFIX = "temperature."
-#: Units of a rise above the reference. Degrees Celsius are not accepted: their zero is not the
-#: reference temperature.
+#: Accepted units of temperatures relative to the reference. Degrees Celsius are not accepted, because
+#: their zero is not the reference temperature.
 UNITS = ("", "K")
 
 

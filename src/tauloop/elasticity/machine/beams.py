@@ -1,4 +1,4 @@
-"""Numeric values of a machine file's beams: sections, strength, and stated masses."""
+"""Numeric values of a machine file's beams: sections, strength, and specified masses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tauloop.mechanism.expression import ZERO, Expression
 from tauloop.mechanism.model import Mechanism
 
 #: Number of pieces of constant section that approximate a tapered segment. A piece has the section
-#: of its middle. The error is about 1e-4 if the diameter doubles along the segment.
+#: at its midpoint. The error is about 1e-4 if the diameter doubles along the segment.
 TAPER_PIECES = 32
 
 
@@ -24,14 +24,14 @@ _SECTION_MODULI = ("section_modulus_y", "section_modulus_z", "torsional_section_
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SectionStrength:
-    """Section data for stresses; every array has one value per piece of constant section.
+    """Section data for stresses; every array has a value for each piece of constant section.
 
     Attributes:
         area: cross-sectional area, m^2.
         section_modulus_y, section_modulus_z: elastic section moduli in bending about y
             and z, m^3.
         torsional_section_modulus: polar moment of area over the largest distance from the axis,
-            m^3.
+            m^3. It is exact for round sections, and an approximation for others.
         strength: stress at which the material yields or breaks, Pa; NaN if the file states none.
         is_round: whether the section is round, so that the two bending moments add as vectors.
     """
@@ -76,14 +76,14 @@ def stated_mass(
     beams: Collection[Beam],
     is_distributed: bool,
 ) -> ElementMass:
-    """Return the stated mass of a link, and the masses of its sections and fittings.
+    """Return the specified mass of a link, and the masses of its sections and fittings.
 
     Args:
         mechanism: the machine.
         name: name of the rod or body.
-        mass: its stated mass; None if the file states none.
+        mass: mass that the file specifies for the link; None if it specifies none.
         beams: elastic beams that the link consists of.
-        is_distributed: whether the stated mass beyond sections and fittings is distributed along
+        is_distributed: whether the specified mass beyond sections and fittings is distributed along
             the beams.
     """
     sections = sum(mechanism.value(beam.section_mass().mass) for beam in beams)
@@ -102,9 +102,10 @@ def numeric_beam(
     Args:
         mechanism: the machine.
         beam: the beam of the file.
-        mass_factor: factor of the mass per length, which distributes additional stated mass along
+        mass_factor: factor on the mass per length that distributes the remaining specified mass along
             the beam.
-        shear: whether shear deformation and rotary inertia are included (Timoshenko).
+        shear: whether shear deformation and rotary inertia are included (Timoshenko), if all sections
+            have a shear stiffness.
     """
     lengths: list[float] = []
     for segment in beam.segments:
@@ -115,21 +116,22 @@ def numeric_beam(
     def values(items: list[Expression]) -> Array:
         return np.array([mechanism.value(item) for item in items])
 
-    rotary = [values([section.rotary_inertia[i] for section in sections]) for i in range(2)]
+    rotary_y = values([section.rotary_inertia[0] for section in sections])
+    rotary_z = values([section.rotary_inertia[1] for section in sections])
     properties = {
         "axial": values([section.axial_stiffness for section in sections]),
         "torsional": values([section.torsional_stiffness for section in sections]),
         "bending_y": values([section.bending_stiffness[0] for section in sections]),
         "bending_z": values([section.bending_stiffness[1] for section in sections]),
         "mass": mass_factor * values([section.mass_per_length for section in sections]),
-        "polar_inertia": mass_factor * (rotary[0] + rotary[1]),
+        "polar_inertia": mass_factor * (rotary_y + rotary_z),
     }
     if shear and all(section.shear_stiffness is not None for section in sections):
         pairs = [section.shear_stiffness for section in sections if section.shear_stiffness]
         properties["shear_y"] = values([pair[0] for pair in pairs])
         properties["shear_z"] = values([pair[1] for pair in pairs])
-        properties["rotary_y"] = mass_factor * rotary[0]
-        properties["rotary_z"] = mass_factor * rotary[1]
+        properties["rotary_y"] = mass_factor * rotary_y
+        properties["rotary_z"] = mass_factor * rotary_z
     first, second = (mechanism.value(mass) for mass in beam.fittings or (ZERO, ZERO))
     return NumericBeam(
         lengths=np.array(lengths),
@@ -160,9 +162,9 @@ def _piece_count(segment: BeamSegment) -> int:
 
 
 def _sections(segment: BeamSegment, pieces: int) -> list[SectionProperties]:
-    """Return the sections at the middles of the equal pieces of a segment."""
-    middles = (np.arange(pieces) + 0.5) / pieces
-    return [segment.section(float(fraction)).properties for fraction in middles]
+    """Return the sections at the midpoints of the equal pieces of a segment."""
+    midpoints = (np.arange(pieces) + 0.5) / pieces
+    return [segment.section(float(fraction)).properties for fraction in midpoints]
 
 
 def _strength(
@@ -177,17 +179,16 @@ def _strength(
         E = EA / area
         y, z = (mechanism.value(distance) for distance in section.extent)
         I_y, I_z = (mechanism.value(stiffness) / E for stiffness in section.bending_stiffness)
-        limit = np.nan if section.strength is None else mechanism.value(section.strength)
-        # Polar moment of area over the largest distance from the axis; exact for round sections.
-        torsion = (I_y + I_z) / (max(y, z) if is_round else np.hypot(y, z))
-        rows.append((area, I_y / z, I_z / y, torsion, limit))
-    area_, section_modulus_y, section_modulus_z, torsion_, strength = np.array(rows).T
+        strength = np.nan if section.strength is None else mechanism.value(section.strength)
+        radius = max(y, z) if is_round else np.hypot(y, z)
+        rows.append((area, I_y / z, I_z / y, (I_y + I_z) / radius, strength))
+    areas, moduli_y, moduli_z, torsional_moduli, strengths = np.array(rows).T
     return SectionStrength(
-        area=area_,
-        section_modulus_y=section_modulus_y,
-        section_modulus_z=section_modulus_z,
-        torsional_section_modulus=torsion_,
-        strength=strength,
+        area=areas,
+        section_modulus_y=moduli_y,
+        section_modulus_z=moduli_z,
+        torsional_section_modulus=torsional_moduli,
+        strength=strengths,
         is_round=is_round,
     )
 
@@ -195,19 +196,20 @@ def _strength(
 def equivalent_stress(strength: SectionStrength, loads: Array, pieces: Array) -> Array:
     """Return the von Mises stress (N, e + 1) in sections, Pa; transverse shear is neglected.
 
-    It is √(σ² + 3 τ²) with σ = |N| / A + |M| / W and τ = |T| / W_t, where W and W_t are the section
-    moduli in bending and torsion.
+    It is √(σ² + 3 τ²) with σ = |F| / A + σ_b and τ = |T| / W_t. F is the axial force, T the torsional
+    moment, and W_t the torsional section modulus. The bending stress σ_b is √(σ_y² + σ_z²) for round
+    sections and σ_y + σ_z for others, with σ_y = |M_y| / W_y and σ_z = |M_z| / W_z.
 
     Args:
         strength: section data of the pieces.
-        loads: (N, e + 1, 6) forces and moments in the sections.
+        loads: (N, e + 1, 6) forces and moments in the sections at N poses.
         pieces: (e + 1,) piece to which each section belongs.
     """
     force, torsion = np.abs(loads[..., 0]), np.abs(loads[..., 3])
     about_y, about_z = np.abs(loads[..., 4]), np.abs(loads[..., 5])
-    by_y = about_y / strength.section_modulus_y[pieces]
-    by_z = about_z / strength.section_modulus_z[pieces]
-    bending = np.hypot(by_y, by_z) if strength.is_round else by_y + by_z
+    sigma_y = about_y / strength.section_modulus_y[pieces]
+    sigma_z = about_z / strength.section_modulus_z[pieces]
+    bending = np.hypot(sigma_y, sigma_z) if strength.is_round else sigma_y + sigma_z
     normal = force / strength.area[pieces] + bending
     shear = torsion / strength.torsional_section_modulus[pieces]
     return np.asarray(np.sqrt(normal**2 + 3.0 * shear**2))

@@ -14,7 +14,8 @@ from tauloop.mechanism.elastic.beams import Compliance
 from tauloop.mechanism.model import Joint, Mechanism
 from tauloop.mechanism.poses import FramePose
 
-#: Eigenvalues of a joint's compliance or stiffness, relative to the largest, that count as zero.
+#: Eigenvalues of a joint's compliance or stiffness count as zero below this value, relative to the
+#: largest.
 ZERO_COMPLIANCE = 1e-12
 #: Free directions of the built-in kinds without axes: indices of (u, θ) in the parent's frame.
 FIXED_DIRECTIONS = {
@@ -92,7 +93,7 @@ def free_twists(joint: Joint, parent: FramePose, child: FramePose) -> Array:
 def elastic_directions(
     mechanism: Mechanism, compliance: Compliance, rotation: Array, free: Array, length: float
 ) -> tuple[Array, Array]:
-    """Return the twists (N, 6, e) in which a joint's bearings yield, and their stiffness (N, e, e).
+    """Return the twists (N, 6, e) of a joint's elastic bearings, and their stiffness (N, e, e).
 
     Args:
         mechanism: the machine.
@@ -102,11 +103,12 @@ def elastic_directions(
         length: length that makes rotations comparable with translations, m.
     """
     matrix = np.array([[mechanism.value(x) for x in row] for row in compliance.matrix])
-    turned = np.zeros((len(rotation), 6, 6))
-    turned[:, :3, :3] = turned[:, 3:, 3:] = rotation
+    twist_rotation = np.zeros((len(rotation), 6, 6))
+    twist_rotation[:, :3, :3] = rotation
+    twist_rotation[:, 3:, 3:] = rotation
     weight = np.repeat([1.0, length], 3)
     # The coordinates (u, length θ) are all lengths.
-    scaled_free = np.swapaxes(turned, -1, -2) @ free * weight[:, None]
+    scaled_free = np.swapaxes(twist_rotation, -1, -2) @ free * weight[:, None]
     if compliance.is_stiffness:
         scaled = matrix / weight[:, None] / weight
     else:
@@ -118,12 +120,12 @@ def elastic_directions(
     values, vectors = np.linalg.eigh(0.5 * (projected + np.swapaxes(projected, -1, -2)))
     largest = np.abs(values).max(initial=0.0)
     # A direction without compliance is rigid. A direction without stiffness stays in the result, so
-    # that the structure reports it as loose.
-    yields = np.all(values > ZERO_COMPLIANCE * largest, axis=0) | compliance.is_stiffness
-    directions = (blocked @ vectors)[..., yields]
-    chosen = values[:, yields]
-    stiffness = chosen if compliance.is_stiffness else 1.0 / chosen
-    twists = turned @ (directions / weight[:, None])
+    # that the structure reports a mechanism.
+    is_elastic = np.all(values > ZERO_COMPLIANCE * largest, axis=0) | compliance.is_stiffness
+    directions = (blocked @ vectors)[..., is_elastic]
+    eigenvalues = values[:, is_elastic]
+    stiffness = eigenvalues if compliance.is_stiffness else 1.0 / eigenvalues
+    twists = twist_rotation @ (directions / weight[:, None])
     return twists, stiffness[:, :, None] * np.eye(stiffness.shape[-1])
 
 
@@ -137,7 +139,7 @@ def elastic_joint(
     inertias: Mapping[str, float],
     drives: Mapping[str, str],
 ) -> ElasticJoint:
-    """Return a joint of the structure with its free, driven and yielding motions.
+    """Return a joint of the structure with its free, driven and elastic motions.
 
     Args:
         joint: the joint of the machine.
@@ -151,9 +153,10 @@ def elastic_joint(
     twists, names = free
     count = len(names)
     samples = len(point)
-    moved = twists if bearings is None else np.concatenate([twists, bearings[0]], axis=-1)
-    size = moved.shape[-1]
-    K, M = np.zeros((samples, size, size)), np.zeros((size, size))
+    motion = twists if bearings is None else np.concatenate([twists, bearings[0]], axis=-1)
+    size = motion.shape[-1]
+    K = np.zeros((samples, size, size))
+    M = np.zeros((size, size))
     for index, name in enumerate(names):
         K[:, index, index] = springs.get(name, 0.0)
         M[index, index] = inertias.get(name, 0.0)
@@ -167,7 +170,7 @@ def elastic_joint(
         parent=ends[0],
         child=ends[1],
         point=point,
-        motion=moved,
+        motion=motion,
         stiffness=K if K.any() else None,
         inertia=M if M.any() else None,
         motion_names=labels + bearing_labels,

@@ -19,7 +19,7 @@ from tauloop.elasticity.vibrations.servo_modes import servo_rows
 from tauloop.equations.named_values import TOOL_PORT, named_values
 from tauloop.mechanism.model import Mechanism
 
-#: Largest fraction of all loads that may act along a free motion.
+#: Largest fraction of all loads that may act along a rigid-body mode.
 EQUILIBRIUM_TOLERANCE = 1e-6
 
 
@@ -70,7 +70,7 @@ def machine_loads(mechanism: Mechanism, options: LoadOptions) -> MachineLoads | 
 
 
 def loaded_stiffness(
-    built: MachineStructure,
+    elastic_machine: MachineStructure,
     assembled: AssembledStructure,
     loads: MachineLoads,
     *,
@@ -78,36 +78,39 @@ def loaded_stiffness(
 ) -> Array:
     """Return the geometric stiffness (N, n, n) due to loads in equilibrium.
 
-    Controlled motors hold their positions. The loads must not act along other free motions, such as
-    those of free motors.
+    Controlled motors hold their positions. The loads must not act along other rigid-body modes, such
+    as those of free motors.
 
     Args:
-        built: the machine.
+        elastic_machine: the machine.
         assembled: its structure.
         loads: weight and wrench.
         is_estimate: True to use only the axial forces in beams if rigid parts close loops, instead
             of an error.
 
     Raises:
-        AssemblyError: the loads act along a free motion.
+        AssemblyError: the loads act along a rigid-body mode.
         InputError: rigid parts close loops, and `is_estimate` is False.
     """
-    motion = assembled.point_motion(built.tool_body, built.tool_point)
+    motion = assembled.point_motion(elastic_machine.tool_body, elastic_machine.tool_point)
     load = gravity_load(assembled, loads.gravity) + np.swapaxes(motion, -1, -2) @ loads.wrench
     by_loads = preload_stiffness if is_estimate else geometric_stiffness
-    at_tool = DeadLoad(body=built.tool_body, point=built.tool_point, wrench=loads.wrench)
+    at_tool = DeadLoad(
+        body=elastic_machine.tool_body, point=elastic_machine.tool_point, wrench=loads.wrench
+    )
     K = assembled.stiffness
-    if built.drives:
-        held, _, _ = servo_rows(assembled, built.lengths, built.drives)
-        _, _, Vt = np.linalg.svd(held, full_matrices=True)
-        Z = np.swapaxes(Vt[:, held.shape[1] :], -1, -2)
+    if elastic_machine.drives:
+        motor_rows, _, _ = servo_rows(assembled, elastic_machine.lengths, elastic_machine.drives)
+        _, _, Vt = np.linalg.svd(motor_rows, full_matrices=True)
+        # Columns of Z are the motions at which all motors rest.
+        Z = np.swapaxes(Vt[:, motor_rows.shape[1] :], -1, -2)
         left = np.swapaxes(Z, -1, -2)
         displacement = (Z @ np.linalg.solve(left @ K @ Z, left @ load[..., None]))[..., 0]
         return by_loads(assembled, displacement, loads.gravity, (at_tool,))
     free = assembled.mechanisms
     if free.shape[-1]:
         _require_equilibrium(assembled, load, free, loads)
-        # A spring against the free motions makes K regular. The loads do not deform it.
+        # A spring against the rigid-body modes makes K regular. The loads do not deform it.
         scale = np.trace(K, axis1=1, axis2=2)[:, None, None]
         K = K + scale * free @ np.swapaxes(free, -1, -2)
     displacement = np.asarray(np.linalg.solve(K, load[..., None]))[..., 0]
@@ -117,18 +120,18 @@ def loaded_stiffness(
 def _require_equilibrium(
     assembled: AssembledStructure, load: Array, free: Array, loads: MachineLoads
 ) -> None:
-    """Check that loads (N, n) do no work along free motions (N, n, d).
+    """Check that loads (N, n) do no work along rigid-body modes (N, n, d).
 
     Raises:
-        AssemblyError: the loads do work along a free motion.
+        AssemblyError: the loads do work along a rigid-body mode.
     """
     length = assembled.structure.length
     largest = np.zeros((len(free), free.shape[-1]))
     total = np.linalg.norm(loads.wrench[:3]) + np.linalg.norm(loads.wrench[3:]) / length
     for body in assembled.structure.bodies:
         twist = assembled.body_motion[body.name] @ free
-        moved = np.linalg.norm(twist[:, :3], axis=1) + length * np.linalg.norm(twist[:, 3:], axis=1)
-        largest = np.maximum(largest, moved)
+        rotation = length * np.linalg.norm(twist[:, 3:], axis=1)
+        largest = np.maximum(largest, np.linalg.norm(twist[:, :3], axis=1) + rotation)
         if body.inertia is not None:
             total += np.max(body.inertia[..., 0, 0]) * np.linalg.norm(loads.gravity)
     for element in assembled.structure.elements:

@@ -83,14 +83,14 @@ def machine_coordinates(
             raise InputError.of(
                 "actuators", what, "give positions of the actuators or the platform"
             )
-        reached = forward_kinematics(model, actuators)
-        return np.asarray(reached.q[:1]), reached.diagnostics
+        kinematics = forward_kinematics(model, actuators)
+        return np.asarray(kinematics.q[:1]), kinematics.diagnostics
     if isinstance(poses, CoordinateRows):
         return poses.q, ()
     if isinstance(poses, str | Mapping):
-        reached = inverse_kinematics(model, poses)
-        return np.asarray(reached.q[:1]), reached.diagnostics
-    q = model.assembly.q if poses is None else _at_rows(model, poses)
+        kinematics = inverse_kinematics(model, poses)
+        return np.asarray(kinematics.q[:1]), kinematics.diagnostics
+    q = model.assembly.q if poses is None else _row_coordinates(model, poses)
     q = np.atleast_2d(np.asarray(q, dtype=float))
     return q, model.limits.diagnostics(q)
 
@@ -104,15 +104,15 @@ def motion_coordinates(model: Model, path: str | Path) -> Array:
     """
     log = read_recorded(path)
     port = model.platform.ports.position
-    wanted = {"position": dict(zip(port.columns, port.units, strict=True))}
-    InputError.raise_if_any(channel_problems(log, wanted, str(path)))
+    channels = {"position": dict(zip(port.columns, port.units, strict=True))}
+    InputError.raise_if_any(channel_problems(log, channels, str(path)))
     rows = samples(log, "position", port.columns)
     q = np.asarray(model.platform.track(rows).q)
     count = min(len(q), MAX_MOTION_POSES)
     return q[np.unique(np.linspace(0, len(q) - 1, count).round().astype(int))]
 
 
-def _at_rows(model: Model, poses: object) -> Array:
+def _row_coordinates(model: Model, poses: object) -> Array:
     """Return the coordinates (N, n_q) at poses (N, n) of the platform."""
     port = replace(model.platform.ports.position, name="poses")
     rows = checked({"poses": port}, {"poses": poses})[0]["poses"]
@@ -163,7 +163,7 @@ def gravity_vector(mechanism: Mechanism) -> Array:
 
 
 def mass_problems(machine: MachineStructure, file: str) -> Iterator[Problem]:
-    """Yield a problem for each mass whose distribution is not known."""
+    """Yield a problem for each mass whose distribution the file does not define."""
     for mass in machine.masses:
         if not mass.is_placed:
             yield _mass_problem(mass, file)

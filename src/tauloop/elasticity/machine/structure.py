@@ -41,7 +41,7 @@ class MachineStructure:
         tool_point: (N, 3) tool center point in the base frame, m.
         tool_axes: (N, 3, 3) axes of the tool's frame as columns.
         strengths: section data for stresses in beams, by the names of elements.
-        masses: masses of elastic links as the file states them.
+        masses: masses of elastic links as specified in the file.
         notes: assumptions about this machine.
         elastic_names: rods, bodies, joints and actuators that have elastic data.
         massless: finite-element models without a mass matrix.
@@ -49,7 +49,7 @@ class MachineStructure:
         drives: controlled motors; empty if motors are held or free.
         lengths: telescopic rods without elastic parts whose length a drive moves, by name.
         reduced: names of finite-element models, by the body that they describe.
-        carried_by: body of the machine to which each body or node of the structure belongs.
+        carried_by: body of the machine to which each body or node of the structure belongs, by name.
         rotors: motion of each added rotor as a linear combination of the coordinates of the
             undeformed machine, by name.
         telescopes: telescopic rods, by the name of the element that has their mass.
@@ -79,11 +79,12 @@ def machine_structure(
     """Return the structure of a machine at coordinates (N, n_q).
 
     Raises:
-        InputError: parts of the machine are not supported in an elastic analysis; all are listed.
+        InputError: parts of the machine are not supported in an elastic analysis; the error lists
+            all of them.
     """
     parts = StructureParts(model, np.atleast_2d(q), options or StructureOptions())
     InputError.raise_if_any(_unsupported(parts))
-    return _built(parts)
+    return _assembled_parts(parts)
 
 
 def _unsupported(parts: StructureParts) -> Iterator[Problem]:
@@ -108,7 +109,7 @@ def _unsupported(parts: StructureParts) -> Iterator[Problem]:
             yield Problem(where, what, "give the rod its own actuator")
 
 
-def _built(parts: StructureParts) -> MachineStructure:
+def _assembled_parts(parts: StructureParts) -> MachineStructure:
     """Return the structure, after adding bodies, joints, rods and motors in this order."""
     mechanism = parts.mechanism
     reduced = {item.body: item for item in mechanism.structures}

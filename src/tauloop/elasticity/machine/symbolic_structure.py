@@ -4,11 +4,12 @@ A structure is in equilibrium where its mixed energy (Hellinger-Reissner) is sta
 
     L_ab = w_a · J x_b + w_b · J x_a - Σ (f_a · B x_b + f_b · B x_a - f_a · F f_b)
 
-Here w are wrenches at the tool, x contains the twists of the bodies and the motions of the joints,
-B x are deformations, f are forces and F are flexibilities of all items; F = 0 if an item is rigid.
-In equilibrium L_ab equals the compliance C_ab. Its derivative is that of the expression with x and
-f fixed, so that no derivative of the equilibrium is needed. Derivatives of the positions follow
-from the loop closure by the implicit function theorem.
+Here w are wrenches at the tool, and a and b two load cases. x contains the twists of the bodies and
+the motions of the joints, and J is the Jacobian of the tool. For each item, B x is its deformation, f
+its force and F its flexibility; F = 0 if the item is rigid. In equilibrium L_ab equals the compliance
+C_ab. The derivative of C_ab is that of L_ab with constant x and f, so that no derivative of the
+equilibrium is needed. Derivatives of the positions follow from the loop closure by the implicit
+function theorem.
 """
 
 from __future__ import annotations
@@ -126,17 +127,17 @@ class SymbolicStructure:
         """Yield the origins (3,) of all bodies and nodes by name."""
         yield BASE, ca.SX(3, 1)
         for body in self.mechanism.bodies:
-            moved = self.motion.bodies[body.name]
-            yield body.name, moved.p
+            pose = self.motion.bodies[body.name]
+            yield body.name, pose.p
             for beam in body.beams:
-                for end, place in (("start", beam.start), ("end", beam.end)):
+                for end, position in (("start", beam.start), ("end", beam.end)):
                     name = f"{body.name}.{beam.name}.{end}"
-                    yield name, moved.p + moved.R @ self.values.vector(place)
+                    yield name, pose.p + pose.R @ self.values.vector(position)
         for item in self.mechanism.structures:
-            moved = self.motion.bodies[item.body]
-            for number, place in enumerate(item.nodes):
+            pose = self.motion.bodies[item.body]
+            for number, position in enumerate(item.nodes):
                 name = f"{item.name}.node{number + 1}"
-                yield name, moved.p + moved.R @ self.values.vector(place)
+                yield name, pose.p + pose.R @ self.values.vector(position)
 
     def point_jacobian(self, body: str, point: ca.SX) -> ca.SX:
         """Return the matrix (6, n_x) that maps x to the twist of a body's point."""
@@ -184,9 +185,9 @@ class SymbolicStructure:
     def _stretch(self, rod: Rod, bodies: tuple[str, str]) -> ca.SX:
         """Return the row (1, n_x) that maps x to the elongation of a rod."""
         start, end = self.position(rod.start), self.position(rod.end)
-        along = (end - start) / ca.norm_2(end - start)
+        direction = (end - start) / ca.norm_2(end - start)
         relative = self.point_jacobian(bodies[1], end) - self.point_jacobian(bodies[0], start)
-        return along.T @ relative[:3, :]
+        return direction.T @ relative[:3, :]
 
     def _rod_item(self, rod: Rod, element: Element, load: Array) -> SymbolicItem:
         """Return the item of a rod that carries tension: its E A in series with its springs."""
@@ -233,8 +234,9 @@ class SymbolicStructure:
             yield ca.SX(self.values.scalar(length)) / count, section
 
     def _beam_item(self, body: str, beam: BodyBeam, element: Element, load: Array) -> SymbolicItem:
-        """Return the item of a beam between two nodes: its end yields relative to its start."""
-        start, end = (self.values.vector(place) for place in (beam.start, beam.end))
+        """Return the item of a beam between two nodes, which deforms like a cantilever."""
+        start = self.values.vector(beam.start)
+        end = self.values.vector(beam.end)
         x = (end - start) / ca.norm_2(end - start)
         across = self._across(beam)
         y = cross(across, x)
@@ -312,14 +314,14 @@ class SymbolicStructure:
         )
 
     def _joint_items(
-        self, joint: Joint, elastic: ElasticJoint, moved: Array
+        self, joint: Joint, elastic: ElasticJoint, unit_motions: Array
     ) -> Iterator[SymbolicItem]:
         """Yield the items of a joint: springs of its motions, rigid directions and bearings.
 
         Args:
             joint: the joint of the machine.
             elastic: the same joint in the structure.
-            moved: motions (N, f, 6) of the joint for each unit wrench.
+            unit_motions: motions (N, f, 6) of the joint for each unit wrench.
 
         Raises:
             InputError: the joint has a rigid motor, and bearings with a stiffness.
@@ -351,7 +353,7 @@ class SymbolicStructure:
                     name=motion_name,
                     deformation=row,
                     flexibility=1.0 / ca.SX(stiffness),
-                    force=number * moved[:, [index]],
+                    force=number * unit_motions[:, [index]],
                 )
         if joint.compliance is None:
             yield SymbolicItem(name=joint.name, deformation=blocked)
@@ -360,15 +362,15 @@ class SymbolicStructure:
         for i, entries in enumerate(joint.compliance.matrix):
             for j, expression in enumerate(entries):
                 matrix[i, j] = self.values.scalar(expression)
-        turn = ca.diagcat(self._rotation(joint.parent), self._rotation(joint.parent))
-        turned = turn @ matrix @ turn.T
+        rotation = ca.diagcat(self._rotation(joint.parent), self._rotation(joint.parent))
+        rotated_matrix = rotation @ matrix @ rotation.T
         if not joint.compliance.is_stiffness:
-            yield SymbolicItem(name=joint.name, deformation=blocked, flexibility=turned)
+            yield SymbolicItem(name=joint.name, deformation=blocked, flexibility=rotated_matrix)
             return
         if set(columns) != set(joint.velocity_names):
             what = (
-                "this joint has a rigid motor, and bearings that are given as a stiffness; "
-                "this combination is not supported"
+                "has a rigid motor, and bearings that are defined by a stiffness; this combination is "
+                "not supported"
             )
             remedy = "give the motor a stiffness, or the bearings a compliance"
             raise InputError.of(f"joints.{joint.name}", what, remedy)
@@ -384,7 +386,7 @@ class SymbolicStructure:
                 row = ca.SX(1, self.size)
                 row[0, columns[name]] = 1.0
                 yield SymbolicItem(name=f"{joint.name} {name}", deformation=motions[index, :] - row)
-        yield SymbolicItem(name=joint.name, deformation=projected, stiffness=turned)
+        yield SymbolicItem(name=joint.name, deformation=projected, stiffness=rotated_matrix)
 
     def free_twists(self, joint: Joint) -> ca.SX:
         """Return the twists (6, f) that a joint leaves free.
@@ -450,8 +452,8 @@ def compliance_derivatives(symbolic: SymbolicStructure, q: Array) -> ComplianceD
     size, rows = symbolic.size, forces.shape[1]
     X, f = ca.SX.sym("x", size, 6), ca.SX.sym("f", rows, 6)
     energy = _mixed_energy(symbolic, X, f)
-    upper = [(i, j) for j in range(6) for i in range(j + 1)]
-    entries = ca.vertcat(*(energy[i, j] for i, j in upper))
+    upper_triangle = [(i, j) for j in range(6) for i in range(j + 1)]
+    entries = ca.vertcat(*(energy[i, j] for i, j in upper_triangle))
     variables = ca.vertcat(symbolic.theta, symbolic.q)
     jacobian = ca.jacobian(entries, variables)
     inputs = [symbolic.q, symbolic.theta, ca.vec(X), ca.vec(f)]
@@ -465,13 +467,13 @@ def compliance_derivatives(symbolic: SymbolicStructure, q: Array) -> ComplianceD
     ]
     values, flat = function(numbers, samples)
     count = len(theta)
-    partial = np.swapaxes(flat.reshape(samples, -1, len(upper)), 1, 2)
+    partial = np.swapaxes(flat.reshape(samples, -1, len(upper_triangle)), 1, 2)
     total = partial[..., :count] + partial[..., count:] @ _coordinate_derivatives(
         symbolic, q, theta
     )
     compliance = np.zeros((samples, 6, 6))
     derivatives = np.zeros((samples, 6, 6, count))
-    for k, (i, j) in enumerate(upper):
+    for k, (i, j) in enumerate(upper_triangle):
         compliance[:, i, j] = compliance[:, j, i] = values[:, k]
         derivatives[:, i, j] = derivatives[:, j, i] = total[:, k]
     return ComplianceDerivatives(compliance=compliance, derivatives=derivatives)
@@ -492,11 +494,11 @@ def _mixed_energy(symbolic: SymbolicStructure, X: ca.SX, f: ca.SX) -> ca.SX:
         count = item.deformation.shape[0]
         force = f[offset : offset + count, :]
         offset += count
-        strain = item.deformation @ X
+        deformation = item.deformation @ X
         if item.stiffness is not None:
-            energy -= strain.T @ item.stiffness @ strain
+            energy -= deformation.T @ item.stiffness @ deformation
             continue
-        mixed = force.T @ strain
+        mixed = force.T @ deformation
         energy -= mixed + mixed.T
         if item.flexibility is not None:
             energy += force.T @ item.flexibility @ force
@@ -515,9 +517,9 @@ def _twists_and_motions(symbolic: SymbolicStructure) -> Array:
 def _forces(symbolic: SymbolicStructure, q: Array, theta: Array, x: Array) -> Array:
     """Return the forces (N, M, 6) of all items, one column per unit wrench.
 
-    Forces of rigid items follow from equilibrium: B_uᵀ f_u = Jᵀ - B_kᵀ f_k with the known forces
-    f_k. A bearing with a compliance also has F f_u = B_u x. For redundant constraints, the
-    minimum-norm solution is used.
+    The unknown forces f_u of rigid items follow from equilibrium: B_uᵀ f_u = Jᵀ - B_kᵀ f_k with the
+    known forces f_k. A bearing with a compliance also satisfies F f_u = B_u x. For redundant
+    constraints, the minimum-norm solution is used.
     """
     samples, size = len(q), symbolic.size
     items = symbolic.items
@@ -579,8 +581,9 @@ def _forces(symbolic: SymbolicStructure, q: Array, theta: Array, x: Array) -> Ar
 def _coordinate_derivatives(symbolic: SymbolicStructure, q: Array, theta: Array) -> Array:
     """Return the derivatives (N, n_q, p) of the coordinates with respect to parameters.
 
-    The independent coordinates are fixed. The dependent velocities v_d solve K_d v_d = -∂φ/∂θ, and
-    dq = N v.
+    The independent coordinates are constant. The dependent velocities v_d solve K_d v_d = -∂φ/∂θ with
+    the loop equations φ = 0 and their Jacobian K_d. The derivatives are N v, where N maps velocities to
+    derivatives of the coordinates.
     """
     samples, assembly = len(q), symbolic.model.assembly
     topology = symbolic.model.topology
@@ -594,16 +597,15 @@ def _coordinate_derivatives(symbolic: SymbolicStructure, q: Array, theta: Array)
     outputs = [ca.densify(ca.vec(item)) for item in (K, ca.jacobian(phi, symbolic.theta), N)]
     function = BatchFunction(ca.Function("closure", [symbolic.q, symbolic.theta], outputs))
     flat = function([q, np.tile(theta, (samples, 1))], samples)
-    K_, phi_theta, N_ = (
-        np.swapaxes(part.reshape(samples, columns, -1), 1, 2)
-        for part, columns in zip(flat, (n_v, count, n_v), strict=True)
-    )
+    K_values = np.swapaxes(flat[0].reshape(samples, n_v, -1), 1, 2)
+    phi_theta = np.swapaxes(flat[1].reshape(samples, count, -1), 1, 2)
+    N_values = np.swapaxes(flat[2].reshape(samples, n_v, -1), 1, 2)
     fixed = {*assembly.independent, *assembly.locked}
     moving = [i for i in range(n_v) if i not in fixed]
     loops = assembly.loops
     row_scale, v_scale = loops.row_scale[:, None], loops.velocity_scale[moving]
-    scaled = row_scale * K_[..., moving] * v_scale
+    scaled = row_scale * K_values[..., moving] * v_scale
     v = np.zeros((samples, n_v, count))
     right = -row_scale * phi_theta
     v[:, moving] = v_scale[:, None] * (np.linalg.pinv(scaled, rcond=RANK_TOLERANCE) @ right)
-    return np.asarray(N_ @ v)
+    return np.asarray(N_values @ v)

@@ -101,7 +101,7 @@ class TelescopicRod:
         return np.asarray(np.linalg.norm(self.points[1] - self.points[0], axis=-1))
 
     @cached_property
-    def places(self) -> Array:
+    def positions(self) -> Array:
         """Distances (N, p) of all points from A, m."""
         near = np.broadcast_to(self.lower.distances, (len(self.length), len(self.lower.distances)))
         return np.concatenate([near, self.length[:, None] - self.upper.distances], axis=1)
@@ -121,7 +121,7 @@ class TelescopicRod:
 
     def _rigid_shapes(self) -> Array:
         """Return the shapes (N, p, 3, 6) of a rod that stays straight."""
-        fraction = self.places / self.length[:, None]
+        fraction = self.positions / self.length[:, None]
         shapes = np.zeros((*fraction.shape, 3, 6))
         for axis in range(3):
             weight = fraction
@@ -133,7 +133,7 @@ class TelescopicRod:
 
     def _beam_shapes(self, beam: ReducedBeam) -> Array:
         """Return the shapes (N, p, 3, k) of a rod that bends and stretches."""
-        shapes = np.zeros((*self.places.shape, 3, beam.size))
+        shapes = np.zeros((*self.positions.shape, 3, beam.size))
         index, within, lengths = self._elements(beam)
         for axis, motion in ((1, BeamMotion.BEND_XY), (2, BeamMotion.BEND_XZ)):
             positions, signs = beam.places[motion]
@@ -151,11 +151,11 @@ class TelescopicRod:
         """
         lengths = np.broadcast_to(beam.lengths, (len(self.length), beam.lengths.shape[-1]))
         ends = np.cumsum(lengths, axis=-1)
-        index = np.sum(self.places[..., None] > ends[:, None, :], axis=-1)
+        index = np.sum(self.positions[..., None] > ends[:, None, :], axis=-1)
         index = np.minimum(index, lengths.shape[-1] - 1)
         size = np.take_along_axis(lengths, index, axis=-1)
         start = np.take_along_axis(ends - lengths, index, axis=-1)
-        return index, np.clip((self.places - start) / size, 0.0, 1.0), size
+        return index, np.clip((self.positions - start) / size, 0.0, 1.0), size
 
     def _stretch(self, beam: ReducedBeam, index: Indices, within: Array) -> Array:
         """Return the matrix (N, p, k) from the stretch coordinates to axial displacements."""

@@ -90,17 +90,19 @@ def compliance_at(model: Model, q: Array, *, has_shear: bool) -> Array:
         ("compliance", has_shear), lambda: _compliance_function(model, q[:1], has_shear=has_shear)
     )
     if function is None:
-        built, assembled = _structure(model, q, has_shear=has_shear)
-        return tool_compliance(assembled, built.tool_body, built.tool_point).matrix
+        elastic_machine, assembled = _structure(model, q, has_shear=has_shear)
+        return tool_compliance(
+            assembled, elastic_machine.tool_body, elastic_machine.tool_point
+        ).matrix
     entries, pivots = function(q, np.zeros((len(q), 0)))
     if not len(q) or pivots.min() > MECHANISM_TOLERANCE:
         return _symmetric(entries)
-    loose = int(np.argmin(pivots.min(axis=1)))
-    _, assembled = _structure(model, q[loose : loose + 1], has_shear=has_shear)
+    pose = int(np.argmin(pivots.min(axis=1)))
+    _, assembled = _structure(model, q[pose : pose + 1], has_shear=has_shear)
     assembled.require_no_mechanism()
     what = (
-        f"the structure can nearly move without deformation at pose {loose}: a pivot is "
-        f"{pivots[loose].min():.1e} of its terms"
+        f"the structure can nearly move without deformation at pose {pose}: a pivot is "
+        f"{pivots[pose].min():.1e} of its terms"
     )
     raise AssemblyError.of("structure", what, "exclude singular poses")
 
@@ -110,9 +112,9 @@ def parametric_compliance(
 ) -> Array | None:
     """Return the compliance (N, 6, 6) at the tool of N machines that differ in their parameters.
 
-    The machines have the coordinates and the structure of one model. NaN where coordinates are not
-    finite, or where a part can move without any deformation. The compliance of a machine has the same
-    bits in any batch.
+    The machines have the coordinates and the structure of a single model. The compliance is NaN where
+    coordinates are not finite, or where a part can move without any deformation. The compliance of a
+    machine is bit-identical in any batch.
 
     Args:
         model: the machine at its nominal parameters.
@@ -122,8 +124,8 @@ def parametric_compliance(
         has_shear: include shear of beams (Timoshenko).
 
     Returns:
-        The compliances; None where there is no function of the coordinates: rigid parts close loops,
-        or bearings yield.
+        The compliances; None if they are not a function of the coordinates, because rigid parts close
+        loops or bearings are elastic.
 
     Raises:
         InputError: the machine has no elastic data.
@@ -145,7 +147,7 @@ def parametric_compliance(
 
 
 def _symmetric(entries: Array) -> Array:
-    """Return symmetric matrices (N, 6, 6) of their lower triangles (N, 21)."""
+    """Return symmetric matrices (N, 6, 6) from their lower triangles (N, 21)."""
     matrices = np.empty((len(entries), 6, 6))
     rows, columns = np.tril_indices(6)
     matrices[:, rows, columns] = entries
@@ -162,15 +164,15 @@ def _structure(
         InputError: the machine has no elastic data.
     """
     settings = StructureOptions(has_shear=has_shear, has_rod_modes=False)
-    built = machine_structure(model, q, settings)
-    require_elastic_data(model.mechanism, built)
-    return built, assemble(built.structure)
+    elastic_machine = machine_structure(model, q, settings)
+    require_elastic_data(model.mechanism, elastic_machine)
+    return elastic_machine, assemble(elastic_machine.structure)
 
 
 class ParametricFunction:
-    """A function of coordinates and parameters of a machine, compiled when it first evaluates many.
+    """A function of coordinates and parameters of a machine, which is compiled for large batches.
 
-    Compiled and interpreted values can differ by rounding.
+    Compiled and interpreted values can differ by rounding errors.
     """
 
     def __init__(
@@ -203,7 +205,7 @@ class SymbolicStiffness:
 
     Attributes:
         symbolic: expressions of the structure over coordinates and parameters.
-        motion: twists and motions x (n_x, n) by the coordinates of the tree.
+        motion: matrix (n_x, n) from the coordinates of the tree to the twists and motions x.
         stiffness: K (n, n).
     """
 
@@ -217,7 +219,7 @@ def symbolic_stiffness(
 ) -> SymbolicStiffness | None:
     """Return the stiffness K = Bᵀ F⁻¹ B in the coordinates of the tree.
 
-    None where closed loops constrain these coordinates, or bearings yield.
+    The result is None if closed loops constrain these coordinates, or bearings are elastic.
 
     Args:
         model: the machine.
@@ -229,16 +231,16 @@ def symbolic_stiffness(
         InputError: the machine has no elastic data.
         AssemblyError: a part can move without any deformation.
     """
-    built, assembled = _structure(model, q, has_shear=has_shear)
-    has_bearings = any(law.bearings is not None for law in built.laws)
+    elastic_machine, assembled = _structure(model, q, has_shear=has_shear)
+    has_bearings = any(law.bearings is not None for law in elastic_machine.laws)
     if assembled.constraints or has_bearings:
         return None
-    compliance = tool_compliance(assembled, built.tool_body, built.tool_point)
+    compliance = tool_compliance(assembled, elastic_machine.tool_body, elastic_machine.tool_point)
     symbolic = SymbolicStructure(
         model,
         assembled,
-        built.tool_body,
-        built.laws,
+        elastic_machine.tool_body,
+        elastic_machine.laws,
         compliance.displacement,
         names,
         has_shear=has_shear,
@@ -296,10 +298,9 @@ def _tree_motion(symbolic: SymbolicStructure) -> ca.SX:
     assembled = symbolic.assembled
     joints: list[tuple[ElasticJoint, str, str]] = list(assembled.tree)
     structure = assembled.structure
-    placed = {far for _, _, far in joints}
-    free = [body.name for body in structure.bodies if body.name not in placed]
-    counted = sum(joint.count for joint, _, _ in joints)
-    size = 6 * len(free) + counted
+    jointed = {far for _, _, far in joints}
+    free = [body.name for body in structure.bodies if body.name not in jointed]
+    size = 6 * len(free) + sum(joint.count for joint, _, _ in joints)
     x = ca.SX(symbolic.size, size)
     twists = {BASE: ca.SX(6, size)}
     column = 0
@@ -312,7 +313,7 @@ def _tree_motion(symbolic: SymbolicStructure) -> ca.SX:
     by_name = {joint.name: joint for joint in symbolic.mechanism.joints}
     for joint, near, far in joints:
         point = symbolic.position(by_name[joint.name].child)
-        moved = symbolic.carried(near, point, twists[near])
+        joint_twist = symbolic.carried(near, point, twists[near])
         directions = symbolic.free_twists(by_name[joint.name])
         indices = [
             index
@@ -323,10 +324,10 @@ def _tree_motion(symbolic: SymbolicStructure) -> ca.SX:
         for index, name in zip(indices, joint.names, strict=True):
             step = ca.SX(6, size)
             step[:, column] = sign * directions[:, index]
-            moved = moved + step
+            joint_twist = joint_twist + step
             x[symbolic.motion_columns[name], column] = 1.0
             column += 1
-        twists[far] = carry(symbolic.origins[far] - point) @ moved
+        twists[far] = carry(symbolic.origins[far] - point) @ joint_twist
     for name, row in symbolic.body_columns.items():
         x[row : row + 6, :] = twists[name]
     return x

@@ -23,7 +23,7 @@ from tauloop.elasticity.machine.structure import MachineStructure
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BeamLoads:
-    """Loads of the b beams of a machine at N poses; see `Stiffness`."""
+    """Loads of the b beams of a machine at N poses; for the attributes see `Stiffness`."""
 
     names: tuple[str, ...]
     axial: Array
@@ -34,19 +34,19 @@ class BeamLoads:
 
 
 def beam_stress(
-    built: MachineStructure, element: Element, load: Array, gravity: Array | None = None
+    elastic_machine: MachineStructure, element: Element, load: Array, gravity: Array | None = None
 ) -> tuple[Array, Array] | None:
     """Return the largest equivalent stress (N,) in a beam, and the strength at its section, Pa.
 
     The result is None for elements without sections, and for composite sections.
 
     Args:
-        built: the machine.
+        elastic_machine: the machine.
         element: a beam or another element.
         load: (N, external) loads on its attachments, see `end_loads`.
         gravity: (3,) acceleration in the axes of the base, m/s^2; None to neglect the weight.
     """
-    section = built.strengths.get(element.name)
+    section = elastic_machine.strengths.get(element.name)
     if element.beam is None or section is None:
         return None
     index = element.beam.segment_index
@@ -57,7 +57,7 @@ def beam_stress(
 
 
 def beam_loads(
-    built: MachineStructure,
+    elastic_machine: MachineStructure,
     assembled: AssembledStructure,
     at_ends: Mapping[str, Array],
     gravity: Array,
@@ -66,14 +66,14 @@ def beam_loads(
     """Return axial forces, stresses and safety factors of all beams.
 
     Args:
-        built: the machine.
+        elastic_machine: the machine.
         assembled: its structure in minimal coordinates.
         at_ends: (N, external) loads on the attachments of each element, see `end_loads`.
         gravity: (3,) acceleration in the axes of the base, m/s^2.
         geometric: (N, n, n) geometric stiffness due to all loads.
     """
     axial = axial_forces(assembled, at_ends)
-    elements = [element for element in built.structure.elements if element.name in axial]
+    elements = [element for element in elastic_machine.structure.elements if element.name in axial]
     shape = (assembled.samples, len(elements))
     forces, stress, strength, euler = (np.full(shape, np.nan) for _ in range(4))
     for column, element in enumerate(elements):
@@ -82,9 +82,9 @@ def beam_loads(
         beam = element.beam
         if beam is not None and not set(BALL) & {*beam.start, *beam.end}:
             euler[:, column] = rod_buckling_load(element)
-        stressed = beam_stress(built, element, at_ends[element.name], gravity)
-        if stressed is not None:
-            stress[:, column], strength[:, column] = stressed
+        stress_and_strength = beam_stress(elastic_machine, element, at_ends[element.name], gravity)
+        if stress_and_strength is not None:
+            stress[:, column], strength[:, column] = stress_and_strength
     compression = np.maximum(-forces, 0.0)
     with np.errstate(divide="ignore"):
         yield_safety = np.where(np.isnan(strength), np.nan, strength / stress)

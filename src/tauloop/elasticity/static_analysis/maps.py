@@ -71,8 +71,8 @@ class ElasticMapOptions(Options):
     Attributes:
         quantities: mapped quantities: stiffness (in the softest direction), stiffness.x to
             stiffness.rz, stiffness.moment, frequency, heat.
-        temperatures: rise above the reference temperature by part, K, for `heat`; a number for all
-            parts that have a coefficient of expansion.
+        temperatures: temperature of each part relative to the reference temperature, K, for `heat`;
+            a number for all parts that have a coefficient of expansion.
         expansions: coefficients of expansion by part, 1/K, as in `thermal_expansion`.
         shear: include shear deformation of beams (Timoshenko).
 

@@ -39,7 +39,8 @@ from tauloop.model.model import MachineSource, modeled
 
 #: Directions of the forces, in the axes of the base.
 LOAD_DIRECTIONS = ("+x", "-x", "+y", "-y", "+z", "-z")
-_UNITS = np.array([sign * axis for axis in np.eye(3) for sign in (1.0, -1.0)])
+#: Unit vectors (6, 3) of these directions.
+_UNIT_VECTORS = np.stack([np.eye(3), -np.eye(3)], axis=1).reshape(6, 3)
 #: Fractions of the rated load at which the displacement is calculated.
 FRACTIONS = np.arange(1, 11) / 10.0
 #: Largest displacement, as a fraction of the machine's size, for which second-order equations are
@@ -115,10 +116,10 @@ class StaticCompliance(Result):
         """Return a CSV text: displacement and compliance by direction and force."""
         heads = [f"displacement.{axis} [m]" for axis in "xyz"]
         rows: list[tuple[object, ...]] = []
-        for direction, moved, compliances in zip(
+        for direction, displacements, compliances in zip(
             self.directions, self.displacement, self.compliance, strict=True
         ):
-            for load, vector, compliance in zip(self.load, moved, compliances, strict=True):
+            for load, vector, compliance in zip(self.load, displacements, compliances, strict=True):
                 rows.append((direction, float(load), *vector.tolist(), float(compliance)))
         return csv_text(("direction", "force [N]", *heads, "compliance [m/N]"), rows)
 
@@ -140,7 +141,7 @@ def static_compliance(
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        rated_load: largest force at the tool center point, N, or a text with its unit.
+        rated_load: largest force at the tool center point, N, or a string with a unit.
         pose: a single pose of the platform, see `stiffness`; by default the reference pose.
         options: options of the beam theory.
 
@@ -168,16 +169,16 @@ def static_compliance(
     model, options = modeled(machine), options or StaticComplianceOptions()
     force = _force(rated_load)
     mechanism = model.mechanism
-    q, reached = machine_coordinates(model, pose)
+    q, limit_diagnostics = machine_coordinates(model, pose)
     if len(q) != 1:
         raise InputError.of("pose", f"contains {len(q)} poses", "give a single pose")
     settings = StructureOptions(has_shear=options.shear, has_rod_modes=False)
-    built = machine_structure(model, np.repeat(q, len(LOAD_DIRECTIONS), axis=0), settings)
-    require_elastic_data(mechanism, built)
+    elastic_machine = machine_structure(model, np.repeat(q, len(LOAD_DIRECTIONS), axis=0), settings)
+    require_elastic_data(mechanism, elastic_machine)
     gravity = gravity_vector(mechanism)
-    path = _Equilibrium(built, gravity, force)
-    displacement = np.stack(list(path.positions()), axis=1)
-    notes = built.notes
+    path = _Equilibrium(elastic_machine, gravity, force)
+    displacement = np.stack(list(path.displacements()), axis=1)
+    notes = elastic_machine.notes
     if path.is_constrained:
         notes += ("rigid parts close loops: the geometric stiffness includes only forces in beams",)
     largest = float(np.linalg.norm(displacement, axis=-1).max())
@@ -185,14 +186,14 @@ def static_compliance(
         model=model,
         options=options,
         platform=model.platform_position(q)[0],
-        tool=built.tool_point[0],
+        tool=elastic_machine.tool_point[0],
         directions=LOAD_DIRECTIONS,
         load=FRACTIONS * force,
         displacement=displacement,
         notes=notes,
         diagnostics=(
-            *_diagnostics(largest / built.structure.length),
-            *reached,
+            *_diagnostics(largest / elastic_machine.structure.length),
+            *limit_diagnostics,
             *omission_diagnostics(mechanism),
         ),
         provenance=provenance(
@@ -226,48 +227,60 @@ class _Equilibrium:
     The six directions are six samples of the structure.
     """
 
-    def __init__(self, built: MachineStructure, gravity: Array, rated_load: float) -> None:
+    def __init__(
+        self, elastic_machine: MachineStructure, gravity: Array, rated_load: float
+    ) -> None:
         """Start at the given pose, which is the equilibrium under weight."""
-        self.built, self.gravity = built, gravity
-        self.wrench = rated_load * np.concatenate([_UNITS, np.zeros_like(_UNITS)], axis=1)
-        self.twists = {body.name: np.zeros((len(_UNITS), 6)) for body in built.structure.bodies}
+        self.elastic_machine, self.gravity = elastic_machine, gravity
+        self.wrench = rated_load * np.concatenate([_UNIT_VECTORS, np.zeros((6, 3))], axis=1)
+        self.twists = {
+            body.name: np.zeros((len(_UNIT_VECTORS), 6))
+            for body in elastic_machine.structure.bodies
+        }
         self.is_constrained = False
-        self._arm = built.tool_point - self._origin(built)
+        self._arm = elastic_machine.tool_point - self._origin(elastic_machine)
 
     @staticmethod
-    def _origin(built: MachineStructure) -> Array:
+    def _origin(elastic_machine: MachineStructure) -> Array:
         """Return the origin (6, 3) of the body or node that carries the tool."""
-        origins = {body.name: body.origin for body in built.structure.bodies}
-        return origins.get(built.tool_body, np.zeros(3))
+        origins = {body.name: body.origin for body in elastic_machine.structure.bodies}
+        return origins.get(elastic_machine.tool_body, np.zeros(3))
 
-    def positions(self) -> Iterator[Array]:
-        """Yield the displacement (6, 3) of the tool at each fraction of the rated load."""
-        before = 0.0
+    def displacements(self) -> Iterator[Array]:
+        """Yield the displacement (6, 3) of the tool at each fraction of the rated load.
+
+        The midpoint rule integrates the twists of the bodies from one fraction to the next.
+        """
+        previous = 0.0
         for fraction in FRACTIONS:
-            step = fraction - before
-            rates = self._rates(self.twists, before)
-            middle = {name: twist + 0.5 * step * rates[name] for name, twist in self.twists.items()}
-            rates = self._rates(middle, before + 0.5 * step)
-            for name, rate in rates.items():
-                self.twists[name] = self.twists[name] + step * rate
-            before = float(fraction)
-            yield self._tool(self.twists) - self.built.tool_point
+            step = fraction - previous
+            slopes = self._slopes(self.twists, previous)
+            midpoint = {
+                name: twist + 0.5 * step * slopes[name] for name, twist in self.twists.items()
+            }
+            slopes = self._slopes(midpoint, previous + 0.5 * step)
+            for name, slope in slopes.items():
+                self.twists[name] = self.twists[name] + step * slope
+            previous = float(fraction)
+            yield self._tool(self.twists) - self.elastic_machine.tool_point
 
     def _tool(self, twists: dict[str, Array]) -> Array:
         """Return the tool center point (6, 3) of the deformed machine."""
-        name = self.built.tool_body
+        name = self.elastic_machine.tool_body
         if name not in twists:
-            return self.built.tool_point
+            return self.elastic_machine.tool_point
         u, theta = twists[name][:, :3], twists[name][:, 3:]
-        turned = np.cross(theta, self._arm)
-        return np.asarray(self.built.tool_point + u + turned + 0.5 * np.cross(theta, turned))
+        by_rotation = np.cross(theta, self._arm)
+        return np.asarray(
+            self.elastic_machine.tool_point + u + by_rotation + 0.5 * np.cross(theta, by_rotation)
+        )
 
-    def _rates(self, twists: dict[str, Array], fraction: float) -> dict[str, Array]:
+    def _slopes(self, twists: dict[str, Array], fraction: float) -> dict[str, Array]:
         """Return the derivatives (6, 6) of the bodies' twists with respect to the load fraction."""
-        assembled = assemble(deformed_structure(self.built.structure, twists))
+        assembled = assemble(deformed_structure(self.elastic_machine.structure, twists))
         assembled.require_no_mechanism()
         self.is_constrained = bool(assembled.constraints)
-        tool, point = self.built.tool_body, self._tool(twists)
+        tool, point = self.elastic_machine.tool_body, self._tool(twists)
         by_wrench = (
             np.swapaxes(assembled.point_motion(tool, point), -1, -2) @ self.wrench[..., None]
         )
@@ -281,12 +294,14 @@ class _Equilibrium:
         """Return the geometric stiffness (6, n, n) due to weight and part of the rated load."""
         load = gravity_load(assembled, self.gravity)[..., None] + fraction * by_wrench
         displacement = np.asarray(np.linalg.solve(assembled.stiffness, load), dtype=float)[..., 0]
-        at_tool = DeadLoad(body=self.built.tool_body, point=point, wrench=fraction * self.wrench)
+        at_tool = DeadLoad(
+            body=self.elastic_machine.tool_body, point=point, wrench=fraction * self.wrench
+        )
         return preload_stiffness(assembled, displacement, self.gravity, (at_tool,))
 
 
 def _diagnostics(largest: float) -> Iterator[Diagnostic]:
-    """Yield a diagnostic of the largest displacement, a fraction of the machine's size."""
+    """Yield a diagnostic of the largest displacement, as a fraction of the machine's size."""
     yield diagnostic(
         "largest displacement, fraction of the machine's size",
         largest,

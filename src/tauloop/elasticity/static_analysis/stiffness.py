@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import ClassVar
 
@@ -75,12 +75,12 @@ BUCKLING_MODES = 3
 #: Largest relative difference between the energy of all elements and the work of a wrench.
 ENERGY_TOLERANCE = 1e-6
 #: Fraction of the buckling load above which loads change the stiffness noticeably.
-MAX_BUCKLING_USE = 0.05
+MAX_BUCKLING_UTILIZATION = 0.05
 #: Largest deflection, as a fraction of the machine's size, for which linear equations are accurate.
 MAX_DEFLECTION = 0.01
 #: The tool counts as rigid in a direction if its displacement due to a unit load, relative to the
 #: largest, is below this value. Rounding errors are about 1e-15.
-RIGID = 1e-12
+RIGID_TOLERANCE = 1e-12
 #: Relative step of finite differences, whose second-order errors cancel (Richardson).
 DIFFERENCE_STEP = 1e-3
 #: Note on a load factor without the geometric stiffness of constraints.
@@ -96,11 +96,11 @@ class StiffnessOptions(Options):
     Attributes:
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
         weightless: neglect the weight of the machine.
-        loaded: include the geometric stiffness of all loads; the poses are then those of the loaded
-            machine.
+        loaded: include the geometric stiffness of all loads; the given poses are then equilibrium
+            poses of the loaded machine.
         shear: include shear deformation of beams (Timoshenko).
-        temperatures: rise above the reference temperature by part, K; a number for all parts that
-            have a coefficient of expansion.
+        temperatures: temperature of each part relative to the reference temperature, K; a number
+            for all parts that have a coefficient of expansion.
         expansions: coefficients of expansion by part, 1/K, instead of the file's; or one number
             for all parts for which the file states none. Bodies without beams and the base expand
             uniformly if they have a coefficient.
@@ -131,7 +131,7 @@ class StiffnessOptions(Options):
 
     @property
     def rises(self) -> np.ndarray:
-        """All stated temperatures, K."""
+        """All temperatures of `temperatures` relative to the reference temperature, K."""
         stated = self.temperatures
         values = [*stated.values()] if isinstance(stated, Mapping) else [stated]
         return np.array(values, dtype=float)
@@ -141,7 +141,8 @@ class StiffnessOptions(Options):
 class Stiffness(Result):
     """The stiffness of a machine at N poses with its motors held.
 
-    Twists and wrenches are those of the tool center point, in the axes of the base.
+    Twists (small translations and rotation vectors) and wrenches are those of the tool center
+    point, in the axes of the base.
 
     Attributes:
         model: the machine.
@@ -161,11 +162,11 @@ class Stiffness(Result):
             compressive force; infinite in tension, NaN unless both ends are ball joints.
         load_factor: (N,) buckling load factor: factor of all loads at which the whole machine
             buckles.
-        masses: stated masses of elastic links, and masses of their sections and fittings.
+        masses: masses of elastic links as specified, and masses of their sections and fittings.
         rigid: names of the rigid parts.
         notes: assumptions about this machine.
         structure: the structure in n minimal coordinates.
-        unit_displacement: (N, n, 6) its displacement due to unit wrenches at the tool.
+        unit_displacement: (N, n, 6) displacement of `structure` due to unit wrenches at the tool.
         laws: expressions of the stiffness of the items.
         tool_body: body or node of the structure that carries the tool.
         coordinates: (N, n_q) coordinates of the machine.
@@ -219,11 +220,11 @@ class Stiffness(Result):
     def stiffness(self) -> np.ndarray:
         """Inverse of the compliance (N, 6, 6); NaN where the tool is rigid in a direction."""
         result = np.full_like(self.compliance, np.nan)
-        scale = self._sizes
-        for pose, (matrix, size) in enumerate(zip(self.compliance, scale, strict=True)):
-            if size.min() > 0.0:
-                unit = matrix / np.outer(size, size)
-                result[pose] = np.linalg.inv(unit) / np.outer(size, size)
+        scales = self._compliance_scale
+        for pose, (matrix, scale) in enumerate(zip(self.compliance, scales, strict=True)):
+            if scale.min() > 0.0:
+                normalized = matrix / np.outer(scale, scale)
+                result[pose] = np.linalg.inv(normalized) / np.outer(scale, scale)
         return result
 
     @property
@@ -232,16 +233,16 @@ class Stiffness(Result):
     def directional(self) -> np.ndarray:
         """Stiffness 1 / C_ii (N, 6) against a single force or moment in each direction."""
         diagonal = np.diagonal(self.compliance, axis1=1, axis2=2)
-        diagonal = np.where(self._sizes > 0.0, diagonal, 0.0)
+        diagonal = np.where(self._compliance_scale > 0.0, diagonal, 0.0)
         return np.divide(1.0, diagonal, out=np.full(diagonal.shape, np.inf), where=diagonal > 0.0)
 
     @property
-    def _sizes(self) -> np.ndarray:
+    def _compliance_scale(self) -> np.ndarray:
         """Square root (N, 6) of the compliance in each direction; zero where the tool is rigid."""
-        sizes = np.sqrt(np.diagonal(self.compliance, axis1=1, axis2=2))
-        lengths = sizes * np.repeat([1.0, self.structure.structure.length], 3)
-        is_rigid = lengths <= RIGID * lengths.max(axis=1, keepdims=True, initial=0.0)
-        return np.where(is_rigid, 0.0, sizes)
+        scale = np.sqrt(np.diagonal(self.compliance, axis1=1, axis2=2))
+        lengths = scale * np.repeat([1.0, self.structure.structure.length], 3)
+        is_rigid = lengths <= RIGID_TOLERANCE * lengths.max(axis=1, keepdims=True, initial=0.0)
+        return np.where(is_rigid, 0.0, scale)
 
     @property
     @in_table(quantity_over("pose", name="worst_stiffness.translational", unit="N/m"))
@@ -265,15 +266,15 @@ class Stiffness(Result):
 
     @property
     def weakest(self) -> tuple[str, ...]:
-        """Item with the largest share of the compliance in the worst direction, for each pose."""
+        """Item that causes the largest fraction of the compliance in the worst direction, by pose."""
         return tuple(self.items[index] for index in np.argmax(self.worst_shares, axis=1))
 
     def elastic_gradient(self, parameters: Sequence[str] | None = None) -> ElasticGradient:
         """Return the derivatives of the compliance with respect to parameters of the machine file.
 
         The independent coordinates of the platform are fixed; the other coordinates follow from the
-        loop closure. The derivatives are exact. With `loaded` they are fourth-order finite
-        differences, with an estimate of their error.
+        loop closure. The derivatives are exact, except with `loaded`: then they are fourth-order
+        finite differences, with an estimate of their error.
 
         Args:
             parameters: names of independent parameters; by default all parameters of geometry and
@@ -316,7 +317,7 @@ class Stiffness(Result):
             has_shear=self.options.shear,
         )
         result = compliance_derivatives(symbolic, self.coordinates)
-        scale = self._sizes
+        scale = self._compliance_scale
         # In directions in which the tool is rigid, both compliances are rounding errors.
         inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
         difference = np.abs(result.compliance - self.compliance)
@@ -337,13 +338,12 @@ class Stiffness(Result):
         for name in names:
             nominal = mechanism.parameters[name].value
             step = DIFFERENCE_STEP * (abs(nominal) or self.structure.structure.length)
-            coarse, fine = (
-                (compliance(name, nominal + h) - compliance(name, nominal - h)) / (2.0 * h)
-                for h in (step, 0.5 * step)
-            )
+            coarse = _central_difference(compliance, name, nominal, step)
+            fine = _central_difference(compliance, name, nominal, 0.5 * step)
             columns.append((4.0 * fine - coarse) / 3.0)
             largest = np.abs(columns[-1]).max()
-            # The second-order difference with half the step has a third of this error.
+            # The error of `fine` is about |fine - coarse| / 3, so |fine - coarse| is a
+            # conservative bound on the error of the extrapolated column.
             errors.append(np.abs(fine - coarse).max() / largest if largest > 0.0 else 0.0)
         return ElasticGradient(
             parameters=tuple(names),
@@ -358,9 +358,16 @@ class Stiffness(Result):
         diagonal = np.diagonal(self.compliance, axis1=1, axis2=2)
         rows: list[tuple[object, ...]] = []
         for pose, (total, shares) in enumerate(zip(diagonal, self.shares, strict=True), start=1):
-            parts = zip(self.items, shares.T, strict=True)
-            rows += [(pose, name, *(total * share).tolist()) for name, share in parts]
+            for name, share in zip(self.items, shares.T, strict=True):
+                rows.append((pose, name, *(total * share).tolist()))
         return csv_text(("pose", "part", *heads), rows)
+
+
+def _central_difference(
+    function: Callable[[str, float], Array], name: str, value: float, step: float
+) -> Array:
+    """Return the central difference quotient of a function of a parameter's name and value."""
+    return (function(name, value + step) - function(name, value - step)) / (2.0 * step)
 
 
 def worst_stiffness(compliance: Array) -> tuple[Array, Array]:
@@ -385,9 +392,9 @@ def stiffness(
 ) -> Stiffness:
     """Return the stiffness of a machine at its tool, deflection, stresses and buckling loads.
 
-    Motors are held; their drives deflect according to the stiffness in the file. Compliance, shares
-    and deflection hold for small motions about the pose. The load factor includes the geometric
-    stiffness of all loads.
+    Motors are held; their drives deflect according to the stiffness in the file. Compliance, the
+    fractions of it that items cause, and deflection are valid for small motions about the pose. The
+    load factor includes the geometric stiffness of all loads.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -418,9 +425,9 @@ def stiffness(
         5000000 N/m, 2 um
     """
     model, options = modeled(machine), options or StiffnessOptions()
-    q, reached = machine_coordinates(model, poses, actuators)
+    q, limit_diagnostics = machine_coordinates(model, poses, actuators)
     loaded = _loaded_machine(model, q, options)
-    return _result(model, options, q, loaded, reached)
+    return _result(model, options, q, loaded, limit_diagnostics)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -428,7 +435,7 @@ class _LoadedMachine:
     """A machine in equilibrium with its loads, and its compliance.
 
     Attributes:
-        built: structure of the machine.
+        elastic_machine: structure of the machine, in the twists of all bodies.
         assembled: the same structure in minimal coordinates.
         wrench: (6,) wrench at the tool, N and N m.
         deflection: (N, 6) twist of the tool, m and rad.
@@ -436,7 +443,7 @@ class _LoadedMachine:
         loads: forces, stresses and safety factors of the beams.
     """
 
-    built: MachineStructure
+    elastic_machine: MachineStructure
     assembled: AssembledStructure
     wrench: Array
     deflection: Array
@@ -453,50 +460,54 @@ def _loaded_machine(model: Model, q: Array, options: StiffnessOptions) -> _Loade
     """
     mechanism = model.mechanism
     settings = StructureOptions(modes=BUCKLING_MODES, has_shear=options.shear, has_rod_modes=False)
-    built = machine_structure(model, q, settings)
-    require_elastic_data(mechanism, built)
-    assembled = assemble(built.structure)
+    elastic_machine = machine_structure(model, q, settings)
+    require_elastic_data(mechanism, elastic_machine)
+    assembled = assemble(elastic_machine.structure)
     gravity = np.zeros(3) if options.weightless else gravity_vector(mechanism)
     wrench = np.asarray(named_values(TOOL_PORT, "wrench", options.wrench, np.zeros(6)), float)
-    motion = assembled.point_motion(built.tool_body, built.tool_point)
+    motion = assembled.point_motion(elastic_machine.tool_body, elastic_machine.tool_point)
     load = gravity_load(assembled, gravity) + np.swapaxes(motion, -1, -2) @ wrench
     displacement = np.linalg.solve(assembled.stiffness, load[..., None])[..., 0]
-    by_heat = _heat_loads(mechanism, built, assembled, options)
-    tool_load = DeadLoad(body=built.tool_body, point=built.tool_point, wrench=wrench)
-    by_loads = geometric_stiffness if options.loaded else preload_stiffness
-    geometric = by_loads(assembled, displacement, gravity, (tool_load,), by_heat)
+    by_heat = _heat_loads(mechanism, elastic_machine, assembled, options)
+    tool_load = DeadLoad(
+        body=elastic_machine.tool_body, point=elastic_machine.tool_point, wrench=wrench
+    )
+    if options.loaded:
+        geometric = geometric_stiffness(assembled, displacement, gravity, (tool_load,), by_heat)
+    else:
+        geometric = preload_stiffness(assembled, displacement, gravity, (tool_load,), by_heat)
     compliance = tool_compliance(
         assembled,
-        built.tool_body,
-        built.tool_point,
+        elastic_machine.tool_body,
+        elastic_machine.tool_point,
         geometric=geometric if options.loaded else None,
     )
     at_ends = end_loads(assembled, displacement, gravity)
     for name, load_by_heat in (by_heat or {}).items():
         at_ends[name] = at_ends[name] + load_by_heat
     return _LoadedMachine(
-        built=built,
+        elastic_machine=elastic_machine,
         assembled=assembled,
         wrench=wrench,
         deflection=(motion @ displacement[..., None])[..., 0],
         compliance=compliance,
-        loads=beam_loads(built, assembled, at_ends, gravity, geometric),
+        loads=beam_loads(elastic_machine, assembled, at_ends, gravity, geometric),
     )
 
 
 def _heat_loads(
     mechanism: Mechanism,
-    built: MachineStructure,
+    elastic_machine: MachineStructure,
     assembled: AssembledStructure,
     options: StiffnessOptions,
 ) -> dict[str, Array] | None:
-    """Return the loads at the ends of elements due to prevented expansion; None without heat."""
+    """Return the end loads of elements due to restrained thermal expansion; None without heat."""
     if not options.has_heat:
         return None
     heated = ThermalExpansionOptions(
         temperatures=options.temperatures, expansions=options.expansions
     )
-    return heat_loads(mechanism, built, assembled, heated)
+    return heat_loads(mechanism, elastic_machine, assembled, heated)
 
 
 def _result(
@@ -504,10 +515,14 @@ def _result(
     options: StiffnessOptions,
     q: Array,
     loaded: _LoadedMachine,
-    reached: tuple[Diagnostic, ...],
+    limit_diagnostics: tuple[Diagnostic, ...],
 ) -> Stiffness:
     """Return the public result of a loaded machine."""
-    built, assembled, compliance = loaded.built, loaded.assembled, loaded.compliance
+    elastic_machine, assembled, compliance = (
+        loaded.elastic_machine,
+        loaded.assembled,
+        loaded.compliance,
+    )
     worst = worst_stiffness(compliance.matrix[:, :3, :3])[1]
     in_worst = compliance.displacement[:, :, :3] @ worst[..., None]
     loads = loaded.loads
@@ -516,7 +531,7 @@ def _result(
         model=model,
         options=options,
         platform=model.platform_position(q),
-        tool=built.tool_point,
+        tool=elastic_machine.tool_point,
         compliance=compliance.matrix,
         items=compliance.items,
         shares=compliance.shares,
@@ -528,20 +543,22 @@ def _result(
         yield_safety=loads.yield_safety,
         buckling_safety=loads.buckling_safety,
         load_factor=loads.load_factor,
-        masses=built.masses,
-        rigid=rigid_parts(model.mechanism, built),
-        notes=(*built.notes, CONSTRAINED_NOTE) if is_constrained else built.notes,
+        masses=elastic_machine.masses,
+        rigid=rigid_parts(model.mechanism, elastic_machine),
+        notes=(*elastic_machine.notes, CONSTRAINED_NOTE)
+        if is_constrained
+        else elastic_machine.notes,
         structure=assembled,
         unit_displacement=compliance.displacement,
-        laws=built.laws,
-        tool_body=built.tool_body,
+        laws=elastic_machine.laws,
+        tool_body=elastic_machine.tool_body,
         coordinates=q,
         diagnostics=(
             *_diagnostics(
                 assembled, compliance, loaded.deflection, loads, is_loaded=options.loaded
             ),
             *(rise_diagnostics(options.rises) if options.has_heat else ()),
-            *reached,
+            *limit_diagnostics,
             *omission_diagnostics(model.mechanism),
         ),
         provenance=provenance(
@@ -579,12 +596,12 @@ def _diagnostics(
         "largest deflection, fraction of the machine's size",
         np.linalg.norm(deflection[:, :3], axis=1).max() / size,
         at_most=MAX_DEFLECTION,
-        advice="the equations are linear in the deflection; reduce the loads",
+        advice="the linear equations hold only for small deflections; reduce the loads",
     )
     yield diagnostic(
         "largest load as a fraction of the buckling load",
         (1.0 / loads.load_factor).max(),
-        at_most=1.0 if is_loaded else MAX_BUCKLING_USE,
+        at_most=1.0 if is_loaded else MAX_BUCKLING_UTILIZATION,
         advice="reduce the loads"
         if is_loaded
         else "the stiffness is that of the unloaded machine; set `loaded` to include the loads",

@@ -55,9 +55,9 @@ MAX_WEIGHT_CHANGE = 0.01
 MOTOR_STATES = ("locked", "free", "servo")
 #: Largest real part of a pole, relative to the slowest mode, that may be a rounding error.
 GROWTH_TOLERANCE = 1e-9
-#: A motion without deformation counts as not controlled if the motion of the controlled motors,
-#: relative to the largest, is below this value.
-UNHELD = 1e-9
+#: A rigid-body mode counts as uncontrolled if the motion of the controlled motors, relative to the
+#: largest, is below this value.
+UNCONTROLLED_TOLERANCE = 1e-9
 
 
 def read_bandwidth(text: str) -> float:
@@ -79,8 +79,8 @@ class VibrationOptions(Options):
         shear: include shear deformation and rotary inertia of beams (Timoshenko).
         damping: damping ratio of the modes for frequency responses; default: the damping in the
             machine file.
-        loaded: include the geometric stiffness of all loads; the poses are then those of the loaded
-            machine.
+        loaded: include the geometric stiffness of all loads; the given poses are then equilibrium
+            poses of the loaded machine.
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame); with `loaded`.
         weightless: neglect the weight of the machine.
         response_frequencies: frequencies of responses (Hz), as a range such as '1..200' or as a
@@ -177,12 +177,11 @@ def machine_modes(
         has_all = result.modes.frequencies.shape[1] == options.count
         if options.link_modes is not None or (has_all and below <= settings.below):
             break
-        wanted = replace(settings, below=max(below, 2.0 * settings.below))
-        if link_mode_counts(machine_structure(model, q[:1], wanted)) == link_mode_counts(
-            result.built
-        ):
+        refined = replace(settings, below=max(below, 2.0 * settings.below))
+        refined_counts = link_mode_counts(machine_structure(model, q[:1], refined))
+        if refined_counts == link_mode_counts(result.built):
             break
-        settings = wanted
+        settings = refined
         result = _modes(model, q, settings, options, loads)
     return result
 
@@ -316,19 +315,19 @@ def stated_damping(mechanism: Mechanism, count: int) -> tuple[Array | None, floa
 
 
 def require_controlled(assembled: AssembledStructure, built: MachineStructure) -> None:
-    """Check that every motion without deformation moves a controlled motor.
+    """Check that every rigid-body mode moves a controlled motor.
 
     Raises:
-        AssemblyError: a motion without deformation moves no controlled motor.
+        AssemblyError: a rigid-body mode moves no controlled motor.
     """
     free = assembled.mechanisms
     if not free.shape[-1]:
         return
     rows, _, _ = servo_rows(assembled, built.lengths, built.drives)
-    moved = rows @ free
-    moved = moved / np.linalg.norm(rows, axis=-1)[..., None]
-    sizes = np.linalg.svd(moved, compute_uv=False)
-    if moved.shape[1] < moved.shape[2] or np.any(sizes[:, -1] < UNHELD * sizes[:, 0]):
+    motor_motions = rows @ free / np.linalg.norm(rows, axis=-1)[..., None]
+    motors, modes = motor_motions.shape[1:]
+    sigma = np.linalg.svd(motor_motions, compute_uv=False)
+    if motors < modes or np.any(sigma[:, -1] < UNCONTROLLED_TOLERANCE * sigma[:, 0]):
         assembled.require_no_mechanism()
 
 
@@ -375,15 +374,16 @@ def mode_diagnostics(
     def change(other: StructureOptions) -> float:
         try:
             return largest_change(_modes(model, q[:1], other, options, loads).modes)
-        except AssemblyError:  # the machine buckles: a frequency is zero
+        except AssemblyError:
+            # The machine buckles, so that a frequency is zero and its relative change is 1.
             return 1.0
 
     if loads is None and not modes.free:
         weight = MachineLoads(gravity=gravity_vector(model.mechanism), wrench=np.zeros(6))
-        heavy = _modes(model, q[:1], settings, options, weight, is_estimate=True)
+        with_weight = _modes(model, q[:1], settings, options, weight, is_estimate=True)
         yield diagnostic(
             "largest change of a natural frequency due to weight",
-            largest_change(heavy.modes),
+            largest_change(with_weight.modes),
             at_most=MAX_WEIGHT_CHANGE,
             advice="set `loaded` to include the weight",
         )
@@ -408,11 +408,11 @@ def mode_diagnostics(
 def loop_stability(servo: ServoModes) -> Diagnostic:
     """Return a diagnostic of the growth rate of the closed loops' fastest growing motion."""
     slowest = np.nanmin(np.abs(servo.poles), initial=np.inf)
-    floor = GROWTH_TOLERANCE * (slowest if np.isfinite(slowest) else 1.0)
+    rounding = GROWTH_TOLERANCE * (slowest if np.isfinite(slowest) else 1.0)
     growth = float(servo.growth.max())
     return diagnostic(
         "growth rate of the position control loops, 1/s",
-        growth if growth > floor else min(growth, 0.0),
+        growth if growth > rounding else min(growth, 0.0),
         at_most=0.0,
         advice="the loops are unstable: reduce the gains of the speed loops, or add damping",
     )

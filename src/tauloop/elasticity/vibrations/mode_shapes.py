@@ -17,7 +17,7 @@ PARTS = (".lower", ".upper")
 
 
 class ModeShapes:
-    """The motion of all points of a machine in its modes at one pose.
+    """The motion of all points of a machine in its modes at a single pose.
 
     Attributes:
         count: number of modes m.
@@ -34,15 +34,16 @@ class ModeShapes:
     def displacement(self, owner: str, points: np.ndarray) -> np.ndarray:
         """Return displacements (k, 3, m) of points of a body or rod, in the axes of the base.
 
-        With controlled motors u is complex, and the motion of a point is Re(u exp(i ω t)).
+        With controlled motors the displacements u are complex, and a point moves by
+        Re(u exp(i ω t)).
 
         Args:
             owner: a body, a rod, or a part of a telescopic rod (``NAME.lower``, ``NAME.upper``).
             points: positions (k, 3) in the base frame, m.
         """
         rod = owner
-        for ending in PARTS:
-            rod = rod.removesuffix(ending)
+        for suffix in PARTS:
+            rod = rod.removesuffix(suffix)
         beams = list(self._beams(rod))
         if beams:
             return self._of_beams(beams, points)
@@ -72,15 +73,15 @@ class ModeShapes:
 
     def _of_beams(self, beams: list[tuple[Element, Array]], points: np.ndarray) -> np.ndarray:
         """Return the displacements of points, each of which moves with the nearest beam."""
-        moved, distances = [], []
+        displacements, distances = [], []
         for element, motion in beams:
-            start, end = (self._at(item.point) for item in element.attachments[:2])
-            along = (points - start) @ (end - start) / np.sum((end - start) ** 2)
-            nearest = start + np.clip(along, 0.0, 1.0)[:, None] * (end - start)
+            start, end = (self._point_at_pose(item.point) for item in element.attachments[:2])
+            fraction = (points - start) @ (end - start) / np.sum((end - start) ** 2)
+            nearest = start + np.clip(fraction, 0.0, 1.0)[:, None] * (end - start)
             distances.append(np.linalg.norm(points - nearest, axis=1))
-            moved.append(self._of_beam(element, motion, points))
+            displacements.append(self._of_beam(element, motion, points))
         nearest_beam = np.argmin(distances, axis=0)
-        return np.asarray(np.stack(moved)[nearest_beam, np.arange(len(points))])
+        return np.asarray(np.stack(displacements)[nearest_beam, np.arange(len(points))])
 
     def _of_beam(self, element: Element, motion: Array, points: np.ndarray) -> np.ndarray:
         """Return the displacements of points that move with the cross-sections of a beam."""
@@ -94,8 +95,8 @@ class ModeShapes:
         nodes = np.concatenate([[0.0], np.cumsum(lengths)])
         axes = element.attachments[0].axes
         axes = axes[self._pose] if axes.ndim > 2 else axes
-        local = (points - self._at(element.attachments[0].point)) @ axes
-        at = np.clip(local[:, 0], 0.0, nodes[-1])
+        local = (points - self._point_at_pose(element.attachments[0].point)) @ axes
+        position = np.clip(local[:, 0], 0.0, nodes[-1])
         section = {}
         for name, item in beam.motions.items():
             positions, signs = beam.places[name]
@@ -103,36 +104,38 @@ class ModeShapes:
             basis = basis[self._pose if len(basis) > 1 else 0]
             chain = basis @ (signs[:, None] * motion[positions])
             chain = chain.reshape(len(nodes), -1, self.count)
-            section[name] = [_interpolated(at, nodes, chain[:, k]) for k in range(chain.shape[1])]
+            section[name] = [
+                _interpolated(position, nodes, chain[:, k]) for k in range(chain.shape[1])
+            ]
         zero = np.zeros((len(points), self.count))
         stretch = section[BeamMotion.STRETCH][0]
         twist = section.get(BeamMotion.TWIST, [zero])[0]
         v, v_slope = section[BeamMotion.BEND_XY]
         w, w_slope = section[BeamMotion.BEND_XZ]
-        x, y, z = (local[:, 0] - at)[:, None], local[:, 1, None], local[:, 2, None]
-        moved = [
+        x, y, z = (local[:, 0] - position)[:, None], local[:, 1, None], local[:, 2, None]
+        displacement = [
             stretch - y * v_slope - z * w_slope,
             v + x * v_slope - z * twist,
             w + x * w_slope + y * twist,
         ]
-        return np.asarray(np.einsum("ij,kjm->kim", axes, np.stack(moved, axis=1)))
+        return np.asarray(np.einsum("ij,kjm->kim", axes, np.stack(displacement, axis=1)))
 
     def _of_body(self, name: str, points: np.ndarray) -> np.ndarray:
         """Return the displacements of points of a rigid body or node: u + θ × r."""
         twist = self._assembled.body_motion[name][self._pose] @ self._shapes
-        arm = points - self._at(self._assembled.origin(name))
+        arm = points - self._point_at_pose(self._assembled.origin(name))
         rotated = np.cross(twist[None, 3:], arm[:, :, None], axis=1)
         return np.asarray(twist[None, :3] + rotated)
 
     def _of_nodes(self, names: list[str], points: np.ndarray) -> np.ndarray:
         """Return the displacements of points as averages over nodes, weighted by 1 / distance²."""
-        origins = np.array([self._at(self._assembled.origin(name)) for name in names])
+        origins = np.array([self._point_at_pose(self._assembled.origin(name)) for name in names])
         squared = np.sum((points[:, None] - origins) ** 2, axis=2)
-        size = max(float(np.sum(np.ptp(origins, axis=0) ** 2)), np.finfo(float).tiny)
-        weights = 1.0 / (squared + 1e-12 * size)
+        extent = max(float(np.sum(np.ptp(origins, axis=0) ** 2)), np.finfo(float).tiny)
+        weights = 1.0 / (squared + 1e-12 * extent)
         weights /= weights.sum(axis=1, keepdims=True)
-        moved = np.stack([self._of_body(name, points) for name in names], axis=1)
-        return np.asarray(np.einsum("kn,knim->kim", weights, moved))
+        by_node = np.stack([self._of_body(name, points) for name in names], axis=1)
+        return np.asarray(np.einsum("kn,knim->kim", weights, by_node))
 
     def _of_line(self, rod: str, owner: str, points: np.ndarray) -> np.ndarray:
         """Return the displacements of points of a straight rod between its two ends."""
@@ -143,14 +146,14 @@ class ModeShapes:
         at_start = self._end_motion(first, A)
         at_end = self._end_motion(second, B)
         direction = (B - A) / np.linalg.norm(B - A)
-        share = ((points - A) @ direction / np.linalg.norm(B - A))[:, None, None]
-        moved = (1.0 - share) * at_start + share * at_end
+        fraction = ((points - A) @ direction / np.linalg.norm(B - A))[:, None, None]
+        displacement = (1.0 - fraction) * at_start + fraction * at_end
         if owner.endswith(PARTS):
             # A part moves along the rod with its outer end.
             outer_end = at_end if owner.endswith(PARTS[1]) else at_start
-            along = np.einsum("i,kim->km", direction, outer_end - moved)
-            moved = moved + direction[None, :, None] * along[:, None]
-        return np.asarray(moved)
+            axial = np.einsum("i,kim->km", direction, outer_end - displacement)
+            displacement = displacement + direction[None, :, None] * axial[:, None]
+        return np.asarray(displacement)
 
     def _end_motion(self, body: str, point: np.ndarray) -> np.ndarray:
         """Return the displacement (1, 3, m) of an end of a rod."""
@@ -164,27 +167,29 @@ class ModeShapes:
         for link in structure.links:
             if link.name == f"{rod}.length":
                 pairs = zip(link.bodies, link.points, strict=True)
-                return tuple((body, self._at(point)) for body, point in pairs)
+                return tuple((body, self._point_at_pose(point)) for body, point in pairs)
         for element in structure.elements:
             if element.name in (rod, f"{rod}.mass"):
-                return tuple((end.body, self._at(end.point)) for end in element.attachments[:2])
+                return tuple(
+                    (end.body, self._point_at_pose(end.point)) for end in element.attachments[:2]
+                )
         return None
 
-    def _at(self, point: Array) -> np.ndarray:
+    def _point_at_pose(self, point: Array) -> np.ndarray:
         """Return a point (3,) at the selected pose."""
-        return np.asarray(
-            point[self._pose] if point.ndim > 1 and len(point) > 1 else point
-        ).reshape(-1)[:3]
+        depends_on_pose = point.ndim > 1 and len(point) > 1
+        selected = point[self._pose] if depends_on_pose else point
+        return np.asarray(selected).reshape(-1)[:3]
 
 
-def _interpolated(at: Array, nodes: Array, values: Array) -> np.ndarray:
+def _interpolated(position: Array, nodes: Array, values: Array) -> np.ndarray:
     """Return values (k, m) at positions (k,), interpolated between nodes.
 
     Args:
-        at: (k,) positions.
+        position: (k,) positions.
         nodes: (e + 1,) positions of the nodes.
         values: (e + 1, m) values at the nodes.
     """
-    index = np.clip(np.searchsorted(nodes, at, side="right") - 1, 0, len(nodes) - 2)
-    share = ((at - nodes[index]) / (nodes[index + 1] - nodes[index]))[:, None]
-    return np.asarray((1.0 - share) * values[index] + share * values[index + 1])
+    index = np.clip(np.searchsorted(nodes, position, side="right") - 1, 0, len(nodes) - 2)
+    fraction = ((position - nodes[index]) / (nodes[index + 1] - nodes[index]))[:, None]
+    return np.asarray((1.0 - fraction) * values[index] + fraction * values[index + 1])

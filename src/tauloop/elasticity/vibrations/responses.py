@@ -201,7 +201,7 @@ def frequency_responses(
 
     Args:
         mechanism: the machine.
-        result: its modes.
+        result: modes of the machine.
         frequencies: (f,) frequencies, Hz.
         damping: damping ratios of the modes.
         loss_factor: loss factor, instead of damping ratios.
@@ -257,5 +257,5 @@ def frequency_responses(
 
 
 def _all_modes(result: MachineModes) -> VibrationModes:
-    """Return all modes with mass, also above the requested number."""
+    """Return all modes of finite frequency, also above the requested number."""
     return natural_modes(result.assembled, geometric=result.geometric, may_be_free=True)

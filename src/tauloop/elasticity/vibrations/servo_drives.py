@@ -63,14 +63,19 @@ def motion_row(
 ) -> Array:
     """Return the row (N, n) from the coordinates of a structure to a combination of motions."""
     row = np.zeros((assembled.samples, assembled.size))
-    joints = zip(assembled.structure.joints, assembled.joint_motion, strict=True)
-    by_name = {name: motion[:, k] for joint, motion in joints for k, name in enumerate(joint.names)}
+    by_name: dict[str, Array] = {}
+    for joint, motion in zip(assembled.structure.joints, assembled.joint_motion, strict=True):
+        for k, name in enumerate(joint.names):
+            by_name[name] = motion[:, k]
     for name, factor in terms:
-        row += factor * (by_name[name] if name in by_name else _length(assembled, lengths[name]))
+        if name in by_name:
+            row += factor * by_name[name]
+        else:
+            row += factor * _length_row(assembled, lengths[name])
     return row
 
 
-def _length(assembled: AssembledStructure, item: RodLength) -> Array:
+def _length_row(assembled: AssembledStructure, item: RodLength) -> Array:
     """Return the row (N, n) from the coordinates of a structure to the change of a distance."""
     direction = item.points[1] - item.points[0]
     direction = direction / np.linalg.norm(direction, axis=-1, keepdims=True)
@@ -165,14 +170,14 @@ class ServoParts:
         ratios = _rigid_groups(line, value, are_shafts_rigid=True)[0]
         for group in _rigid_groups(line, value):
             first = next(iter(group))
-            at = load
+            group_motion = load
             if first != line.performance.of:
                 inertia_sum = sum(
                     r**2 * value(line.inertia(name).value) for name, r in group.items()
                 )
                 motion = _scaled(undeformed, ratios[first])
-                at = self.add_rotor(f"{actuator.name}.{first}", inertia_sum, motion)
-            positions |= {name: _scaled(at, factor) for name, factor in group.items()}
+                group_motion = self.add_rotor(f"{actuator.name}.{first}", inertia_sum, motion)
+            positions |= {name: _scaled(group_motion, factor) for name, factor in group.items()}
         dampers: list[tuple[Terms, float]] = []
         for connection in line.connections:
             self._add_shaft(actuator, connection, positions, dampers)
@@ -183,15 +188,17 @@ class ServoParts:
             if isinstance(law, LuGre) or (law is not None and law.coulomb is not None):
                 self.notes.append(f"{actuator.name}.{inertia.name}: dry friction is neglected")
         drive = line.control.drive
-        driving = drive.master if isinstance(drive, DualDrive) else drive.motor
-        on = {motor.name: motor.on for motor in line.motors}
-        measured = {encoder.name: encoder.on for encoder in line.encoders}
+        controlled_motor = drive.master if isinstance(drive, DualDrive) else drive.motor
+        motor_inertias = {motor.name: motor.on for motor in line.motors}
+        encoder_inertias = {encoder.name: encoder.on for encoder in line.encoders}
+        position_encoder = line.control.encoder
+        speed_encoder = line.control.speed_encoder or position_encoder
         self.drives.append(
             ServoDrive(
                 actuator=actuator.name,
-                torque=positions[on[driving]],
-                position=positions[measured[line.control.encoder]],
-                speed=positions[measured[line.control.speed_encoder or line.control.encoder]],
+                torque=positions[motor_inertias[controlled_motor]],
+                position=positions[encoder_inertias[position_encoder]],
+                speed=positions[encoder_inertias[speed_encoder]],
                 law=self.laws[actuator.name],
                 dampers=tuple(dampers),
             )
@@ -213,9 +220,9 @@ class ServoParts:
         first = _scaled(positions[connection.first], value(connection.ratio))
         terms = (*first, *_scaled(positions[connection.second], -1.0))
         name = f"{actuator.name}.{connection.name}"
-        moving = tuple((motion, np.asarray(factor)) for motion, factor in terms)
+        factors = tuple((motion, np.asarray(factor)) for motion, factor in terms)
         stiffness = value(connection.compliance.stiffness)
-        self.combinations.append(MotionCombination(name=name, terms=moving, stiffness=stiffness))
+        self.combinations.append(MotionCombination(name=name, terms=factors, stiffness=stiffness))
         damping = value(connection.compliance.damping)
         if damping:
             dampers.append((terms, damping))
@@ -255,9 +262,9 @@ def _rigid_groups(
     names = [line.performance.of, *(inertia.name for inertia in line.inertias)]
     rigid = [item for item in line.connections if are_shafts_rigid or item.compliance is None]
     groups: list[dict[str, float]] = []
-    reached: set[str] = set()
+    grouped: set[str] = set()
     for name in names:
-        if name in reached:
+        if name in grouped:
             continue
         group = {name: 1.0}
         waiting = [name]
@@ -271,7 +278,7 @@ def _rigid_groups(
                 elif connection.second == current and connection.first not in group:
                     group[connection.first] = group[current] / ratio
                     waiting.append(connection.first)
-        reached |= group.keys()
+        grouped |= group.keys()
         groups.append(group)
     return groups
 

@@ -15,10 +15,11 @@ from tauloop.elasticity.vibrations.servo_control import ServoLaw
 from tauloop.elasticity.vibrations.servo_drives import RodLength, ServoDrive, Terms, motion_row
 
 #: A pole is oscillatory if its imaginary part relative to its magnitude is above this value.
-OSCILLATING = 1e-6
-#: Factor by which the shift grows until the shifted stiffness is positive definite, and maximum
-#: number of trials.
-SHIFT_FACTOR, MAX_SHIFTS = 100.0, 8
+OSCILLATION_TOLERANCE = 1e-6
+#: Factor by which the shift grows until the shifted stiffness is positive definite.
+SHIFT_FACTOR = 100.0
+#: Maximum number of shifts that are tried.
+MAX_SHIFTS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,7 +102,7 @@ def servo_plant(
 ) -> ServoPlant:
     """Return the modes of a machine with free motors, and the motions of its loops.
 
-    All modes with mass are included, so that the modal form is exact.
+    All modes of finite frequency are included, so that the modal form is exact.
 
     Args:
         assembled: the structure, with free motors.
@@ -116,18 +117,19 @@ def servo_plant(
     M = assembled.mass
     shift = _shift(K, M)
     L_inverse = np.linalg.inv(np.linalg.cholesky(K + shift[:, None, None] * M))
-    back = np.swapaxes(L_inverse, -1, -2)
-    mu, vectors = np.linalg.eigh(L_inverse @ M @ back)
+    L_inverse_T = np.swapaxes(L_inverse, -1, -2)
+    mu, vectors = np.linalg.eigh(L_inverse @ M @ L_inverse_T)
     mu, vectors = mu[:, ::-1], vectors[:, :, ::-1]
-    massive = int((mu > assembled.size * np.finfo(float).eps * mu[:, :1]).sum(axis=1).min())
-    mu = mu[:, :massive]
+    rounding = assembled.size * np.finfo(float).eps * mu[:, :1]
+    mode_count = int((mu > rounding).sum(axis=1).min())
+    mu = mu[:, :mode_count]
     torque, position, speed = servo_rows(assembled, lengths, drives)
     dampers = [pair for item in drives for pair in item.dampers]
     rows = [motion_row(assembled, lengths, terms) for terms, _ in dampers]
     empty = np.zeros((assembled.samples, 0, assembled.size))
     return ServoPlant(
         squared=1.0 / mu - shift[:, None],
-        shapes=back @ vectors[:, :, :massive] / np.sqrt(mu)[:, None, :],
+        shapes=L_inverse_T @ vectors[:, :, :mode_count] / np.sqrt(mu)[:, None, :],
         torque=torque,
         position=position,
         speed=speed,
@@ -160,13 +162,15 @@ def _shift(K: Array, M: Array) -> Array:
 
 
 def modal_rates(plant: ServoPlant, ratios: Array | float) -> Array:
-    """Return 2 ζ ω (N, m) of the modes with free motors; zero for motions without deformation."""
+    """Return 2 ζ ω (N, m) of the modes with free motors; zero for rigid-body modes."""
     omega = np.sqrt(np.maximum(plant.squared, 0.0))
     return np.asarray(2.0 * padded_ratios(ratios, omega.shape[1]) * omega)
 
 
 def closed_loop_matrix(plant: ServoPlant, rates: Array | None = None) -> Array:
-    """Return the matrix A (N, s, s) of ẋ = A x; x contains modes, their rates, and control states.
+    """Return the matrix A (N, s, s) of ẋ = A x.
+
+    The state x contains the modal coordinates, their velocities, and the states of the controllers.
 
     Args:
         plant: the machine and its loops.
@@ -215,7 +219,7 @@ def servo_modes(plant: ServoPlant, count: int, rates: Array | None = None) -> Se
     scale = np.ones(A.shape[:2])
     scale[:, m : 2 * m] = omega[:, None]
     values, vectors = np.linalg.eig(A * scale[:, None, :] / scale[:, :, None])
-    is_mode = values.imag > OSCILLATING * np.abs(values)
+    is_mode = values.imag > OSCILLATION_TOLERANCE * np.abs(values)
     order = np.argsort(np.where(is_mode, np.abs(values), np.inf), axis=1)
     mode_count = min(count, int(is_mode.sum(axis=1).max(initial=0)))
     chosen = order[:, :mode_count]
@@ -251,7 +255,7 @@ def servo_response(
         output: (N, o, n) motions of the outputs.
         source: (N, i, n) motions on which the forces act.
         frequencies: (f,) frequencies, Hz.
-        damping: damping ratios of the modes with free motors, one for all or one for each mode.
+        damping: damping ratios of the modes with free motors: a number for all modes, or for each.
         loss_factor: loss factor of all stiffnesses, instead of damping ratios.
         reference: whether the inputs are the u references of the position loops instead of forces;
             `source` is then not used.
@@ -290,7 +294,7 @@ def _plant_response(
     damping: Array | float | None,
     loss_factor: float | None,
 ) -> Array:
-    """Return the response (N, f, o, i) with free motors; massless motions respond statically."""
+    """Return the response (N, f, o, i) with free motors; massless modes respond statically."""
     at_output, at_source = output @ plant.shapes, source @ plant.shapes
     response = modal_response(
         plant.squared,
@@ -302,6 +306,6 @@ def _plant_response(
     )
     shifted = plant.stiffness + plant.shift[:, None, None] * plant.mass
     static = output @ np.linalg.solve(shifted, np.swapaxes(source, -1, -2))
-    weight = 1.0 / (plant.squared + plant.shift[:, None])
-    covered = (at_output * weight[:, None]) @ np.swapaxes(at_source, -1, -2)
-    return np.asarray(response + (static - covered)[:, None])
+    modal_compliance = 1.0 / (plant.squared + plant.shift[:, None])
+    static_of_modes = (at_output * modal_compliance[:, None]) @ np.swapaxes(at_source, -1, -2)
+    return np.asarray(response + (static - static_of_modes)[:, None])

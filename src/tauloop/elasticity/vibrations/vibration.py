@@ -63,10 +63,10 @@ class Vibration(Result):
         options: number of modes, motors and theory.
         q: (N, n_q) coordinates of the machine.
         platform: (N, n) positions of the platform.
-        frequency: (N, k) natural frequencies, Hz; zero for free motions.
-        free: number of free motions, which have the frequency zero.
+        frequency: (N, k) natural frequencies, Hz; zero for rigid-body modes.
+        free: number of rigid-body modes (free motions), which have the frequency zero.
         clusters: groups of modes (counted from 1) with almost the same frequency at the first pose;
-            within a group, mode shapes are not unique.
+            within a group, single mode shapes are sensitive to small changes.
         bodies: names of the bodies and nodes.
         body_shapes: (N, k, b, 6) twists of the bodies' origins in the axes of the base, with unit
             modal mass.
@@ -81,7 +81,7 @@ class Vibration(Result):
             real parts at the phase of the largest motion.
         responses: responses at the frequencies of the options; None if the options state none.
         lobes: stability lobes; None if the options state no cutting coefficient.
-        masses: stated masses of elastic links, and masses of their sections and fittings.
+        masses: masses of elastic links as specified, and masses of their sections and fittings.
         rigid: names of the rigid parts.
         notes: assumptions about this machine.
     """
@@ -138,9 +138,9 @@ class Vibration(Result):
 
         Args:
             frequencies: (f,) frequencies of the wrenches, Hz, or a range such as ``1..200``.
-            damping: damping ratios, one for all modes or one for each mode; by default the ratios
-                of the options or the machine file. With position loops, they apply to the modes
-                with free motors.
+            damping: damping ratios: a number for all modes, or a number for each mode; by default
+                the ratios of the options or the machine file. With position loops, they apply to the
+                modes with free motors.
             loss_factor: loss factor of all stiffnesses, instead of damping ratios.
 
         Raises:
@@ -192,7 +192,7 @@ class Vibration(Result):
         lobes.
 
         Args:
-            cutting_coefficient: force per area of the chip, N/m^2 or a text such as '700 N/mm^2';
+            cutting_coefficient: force per area of the chip, N/m^2 or a string such as '700 N/mm^2';
                 in milling, the tangential force.
             teeth: number of teeth of a milling cutter; 0 for turning with a single edge.
             direction: in turning, the direction in which the tool moves to make the chip thinner;
@@ -216,19 +216,19 @@ class Vibration(Result):
         frequency = chatter_frequencies(natural)
         tool = self.tool_response(frequency, damping=damping, loss_factor=loss_factor)
         response = tool[0, :, :3, :3]
-        along = unit_direction("direction", direction)
+        feed = unit_direction("direction", direction)
         if not teeth:
-            force = along
+            force = feed
             if force_direction is not None:
                 force = unit_direction("force_direction", force_direction)
-            return turning_lobes(frequency, response, coefficient, along, force)
+            return turning_lobes(frequency, response, coefficient, feed, force)
         spindle = unit_direction("axis", axis)
-        across = np.cross(spindle, along)
-        if np.linalg.norm(across) < MIN_SINE:
+        normal = np.cross(spindle, feed)
+        if np.linalg.norm(normal) < MIN_SINE:
             what = "the feed is parallel to the spindle axis"
             raise InputError.of("direction", what, "give another direction")
-        across /= np.linalg.norm(across)
-        plane = np.stack([np.cross(across, spindle), across])
+        normal /= np.linalg.norm(normal)
+        plane = np.stack([np.cross(normal, spindle), normal])
         return milling_lobes(
             frequency,
             plane @ response @ plane.T,
@@ -242,7 +242,7 @@ class Vibration(Result):
     def _damping(
         self, damping: object | None, loss_factor: float | None
     ) -> tuple[np.ndarray | None, float | None]:
-        """Return the damping of the call, else of the options, else of the machine file."""
+        """Return the damping of the call, or of the options, or of the machine file."""
         if damping is None and loss_factor is None:
             damping = self.options.damping
         return chosen_damping(self.model.mechanism, self.frequency.shape[1], damping, loss_factor)
@@ -257,14 +257,14 @@ def _cutting_coefficient(value: float | str) -> float:
     """Return a force per area, N/m^2.
 
     Raises:
-        InputError: it is not positive.
+        InputError: the value is not positive and finite.
     """
     if isinstance(value, str):
         number = quantity("cutting_coefficient", value, PRESSURE)
     else:
         number = float(value)
     if not (number > 0.0 and np.isfinite(number)):
-        what = f"must be positive, got {number:g}"
+        what = f"must be positive and finite, got {number:g}"
         raise InputError.of("cutting_coefficient", what, "give a positive number, N/m^2")
     return number
 
@@ -317,10 +317,10 @@ def vibration(
         251.6 Hz
     """
     model, options = modeled(machine), options or VibrationOptions()
-    q, reached = machine_coordinates(model, poses, actuators, motion)
+    q, limit_diagnostics = machine_coordinates(model, poses, actuators, motion)
     loads = machine_loads(model.mechanism, options)
     modal = machine_modes(model, q, options, loads)
-    result = _result(model, options, q, modal, loads, reached)
+    result = _result(model, options, q, modal, loads, limit_diagnostics)
     if options.cutting_coefficient is None:
         return result
     lobes = result.stability_lobes(
@@ -335,7 +335,7 @@ def _result(
     q: Array,
     modal: MachineModes,
     loads: MachineLoads | None,
-    reached: tuple[Diagnostic, ...],
+    limit_diagnostics: tuple[Diagnostic, ...],
 ) -> Vibration:
     """Return the public result from the modes of a machine, without stability lobes."""
     built, assembled, modes = modal.built, modal.assembled, modal.modes
@@ -369,7 +369,7 @@ def _result(
         notes=(*built.notes, FREE_NOTE) if is_free else built.notes,
         diagnostics=(
             *mode_diagnostics(model, q, options, modal, loads),
-            *reached,
+            *limit_diagnostics,
             *omission_diagnostics(model.mechanism),
         ),
         provenance=provenance(

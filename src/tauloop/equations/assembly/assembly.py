@@ -70,9 +70,9 @@ ROUNDED_EQUATIONS = 1e-4
 
 
 def most_regular(sigma: np.ndarray) -> int:
-    """Return the index of the most regular state if the first one has a loss of rank; otherwise 0.
+    """Return the index of the most regular state if the first one loses rank; otherwise 0.
 
-    A near loss of rank counts as a loss.
+    The first state also loses rank if it is nearly singular.
     """
     if sigma.shape[1] == 0 or not (sigma[:, 0] > 0).all():
         return 0
@@ -183,9 +183,8 @@ def kept_rows(K_scaled: np.ndarray, rank: int) -> tuple[int, ...]:
         return tuple(range(c))
     preference = 1.0 - 1e-6 * np.arange(c) / c
     stacked = (preference[:, None, None] * K_scaled.transpose(1, 0, 2)).reshape(c, n * n_moving)
-    triangle = np.asarray(
-        np.linalg.qr(stacked.T, mode="r")
-    )  # a small matrix with the same pivots, which needs no threads
+    # a small matrix with the same pivots, which needs no threads
+    triangle = np.asarray(np.linalg.qr(stacked.T, mode="r"))
     order = independent_rows(triangle.T[None], c)
     first = sorted(order[:rank])
     if _are_independent(K_scaled[:, first]):
@@ -215,8 +214,10 @@ def spread(values: np.ndarray) -> dict[str, float | None]:
 
     Infinite values are None.
     """
-    figures = {"reference": values[0], "median": quantile(values, 0.5), "worst": values.max()}
-    return {name: float(value) if np.isfinite(value) else None for name, value in figures.items()}
+    statistics = {"reference": values[0], "median": quantile(values, 0.5), "worst": values.max()}
+    return {
+        name: float(value) if np.isfinite(value) else None for name, value in statistics.items()
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,8 +253,8 @@ class Assembly(PlainData, ReprMixin):
             instead.
         moved: notes that the reference pose differs from the file's; they are also in `notes`.
         findings: problems because of which the machine does not work as described.
-        notes: information for the user: passive freedoms, redundant actuation, coordinates chosen
-            automatically.
+        notes: information for the user: passive degrees of freedom, redundant actuation,
+            coordinates chosen automatically.
 
     Examples:
         >>> import tauloop as tl
@@ -302,14 +303,14 @@ class Assembly(PlainData, ReprMixin):
 
     @property
     def is_redundant(self) -> bool:
-        """Whether there are more actuators than freedoms they move; then forces are not unique."""
+        """Whether there are more actuators than driven motions, so that forces are not unique."""
         return len(self.leading) < len(self.loops.mechanism.actuators)
 
     @property
     def leading_drive(self) -> LeadingDrive:
         """The coordinates that the leading actuators drive."""
-        place = self.topology.q_of_v
-        constants = {i: float(self.q[place[i]]) for i in self.frozen if place[i] >= 0}
+        q_of_v = self.topology.q_of_v
+        constants = {i: float(self.q[q_of_v[i]]) for i in self.frozen if q_of_v[i] >= 0}
         return leading_drive(self.loops, self.leading, self.passive, constants)
 
     @property
@@ -320,7 +321,7 @@ class Assembly(PlainData, ReprMixin):
     @property
     @in_json("passive")
     def passive_names(self) -> tuple[str, ...]:
-        """Names of the passive freedoms."""
+        """Names of the passive degrees of freedom."""
         return tuple(self.loops.topology.velocity_names[i] for i in self.passive)
 
     @property
@@ -464,13 +465,13 @@ def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
     probe, substitute = probed(loops, start.q, locked), None
     if regular := most_regular(probe.sigma):
         substitute = constraint_substitute(probe, regular)
-        probe = _around(loops, probe, regular, locked)
-    assembly, maps = _decided(loops, probe, start.q, wanted, locked)
+        probe = _states_around(loops, probe, regular, locked)
+    assembly, maps = _assembly_of_states(loops, probe, start.q, wanted, locked)
     regular, singular = regular_state(maps, probe.q)
     if singular is not None:
         substitute = singular if substitute is None else substitute
-        probe = _around(loops, probe, regular, locked)
-        assembly, maps = _decided(loops, probe, start.q, wanted, locked)
+        probe = _states_around(loops, probe, regular, locked)
+        assembly, maps = _assembly_of_states(loops, probe, start.q, wanted, locked)
     moved = start.notes
     if substitute is not None:
         condition = max(float(weakness(maps.serial)[0]), float(weakness(maps.parallel)[0]))
@@ -484,13 +485,13 @@ def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
     )
 
 
-def _around(loops: Loops, probe: Probe, state: int, locked: tuple[int, ...]) -> Probe:
+def _states_around(loops: Loops, probe: Probe, state: int, locked: tuple[int, ...]) -> Probe:
     """Return states around one of the states of a probe."""
     q, _ = close_loops(loops, probe.states[state : state + 1], held=locked)
     return probed(loops, q, locked)
 
 
-def _decided(
+def _assembly_of_states(
     loops: Loops, probe: Probe, start: np.ndarray, wanted: tuple[int, ...], locked: tuple[int, ...]
 ) -> tuple[Assembly, Maps]:
     """Return the assembly: rank, mobility and redundancy over the states, and its motions.
@@ -511,7 +512,10 @@ def _decided(
     moving = [i for i in range(n_v) if i not in frozen]
     mobility = n_v - rank - len(locked)
     rows = kept_rows(probe.K[:, :, moving], len(moving) - mobility)
-    findings += [*_locked(loops, mobility), *(probe.standing_still(loops) if mobility else ())]
+    findings += [
+        *_locked_machine(loops, mobility),
+        *(probe.standing_still(loops) if mobility else ()),
+    ]
     if mobility:
         constant = [loops.topology.velocity_names[i] for i in frozen if i not in locked]
         findings += nearly_repeated(probe.sigma, rank, constant, loops.mechanism.file)
@@ -551,8 +555,8 @@ def _decided(
     return assembly, maps_of(loops, motions, independent, actuation)
 
 
-def _whole_rotations(topology: Topology, still: list[int]) -> tuple[int, ...]:
-    """Return the velocities that are always zero; of a quaternion, only all three together.
+def _whole_rotations(topology: Topology, resting: list[int]) -> tuple[int, ...]:
+    """Return the velocities that are always zero; those of a quaternion only if all three are.
 
     If a ball joint rotates about only one axis, no component of its quaternion is constant, so its
     loop equations are kept.
@@ -561,12 +565,12 @@ def _whole_rotations(topology: Topology, still: list[int]) -> tuple[int, ...]:
         iv + k
         for _, iv in topology.quaternions
         for k in range(3)
-        if not {iv, iv + 1, iv + 2} <= set(still)
+        if not {iv, iv + 1, iv + 2} <= set(resting)
     }
-    return tuple(i for i in still if i not in partly)
+    return tuple(i for i in resting if i not in partly)
 
 
-def _locked(loops: Loops, mobility: int) -> tuple[Problem, ...]:
+def _locked_machine(loops: Loops, mobility: int) -> tuple[Problem, ...]:
     if mobility:
         return ()
     return (

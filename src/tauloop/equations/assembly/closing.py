@@ -1,4 +1,4 @@
-"""Closing of the loops from a reference pose, and walks to further assembled states.
+"""Closing of the loops from a reference pose, and random walks to other assembled states.
 
 The loop equations of a joint that fixes directions (a weld, a hinge) require some directions to be
 perpendicular. This is also true at wrong orientations, a third or half a revolution away. If a
@@ -40,10 +40,11 @@ CLOSED = 1e-10
 ROUNDED_NUMBERS = 1e-5
 #: Iterations that close loops stop at this residual, characteristic lengths (or dimensionless).
 RESIDUAL_ROUNDING = 1e-14
-#: Below the first value, iterations stop if a step leaves more than the fraction in the second
-#: value of the residual, because rounding errors of long chains of links exceed
-#: `RESIDUAL_ROUNDING`.
-CHAIN_ROUNDING, STAGNATION_RATIO = 1e-12, 0.5
+#: Below this residual, iterations also stop if a step hardly reduces it, because rounding errors of
+#: long chains of links exceed `RESIDUAL_ROUNDING`.
+CHAIN_ROUNDING = 1e-12
+#: Ratio of the residuals after and before a step above which the step hardly reduces it.
+STAGNATION_RATIO = 0.5
 #: Singular values of the dimensionless Jacobian below this fraction of the largest are ignored in
 #: the projection.
 PROJECTION_CUTOFF = 1e-6
@@ -54,12 +55,15 @@ RANK_FLOOR = 1e-9
 #: Difference below which axes count as coincident. Wrong orientations are at least a quarter of a
 #: revolution away.
 AXIS_TOLERANCE = 1e-6
-#: Closing from a distant start: number of Gauss-Newton iterations, number of further starts, and
-#: standard deviation of these (rad, or characteristic lengths).
-FAR_ITERATIONS, FAR_STARTS, START_SCATTER = 300, 12, 0.6
-#: Number of walks, steps per walk and step length (rad, or characteristic lengths) for the states
-#: at which the rank is determined.
-WALK_COUNT, WALK_STEPS, WALK_STEP = 6, 6, 0.08
+#: Number of Gauss-Newton iterations from a distant start.
+FAR_ITERATIONS = 300
+#: Number of random starts around it, and largest standard deviation of their displacements (rad, or
+#: characteristic lengths).
+FAR_STARTS, START_SCATTER = 12, 0.6
+#: Number of random walks to the states at which the rank is determined, and steps per walk.
+WALK_COUNT, WALK_STEPS = 6, 6
+#: Length of such a step, rad or characteristic lengths.
+WALK_STEP = 0.08
 
 
 def close_from_reference(
@@ -85,18 +89,18 @@ def close_from_reference(
         nearer, smaller = _close_weakly(loops, q)
         if smaller[0] < residual[0]:
             q, residual = nearer, smaller
-    return _facing_right(loops, start, q, residual)
+    return _with_right_orientations(loops, start, q, residual)
 
 
-def _facing_right(
+def _with_right_orientations(
     loops: Loops, start: np.ndarray, q: np.ndarray, residual: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a better pose, if one is found, for open loops or wrongly oriented joints."""
     strict = loops.aligned
     if residual[0] <= CLOSED and strict.openings(strict.residuals(q)[0]).max() < AXIS_TOLERANCE:
         return q, residual
-    for nearer, left in _attempts(strict, start):
-        if left < AXIS_TOLERANCE:
+    for nearer, strict_residual in _attempts(strict, start):
+        if strict_residual < AXIS_TOLERANCE:
             closed, closed_residual = close_loops(loops, nearer)
             if closed_residual[0] <= CLOSED:
                 return closed, closed_residual
@@ -108,8 +112,8 @@ def _attempts(loops: Loops, start: np.ndarray) -> Iterator[tuple[np.ndarray, flo
     q, residual = close_loops(loops, start, iterations=FAR_ITERATIONS)
     yield q, float(residual[0])
     for trial in (start, *scattered(loops, start)):
-        nearer, left = close_from_distant_start(loops, trial[0])
-        yield nearer[None, :], left
+        nearer, residual_of_trial = close_from_distant_start(loops, trial[0])
+        yield nearer[None, :], residual_of_trial
 
 
 def scattered(loops: Loops, start: np.ndarray) -> list[np.ndarray]:
@@ -282,7 +286,9 @@ def random_walk(
     locked: tuple[int, ...] = (),
     mirrored: bool = False,
 ) -> np.ndarray:
-    """Return assembled states along random walks within the limits that the start satisfies.
+    """Return assembled states along random walks.
+
+    The walks stay within the limits of all coordinates that the start does not exceed.
 
     Args:
         loops: the loop equations.
@@ -300,7 +306,7 @@ def random_walk(
         States (walks * steps + 1, n_q), the start first.
     """
     limits = limits_of(loops.mechanism, loops.topology)
-    left = limits.margins(q)[0] < 0.0
+    starts_outside = limits.margins(q)[0] < 0.0
     current = np.repeat(q, walks, axis=0)
     states = [q]
     for _ in range(steps):
@@ -314,13 +320,13 @@ def random_walk(
             direction -= pseudo_solutions(J, moving, PROJECTION_CUTOFF, np.zeros(walks))
         size = np.abs(direction).max(axis=1, keepdims=True)
         direction *= step / np.maximum(size, 1e-12) * loops.velocity_scale
-        further = integrate(loops.topology, current, direction)
+        target = integrate(loops.topology, current, direction)
         if mirrored:
-            further = _mirrored(loops, current, further)
-        trial, residual = close_loops(loops, further, 25, locked)
-        inside = ((limits.room(trial) >= 0.0) | left).all(axis=1)
-        moved = loops.gaps(current, trial) < 10 * step
-        good = (residual < CLOSED) & inside & moved
+            target = _mirrored(loops, current, target)
+        trial, residual = close_loops(loops, target, 25, locked)
+        inside = ((limits.room(trial) >= 0.0) | starts_outside).all(axis=1)
+        is_near = loops.gaps(current, trial) < 10 * step
+        good = (residual < CLOSED) & inside & is_near
         current = np.where(good[:, None], trial, current)
         states.append(current.copy())
     return np.concatenate(states)
@@ -334,23 +340,23 @@ def _mirrored(loops: Loops, inside: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _misses(loops: Loops, q: np.ndarray) -> np.ndarray:
+def _loop_errors(loops: Loops, q: np.ndarray) -> np.ndarray:
     """Return the error of each loop (c,): for rods the difference of distance and length, m."""
     phi, _ = loops.residuals(q)
-    misses = np.abs(phi[0])
+    errors = np.abs(phi[0])
     coordinate = dict(zip(loops.topology.coordinate_names, q[0], strict=True))
     for rod in loops.mechanism.rods:
         if rod.drum is not None:
             continue
         i = loops.elements.index(rod.name)
         length = coordinate[rod.name] if rod.length is None else loops.mechanism.value(rod.length)
-        misses[i] = abs(np.sqrt(max(length**2 + 2 * length * phi[0, i], 0.0)) - length)
-    return np.nan_to_num(misses, nan=np.inf)
+        errors[i] = abs(np.sqrt(max(length**2 + 2 * length * phi[0, i], 0.0)) - length)
+    return np.nan_to_num(errors, nan=np.inf)
 
 
 def open_loops(loops: Loops, q: np.ndarray) -> list[Problem]:
     """Return the problems of loops that are open at a pose (1, n_q), the largest error first."""
-    phi = _misses(loops, q)
+    phi = _loop_errors(loops, q)
     remedy = (
         "check lengths and joint positions, or give a reference pose nearer to an assembled pose"
     )
@@ -378,9 +384,11 @@ def open_loops(loops: Loops, q: np.ndarray) -> list[Problem]:
     ]
 
 
-#: Step lengths of the walks to further states, rad or characteristic lengths; and the difference
-#: below which states count as equal.
-PROBE_STEPS, STATE_TOLERANCE = (WALK_STEP, 0.1 * WALK_STEP, 0.01 * WALK_STEP), 1e-6
+#: Step lengths of the walks to other states, which are tried in this order, rad or characteristic
+#: lengths.
+PROBE_STEPS = (WALK_STEP, 0.1 * WALK_STEP, 0.01 * WALK_STEP)
+#: Difference below which states count as equal, rad or characteristic lengths.
+STATE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,9 +34,9 @@ def line_length(drum: Drum, frame: Mapping[str, Moving], d: Moving, values: Valu
     position = ca.vertcat(*(ca.dot(frame[axis].x, d.x) for axis in "xyz"))
     B = ca.SX.sym("B", 3)
     length = _length(B, values.scalar(drum.radius), -1.0 if drum.is_clockwise else 1.0)
-    slopes = ca.gradient(length, B)
-    bends = ca.jacobian(slopes, B)
-    length, slopes, bends = ca.substitute([length, slopes, bends], [B], [position])
+    gradient = ca.gradient(length, B)
+    hessian = ca.jacobian(gradient, B)
+    length, gradient, hessian = ca.substitute([length, gradient, hessian], [B], [position])
 
     def speed() -> ca.SX:
         """Return the velocity of the end relative to the drum, in the axes of its frame."""
@@ -54,9 +54,9 @@ def line_length(drum: Drum, frame: Mapping[str, Moving], d: Moving, values: Valu
             )
         )
         v = speed()
-        return ca.dot(slopes, relative) + ca.dot(v, bends @ v)
+        return ca.dot(gradient, relative) + ca.dot(v, hessian @ v)
 
-    return Moving(length, lambda: ca.dot(slopes, speed()), acceleration)
+    return Moving(length, lambda: ca.dot(gradient, speed()), acceleration)
 
 
 def _length(B: ca.SX, radius: ca.SX | float, sense: float) -> ca.SX:

@@ -37,7 +37,8 @@ STOP_TOLERANCE = 1e-9
 #: Fraction of a range that searches for poses keep free at each end.
 LIMIT_MARGIN = 0.02
 #: Names of the diagnostics.
-BEYOND_STOPS, LIKE_DEGREES = "coordinates beyond a stop", "angles that look like degrees"
+BEYOND_STOPS = "coordinates beyond a stop"
+LIKE_DEGREES = "angles that look like degrees"
 #: Maximum number of coordinates that one line of text names; further ones are counted.
 MAX_NAMED = 4
 
@@ -90,9 +91,9 @@ class LimitViolation(PlainData):
         text += f"{factor * self.stop:.6g} {unit}"
         if self.samples == 1:
             return text
-        place = f"sample {self.sample}" if self.time is None else f"{self.time:.4g} s"
+        farthest = f"sample {self.sample}" if self.time is None else f"{self.time:.4g} s"
         first = "" if self.count == 1 else f", first at {self._first()}"
-        return f"{text} ({place}{first}; {self.count} of {counted(self.samples, 'sample')})"
+        return f"{text} ({farthest}{first}; {self.count} of {counted(self.samples, 'sample')})"
 
     def _first(self) -> str:
         return f"sample {self.first}" if self.first_time is None else f"{self.first_time:.4g} s"
@@ -139,8 +140,10 @@ class Limits:
 
     def values(self, q: np.ndarray) -> np.ndarray:
         """Return the limited coordinates (N, n) at coordinates (N, n_q)."""
-        own = q[:, list(self.columns)]
-        return own if self.cuts is None else np.concatenate([own, self.cuts.positions(q)], axis=1)
+        values = q[:, list(self.columns)]
+        if self.cuts is None:
+            return values
+        return np.concatenate([values, self.cuts.positions(q)], axis=1)
 
     def of(self, kinds: tuple[LimitKind, ...]) -> np.ndarray:
         """Return whether each limited coordinate has limits of these kinds (n,)."""
@@ -149,7 +152,9 @@ class Limits:
         )
 
     def room(self, q: np.ndarray, kinds: tuple[LimitKind, ...] = LIMIT_KINDS) -> np.ndarray:
-        """Return the distance (N, n) to the nearer limit, rad or m; negative beyond it.
+        """Return the distance (N, n) of each coordinate from its nearer limit; negative beyond it.
+
+        The unit is rad or m.
 
         Args:
             q: coordinates (N, n_q).
@@ -203,20 +208,21 @@ class Limits:
             return ()
         q = q.reshape(-1, *q.shape[-2:])
         passed = self.passed(q) if passed is None else passed
-        beyond, left = [], np.flatnonzero(self.of((kind,)) & passed.outside.any(axis=0))
-        samples = int(np.isfinite(q[..., 0]).sum()) if len(left) else 0
-        for k in left:
-            below, above = self.lower[k] - passed.least[:, k], passed.greatest[:, k] - self.upper[k]
-            far, earliest = (
-                int(np.nanargmax(np.fmax(below, above))),
-                int(np.flatnonzero(passed.outside[:, k])[0]),
-            )
+        violations = []
+        violated = np.flatnonzero(self.of((kind,)) & passed.outside.any(axis=0))
+        samples = int(np.isfinite(q[..., 0]).sum()) if len(violated) else 0
+        for k in violated:
+            below = self.lower[k] - passed.least[:, k]
+            above = passed.greatest[:, k] - self.upper[k]
+            # motions with the farthest and with the first sample beyond the limit
+            far = int(np.nanargmax(np.fmax(below, above)))
+            earliest = int(np.flatnonzero(passed.outside[:, k])[0])
             is_below = below[far] > above[far]
             value, stop = (passed.least, self.lower) if is_below else (passed.greatest, self.upper)
             i = int(np.flatnonzero(self.values(q[far])[:, k] == value[far, k])[0])
             values = self.values(q[earliest])[:, k]
             first = int(np.flatnonzero(self._is_outside(values, values, int(k)))[0])
-            beyond.append(
+            violations.append(
                 LimitViolation(
                     coordinate=self.names[k],
                     unit=self.units[k],
@@ -231,7 +237,7 @@ class Limits:
                     samples=samples,
                 )
             )
-        return tuple(beyond)
+        return tuple(violations)
 
     def _is_outside(
         self, least: np.ndarray, greatest: np.ndarray, k: int | slice = slice(None)
@@ -264,8 +270,8 @@ class Limits:
         values = self.values(q)
         far = np.maximum(self.lower - values, values - self.upper)
         with np.errstate(invalid="ignore"):
-            turned = np.radians(values)
-            fits = (turned >= self.lower) & (turned <= self.upper)
+            converted = np.radians(values)
+            fits = (converted >= self.lower) & (converted <= self.upper)
             suspect = (
                 angles & (far > 0).all(axis=0) & (quantile(far, 0.5) > width) & fits.all(axis=0)
             )
@@ -368,18 +374,20 @@ def limits_of(mechanism: Mechanism, topology: Topology) -> Limits:
     columns = tuple(i for i, _ in limited)
     names = tuple(topology.coordinate_names[i] for i in columns)
     units = tuple("rad" if topology.is_angle[i] else "m" for i in columns)
-    every = [freedom for _, freedom in limited]
+    freedoms = [freedom for _, freedom in limited]
     cuts = limited_cuts(mechanism, topology) if topology.cuts else None
     if cuts is not None:
-        names, units, every = names + cuts.names, units + cuts.units, [*every, *cuts.freedoms]
+        names += cuts.names
+        units += cuts.units
+        freedoms += cuts.freedoms
     return Limits(
         names=names,
         units=units,
         columns=columns,
-        lower=np.array([freedom.lower for freedom in every]),
-        upper=np.array([freedom.upper for freedom in every]),
+        lower=np.array([freedom.lower for freedom in freedoms]),
+        upper=np.array([freedom.upper for freedom in freedoms]),
         scale=np.where([unit == "rad" for unit in units], 1.0, mechanism.characteristic_length),
-        is_stop=np.array([_stops(freedom) for freedom in every], dtype=bool),
+        is_stop=np.array([_stops(freedom) for freedom in freedoms], dtype=bool),
         cuts=cuts,
     )
 
@@ -411,9 +419,9 @@ def excess(loops: Loops, q: np.ndarray) -> np.ndarray:
 
 
 def moved_inside(loops: Loops, q: np.ndarray) -> np.ndarray:
-    """Return coordinates (..., n_q) with those beyond a limit moved inside.
+    """Return coordinates (..., n_q) within the limits.
 
-    A coordinate is moved to the middle of its range, or to its only limit.
+    A coordinate beyond a limit is moved to the middle of its range, or to its only limit.
     """
     lower, upper = coordinate_limits(loops.topology)
     bounded = np.isfinite(lower) & np.isfinite(upper)
@@ -439,11 +447,12 @@ def limited(loops: Loops) -> Loops:
     q = ca.SX.sym("q", topology.n_q)
     phi, K = loops.function.function(q) if loops.names else (ca.SX(0, 1), ca.SX(0, 1))
     above, below = q - (upper - margin), (lower + margin) - q
-    outside, is_outside = ca.fmax(above, 0) - ca.fmax(below, 0), ca.logic_or(above > 0, below > 0)
-    extra = ca.SX(len(chosen), topology.n_v)
+    outside = ca.fmax(above, 0) - ca.fmax(below, 0)
+    is_outside = ca.logic_or(above > 0, below > 0)
+    K_limits = ca.SX(len(chosen), topology.n_v)
     for row, i in enumerate(chosen):
-        extra[row, i] = is_outside[topology.q_of_v[i]]
-    K = ca.vertcat(ca.reshape(K, len(loops.names), topology.n_v), extra)
+        K_limits[row, i] = is_outside[topology.q_of_v[i]]
+    K = ca.vertcat(ca.reshape(K, len(loops.names), topology.n_v), K_limits)
     phi = ca.vertcat(phi, outside[[topology.q_of_v[i] for i in chosen]])
     names = tuple(topology.velocity_names[i] for i in chosen)
     return replace(

@@ -3,7 +3,8 @@
 Every equation is one of three kinds: a distance (a rod), a component of the offset between two
 points, or the cosine of an angle between two directions. Residuals are in meters (dimensionless for
 directions), so multipliers are forces in newtons (or moments in newton meters). Each equation has
-a first and a second rate. `Loops` evaluates the equations on batches, for assembly and its checks.
+a first and a second time derivative (rate). `Loops` evaluates the equations on batches, for
+assembly and its checks.
 """
 
 from __future__ import annotations
@@ -186,14 +187,14 @@ def _rod_row(
 
 
 def length_on_drum(rod: Rod, drum: Drum, motion: TreeMotion) -> Moving:
-    """Return the length of a line that winds onto a drum, from the pose of its ends."""
+    """Return the length of a cable (line) that winds onto a drum, from the motion of its ends."""
     frame = _frame(motion.values.rotation(rod.start.turns), motion.bodies[rod.start.body])
     d = between(motion.point(rod.start), motion.point(rod.end))
     return line_length(drum, frame, d, motion.values)
 
 
 def line_angles(loops: Loops, q: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the angles (N,), rad, of the ends of lines about their drums, by rod.
+    """Return the angles (N,), rad, of the ends of cables (lines) about their drums, by rod.
 
     The angles are measured from the x axis of the drum's frame, between -pi and pi. At the negative
     x axis, the length of a line jumps by one revolution of the drum.
@@ -363,8 +364,8 @@ class Loops(ReprMixin):
     def aligned(self) -> Loops:
         """These loops with equations e_A - e_B = 0 for every axis that a cut joint's frames share.
 
-        Closed loops satisfy these equations, unless a joint closed with a wrong orientation, in
-        which its directions are perpendicular too. The equations are redundant. They help to close
+        Closed loops satisfy these equations, unless a joint is closed at a wrong orientation,
+        at which its directions are perpendicular too. The equations are redundant. They help to close
         loops from a distant start, and they show whether a joint closed with the right orientation.
         """
         return _with_aligned_axes(self) if self.topology.cuts else self
@@ -408,16 +409,16 @@ def loops(mechanism: Mechanism) -> Loops:
         The functions of the loop equations and of their derivatives.
     """
     mechanism = with_ends(mechanism)
-    shape = topology(mechanism)
-    motion = symbolic_motion(shape, nominal(mechanism))
+    tree = topology(mechanism)
+    motion = symbolic_motion(tree, nominal(mechanism))
     q, v = motion.q, motion.v
     rows = closure(mechanism, motion)
     phi, rate, acceleration = stacked(rows)
     K = ca.jacobian(rate, v)
-    coupling_ratios, coupling_offsets = _coupling_equations(mechanism, shape, motion.values)
+    coupling_ratios, coupling_offsets = _coupling_equations(mechanism, tree, motion.values)
     return Loops(
         mechanism=mechanism,
-        topology=shape,
+        topology=tree,
         names=tuple(row.name for row in rows),
         elements=tuple(row.element for row in rows),
         is_length=np.array([row.is_length for row in rows], dtype=bool),
@@ -425,7 +426,7 @@ def loops(mechanism: Mechanism) -> Loops:
             ca.Function("closure", [q], [ca.densify(phi), ca.densify(ca.vec(K))])
         ),
         acceleration=BatchFunction(ca.Function("bias", [q, v], [ca.densify(-acceleration)])),
-        transmission=np.array(ca.DM(transmission(mechanism, shape, motion.values)).full()),
+        transmission=np.array(ca.DM(transmission(mechanism, tree, motion.values)).full()),
         actuator_offsets=np.array(ca.DM(actuator_offsets(mechanism, motion.values)).full()).ravel(),
         coupling_ratios=coupling_ratios,
         coupling_offsets=coupling_offsets,

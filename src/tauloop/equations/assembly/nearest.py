@@ -17,8 +17,8 @@ from tauloop.common.records import dataclass
 #: Violations up to this fraction of the largest right-hand side h are rounding errors, for example
 #: 5e-9 N for 500 N.
 VIOLATION_TOLERANCE = 1e-11
-#: A constraint depends on the active constraints if the part of its row that is orthogonal to
-#: theirs is shorter than this fraction of the longest row.
+#: A constraint depends on the active constraints if the component of its row orthogonal to
+#: their rows is shorter than this fraction of the longest row.
 DEPENDENCE_TOLERANCE = 1e-11
 #: Maximum number of changes, each of which adds or drops a constraint. Usually there are fewer than
 #: ten.
@@ -188,15 +188,16 @@ def margin(rows: np.ndarray, rhs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     n = len(rows)
     scale = np.abs(rhs).max(axis=1, initial=0.0) + 1e-300
     margins, weights = MAX_RELATIVE_MARGIN * scale, np.zeros(rhs.shape)
-    left = np.arange(n)
+    unfinished = np.arange(n)
     for _ in range(MAX_WEIGHT_ITERATIONS):
-        if not len(left):
+        if not len(unfinished):
             break
-        tried = nearest(rows[left], rhs[left] + margins[left, None])
-        contradicts = tried.weights.any(axis=1)
-        bound = -(tried.weights * rhs[left]).sum(axis=1)
-        lower = contradicts & (bound < margins[left] - VIOLATION_TOLERANCE * scale[left])
-        weights[left[lower]] = tried.weights[lower]
-        margins[left[lower]] = bound[lower]
-        left = left[lower]
+        trial = nearest(rows[unfinished], rhs[unfinished] + margins[unfinished, None])
+        contradicts = trial.weights.any(axis=1)
+        bound = -(trial.weights * rhs[unfinished]).sum(axis=1)
+        tolerance = VIOLATION_TOLERANCE * scale[unfinished]
+        lower = contradicts & (bound < margins[unfinished] - tolerance)
+        weights[unfinished[lower]] = trial.weights[lower]
+        margins[unfinished[lower]] = bound[lower]
+        unfinished = unfinished[lower]
     return np.where(weights.any(axis=1), margins, np.inf), weights

@@ -47,15 +47,19 @@ from tauloop.mechanism.model import LIMIT_KINDS
 NEARLY_SINGULAR = 1e-4
 
 
-#: Number of further starts, and standard deviation of their positions in characteristic lengths.
-RANDOM_STARTS, START_SPREAD = 40, 1.0
+#: Number of random starts.
+RANDOM_STARTS = 40
+#: Standard deviation of their positions, characteristic lengths.
+START_SPREAD = 1.0
 #: Distance below which poses count as equal, rad or characteristic lengths.
 POSE_TOLERANCE = 1e-5
-#: A start value that closing moves by less than this is intended, rad or characteristic lengths.
+#: A platform coordinate that changes by less than this when the loops close keeps the mode that the
+#: file intends, rad or characteristic lengths.
 INTENDED_MOVE = 0.35
-#: Maximum number of coordinates that a message names, and the smallest displacement that it shows,
-#: rad or characteristic lengths.
-MAX_NAMED, MIN_NAMED_MOVE = 6, 1e-3
+#: Maximum number of coordinates that a message names.
+MAX_NAMED = 6
+#: Smallest displacement of such a coordinate, rad or characteristic lengths.
+MIN_NAMED_MOVE = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +89,12 @@ def reference_pose(loops: Loops, independent: tuple[int, ...]) -> ReferencePose:
     start = np.array([loops.topology.reference])
     q, residual = close_from_reference(loops, independent)
     notes: tuple[Problem, ...] = ()
-    way = np.abs(displacement(loops, start, q)[0, list(independent)])
-    if residual[0] <= CLOSED and way.max(initial=0.0) > INTENDED_MOVE:
+    change = np.abs(displacement(loops, start, q)[0, list(independent)])
+    if residual[0] <= CLOSED and change.max(initial=0.0) > INTENDED_MOVE:
         poses = nearest_first(loops, start, closed_from_further_starts(loops, start, independent))
         if len(poses):
             q, residual = close_loops(loops, poses[:1])
-            notes = (_from_further_starts(loops, independent[int(way.argmax())], start, poses),)
+            notes = (_from_further_starts(loops, independent[int(change.argmax())], start, poses),)
     q, residual = _on_the_nearest_turn(loops, start, q, residual)
     if residual[0] > CLOSED or not excess(loops, q).any():
         return ReferencePose(q=q, residual=residual, notes=notes)
@@ -116,10 +120,10 @@ def displacement(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
     Rotations are given as rotation vectors.
     """
     topology = loops.topology
-    way = np.zeros((len(q), topology.n_v))
+    change = np.zeros((len(q), topology.n_v))
     for i, j in enumerate(topology.q_of_v):
         if j >= 0:
-            way[:, i] = (q[:, j] - start[:, j]) / loops.velocity_scale[i]
+            change[:, i] = (q[:, j] - start[:, j]) / loops.velocity_scale[i]
     for iq, iv in topology.quaternions:
         p0, p = start[:, iq : iq + 1], start[:, iq + 1 : iq + 4]
         r0, r = q[:, iq : iq + 1], q[:, iq + 1 : iq + 4]
@@ -127,8 +131,10 @@ def displacement(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
         vector = p0 * r - r0 * p - np.cross(r, p)
         size = np.linalg.norm(vector, axis=1, keepdims=True)
         angle = 2 * np.arctan2(size, np.abs(real))
-        way[:, iv : iv + 3] = np.where(real < 0, -1, 1) * vector / np.maximum(size, 1e-300) * angle
-    return way
+        change[:, iv : iv + 3] = (
+            np.where(real < 0, -1, 1) * vector / np.maximum(size, 1e-300) * angle
+        )
+    return change
 
 
 def distance(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -141,20 +147,20 @@ def distance_modulo_turns(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.
 
     Half a revolution has the same distance in both directions.
     """
-    way, turns = displacement(loops, start, q), np.asarray(loops.topology.angular, dtype=bool)
-    way[:, turns] = (way[:, turns] + np.pi) % (2 * np.pi) - np.pi
-    return np.asarray(np.linalg.norm(way, axis=1))
+    change, turns = displacement(loops, start, q), np.asarray(loops.topology.angular, dtype=bool)
+    change[:, turns] = (change[:, turns] + np.pi) % (2 * np.pi) - np.pi
+    return np.asarray(np.linalg.norm(change, axis=1))
 
 
 def closed_from_further_starts(
     loops: Loops,
     start: np.ndarray,
-    held: tuple[int, ...] = (),
+    fixed: tuple[int, ...] = (),
     *,
     count: int = RANDOM_STARTS,
     searched: Loops | None = None,
 ) -> np.ndarray:
-    """Return different assembled poses (M, n_q) within the limits, from one start and random ones.
+    """Return distinct assembled poses (M, n_q) within the limits, from one start and random ones.
 
     Repeated calls return the same poses.
 
@@ -162,30 +168,29 @@ def closed_from_further_starts(
         loops: loop functions of the machine.
         start: coordinates (1, n_q). Random starts have lengths scattered around these, and
             uniformly distributed angles.
-        held: indices of velocities whose coordinates keep their start values.
+        fixed: indices of velocities whose coordinates keep their start values.
         count: number of random starts.
         searched: loops with additional equations, which are closed before the loops themselves.
     """
     topology, rng = loops.topology, np.random.default_rng(0)
-    turning = np.asarray(topology.angular, dtype=bool)
     step = np.where(
-        turning,
+        np.asarray(topology.angular, dtype=bool),
         rng.uniform(-np.pi, np.pi, (1 + count, topology.n_v)),
         START_SPREAD * loops.length * rng.normal(size=(1 + count, topology.n_v)),
     )
     step[0] = 0.0
-    step[:, list(held)] = 0.0
+    step[:, list(fixed)] = 0.0
     q = moved_inside(loops, integrate(topology, np.repeat(start, 1 + count, axis=0), step))
     if searched is not None:
-        q, _ = close_loops(searched, q, held=held)
-    q, residual = close_loops(loops, q, held=held)
+        q, _ = close_loops(searched, q, held=fixed)
+    q, residual = close_loops(loops, q, held=fixed)
     q, residual = _on_the_nearest_turn(loops, start, q, residual)
     strict = loops.aligned
-    upright = strict.openings(strict.residuals(q)[0]) < AXIS_TOLERANCE
+    is_aligned = strict.openings(strict.residuals(q)[0]) < AXIS_TOLERANCE
     lengths = [i for _, i, _ in topology.telescopes]
     good = (
         (residual < CLOSED)
-        & upright
+        & is_aligned
         & (q[:, lengths] > 0).all(axis=1)
         & ~excess(loops, q).any(axis=1)
     )
@@ -197,9 +202,9 @@ def nearest_first(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
 
     Poses at equal distances are sorted by larger coordinates.
     """
-    away = np.round(distance(loops, start, q), 3)
-    sizes = q / loops.coordinate_scale
-    return q[np.lexsort((*(-np.round(column, 3) for column in sizes.T[::-1]), away))]
+    distances = np.round(distance(loops, start, q), 3)
+    scaled = q / loops.coordinate_scale
+    return q[np.lexsort((*(-np.round(column, 3) for column in scaled.T[::-1]), distances))]
 
 
 def _different(loops: Loops, q: np.ndarray) -> np.ndarray:
@@ -220,10 +225,10 @@ def _on_the_nearest_turn(
     turns = np.where(loops.topology.is_angle, np.round((q - start) / (2 * np.pi)), 0.0)
     if not turns.any():
         return q, residual
-    turned, left = close_loops(loops, q - 2 * np.pi * turns, iterations=3)
-    same = loops.gaps(q - 2 * np.pi * turns, turned) < POSE_TOLERANCE
-    better = same & ((left <= CLOSED) | (residual > CLOSED))
-    return np.where(better[:, None], turned, q), np.where(better, left, residual)
+    nearest_turn, new_residual = close_loops(loops, q - 2 * np.pi * turns, iterations=3)
+    same = loops.gaps(q - 2 * np.pi * turns, nearest_turn) < POSE_TOLERANCE
+    better = same & ((new_residual <= CLOSED) | (residual > CLOSED))
+    return np.where(better[:, None], nearest_turn, q), np.where(better, new_residual, residual)
 
 
 def _within_limits(
@@ -239,12 +244,12 @@ def _within_limits(
         for i, j in enumerate(loops.topology.q_of_v)
         if j >= 0 and np.isfinite([lower[j], upper[j]]).any()
     )
-    for held, searched in ((ranged, None), ((), limited(loops))):
+    for fixed, searched in ((ranged, None), ((), limited(loops))):
         poses = nearest_first(
-            loops, inside, closed_from_further_starts(loops, inside, held, searched=searched)
+            loops, inside, closed_from_further_starts(loops, inside, fixed, searched=searched)
         )
         if len(poses):
-            nearest, left = close_loops(loops, poses[:1])
+            nearest, new_residual = close_loops(loops, poses[:1])
             note = Problem(
                 where="reference pose",
                 what=f"closing the loops leads outside the limits: {exceeded}; the reference is "
@@ -253,7 +258,7 @@ def _within_limits(
                 remedy="give a reference pose within the limits, on the branch that you want",
                 file=loops.mechanism.file,
             )
-            return ReferencePose(q=nearest, residual=left, notes=(note,))
+            return ReferencePose(q=nearest, residual=new_residual, notes=(note,))
     finding = Problem(
         where="reference pose",
         what=f"is outside the limits: {exceeded}; no assembled pose within them was found",
@@ -263,16 +268,16 @@ def _within_limits(
     return ReferencePose(q=q, residual=residual, findings=(finding,))
 
 
-def named_pose(loops: Loops, q: np.ndarray, way: np.ndarray) -> str:
+def named_pose(loops: Loops, q: np.ndarray, change: np.ndarray) -> str:
     """Return the most displaced coordinates of a pose (n_q,) with their values, as text.
 
-    `way` are the displacements (n_v,).
+    `change` are the displacements (n_v,).
     """
     topology = loops.topology
     moved = [
         i
-        for i in np.argsort(-np.abs(way), kind="stable")
-        if topology.q_of_v[i] >= 0 and abs(way[i]) > MIN_NAMED_MOVE
+        for i in np.argsort(-np.abs(change), kind="stable")
+        if topology.q_of_v[i] >= 0 and abs(change[i]) > MIN_NAMED_MOVE
     ]
     return ", ".join(
         f"{topology.velocity_names[i]} = "
@@ -334,9 +339,9 @@ class Substitute(PlainData):
             independent: indices of the independent velocities, whose coordinates the note names.
             condition: condition number of the pose used.
         """
-        way = np.zeros(loops.topology.n_v)
-        way[list(independent)] = 1.0
-        pose = named_pose(loops, q, way)
+        change = np.zeros(loops.topology.n_v)
+        change[list(independent)] = 1.0
+        pose = named_pose(loops, q, change)
         return Problem(
             where="reference pose",
             what=f"is singular ({self.text}); a regular pose nearby is used instead, unless "
@@ -419,10 +424,10 @@ def regular_state(maps: Maps, q: np.ndarray) -> tuple[int, Substitute | None]:
     best = int(np.argmin(worst))
     if worst[0] < 1.0 / NEARLY_SINGULAR or not worst[best] < 1.0 / NEARLY_SINGULAR:
         return 0, None
-    kinds, still = lost(maps)
+    kinds, at_dead_center = lost(maps)
     return best, Substitute(
         kinds=kinds,
-        detail=standing(still),
+        detail=standing(at_dead_center),
         condition=float(worst[0]),
         q=q[0],
     )
@@ -435,21 +440,21 @@ def lost(maps: Maps) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """
     kinds, names = [], []
     serial, parallel = weakness(maps.serial), weakness(maps.parallel)
-    enough = min(1.0 / NEARLY_SINGULAR, max(serial[0], parallel[0]))
+    limit = min(1.0 / NEARLY_SINGULAR, max(serial[0], parallel[0]))
     for kind, weak, matrices, rows in (
         ("serial", serial, maps.serial, maps.serial_names),
         ("parallel", parallel, maps.parallel, maps.parallel_names),
     ):
-        if weak[0] < enough:
+        if weak[0] < limit:
             continue
-        size = np.linalg.norm(matrices, axis=2)
-        still = [
+        norms = np.linalg.norm(matrices, axis=2)
+        at_dead_center = [
             name
-            for name, now, most in zip(rows, size[0], size.max(axis=0), strict=True)
-            if now < NEARLY_SINGULAR * most
+            for name, norm, largest in zip(rows, norms[0], norms.max(axis=0), strict=True)
+            if norm < NEARLY_SINGULAR * largest
         ]
-        kinds.append("dead center" if still else kind)
-        names += still
+        kinds.append("dead center" if at_dead_center else kind)
+        names += at_dead_center
     return tuple(dict.fromkeys(kinds)), tuple(dict.fromkeys(names))
 
 

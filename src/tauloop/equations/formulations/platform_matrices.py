@@ -160,8 +160,8 @@ def euler_axes(R: ca.SX, w: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
     """
     x, z = R[:, 0], ca.SX([0, 0, 1])
     cos_theta = ca.sqrt(x[0] * x[0] + x[1] * x[1])
-    ahead = ca.vertcat(x[0], x[1], 0) / cos_theta
-    y = ca.cross(z, ahead)
-    psi_rate = w[2] - ca.dot(w, ahead) / cos_theta * x[2]
+    x_level = ca.vertcat(x[0], x[1], 0) / cos_theta
+    y = ca.cross(z, x_level)
+    psi_rate = w[2] - ca.dot(w, x_level) / cos_theta * x[2]
     J_A = ca.horzcat(z, y, x)
-    return J_A, ca.horzcat(ca.SX(3, 1), -psi_rate * ahead, ca.cross(w, x)), cos_theta
+    return J_A, ca.horzcat(ca.SX(3, 1), -psi_rate * x_level, ca.cross(w, x)), cos_theta

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tauloop.common.records import dataclass
-from tauloop.compiler.c.calling.compiled import HELD
+from tauloop.compiler.c.calling.compiled import NOMINAL_INPUTS
 from tauloop.compiler.c.calling.signature import CPort
 from tauloop.compiler.c.printing.c_helpers import c_file, used_helpers
 from tauloop.compiler.c.printing.precision import Precision
@@ -40,7 +40,7 @@ def arguments(function: CFunction) -> tuple[Argument, ...]:
         Argument(
             port=port,
             is_input=port.name in inputs,
-            is_held=port.name in HELD and port.name in inputs,
+            is_held=port.name in NOMINAL_INPUTS and port.name in inputs,
         )
         for port in function.arguments
     )

@@ -117,7 +117,7 @@ class PathFollower:
 
 
 def _parts(array: np.ndarray) -> np.ndarray:
-    """Return the complex numbers (N, k) as a structure of arrays (2 k, N), the real part of each first."""
+    """Return complex numbers (N, k) as real rows (2 k, N): real, then imaginary parts of each."""
     whole = np.ascontiguousarray(array, dtype=complex)
     return np.ascontiguousarray(whole.view(float).reshape(len(whole), 2 * whole.shape[1]).T)
 
@@ -143,9 +143,10 @@ def _numbers(options: TrackingOptions) -> np.ndarray:
 
 def paths_text(printed: PrintedSystem) -> str:
     """Return the text of the kernel that follows the paths of a system."""
-    function, ways = printed.function, len(printed.terms)
+    function = printed.function
+    n_terms = len(printed.terms)
     m, known = function.size1_out(0), function.size1_in(1)
-    sizes = {"TL_M": m, "TL_K": known + ways, "TL_WAYS": ways}
+    sizes = {"TL_M": m, "TL_K": known + n_terms, "TL_WAYS": n_terms}
     head = [f"#define {name} {size}" for name, size in sizes.items()]
     point = "const tl_complex *x, const tl_complex *y"
     body = [
@@ -181,9 +182,9 @@ def _statement(
     each: Instruction, constants: dict[int, float], outputs: tuple[str | None, ...]
 ) -> str:
     def value(operand: int) -> str:
-        return (
-            f"tl_of({number(constants[operand])}, 0.0)" if operand in constants else f"w{operand}"
-        )
+        if operand in constants:
+            return f"tl_of({number(constants[operand])}, 0.0)"
+        return f"w{operand}"
 
     if each.operation == ca.OP_OUTPUT:
         assert each.port is not None
@@ -218,5 +219,7 @@ def _expression(each: Instruction, constants: dict[int, float], value: Callable[
         ca.OP_DIV: f"tl_times({first}, tl_inverse({(*others, first)[0]}))",
     }
     if each.operation not in simple:
-        raise ValueError(f"operation {each.operation} of CasADi has no complex form here")
+        raise ValueError(
+            f"CasADi operation {each.operation} is not implemented for complex numbers"
+        )
     return simple[each.operation]

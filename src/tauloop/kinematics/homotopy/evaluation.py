@@ -1,4 +1,4 @@
-"""Complex values of polynomial expressions: CasADi's instruction list, run over arrays of complex numbers.
+"""Complex values of polynomial expressions, by running CasADi's instructions on NumPy arrays.
 
 CasADi evaluates real numbers only. Its SX functions are straight-line code, so the same
 instructions run over NumPy's complex arrays, all samples at once.
@@ -37,7 +37,8 @@ class ComplexFunction:
         """Read the instructions.
 
         Raises:
-            ValueError: an operation has no analytic continuation here (a minimum, a comparison).
+            ValueError: an operation is not implemented for complex numbers (a minimum, a
+                comparison).
         """
         self.function = function
         self._shapes = tuple(function.size_out(i) for i in range(function.n_out()))
@@ -60,7 +61,7 @@ class ComplexFunction:
             return _BINARY[code], target[0], source[0], source[1]
         if code in _UNARY:
             return _UNARY[code], target[0], source[0], None
-        raise ValueError(f"operation {code} of CasADi has no complex form here")
+        raise ValueError(f"CasADi operation {code} is not implemented for complex numbers")
 
     def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
         """Return the values at N samples.

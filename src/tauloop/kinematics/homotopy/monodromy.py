@@ -42,7 +42,7 @@ REPEAT_TOLERANCE = 1e-5
 #: start points, which end at any solution, make a miss even less likely.
 MAX_LOOPS_PER_ROUND = 32
 #: Fraction of the distance to another random system at which traces are evaluated.
-TRACE_STEP_SHARE = 0.5
+TRACE_STEP = 0.5
 #: Largest relative deviation of the trace from a straight line, for solutions tracked to 1e-10.
 #: With one of 40 solutions missing, the deviation was at least 3e-4.
 MAX_TRACE_BEND = 1e-7
@@ -52,9 +52,10 @@ MAX_TRACE_LINES = 4
 #: Number of rounds in which every line lost a path, after which the search stops. The system is
 #: nearly degenerate, and more loops would not help.
 MAX_LOST_ROUNDS = 4
-#: Number of random members of the family, of which the search uses the member with the smallest
-#: constants. Members with large constants have large, badly conditioned solutions (1e16 for Par4).
-DRAWN_HOMES = 64
+#: Number of random members of the family that are drawn. The search uses the member with the
+#: smallest constants. Members with large constants have large, badly conditioned solutions (1e16
+#: for Par4).
+RANDOM_MEMBERS = 64
 #: Maximum number of random start points that are followed first.
 MAX_PROBES = 64
 
@@ -175,7 +176,9 @@ class SearchProgress:
 
 #: Function that is called with the progress of a search.
 Report = Callable[[SearchProgress], None]
-LOOKING, FOLLOWING = "looking for complex solutions", "following them to the machine"
+#: Phases of a search (`SearchProgress.phase`).
+SEARCHING = "looking for complex solutions"
+FOLLOWING = "following them to the machine"
 
 
 def unreported(_: SearchProgress) -> None:
@@ -247,9 +250,11 @@ class _ModeSearch:
     ) -> None:
         self._family, self._rng, self._options, self._follow = family, rng, options, follow
         self._given = y
-        x, own, e = self._members(DRAWN_HOMES)
-        home = int(np.argmin(np.abs(e).max(axis=1)))
-        self.known, self.y, self.e = family.unsigned(x[home : home + 1]), own[home], e[home]
+        points, known_variables, constants = self._members(RANDOM_MEMBERS)
+        home = int(np.argmin(np.abs(constants).max(axis=1)))
+        self.known = family.unsigned(points[home : home + 1])
+        self.y = known_variables[home]
+        self.e = constants[home]
         self.probes = self.loops = self.quiet_loops = self.lost = self.rounds = self.lost_lines = 0
         self.trace: float | None = None
 
@@ -261,13 +266,13 @@ class _ModeSearch:
         return x, y, np.where(self._family.is_loop, -F, 0.0)
 
     def _track(self, x: np.ndarray, start: Member, end: Member) -> tuple[np.ndarray, np.ndarray]:
-        (y0, e0), (y1, e1) = (
-            (np.broadcast_to(y, (len(x), y.shape[-1])), np.broadcast_to(e, x.shape))
-            for y, e in (start, end)
-        )
-        tracked = self._follow(
-            self._family, x, ParameterLine(y0=y0, y1=y1, e0=e0, e1=e1), self._options.tracking
-        )
+        def rows(y: np.ndarray) -> np.ndarray:
+            return np.broadcast_to(y, (len(x), y.shape[-1]))
+
+        y0, e0 = start
+        y1, e1 = end
+        line = ParameterLine(y0=rows(y0), y1=rows(y1), e0=rows(e0), e1=rows(e1))
+        tracked = self._follow(self._family, x, line, self._options.tracking)
         return tracked.x, tracked.is_regular
 
     def _add(self, x: np.ndarray) -> int:
@@ -276,7 +281,7 @@ class _ModeSearch:
         return len(self.known) - before
 
     def probe(self, n: int) -> None:
-        """Follow random points to the system of the first one."""
+        """Follow random points from their systems to the member that is searched."""
         x, y, e = self._members(n)
         end, is_regular = self._track(x, (y, e), (self.y, self.e))
         self._add(end[is_regular])
@@ -310,10 +315,10 @@ class _ModeSearch:
         options = self._options
         wanted = options.traced_loops if self._family.is_traceable else options.quiet_loops
         done, known = min(self.quiet_loops, wanted), len(self.known)
-        report(SearchProgress(phase=LOOKING, done=done, total=wanted, solutions=known))
+        report(SearchProgress(phase=SEARCHING, done=done, total=wanted, solutions=known))
 
     def is_complete(self) -> bool:
-        """Return whether enough loops found nothing new and the trace test is passed."""
+        """Return whether enough loops added no solution and the trace test, if any, is passed."""
         if not self._family.is_traceable:
             return self.quiet_loops >= self._options.quiet_loops
         if self.quiet_loops < self._options.traced_loops:
@@ -324,10 +329,10 @@ class _ModeSearch:
         return self.trace is not None and self.trace < MAX_TRACE_BEND
 
     def _bend(self) -> float:
-        """Return the deviation of the traces from a straight line; infinite if a path is lost."""
+        """Return the relative deviation of the traces from a line; infinite if a path is lost."""
         direction = self._members(1)[2][0] - self.e
         sums, sizes = [], []
-        for t in (-TRACE_STEP_SHARE, 0.0, TRACE_STEP_SHARE):
+        for t in (-TRACE_STEP, 0.0, TRACE_STEP):
             x, is_regular = self._track(
                 self.known, (self.y, self.e), (self.y, self.e + t * direction)
             )
@@ -341,9 +346,9 @@ class _ModeSearch:
 
 
 def comparable(x: np.ndarray) -> np.ndarray:
-    """Return points (n, m) as real numbers (n, 2 m) relative to their size.
+    """Return complex points (n, m) as real points (n, 2 m) divided by 1 + max |x_i|.
 
-    One tolerance can then be used for small and large points.
+    The same tolerance then applies to small and large points.
     """
     return np.hstack([x.real, x.imag]) / (1.0 + np.abs(x).max(axis=1, initial=0.0, keepdims=True))
 
@@ -351,17 +356,19 @@ def comparable(x: np.ndarray) -> np.ndarray:
 def repeated(x: np.ndarray, same: float = REPEAT_TOLERANCE) -> np.ndarray:
     """Return pairs (k, 2) of indices of equal points, the smaller index first."""
     points = comparable(x)
-    # equal points are neighbors along any direction
-    along = np.cos(np.arange(points.shape[1]))
-    order = np.argsort(points @ along)
-    points, heights, reach = points[order], (points @ along)[order], same * np.abs(along).sum()
+    # equal points are neighbors if they are sorted by their projections on any direction
+    direction = np.cos(np.arange(points.shape[1]))
+    order = np.argsort(points @ direction)
+    points = points[order]
+    projections = points @ direction
+    tolerance = same * np.abs(direction).sum()
     pairs = [np.empty((0, 2), dtype=int)]
-    for apart in range(1, len(points)):
-        near = np.flatnonzero(heights[apart:] - heights[:-apart] <= reach)
+    for offset in range(1, len(points)):
+        near = np.flatnonzero(projections[offset:] - projections[:-offset] <= tolerance)
         if not len(near):
             break
-        near = near[np.abs(points[near + apart] - points[near]).max(axis=1) <= same]
-        pairs.append(np.stack([order[near], order[near + apart]], axis=1))
+        near = near[np.abs(points[near + offset] - points[near]).max(axis=1) <= same]
+        pairs.append(np.stack([order[near], order[near + offset]], axis=1))
     return np.sort(np.concatenate(pairs), axis=1)
 
 

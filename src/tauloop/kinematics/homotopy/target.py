@@ -24,35 +24,38 @@ from tauloop.kinematics.homotopy.paths import (
 )
 
 #: Factor on the steps and the tolerance of paths that are followed again because they ended at the
-#: same solution, and maximum number of such repetitions.
-RETRY_FACTOR, RETRIES = 0.1, 2
+#: same solution.
+RETRY_FACTOR = 0.1
+#: Maximum number of such repetitions.
+RETRIES = 2
 #: Newton steps that refine a regular solution to rounding.
 POLISHING = 6
 #: A polished solution is real if no imaginary part exceeds this fraction of its size; bad
 #: conditioning magnifies rounding up to this size.
-REAL = 1e-7
+REAL_TOLERANCE = 1e-7
 #: Maximum number of detours if solutions lack their conjugates. Five were enough for Par4, whose
 #: solutions have condition numbers up to 1e18.
 MAX_DETOURS = 8
 #: A path that stopped within this distance in t from the target has arrived. Steps towards a
 #: multiple solution shrink to 1e-13; paths that rounding stops are farther away.
-ARRIVED = 1e-6
+ARRIVAL_DISTANCE = 1e-6
 #: Distance from a double solution, relative to its size, at which a path stops: the square root of
 #: the accepted step at the end, with a margin.
 MERGE_TOLERANCE = 1e-3
-#: Number of Gauss-Newton steps towards a multiple solution, each of which halves the distance; and
-#: cutoff of the pseudo-inverse, relative to the largest singular value.
-STEP_HALVINGS, PSEUDO = 40, 1e-9
+#: Number of Gauss-Newton steps towards a multiple solution, each of which halves the distance.
+STEP_HALVINGS = 40
+#: Cutoff of the pseudo-inverse, relative to the largest singular value.
+SINGULAR_VALUE_CUTOFF = 1e-9
 #: Residual of dimensionless equations that counts as rounding. Near a double solution the residual
 #: is the square of the distance.
 TARGET_RESIDUAL = 1e-12
 #: A path that stopped early goes to infinity if it grew by more than this factor over the last
 #: thousandth. A path towards a multiple solution grows by a few percent, and a path towards a
 #: solution of multiplicity 20 at infinity by a factor of 1.4.
-GROWTH = 1.3
+MIN_GROWTH = 1.3
 #: A path beyond this size, in characteristic lengths, also goes to infinity; no machine is as
 #: large.
-FAR = 1e4
+INFINITE_SIZE = 1e4
 #: Length in t of the last stretch of a path, over which its growth is evaluated.
 LAST_STRETCH = 1e-3
 
@@ -105,25 +108,25 @@ def target_solutions(
         follow: function that follows paths.
     """
     options = options or TrackingOptions()
-    careful = options
+    retry_options = options
     n = len(generic.x)
     line = _line_to_target(generic, generic.e, y, n)
-    ends = _followed(family, generic.x, line, careful, follow)
-    met = _meeting(family, ends)
+    ends = _followed(family, generic.x, line, retry_options, follow)
+    met = _colliding_paths(family, ends)
     for _ in range(RETRIES):
         if not len(met):
             break
-        careful = replace(
-            careful,
-            tolerance=max(RETRY_FACTOR * careful.tolerance, 1e-11),
-            first_step=RETRY_FACTOR * careful.first_step,
-            longest_step=RETRY_FACTOR * careful.longest_step,
-            steps=int(careful.steps / RETRY_FACTOR),
+        retry_options = replace(
+            retry_options,
+            tolerance=max(RETRY_FACTOR * retry_options.tolerance, 1e-11),
+            first_step=RETRY_FACTOR * retry_options.first_step,
+            longest_step=RETRY_FACTOR * retry_options.longest_step,
+            steps=int(retry_options.steps / RETRY_FACTOR),
         )
         line = _line_to_target(generic, generic.e, y, len(met))
-        ends.replace(met, _followed(family, generic.x[met], line, careful, follow))
-        met = _meeting(family, ends)
-    regular = family.unsigned(_polished(family, ends.x[ends.is_regular], y))
+        ends.replace(met, _followed(family, generic.x[met], line, retry_options, follow))
+        met = _colliding_paths(family, ends)
+    regular = family.unsigned(_refined(family, ends.x[ends.is_regular], y))
     singular, infinite = ends.x[ends.is_singular], int(ends.is_infinite.sum())
     unpaired = _unpaired(family, regular)
     if unpaired:
@@ -199,7 +202,7 @@ def _followed(
 def _is_real(x: np.ndarray) -> np.ndarray:
     """Return whether each solution is real (n,)."""
     size = 1.0 + np.abs(x).max(axis=1, initial=0.0)
-    return np.asarray(np.abs(x.imag).max(axis=1, initial=0.0) < REAL * size)
+    return np.asarray(np.abs(x.imag).max(axis=1, initial=0.0) < REAL_TOLERANCE * size)
 
 
 def _with_detours(
@@ -229,18 +232,18 @@ def _with_detours(
         drawn = rng.normal(size=generic.e.shape) + 1j * rng.normal(size=generic.e.shape)
         e = np.where(family.is_loop, size * drawn, 0.0)
         n = len(generic.x)
-        there = ParameterLine(
+        to_random = ParameterLine(
             y0=np.tile(generic.y, (n, 1)),
             y1=np.tile(generic.y, (n, 1)),
             e0=np.tile(generic.e, (n, 1)),
             e1=np.tile(e, (n, 1)),
         )
-        middle = follow(family, generic.x, there, options)
-        start = middle.x[middle.is_regular]
+        tracked = follow(family, generic.x, to_random, options)
+        start = tracked.x[tracked.is_regular]
         line = _line_to_target(generic, e, y, len(start))
         ends = _followed(family, start, line, options, follow)
         routes.append(ends)
-        reached = family.unsigned(_polished(family, ends.x[ends.is_regular], y))
+        reached = family.unsigned(_refined(family, ends.x[ends.is_regular], y))
         before = len(regular)
         regular = _with_conjugates(family, distinct(np.concatenate([regular, reached])))
         added = len(regular) - before
@@ -252,8 +255,8 @@ def _with_detours(
 
 def _unexplained(family: Family, ends: _Ends, regular: np.ndarray) -> np.ndarray:
     """Return the ends of paths that arrived, except those at known solutions and at infinity."""
-    is_there = ends.is_singular & (1.0 - ends.t < ARRIVED)
-    x = family.unsigned(ends.x[is_there])
+    has_arrived = ends.is_singular & (1.0 - ends.t < ARRIVAL_DISTANCE)
+    x = family.unsigned(ends.x[has_arrived])
     pairs = repeated(np.concatenate([regular, x]), MERGE_TOLERANCE)
     known = pairs[(pairs[:, 0] < len(regular)) & (pairs[:, 1] >= len(regular)), 1]
     return np.delete(x, known - len(regular), axis=0)
@@ -272,27 +275,23 @@ def _grows(
     options: TrackingOptions,
     follow: Follow,
 ) -> np.ndarray:
-    """Return whether each path diverges: it stopped far away, or grew over the last stretch."""
+    """Return whether each path diverges (N,): it stopped far away, or grew fast at its end."""
     grows = np.zeros(len(start), dtype=bool)
     rows = np.flatnonzero(~end.is_regular)
     if not len(rows):
         return grows
     y, e = line.y0[rows], line.e0[rows]
     fraction = 1.0 - LAST_STRETCH
-    earlier = follow(
-        family,
-        start[rows],
-        ParameterLine(
-            y0=y, y1=y + fraction * (line.y1[rows] - y), e0=e, e1=e + fraction * (line.e1[rows] - e)
-        ),
-        options,
+    shorter = ParameterLine(
+        y0=y, y1=y + fraction * (line.y1[rows] - y), e0=e, e1=e + fraction * (line.e1[rows] - e)
     )
+    earlier = follow(family, start[rows], shorter, options)
     size = np.abs(end.x[rows]).max(axis=1)
-    grows[rows] = (size > FAR) | (size > GROWTH * np.abs(earlier.x).max(axis=1))
+    grows[rows] = (size > INFINITE_SIZE) | (size > MIN_GROWTH * np.abs(earlier.x).max(axis=1))
     return grows
 
 
-def _polished(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _refined(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the solutions refined to rounding; those with a singular Jacobian are unchanged."""
     rows, y = np.arange(len(x)), np.tile(y.astype(complex), (len(x), 1))
     zero = np.zeros_like(x)
@@ -303,7 +302,7 @@ def _polished(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return x
 
 
-def _meeting(family: Family, ends: _Ends) -> np.ndarray:
+def _colliding_paths(family: Family, ends: _Ends) -> np.ndarray:
     """Return the indices of paths that ended at the same regular solution as another path."""
     rows = np.flatnonzero(ends.is_regular)
     if len(rows) < 2:
@@ -319,9 +318,9 @@ def _unpaired(family: Family, x: np.ndarray) -> int:
     if not len(x):
         return 0
     pairs = repeated(np.concatenate([x, family.unsigned(x.conj())]))
-    alone = np.ones(2 * len(x), dtype=bool)
-    alone[pairs[(pairs[:, 0] < len(x)) & (pairs[:, 1] >= len(x)), 1]] = False
-    return int(alone[len(x) :].sum())
+    has_partner = np.zeros(2 * len(x), dtype=bool)
+    has_partner[pairs[(pairs[:, 0] < len(x)) & (pairs[:, 1] >= len(x)), 1]] = True
+    return int((~has_partner[len(x) :]).sum())
 
 
 def _merged(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -330,16 +329,15 @@ def _merged(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     The Jacobian of a double solution is singular. Gauss-Newton steps with the pseudo-inverse halve
     the distance to it.
     """
-    x = x[
-        np.abs(x.imag).max(axis=1, initial=0.0)
-        < MERGE_TOLERANCE * (1.0 + np.abs(x).max(axis=1, initial=0.0))
-    ].real
+    size = 1.0 + np.abs(x).max(axis=1, initial=0.0)
+    is_real = np.abs(x.imag).max(axis=1, initial=0.0) < MERGE_TOLERANCE * size
+    x = x[is_real].real
     if not len(x):
         return x
     start, y = x, np.tile(y, (len(x), 1))
     for _ in range(STEP_HALVINGS):
         F, J, _ = family.linearized(x, y, np.zeros_like(y))
-        x = x - (np.linalg.pinv(J.real, rcond=PSEUDO) @ F.real[..., None])[..., 0]
+        x = x - (np.linalg.pinv(J.real, rcond=SINGULAR_VALUE_CUTOFF) @ F.real[..., None])[..., 0]
     F, _, _ = family.linearized(x, y, np.zeros_like(y))
     is_solution = np.abs(F).max(axis=1) < TARGET_RESIDUAL
     is_near = np.abs(x - start).max(axis=1) < MERGE_TOLERANCE * (1.0 + np.abs(x).max(axis=1))

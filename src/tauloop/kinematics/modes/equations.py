@@ -34,8 +34,8 @@ class Variables:
         scale: value of each coordinate per unit of its variable, m or 1.
         is_angle: whether each coordinate is an angle (its variables are cosine and sine).
         count: number of variables n_w.
-        gears: angles that follow from free ones; the columns of the leaders hold cosines and sines of
-            the free angles.
+        gears: angles that gears determine from free angles; the columns of the leading angles
+            contain cosines and sines of the free angles.
     """
 
     columns: tuple[tuple[int, ...], ...]
@@ -53,10 +53,10 @@ class Variables:
             width = 2 if is_angle else 1
             columns.append(tuple(range(count, count + width)))
             count += width
-        pure = {j for q0, _ in topology.quaternions for j in range(q0, q0 + 4)}
+        components = {j for q0, _ in topology.quaternions for j in range(q0, q0 + 4)}
         scale = np.array(
             [
-                1.0 if is_angle or i in pure else length
+                1.0 if is_angle or i in components else length
                 for i, is_angle in enumerate(topology.is_angle)
             ]
         )
@@ -105,7 +105,7 @@ class BlockSystem:
         angles: positions in x of the cosine of every angle (its sine follows).
         spheres: for every quaternion with unknown components, the positions in x of these
             components and the columns in y of its known ones.
-        function: (x, y, y') -> F, F_x, F_y y'.
+        function: (x, y, y') -> F, F_x, F_y y', where y' is the derivative along a path.
     """
 
     names: tuple[str, ...]
@@ -132,10 +132,11 @@ class BlockSystem:
         for i in self.angles:
             angle = rng.uniform(-np.pi, np.pi, n) + 0.7j * rng.normal(size=n)
             x[:, i], x[:, i + 1] = np.cos(angle), np.sin(angle)
-        for own, known in self.spheres:
-            columns = list(own)
-            rest = 1.0 - np.sum(y[list(known)] ** 2)
-            x[:, columns] *= np.sqrt(rest / np.sum(x[:, columns] ** 2, axis=1, keepdims=True))
+        for unknown, known in self.spheres:
+            columns = list(unknown)
+            squared_norm = 1.0 - np.sum(y[list(known)] ** 2)
+            sums = np.sum(x[:, columns] ** 2, axis=1, keepdims=True)
+            x[:, columns] *= np.sqrt(squared_norm / sums)
         return x
 
     def unsigned(self, x: np.ndarray) -> np.ndarray:
@@ -144,10 +145,10 @@ class BlockSystem:
         q and -q describe the same orientation.
         """
         x = np.array(x)
-        for own, known in self.spheres:
+        for unknown, known in self.spheres:
             if known:
                 continue
-            columns = list(own)
+            columns = list(unknown)
             sign = np.where((x[:, columns] @ SIGN_WEIGHTS).real < 0, -1.0, 1.0)
             x[:, columns] *= sign[:, None]
         return x
@@ -174,21 +175,24 @@ class BlockSystem:
         The tuple is empty if the block has both angles and quaternions. It is not known whether
         linear terms keep all solutions finite in that case.
         """
-        quaternion_positions = {i for own, _ in self.spheres for i in own}
+        quaternion_positions = {i for unknown, _ in self.spheres for i in unknown}
         if quaternion_positions and self.angles:
             return ()
         count = len(self.unknown_columns)
         return tuple(i for i in range(count) if i not in quaternion_positions)
 
     def invariants(self, x: np.ndarray) -> np.ndarray:
-        """Return the variables (n, k), with quaternions of free sign as products of components."""
-        free = [np.array(own) for own, known in self.spheres if not known]
-        unsigned = np.delete(np.arange(x.shape[1]), np.concatenate([np.empty(0, dtype=int), *free]))
-        numbers = [x[:, unsigned]]
-        for own in free:
-            first, second = np.triu_indices(len(own))
-            numbers.append(x[:, own[first]] * x[:, own[second]])
-        return np.concatenate(numbers, axis=1)
+        """Return values (n, k) that do not depend on the signs of unknown quaternions.
+
+        Such quaternions are replaced by the products of their components.
+        """
+        quaternions = [np.array(unknown) for unknown, known in self.spheres if not known]
+        columns = np.concatenate([np.empty(0, dtype=int), *quaternions])
+        values = [x[:, np.delete(np.arange(x.shape[1]), columns)]]
+        for quaternion in quaternions:
+            first, second = np.triu_indices(len(quaternion))
+            values.append(x[:, quaternion[first]] * x[:, quaternion[second]])
+        return np.concatenate(values, axis=1)
 
 
 #: Range of the exponents of ten of random lengths, in characteristic lengths. Paths that start at
@@ -308,7 +312,7 @@ class _EquationsBuilder:
     def __init__(
         self, topology: Topology, equations: PositionEquations, variables: Variables, length: float
     ) -> None:
-        self._shape = topology
+        self._topology = topology
         self._equations = equations
         self._variables = variables
         self._w = ca.SX.sym("w", variables.count)
@@ -341,46 +345,45 @@ class _EquationsBuilder:
             for r in np.flatnonzero(pattern[:, list(self._variables.columns[i])].any(axis=1)):
                 incidence[int(r), j] = 1
         followers = self._variables.gears.followers
-        solved = [i for i in range(self._shape.n_q) if i not in unknown and i not in followers]
+        solved = [i for i in range(self._topology.n_q) if i not in unknown and i not in followers]
         ordered = []
         for block in blocks(ca.sparsify(incidence).sparsity()):
-            own = tuple(unknown[j] for j in block.columns)
-            ordered.append(self._system(block.rows, own, solved))
-            solved += own
+            block_unknowns = tuple(unknown[j] for j in block.columns)
+            ordered.append(self._system(block.rows, block_unknowns, solved))
+            solved += block_unknowns
         return tuple(ordered)
 
     def _system(
-        self, rows: tuple[int, ...], own: tuple[int, ...], solved: list[int]
+        self, rows: tuple[int, ...], unknown: tuple[int, ...], solved: list[int]
     ) -> BlockSystem:
+        """Return the system of some equations and coordinates; `solved` are known coordinates."""
         columns, names = self._variables.columns, self._equations.names
-        x_columns = [column for i in own for column in columns[i]]
+        x_columns = [column for i in unknown for column in columns[i]]
         psi = self._psi[list(rows)]
         circles, circle_names, angles = [], [], []
-        for i in own:
+        for i in unknown:
             if self._variables.is_angle[i]:
                 c, s = columns[i]
                 circles.append((self._w[c] ** 2 + self._w[s] ** 2 - 1) / 2)
-                circle_names.append(f"{self._shape.coordinate_names[i]}: cosine and sine")
+                circle_names.append(f"{self._topology.coordinate_names[i]}: cosine and sine")
                 angles.append(x_columns.index(c))
         F = ca.vertcat(psi, *circles)
         pattern: np.ndarray = np.asarray(_pattern(F, self._w).any(axis=0))
         known = [column for i in sorted(solved) for column in columns[i] if pattern[column]]
         spheres = []
-        for q0, _ in self._shape.quaternions:
-            parts = [i for i in range(q0, q0 + 4) if i in own]
-            if parts:
-                others = [columns[i][0] for i in range(q0, q0 + 4) if i not in own]
+        for q0, _ in self._topology.quaternions:
+            components = [i for i in range(q0, q0 + 4) if i in unknown]
+            if components:
+                others = [columns[i][0] for i in range(q0, q0 + 4) if i not in unknown]
                 spheres.append(
                     (
-                        tuple(x_columns.index(columns[i][0]) for i in parts),
+                        tuple(x_columns.index(columns[i][0]) for i in components),
                         tuple(known.index(k) for k in others),
                     )
                 )
-        x, y, y_rate = (
-            ca.SX.sym("x", len(x_columns)),
-            ca.SX.sym("y", len(known)),
-            ca.SX.sym("r", len(known)),
-        )
+        x = ca.SX.sym("x", len(x_columns))
+        y = ca.SX.sym("y", len(known))
+        y_rate = ca.SX.sym("r", len(known))
         w = ca.SX(self._w)
         w[x_columns] = x
         if known:
@@ -392,7 +395,7 @@ class _EquationsBuilder:
         )
         return BlockSystem(
             names=(*(names[r] for r in rows), *circle_names),
-            coordinates=own,
+            coordinates=unknown,
             unknown_columns=tuple(x_columns),
             known_columns=tuple(known),
             is_loop=np.array([not self._is_norm[r] for r in rows] + [False] * len(circles)),

@@ -23,7 +23,7 @@ from tauloop.compiler.solving.position import PositionEquations
 #: tens and hundreds.
 LARGEST_DENOMINATOR = 1000
 #: Largest relative difference of a ratio from such a fraction.
-EXACT = 1e-9
+RATIO_TOLERANCE = 1e-9
 #: Highest multiple of a free angle in a loop. It is the degree of the loop's equations and
 #: determines the number of paths.
 HIGHEST_MULTIPLE = 12
@@ -52,12 +52,12 @@ class Gears:
 
     def free(self, q: np.ndarray) -> np.ndarray:
         """Return the free angles (N, f) of coordinates (N, n_q) that satisfy the gear equations."""
-        places = [self.angles.index(i) for i in self.leaders]
-        own = self.multiple[places].diagonal()
-        return np.asarray((q[:, list(self.leaders)] - self.offset[places]) / own)
+        rows = [self.angles.index(i) for i in self.leaders]
+        multiples = self.multiple[rows].diagonal()
+        return np.asarray((q[:, list(self.leaders)] - self.offset[rows]) / multiples)
 
     def angles_at(self, t: np.ndarray) -> np.ndarray:
-        """Return the coupled angles (N, n) at free ones (N, f)."""
+        """Return the coupled angles (N, n) at free angles t (N, f)."""
         return self.offset + t @ self.multiple.T
 
     def pairs(self, c: ca.SX, s: ca.SX) -> dict[int, tuple[ca.SX, ca.SX]]:
@@ -109,12 +109,13 @@ def split_gears(
     at = np.array(start, dtype=float)
     at[list(unknown)] = 0.0
     value, A = (np.array(x.full()) for x in linear(at))
-    tied = [i for i in unknown if is_angle[i] and A[:, i].any()]
+    coupled = [i for i in unknown if is_angle[i] and A[:, i].any()]
     lengths = [i for i in unknown if not is_angle[i]]
     AssemblyError.raise_if_any(
         Problem(
             where=equations.elements[row],
-            what="couples angles with an unknown length, which is not a polynomial in their cosines and sines",
+            what="couples angles with an unknown length, so its equation is not a polynomial in "
+            "cosines and sines",
             remedy="describe the machine without this coupling, or give the length",
             file=file,
         )
@@ -122,16 +123,16 @@ def split_gears(
         if ratios[lengths].any()
     )
     gears = _solved(
-        A[:, tied], -value[:, 0], tuple(tied), [equations.elements[row] for row in rows], file
+        A[:, coupled], -value[:, 0], tuple(coupled), [equations.elements[row] for row in rows], file
     )
-    left = [row for row in range(len(equations.names)) if row not in rows]
+    others = [row for row in range(len(equations.names)) if row not in rows]
     rest = replace(
         equations,
-        psi=equations.psi[left],
-        scales=equations.scales[left],
-        names=tuple(equations.names[row] for row in left),
-        elements=tuple(equations.elements[row] for row in left),
-        differences=tuple(equations.differences[row] for row in left),
+        psi=equations.psi[others],
+        scales=equations.scales[others],
+        names=tuple(equations.names[row] for row in others),
+        elements=tuple(equations.elements[row] for row in others),
+        differences=tuple(equations.differences[row] for row in others),
     )
     _refuse_high(rest, gears, rows, equations, file)
     return rest, gears
@@ -140,7 +141,7 @@ def split_gears(
 def _solved(
     A: np.ndarray, d: np.ndarray, angles: tuple[int, ...], elements: list[str], file: str
 ) -> Gears:
-    """Return all solutions of A u = d by elimination in exact fractions; A has full row rank."""
+    """Return the angles u with A u = d, by elimination in exact fractions; A has full row rank."""
     exact = [_fractions(ratios) for ratios in A]
     bad = [
         element
@@ -188,7 +189,7 @@ def _fractions(ratios: np.ndarray) -> list[Fraction]:
 
 def _are_exact(fractions: list[Fraction], ratios: np.ndarray) -> bool:
     differences = np.abs(np.array(fractions, dtype=float) - ratios)
-    return bool((differences <= EXACT * np.maximum(1.0, np.abs(ratios))).all())
+    return bool((differences <= RATIO_TOLERANCE * np.maximum(1.0, np.abs(ratios))).all())
 
 
 def _refuse_high(

@@ -52,20 +52,19 @@ from tauloop.kinematics.modes.equations import PositionProblem, Variables, posit
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
-#: Largest residual of a mode's loops, in characteristic lengths: the toolkit's limit for a closed
-#: loop.
+#: Largest residual of a mode's loops, characteristic lengths, as for other closed loops.
 MODE_RESIDUAL = 1e-9
 #: Largest difference of the two unit axes of a cut joint, which coincide if the joint is closed.
 #: Opposite axes differ by 2.
-UPRIGHT = 1e-4
+AXIS_TOLERANCE = 1e-4
 #: Condition number from which a pose counts as singular. A double solution is accurate only to the
 #: square root of rounding, and its condition number is 1e7 or more. Two modes of the five-bar that
 #: are 9e-7 rad apart have a condition number of 2e6; at 3e-5 rad it is 7e4.
-SINGULAR = 1e6
+SINGULAR_CONDITION = 1e6
 #: Largest difference of a coordinate between equal modes, characteristic lengths or rad.
 SAME_POSE = 1e-6
-#: Decimal places by which modes are ordered, characteristic lengths or rad.
-ORDERED = 6
+#: Decimal places of the coordinates by which modes are sorted, characteristic lengths or rad.
+SORT_DECIMALS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +91,12 @@ class ModeOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode(PlainData):
-    """One way to assemble the machine.
+    """One assembly mode or working mode: a pose in which all loops close.
 
     Attributes:
         q: coordinates (n_q,), m, rad, or components of unit quaternions.
-        residual: largest residual of all loop equations, m; pure numbers count by the
-            characteristic length.
+        residual: largest residual of all loop equations, m; dimensionless residuals are multiplied
+            by the characteristic length.
         condition: condition number of the dimensionless loop equations in the unknown coordinates;
             infinite where modes coincide.
         is_reference: whether the mode is regular and the machine reaches it from its reference pose
@@ -124,7 +123,7 @@ class Mode(PlainData):
 
         Rounding limits the accuracy of a double solution to 1e-8 and its condition number to 1e7.
         """
-        return not self.condition < SINGULAR
+        return not self.condition < SINGULAR_CONDITION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,8 +211,9 @@ class Modes(Result):
                 "{drawing: [lower, upper]} is a range without stops"
             )
             raise PoseError.of(self.machine, what, remedy)
-        gone = len(self.modes) - len(kept)
-        left_out = self.left_out | ({"something is beyond a stop": gone} if gone else {})
+        left_out = dict(self.left_out)
+        if len(kept) < len(self.modes):
+            left_out["something is beyond a stop"] = len(self.modes) - len(kept)
         return replace(self, modes=kept, left_out=left_out)
 
     @property
@@ -334,8 +334,8 @@ def _modes(
     q = _normalized(model, problem.variables.coordinates(w))
     q[:, list(ports.q)] = start[list(ports.q)]
     q = _without_repeats(model, q)
-    q, left_out = _sifted(model, q)
-    modes = _described(model, ports, values, q, problem)
+    q, left_out = _select_modes(model, q)
+    modes = _modes_of_solutions(model, ports, values, q, problem)
     return Modes(
         machine=model.mechanism.name,
         entry=ports.entry,
@@ -435,10 +435,10 @@ def _normalized(model: Model, q: np.ndarray) -> np.ndarray:
     """
     q = np.array(q)
     for q0, _ in model.topology.quaternions:
-        part = q[:, q0 : q0 + 4]
-        first = np.argmax(np.abs(part) > SAME_POSE, axis=1)
-        sign = np.where(np.take_along_axis(part, first[:, None], axis=1) < 0, -1.0, 1.0)
-        q[:, q0 : q0 + 4] = sign * part
+        quaternion = q[:, q0 : q0 + 4]
+        first = np.argmax(np.abs(quaternion) > SAME_POSE, axis=1)
+        sign = np.where(np.take_along_axis(quaternion, first[:, None], axis=1) < 0, -1.0, 1.0)
+        q[:, q0 : q0 + 4] = sign * quaternion
     return q
 
 
@@ -450,29 +450,29 @@ def _without_repeats(model: Model, q: np.ndarray) -> np.ndarray:
     return np.asarray(np.delete(q, repeated(points.astype(complex))[:, 1], axis=0))
 
 
-def _sifted(model: Model, q: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
+def _select_modes(model: Model, q: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
     """Return the real solutions that are modes, and the numbers of rejected ones by reason."""
     loops = model.assembly.loops
     lengths = [i for _, i, _ in model.topology.telescopes]
-    is_long = (q[:, lengths] > 0).all(axis=1)
+    has_lengths = (q[:, lengths] > 0).all(axis=1)
     phi, _ = loops.residuals(q)
     strict = loops.aligned
     is_closed = loops.openings(phi) < MODE_RESIDUAL
-    is_upright = strict.openings(strict.residuals(q)[0]) < UPRIGHT
-    is_mode = is_long & is_closed & is_upright
+    is_aligned = strict.openings(strict.residuals(q)[0]) < AXIS_TOLERANCE
+    is_mode = has_lengths & is_closed & is_aligned
     left_out = {
-        "a telescopic rod would have a negative length": int((~is_long).sum()),
+        "a telescopic rod would have a negative length": int((~has_lengths).sum()),
         "an equation that is redundant at the reference pose does not hold": int(
-            (is_long & ~is_closed).sum()
+            (has_lengths & ~is_closed).sum()
         ),
         "a joint that closes a loop would be turned over": int(
-            (is_long & is_closed & ~is_upright).sum()
+            (has_lengths & is_closed & ~is_aligned).sum()
         ),
     }
     return q[is_mode], {reason: count for reason, count in left_out.items() if count}
 
 
-def _described(
+def _modes_of_solutions(
     model: Model, ports: EntryPorts, position: np.ndarray, q: np.ndarray, problem: PositionProblem
 ) -> tuple[Mode, ...]:
     """Return the modes with their properties, the nearest to the reference pose first."""
@@ -487,34 +487,35 @@ def _described(
         return np.asarray(np.abs(difference / unit).max(axis=1))
 
     # round the distances, so that rounding errors do not affect the order of equally distant modes
-    places = np.column_stack(
+    sort_keys = np.column_stack(
         [np.cos(q[:, is_angle]), np.sin(q[:, is_angle]), (q / unit)[:, ~is_angle]]
     )
-    away = np.round(distance(assembly.q), ORDERED)
-    q = q[np.lexsort((*np.round(places, ORDERED).T[::-1], away))]
+    distances = np.round(distance(assembly.q), SORT_DECIMALS)
+    q = q[np.lexsort((*np.round(sort_keys, SORT_DECIMALS).T[::-1], distances))]
     phi, K = loops.residuals(q)
     residual = loops.largest_residual(phi)
     moving = [i for i in range(topology.n_v) if i not in ports.v]
     condition = conditions(loops.scaled(K)[:, list(problem.rows)][:, :, moving])
-    counted = _turned_inside(model.limits, q, is_angle & ~np.isin(np.arange(topology.n_q), ports.q))
-    reached = _reached(model, ports, position)
-    is_reference = (
-        np.zeros(len(q), dtype=bool) if reached is None else distance(reached) < SAME_POSE
-    )
-    is_reference &= condition < SINGULAR
+    is_free_angle = is_angle & ~np.isin(np.arange(topology.n_q), ports.q)
+    in_ranges = _moved_into_ranges(model.limits, q, is_free_angle)
+    reachable_pose = _reachable_pose(model, ports, position)
+    is_reference = np.zeros(len(q), dtype=bool)
+    if reachable_pose is not None:
+        is_reference = distance(reachable_pose) < SAME_POSE
+    is_reference &= condition < SINGULAR_CONDITION
     return tuple(
         Mode(
             q=q[i],
             residual=float(residual[i]),
             condition=float(condition[i]),
             is_reference=bool(is_reference[i]),
-            beyond=model.limits.beyond(counted[i]),
+            beyond=model.limits.beyond(in_ranges[i]),
         )
         for i in range(len(q))
     )
 
 
-def _turned_inside(limits: Limits, q: np.ndarray, free: np.ndarray) -> np.ndarray:
+def _moved_into_ranges(limits: Limits, q: np.ndarray, free: np.ndarray) -> np.ndarray:
     """Return the poses (M, n_q) with free angles moved by whole revolutions into their ranges.
 
     Each angle is in the revolution nearest to the middle of its range.
@@ -528,10 +529,10 @@ def _turned_inside(limits: Limits, q: np.ndarray, free: np.ndarray) -> np.ndarra
     return q
 
 
-def _reached(model: Model, ports: EntryPorts, position: np.ndarray) -> np.ndarray | None:
-    """Return the pose (n_q,) that the machine reaches from its reference pose.
+def _reachable_pose(model: Model, ports: EntryPorts, position: np.ndarray) -> np.ndarray | None:
+    """Return the pose (n_q,) at a position that the machine reaches from its reference pose.
 
-    None if the machine would pass a singularity.
+    The result is None if the straight line to the position passes a singularity.
     """
     assembly, q = model.assembly, list(ports.q)
     gap = (

@@ -42,7 +42,8 @@ class Border:
         keys: keys (E,) of the cut edges, ascending: the number of the edge's direction (one bit per
             axis, the first axis highest) times the number of points, plus the number of the edge's
             lower point.
-        shares: position (E,) of each cut between the edge's lower point (0) and upper point (1).
+        shares: position (E,) of each cut as a fraction of its edge, from the lower point (0) to the
+            upper point (1).
     """
 
     axes: tuple[np.ndarray, ...]
@@ -54,34 +55,30 @@ class Border:
     def size(self) -> float:
         """Length, area or volume inside, in the product of the axes' units.
 
-        The border in a simplex is taken as flat. For example, a simplex with one corner inside
+        The border in a simplex is taken as flat. For example, a simplex with one vertex inside
         contributes the product of the inner fractions of its edges. The error falls with the square
         of the step.
         """
         if not self.axes:
             return float(self.labels.item() == 0)
         dimension, whole = len(self.axes), 0.0
-        for corners in self._simplices():
-            inside = self.labels.ravel()[corners] == 0
-            content = self._contents(corners[:, 0]) / factorial(dimension)
+        for vertices in self._simplices():
+            inside = self.labels.ravel()[vertices] == 0
+            content = self._contents(vertices[:, 0]) / factorial(dimension)
             filled = inside.all(axis=1).astype(float)
             mixed = np.flatnonzero(inside.any(axis=1) & ~inside.all(axis=1))
-            filled[mixed] = self._filled(corners[mixed], inside[mixed])
+            filled[mixed] = self._filled(vertices[mixed], inside[mixed])
             whole += float(filled @ content)
         return whole
 
     def _contents(self, points: np.ndarray) -> np.ndarray:
-        """Return the length, area or volume (N,) that belongs to points of the grid."""
-        places = self._indices(points)
-        return np.asarray(
-            np.prod(
-                [np.diff(axis)[place] for axis, place in zip(self.axes, places, strict=True)],
-                axis=0,
-            )
-        )
+        """Return the length, area or volume (N,) of the cells whose lowest points are given."""
+        indices = self._indices(points)
+        steps = [np.diff(axis)[index] for axis, index in zip(self.axes, indices, strict=True)]
+        return np.asarray(np.prod(steps, axis=0))
 
     def _simplices(self) -> Iterator[np.ndarray]:
-        """Return the corners (N, d + 1) of all simplices, one order of the axes at a time."""
+        """Yield the vertices (N, d + 1) of all simplices, one order of the axes at a time."""
         shape = self.labels.shape
         strides = [int(np.prod(shape[i + 1 :])) for i in range(len(shape))]
         numbers = (
@@ -90,15 +87,17 @@ class Border:
         for order in permutations(range(len(shape))):
             yield numbers[:, None] + np.cumsum([0, *(strides[i] for i in order)])
 
-    def _filled(self, corners: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    def _filled(self, vertices: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """Return the inner fraction (N,) of simplices (N, d + 1) that the border cuts."""
         order = np.argsort(~inside, axis=1, kind="stable")
-        corners, count = np.take_along_axis(corners, order, axis=1), inside.sum(axis=1)
-        filled, last = np.empty(len(corners)), corners.shape[1] - 1
+        vertices = np.take_along_axis(vertices, order, axis=1)
+        count = inside.sum(axis=1)
+        filled = np.empty(len(vertices))
+        last = vertices.shape[1] - 1
         for k in range(1, last + 1):
             rows = np.flatnonzero(count == k)
-            own, other = corners[rows, :k], corners[rows, k:]
-            s = self.share(own[:, :, None], other[:, None, :])  # from inside (0) to outside (1)
+            inner, outer = vertices[rows, :k], vertices[rows, k:]
+            s = self.share(inner[:, :, None], outer[:, None, :])  # from inside (0) to outside (1)
             if k == 1:
                 filled[rows] = np.prod(s[:, 0], axis=1)
             elif k == last:
@@ -109,9 +108,9 @@ class Border:
         return filled
 
     def share(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-        """Return the positions of the cuts on edges, from the start point (0) to the end point (1).
+        """Return the positions of the cuts on edges, as fractions of the edges from start to end.
 
-        Both points are given by their numbers.
+        The two points of each edge are given by their numbers.
         """
         lower, upper = np.minimum(start, end), np.maximum(start, end)
         below, above = (self._indices(points) for points in (lower, upper))
@@ -149,7 +148,7 @@ class Border:
     def places(self, points: np.ndarray) -> np.ndarray:
         """Return the coordinates (..., d) of points from their numbers."""
         return np.stack(
-            [axis[place] for axis, place in zip(self.axes, self._indices(points), strict=True)],
+            [axis[index] for axis, index in zip(self.axes, self._indices(points), strict=True)],
             axis=-1,
         )
 
@@ -175,13 +174,13 @@ class Border:
     def _lines(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         """Return the lines (see `lines`) of a grid without inner points at its edge."""
         ends, beyond = [], []
-        for corners in self._simplices():
-            labels = self.labels.ravel()[corners]
+        for vertices in self._simplices():
+            labels = self.labels.ravel()[vertices]
             count = (labels == 0).sum(axis=1)
             for k in (1, 2):
                 rows = np.flatnonzero(count == k)
                 order = np.argsort(labels[rows] != 0, axis=1, kind="stable")
-                a, b, c = np.take_along_axis(corners[rows], order, axis=1).T
+                a, b, c = np.take_along_axis(vertices[rows], order, axis=1).T
                 pairs = ((a, b), (a, c)) if k == 1 else ((a, c), (b, c))
                 ends.append(np.stack([np.stack(pair, axis=1) for pair in pairs], axis=1))
                 beyond.append(self.labels.ravel()[c])
@@ -195,51 +194,51 @@ class Border:
         return tuple(sorted(_chained(points, pieces, labels), key=lambda line: -_length(line[0])))
 
     def sampled(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the labels over a finer grid of a plane, with corners and weights.
+        """Return the labels over a finer grid of a plane, with vertices and weights.
 
         Args:
             x, y: values of the finer grid along the axes, within their ranges.
 
         Returns:
-            Labels (n_x, n_y); the numbers of the corners of the triangle around each point (n_x,
-            n_y, 3); and the weights of the corners (n_x, n_y, 3). The weights of corners with the
-            point's label add up to one, and the others are zero.
+            Labels (n_x, n_y); the numbers of the vertices of the triangle around each point (n_x,
+            n_y, 3); and their barycentric weights (n_x, n_y, 3), limited to the vertices with the
+            point's label. The weights add up to one.
         """
-        along = [
+        cells = [
             np.clip(np.searchsorted(axis, values, side="right") - 1, 0, len(axis) - 2)
             for axis, values in zip(self.axes, (x, y), strict=True)
         ]
         u, v = (
             np.clip((values - axis[i]) / np.diff(axis)[i], 0.0, 1.0)
-            for axis, values, i in zip(self.axes, (x, y), along, strict=True)
+            for axis, values, i in zip(self.axes, (x, y), cells, strict=True)
         )
         u, v = np.meshgrid(u, v, indexing="ij")
         width = self.labels.shape[1]
-        first = along[0][:, None] * width + along[1]
-        corners = np.stack(
+        first = cells[0][:, None] * width + cells[1]
+        vertices = np.stack(
             [first, np.where(u >= v, first + width, first + 1), first + width + 1], axis=-1
         )
         weights = np.stack([1.0 - np.maximum(u, v), np.abs(u - v), np.minimum(u, v)], axis=-1)
-        labels = self.labels.ravel()[corners]
+        labels = self.labels.ravel()[vertices]
         chosen = labels[..., 0].copy()
         mixed = np.flatnonzero((labels != labels[..., :1]).any(axis=-1).ravel())
         chosen.ravel()[mixed] = self._chosen(
-            *(values.reshape(-1, 3)[mixed] for values in (corners, labels, weights))
+            *(values.reshape(-1, 3)[mixed] for values in (vertices, labels, weights))
         )
-        own = labels == chosen[..., None]
-        weights = np.where(own, np.maximum(weights, 1e-12), 0.0)
-        return chosen, corners, weights / weights.sum(axis=-1, keepdims=True)
+        has_label = labels == chosen[..., None]
+        weights = np.where(has_label, np.maximum(weights, 1e-12), 0.0)
+        return chosen, vertices, weights / weights.sum(axis=-1, keepdims=True)
 
-    def _chosen(self, corners: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the labels (N,) of points in triangles whose corners have labels (N, 3)."""
-        chosen = np.empty(len(corners), dtype=labels.dtype)
-        alone = [labels[:, k] != labels[:, (k + 1) % 3] for k in range(3)]
-        three = alone[0] & alone[1] & alone[2]
+    def _chosen(self, vertices: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the labels (N,) of points in triangles whose vertices have labels (N, 3)."""
+        chosen = np.empty(len(vertices), dtype=labels.dtype)
+        differs_from_next = [labels[:, k] != labels[:, (k + 1) % 3] for k in range(3)]
+        three = differs_from_next[0] & differs_from_next[1] & differs_from_next[2]
         chosen[three] = labels[three, np.argmax(weights[three], axis=1)]
-        for k in range(3):  # corner k has another label than the two others: a straight cut
+        for k in range(3):  # vertex k has another label than the two others: a straight cut
             i, j = (k + 1) % 3, (k + 2) % 3
-            rows = np.flatnonzero(~three & (labels[:, i] == labels[:, j]) & alone[k])
-            s = self.share(corners[rows, k, None], corners[rows][:, [i, j]])
+            rows = np.flatnonzero(~three & (labels[:, i] == labels[:, j]) & differs_from_next[k])
+            s = self.share(vertices[rows, k, None], vertices[rows][:, [i, j]])
             is_near = (weights[rows][:, [i, j]] / np.maximum(s, 1e-300)).sum(axis=1) < 1.0
             chosen[rows] = np.where(is_near, labels[rows, k], labels[rows, i])
         return chosen
@@ -273,35 +272,40 @@ def bordered(
         keys.append(direction * labels.size + low[differ])
         starts.append(low[differ])
         ends.append(high[differ])
-    key, start, end = (
-        np.concatenate([*parts, np.zeros(0, dtype=int)]) for parts in (keys, starts, ends)
-    )
+    none = np.zeros(0, dtype=int)
+    key = np.concatenate([*keys, none])
+    start = np.concatenate([*starts, none])
+    end = np.concatenate([*ends, none])
     border = Border(axes=border_axes, labels=labels, keys=key, shares=np.full(len(key), 0.5))
     if kinds is None or not border_axes:
         return border
     # bisect from the inner end, otherwise from the higher label, where the loops close
-    rank = [np.where(at == 0, np.inf, at) for at in (labels.ravel()[start], labels.ravel()[end])]
-    turned = rank[1] > rank[0]
-    halved = np.flatnonzero(np.isinf(np.maximum(*rank)) | (labels.ndim < 3))
-    a, b = border.places(np.where(turned, end, start)), border.places(np.where(turned, start, end))
-    for first in range(0, len(halved), BORDER_CHUNK):
-        rows = halved[first : first + BORDER_CHUNK]
-        border.shares[rows] = _halved(a[rows], b[rows], kinds)
+    ends_labels = (labels.ravel()[start], labels.ravel()[end])
+    start_rank, end_rank = [np.where(label == 0, np.inf, label) for label in ends_labels]
+    is_reversed = end_rank > start_rank
+    is_bisected = np.isinf(np.maximum(start_rank, end_rank)) | (labels.ndim < 3)
+    bisected = np.flatnonzero(is_bisected)
+    a = border.places(np.where(is_reversed, end, start))
+    b = border.places(np.where(is_reversed, start, end))
+    for first in range(0, len(bisected), BORDER_CHUNK):
+        rows = bisected[first : first + BORDER_CHUNK]
+        border.shares[rows] = _bisected(a[rows], b[rows], kinds)
         if progress is not None:
-            progress(min(first + BORDER_CHUNK, len(halved)), len(halved))
-    border.shares[turned] = 1.0 - border.shares[turned]
+            progress(min(first + BORDER_CHUNK, len(bisected)), len(bisected))
+    border.shares[is_reversed] = 1.0 - border.shares[is_reversed]
     return border
 
 
-def _halved(a: np.ndarray, b: np.ndarray, kinds: Kinds) -> np.ndarray:
+def _bisected(a: np.ndarray, b: np.ndarray, kinds: Kinds) -> np.ndarray:
     """Return the fraction (N,) of the line from poses a to b (N, d) that has the label of a."""
     kind, near = kinds(a, None)
     low, high = np.zeros(len(a)), np.ones(len(a))
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        there, state = kinds(a + middle[:, None] * (b - a), near)
-        same = there == kind
-        low, high = np.where(same, middle, low), np.where(same, high, middle)
+        label, state = kinds(a + middle[:, None] * (b - a), near)
+        same = label == kind
+        low = np.where(same, middle, low)
+        high = np.where(same, high, middle)
         near = np.where(same[:, None], state, near)
     return low
 

@@ -38,9 +38,11 @@ MIN_COMPILED_POSES = 2_000
 EVALUATIONS_PER_POSE = 10
 #: Number of poses per call of the code.
 AT_ONCE = 262_144
-#: Outputs of the kinematics and of the classification: residuals, dimensionless loop Jacobian,
-#: coordinates with stops, rods.
-_EVIDENCE, _JUDGED = ("discriminants",), ("phi", "K", "limited", "ends")
+#: Output of the kinematics with the diagnostics of closed forms.
+_CLOSED_FORMS = ("discriminants",)
+#: Values from which a pose is classified: loop residuals, dimensionless loop Jacobian, coordinates
+#: with stops, and ends of rods.
+_CRITERIA = ("phi", "K", "limited", "ends")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -95,7 +97,8 @@ class PoseKernel:
 
     @cached_property
     def _kernel(self) -> RowKernel | None:
-        work, letters = EVALUATIONS_PER_POSE * self._poses, row_kernel_letters(1, 15)
+        work = EVALUATIONS_PER_POSE * self._poses
+        letters = row_kernel_letters(1, 15)
         try:
             return self._model.evaluator.rows(self.text, "tl_workspace", letters, evaluations=work)
         except EngineError as error:
@@ -103,7 +106,7 @@ class PoseKernel:
             return None
 
     @property
-    def is_there(self) -> bool:
+    def is_available(self) -> bool:
         """Whether machine code is available."""
         return self._kernel is not None
 
@@ -130,7 +133,7 @@ class PoseKernel:
         """
         assembly, limits, n = self._model.assembly, self._model.limits, len(values)
         runner = self._model.platform.runner
-        held = [np.ravel(runner.nominal[port.name]) for port in self._held]
+        parameters = [np.ravel(runner.nominal[port.name]) for port in self._parameter_ports]
         driven = actuator_map(self._model)[:, self._moving]
         arrays = (
             np.ascontiguousarray(values.T),
@@ -138,8 +141,8 @@ class PoseKernel:
             self._axes.reference,
             self._axes.start,
             assembly.q,
-            np.concatenate([np.empty(0), *held]),
-            self._own.T,
+            np.concatenate([np.empty(0), *parameters]),
+            self._independent_rows.T,
             driven.T,
             driven[list(assembly.leading)].T,
             (limits.lower / limits.scale)[self._stops],
@@ -148,21 +151,21 @@ class PoseKernel:
             np.array([least, clearance, ranges, parallel, STOP_TOLERANCE, CONVERGED], dtype=float),
         )
         assert self._kernel is not None
-        figures, q = self._kernel(
+        verdicts, q = self._kernel(
             n, (int(near is not None),), arrays, ((8, n), (self._model.topology.n_q, n))
         )
         return Verdicts(
-            measures=figures[:3].T,
-            clearance=figures[3],
-            side=figures[4],
-            reason=figures[5].astype(int),
-            blame=figures[6].astype(int),
-            residual=figures[7],
+            measures=verdicts[:3].T,
+            clearance=verdicts[3],
+            side=verdicts[4],
+            reason=verdicts[5].astype(int),
+            blame=verdicts[6].astype(int),
+            residual=verdicts[7],
             q=q.T,
         )
 
     @property
-    def _own(self) -> np.ndarray:
+    def _independent_rows(self) -> np.ndarray:
         """Return the rows (n, n_v) that select the independent velocities."""
         assembly = self._model.assembly
         return np.asarray(
@@ -174,20 +177,22 @@ class PoseKernel:
         """Return the C function of the kinematics."""
         runner = self._model.platform.runner
         program = runner.program(KINEMATICS[0])
-        left = tuple(step.residual_values for step in program.steps if isinstance(step, Newton))
-        judged = Evaluate(function=self._judging(), inputs=("q",), outputs=_JUDGED)
-        outputs = ("q", *(_EVIDENCE if program.closed_forms else ()), *left, *_JUDGED)
+        residuals = tuple(
+            step.residual_values for step in program.steps if isinstance(step, Newton)
+        )
+        criteria = Evaluate(function=self._criteria(), inputs=("q",), outputs=_CRITERIA)
+        outputs = ("q", *(_CLOSED_FORMS if program.closed_forms else ()), *residuals, *_CRITERIA)
         whole: Program = replace(
-            program, name="pose", steps=(*program.steps, judged), outputs=outputs
+            program, name="pose", steps=(*program.steps, criteria), outputs=outputs
         )
         return c_function(whole, runner.empty_inputs(), outputs)
 
     @property
-    def _held(self) -> list[CPort]:
+    def _parameter_ports(self) -> list[CPort]:
         return [port for port in self._function.inputs if port.name not in ("position", "start")]
 
-    def _judging(self) -> BatchFunction:
-        """Return the function of q that gives the outputs `_JUDGED`."""
+    def _criteria(self) -> BatchFunction:
+        """Return the function of q with the outputs `_CRITERIA`."""
         assembly, limits, topology = self._model.assembly, self._model.limits, self._model.topology
         loops, q = assembly.loops, ca.SX.sym("q", topology.n_q)
         phi, K = ca.SX(0, 1), ca.SX(0, len(self._moving))
@@ -196,11 +201,10 @@ class PoseKernel:
             phi *= ca.DM(loops.length * loops.row_scale)
             K = ca.reshape(flat, len(loops.names), topology.n_v)
             K = ca.diag(ca.DM(loops.row_scale)) @ K @ ca.diag(ca.DM(loops.velocity_scale))
-            K = (
-                K[list(assembly.rows), self._moving]
-                if assembly.rows
-                else ca.SX(0, len(self._moving))
-            )
+            if assembly.rows:
+                K = K[list(assembly.rows), self._moving]
+            else:
+                K = ca.SX(0, len(self._moving))
         limited = [q[column] for column in limits.columns]
         if limits.cuts is not None and limits.cuts.function is not None:
             cut = limits.cuts.function.function(q, ca.DM.zeros(topology.n_v))
@@ -209,7 +213,7 @@ class PoseKernel:
         bounded = ca.vertcat(ca.SX(0, 1), *(limited[i] / limits.scale[i] for i in self._stops))
         outputs = [phi, ca.reshape(K, -1, 1), bounded, ends]
         return BatchFunction(
-            ca.Function("judged", [q], [ca.densify(output) for output in outputs], {"cse": True})
+            ca.Function("criteria", [q], [ca.densify(output) for output in outputs], {"cse": True})
         )
 
     @cached_property
@@ -238,15 +242,19 @@ class PoseKernel:
             "PAIRS": len(self._clearance.pairs),
             "STAGES": self._stages,
         }
-        places = {"position": "position", "start": "start", "q": "pose->q", "health": "health"}
-        places |= {name: f"pose->{name}" for name in _JUDGED} | {"discriminants": "pose->forms"}
+        argument_of = {"position": "position", "start": "start", "q": "pose->q", "health": "health"}
+        argument_of |= {name: f"pose->{name}" for name in _CRITERIA} | {
+            "discriminants": "pose->forms"
+        }
         first = 0
         for name in loops:
-            places[name], first = f"pose->left + {first}", first + sizes[name]
+            argument_of[name] = f"pose->left + {first}"
+            first += sizes[name]
         first = 0
-        for port in self._held:
-            places[port.name], first = f"held + {first}", first + port.size
-        arguments = ", ".join(["1", *(places[port.name] for port in function.arguments)])
+        for port in self._parameter_ports:
+            argument_of[port.name] = f"held + {first}"
+            first += port.size
+        arguments = ", ".join(["1", *(argument_of[port.name] for port in function.arguments)])
         body = [
             *(f"#define TL_{name} {size}" for name, size in defined.items()),
             c_file("tauloop.kinematics.workspaces", "workspace.c"),

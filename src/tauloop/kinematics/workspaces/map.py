@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 #: Properties of a pose that may color a map.
 MEASURES = ("serial", "parallel", "constraint", "clearance", "tension")
-#: Number of poses handled together.
+#: Number of poses that are classified together.
 MAP_CHUNK = 8192
 #: Number of poses along the longest axis of a grid without a given resolution.
 DEFAULT_POSES_PER_AXIS = 120
-#: Step to which the length of an axis is rounded for the default resolution: rad, or a fraction of
-#: the power of ten above the characteristic length.
+#: Step to which the length of an axis is rounded for the default resolution: rad; for lengths, a
+#: fraction of the power of ten above the characteristic length.
 EXTENT_STEP = 1e-3
-#: Fraction of a step, and distance of a logarithm from a whole number, that count as rounding.
+#: Rounding error of a ratio of a range to a step, and of a decimal logarithm.
 GRID_TOLERANCE = 1e-9
 #: Maximum number of poses of a grid.
 LARGEST_GRID = 10_000_000
@@ -210,10 +210,12 @@ class Workspace(Result):
     @property
     def size_text(self) -> str:
         """Usable size with its unit, as text; in degrees if all axes are angles."""
-        (size, unit), turned = self.size, [name for name in self.units if name == "rad"]
-        if len(turned) == len(self.units):
-            size, unit = size * np.degrees(1.0) ** len(turned), unit.replace("rad", "deg")
-        return f"{size:.{4 if size < 1e4 else 6}g} {unit}"
+        size, unit = self.size
+        if all(axis_unit == "rad" for axis_unit in self.units):
+            size *= np.degrees(1.0) ** len(self.units)
+            unit = unit.replace("rad", "deg")
+        digits = 4 if size < 1e4 else 6
+        return f"{size:.{digits}g} {unit}"
 
     def section(self) -> Workspace | None:
         """Return the map over the first two varying positions; None for a map over a line.
@@ -226,15 +228,15 @@ class Workspace(Result):
             return None
         units = dict(zip(self.axes, self.units, strict=True))
         reference = dict(zip(self.axes, self.reference, strict=True))
-        place = {
+        cut_index = {
             name: int(np.abs(axis - reference[name]).argmin())
             for name, axis in self.axes.items()
             if name not in names
         }
-        index = tuple(place.get(name, slice(None)) for name in self.axes)
-        fixed = {name: float(self.axes[name][i]) for name, i in place.items()}
-        fixed_units = [units[name] for name in place]
-        cut_at = [i for name, i in place.items() if shape[name] > 1]
+        index = tuple(cut_index.get(name, slice(None)) for name in self.axes)
+        fixed = {name: float(self.axes[name][i]) for name, i in cut_index.items()}
+        fixed_units = [units[name] for name in cut_index]
+        cut_at = [i for name, i in cut_index.items() if shape[name] > 1]
         return replace(
             self,
             arrays={name: values[index] for name, values in self.arrays.items()},
@@ -255,16 +257,16 @@ class Workspace(Result):
         points = np.stack(np.meshgrid(*self.axes.values(), indexing="ij"), axis=-1)[self.usable]
         if len(section.border.axes) == 2:
             points = section.border.lines[0][0] if section.border.lines else points[:0]
-        way = np.cumsum(np.linalg.norm(np.diff(points, axis=0, prepend=points[:1]), axis=1))
-        chosen = (
-            points[np.unique(np.searchsorted(way, np.linspace(0.0, way[-1], count)))]
-            if len(points)
-            else points
-        )
+        lengths = np.linalg.norm(np.diff(points, axis=0, prepend=points[:1]), axis=1)
+        path_length = np.cumsum(lengths)
+        chosen = points
+        if len(points):
+            wanted = np.linspace(0.0, path_length[-1], count)
+            chosen = points[np.unique(np.searchsorted(path_length, wanted))]
         poses = _Poses(self.model)
         values = np.tile(poses.axes.reference, (len(chosen), 1))
-        for name, at in section.fixed.items():
-            values[:, poses.axes.columns.index(name)] = at
+        for name, value in section.fixed.items():
+            values[:, poses.axes.columns.index(name)] = value
         values[:, [poses.axes.columns.index(name) for name in section.axes]] = chosen
         state = poses.state(values)
         return np.asarray(state.q[state.health.is_reached & np.isfinite(state.q).all(axis=1)])
@@ -327,17 +329,20 @@ def _connected_component(usable: np.ndarray, first: Sequence[np.intp]) -> np.nda
 
     Neighbors are connected by edges of simplices.
     """
-    left = np.pad(usable, 1)
-    strides = [stride // left.itemsize for stride in left.strides]
-    ways = [sum(chosen) for n in range(1, usable.ndim + 1) for chosen in combinations(strides, n)]
-    steps = [sign * way for way in ways for sign in (-1, 1)]
-    flat, order = left.reshape(-1), np.zeros(left.size, dtype=int)
-    front = np.array([np.ravel_multi_index([i + 1 for i in first], left.shape)])
+    remaining = np.pad(usable, 1)
+    strides = [stride // remaining.itemsize for stride in remaining.strides]
+    edges = [sum(chosen) for n in range(1, usable.ndim + 1) for chosen in combinations(strides, n)]
+    steps = [sign * edge for edge in edges for sign in (-1, 1)]
+    flat = remaining.reshape(-1)
+    order = np.zeros(remaining.size, dtype=int)
+    front = np.array([np.ravel_multi_index([i + 1 for i in first], remaining.shape)])
     while len(front := front[flat[front]]):
-        flat[front], order[front] = False, np.arange(len(front))
-        front = front[order[front] == np.arange(len(front))]  # each once
+        flat[front] = False
+        # remove repeated indices
+        order[front] = np.arange(len(front))
+        front = front[order[front] == np.arange(len(front))]
         front = (front[:, None] + steps).ravel()
-    return usable & ~left[(slice(1, -1),) * usable.ndim]
+    return usable & ~remaining[(slice(1, -1),) * usable.ndim]
 
 
 @solving(PoseError)
@@ -365,7 +370,7 @@ def workspace_grid(
     Raises:
         InputError: unknown or repeated names, empty axes, or values that are not finite; wrenches
             or a tension margin for a machine without cables; or cables in a machine with passive
-            freedoms, which they cannot hold in place.
+            degrees of freedom, which they cannot hold in place.
     """
     limits = limits or WorkspaceLimits()
     limits = replace(limits, singularity=least_distance(model, limits.singularity))
@@ -376,10 +381,10 @@ def workspace_grid(
     shape = tuple(len(values) for values in axes.values())
     _require_size(shape)
     positions = pose.grid(axes, fixed)
-    judge, stages = _PoseClassifier(model, limits), Stages(progress, 2 if refined else 1)
-    parts, at_once = [], judge.prepared(len(positions))
+    classifier, stages = _PoseClassifier(model, limits), Stages(progress, 2 if refined else 1)
+    parts, at_once = [], classifier.prepared(len(positions))
     for first in range(0, len(positions), at_once):
-        parts.append(judge(positions[first : first + at_once]))
+        parts.append(classifier(positions[first : first + at_once]))
         stages.part(min(first + at_once, len(positions)), len(positions))
     stages.done()
     arrays = {}
@@ -387,20 +392,20 @@ def workspace_grid(
         arrays[name] = np.concatenate([part[name] for part in parts]).reshape(shape)
     varied = [columns.index(name) for name in axes]
     if limits.connected:
-        _cut_off(arrays, axes, reference[varied], judge.side(reference[None]))
+        _cut_off(arrays, axes, reference[varied], classifier.side(reference[None]))
     del arrays[SIDE]
-    share = float((arrays["reason"] == Reason.USABLE).mean())
-    moved = [columns.index(name) for name, values in axes.items() if len(values) > 1]
+    usable_fraction = float((arrays["reason"] == Reason.USABLE).mean())
+    varying = [columns.index(name) for name, values in axes.items() if len(values) > 1]
 
-    def kinds(values: np.ndarray, near: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    def labels(values: np.ndarray, near: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         whole = np.tile(positions[:1], (len(values), 1))
-        whole[:, moved] = values
-        return judge.kinds(whole, near)
+        whole[:, varying] = values
+        return classifier.labels(whole, near)
 
     border = bordered(
         tuple(axes.values()),
         _ignore_thin_rims(arrays["reason"]),
-        kinds if refined else None,
+        labels if refined else None,
         stages.part,
     )
     if refined:
@@ -410,7 +415,7 @@ def workspace_grid(
         axes={name: np.asarray(values, dtype=float) for name, values in axes.items()},
         units=tuple(pose.units[i] for i in varied),
         reference=tuple(float(reference[i]) for i in varied),
-        elements=judge.elements,
+        elements=classifier.elements,
         fixed={name: float(positions[0, i]) for i, name in enumerate(columns) if name not in axes},
         fixed_units=tuple(
             unit for name, unit in zip(columns, pose.units, strict=True) if name not in axes
@@ -421,13 +426,13 @@ def workspace_grid(
         diagnostics=(
             diagnostic(
                 "largest loop residual of usable poses",
-                judge.residual,
+                classifier.residual,
                 at_most=CONVERGED * model.assembly.loops.length,
                 unit="m",
             ),
             diagnostic(
                 "usable fraction of the grid",
-                share,
+                usable_fraction,
                 at_least=1e-12,
                 advice="no pose of the grid is usable: see the reasons",
             ),
@@ -467,22 +472,24 @@ def _cut_off(
 
 
 def _ignore_thin_rims(reason: np.ndarray) -> np.ndarray:
-    """Return the reasons over a grid without thin rims of singular poses.
+    """Return the reasons over a grid, with thin rims of singular or cut-off poses out of reach.
 
-    A rim thinner than the grid's step counts as out of reach, like the poses next to it.
+    Such a rim is thinner than the grid's step and next to poses out of reach.
     """
     is_beyond = (reason == Reason.SINGULAR) | (reason == Reason.CUT_OFF)
-    thick, edge = is_beyond, reason == Reason.OUT_OF_REACH
-    for axis in range(reason.ndim):  # blocks of two points along every axis that lie within
+    # blocks of two points along every axis that consist of such poses
+    thick = is_beyond
+    edge = reason == Reason.OUT_OF_REACH
+    for axis in range(reason.ndim):
         thick = np.delete(thick, 0, axis) & np.delete(thick, -1, axis)
     for axis in range(reason.ndim):
         before = [(int(i == axis), 0) for i in range(reason.ndim)]
-        behind = [(0, wide) for wide, _ in before]
-        thick = np.pad(thick, before) | np.pad(thick, behind)
+        after = [(0, width) for width, _ in before]
+        thick = np.pad(thick, before) | np.pad(thick, after)
         edge = (
             edge
             | np.delete(np.pad(edge, before), -1, axis)
-            | np.delete(np.pad(edge, behind), 0, axis)
+            | np.delete(np.pad(edge, after), 0, axis)
         )
     return np.where(is_beyond & ~thick & edge, int(Reason.OUT_OF_REACH), reason)
 
@@ -560,10 +567,10 @@ class _Poses:
         for fraction in np.linspace(0.0, 1.0, FOLLOWING_STEPS + 1)[1:-1]:
             if not len(active):
                 break
-            on_the_way = self.axes.positions(
+            waypoints = self.axes.positions(
                 self._reference + fraction * (values[active] - self._reference)
             )
-            solution = functions.evaluate(on_the_way, start=current[active])
+            solution = functions.evaluate(waypoints, start=current[active])
             active = active[solution.health.is_reached]
             current[active] = solution.q[solution.health.is_reached]
         return functions.evaluate(positions, start=current)
@@ -590,7 +597,7 @@ class _Poses:
         return np.where(np.isnan(least), -1.0, least)
 
     def closes(self, values: np.ndarray) -> np.ndarray:
-        """Return whether the loops close (N,) in a determined posture.
+        """Return whether the loops close at poses (N,), and the posture of the legs is unique.
 
         If loops are followed and a path passes a singular pose, rounding decides on which branch it
         continues. So the pose must be on the same side of the serial singularities as the
@@ -639,28 +646,26 @@ class _PoseClassifier:
         return [f"{rods[i]} and {rods[j]}" for i, j in self._clearance.pairs]
 
     def side(self, values: np.ndarray) -> np.ndarray:
-        """Return the sides (N,) of the singularities on which poses are (see `SIDE`)."""
+        """Return the side of the singularities on which each pose is (N,), see `SIDE`."""
         return self._sides(singularities(self._model, self._poses.state(values).q))
 
     def _sides(self, distances: Singularities) -> np.ndarray:
-        parallel = (
-            np.nan_to_num(np.sign(distances.parallel_determinant)) if self._parallel_side else 0.0
-        )
+        parallel: np.ndarray | float = 0.0
+        if self._parallel_side:
+            parallel = np.nan_to_num(np.sign(distances.parallel_determinant))
         return np.asarray(3.0 * parallel + np.nan_to_num(np.sign(distances.serial_determinant)))
 
-    def kinds(self, values: np.ndarray, near: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    def labels(self, values: np.ndarray, near: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Return labels (N,) of poses, from reasons and sides, and the poses' coordinates (N, n_q).
 
         Loops solved by Newton's method start from nearby coordinates (N, n_q).
         """
-        figures, q = self.figures(values, near)
-        side = (
-            np.where(figures["reason"] == Reason.USABLE, figures[SIDE], 0.0)
-            if self._limits.connected
-            else 0.0
-        )
+        properties, q = self.properties(values, near)
+        side: np.ndarray | float = 0.0
+        if self._limits.connected:
+            side = np.where(properties["reason"] == Reason.USABLE, properties[SIDE], 0.0)
         q = np.where(np.isfinite(q), q, self._model.assembly.q)
-        return len(Reason) * (side + 4.0) + figures["reason"], q
+        return len(Reason) * (side + 4.0) + properties["reason"], q
 
     def prepared(self, poses: int, least: int = MIN_COMPILED_POSES) -> int:
         """Prepare machine code for this number of poses; return the number of poses per call.
@@ -671,17 +676,17 @@ class _PoseClassifier:
         if poses >= least and not isinstance(self._model.evaluator, Interpreted):
             axes = self._poses.axes
             kernel = PoseKernel(self._model, axes, self._clearance, FOLLOWING_STEPS, poses)
-            self._kernel = kernel if kernel.is_there else None
+            self._kernel = kernel if kernel.is_available else None
         return MAP_CHUNK if self._kernel is None else AT_ONCE
 
     def __call__(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """Return the properties of poses by name, at values (N, n) of the axes (see `PoseAxes`)."""
-        figures, q = self.figures(values, None)
-        is_closed = figures["reason"] != Reason.OUT_OF_REACH
+        properties, q = self.properties(values, None)
+        is_closed = properties["reason"] != Reason.OUT_OF_REACH
         outputs = self._model.outputs(np.where(is_closed[:, None], q, np.nan))
-        return figures | {f"{OUTPUT}{name}": values for name, values in outputs.items()}
+        return properties | {f"{OUTPUT}{name}": values for name, values in outputs.items()}
 
-    def figures(
+    def properties(
         self, values: np.ndarray, near: np.ndarray | None
     ) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return the properties of poses, and their coordinates (N, n_q).
@@ -690,7 +695,7 @@ class _PoseClassifier:
         """
         if self._kernel is None:
             state = self._poses.state(values, near)
-            return self._judged(values, state), state.q
+            return self._classified(values, state), state.q
         limits = self._limits
         verdicts = self._kernel(
             values,
@@ -709,7 +714,7 @@ class _PoseClassifier:
             "tension": np.full(len(values), np.nan),
             SIDE: verdicts.side,
         }
-        usable = self._held(
+        usable = self._supported_by_cables(
             np.flatnonzero(verdicts.reason == Reason.USABLE),
             verdicts.q,
             verdicts.reason,
@@ -724,7 +729,7 @@ class _PoseClassifier:
         """Smallest accepted distance from singularities."""
         return max(self._limits.singularity or 0.0, MIN_REGULAR_DISTANCE if self._cables else 0.0)
 
-    def _judged(self, values: np.ndarray, state: State) -> dict[str, np.ndarray]:
+    def _classified(self, values: np.ndarray, state: State) -> dict[str, np.ndarray]:
         n = len(values)
         result = {
             name: np.full(n, np.nan) for name in _AXIS_UNITS if name not in ("reason", "blame")
@@ -766,17 +771,19 @@ class _PoseClassifier:
                 result[name][good] = measures[:, i]
             exclude(measures - self._least, first, Reason.SINGULAR, good)
             if len(self._clearance.pairs):
-                apart = self._clearance.distances(q)
-                result["clearance"][good] = apart.min(axis=1)
-                exclude(apart - self._limits.clearance, first + 3, Reason.INTERFERENCE, good)
-            usable = self._held(good[reason[good] == Reason.USABLE], state.q, reason, blame, result)
+                clearances = self._clearance.distances(q)
+                result["clearance"][good] = clearances.min(axis=1)
+                exclude(clearances - self._limits.clearance, first + 3, Reason.INTERFERENCE, good)
+            usable = self._supported_by_cables(
+                good[reason[good] == Reason.USABLE], state.q, reason, blame, result
+            )
             if len(usable):
                 loops = self._model.assembly.loops
-                left = loops.largest_residual(loops.residuals(state.q[usable])[0])
-                self.residual = max(self.residual, float(left.max()))
+                residual = loops.largest_residual(loops.residuals(state.q[usable])[0])
+                self.residual = max(self.residual, float(residual.max()))
         return result | {"reason": reason, "blame": blame}
 
-    def _held(
+    def _supported_by_cables(
         self,
         poses: np.ndarray,
         q: np.ndarray,
@@ -784,19 +791,17 @@ class _PoseClassifier:
         blame: np.ndarray,
         result: dict[str, np.ndarray],
     ) -> np.ndarray:
-        """Return the indices of the poses that the cables hold; mark the others as excluded."""
+        """Return the indices of the poses that the cables can hold; exclude the others."""
         if not (self._cables and len(poses)):
             return poses
-        loose = self._tension(poses, q[poses], result["tension"])
-        slack = poses[loose >= 0]
-        reason[slack], blame[slack] = (
-            Reason.TENSION,
-            len(self.elements) - len(self._cables) + loose[loose >= 0],
-        )
-        return poses[loose < 0]
+        failing_cable = self._tension(poses, q[poses], result["tension"])
+        fails = failing_cable >= 0
+        reason[poses[fails]] = Reason.TENSION
+        blame[poses[fails]] = len(self.elements) - len(self._cables) + failing_cable[fails]
+        return poses[~fails]
 
     def _tension(self, poses: np.ndarray, q: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """Store the tension margins of poses; return the cables (N,) that fail, -1 if none does."""
+        """Store the tension margins of poses; return the failing cables (N,), -1 for none."""
         wrenches = self._limits.wrenches
         margin, cable = self._model.platform.weakest_cables(
             self._model.platform_position(q), start=q, wrenches=wrenches
@@ -814,26 +819,24 @@ def usable_states(workspace: Workspace, values: np.ndarray) -> tuple[np.ndarray,
         workspace: the map.
         values: values (N, d) of the positions that vary.
     """
-    judge = _PoseClassifier(workspace.model, workspace.limits)
+    classifier = _PoseClassifier(workspace.model, workspace.limits)
     axes = pose_axes(workspace.model)
     whole = np.tile(axes.reference, (len(values), 1))
     for name, value in workspace.fixed.items():
         whole[:, axes.columns.index(name)] = value
     whole[:, [axes.columns.index(name) for name in workspace.axes]] = values
-    usable, coordinates = (
-        [np.zeros(0, dtype=bool)],
-        [np.zeros((0, workspace.model.assembly.q.size))],
-    )
-    at_once = judge.prepared(len(values))
+    usable = [np.zeros(0, dtype=bool)]
+    coordinates = [np.zeros((0, workspace.model.assembly.q.size))]
+    at_once = classifier.prepared(len(values))
     for first in range(0, len(values), at_once):
-        figures, q = judge.figures(whole[first : first + at_once], None)
-        usable.append(figures["reason"] == Reason.USABLE)
+        properties, q = classifier.properties(whole[first : first + at_once], None)
+        usable.append(properties["reason"] == Reason.USABLE)
         coordinates.append(q)
     return np.concatenate(usable), np.concatenate(coordinates)
 
 
 def _require_cables(model: Model, names: tuple[str, ...], limits: WorkspaceLimits) -> None:
-    """Reject cable options without cables, and cables that do not hold a pose.
+    """Reject cable options without cables, and cables that do not determine whether a pose is held.
 
     Raises:
         InputError: see `workspace`.
@@ -887,7 +890,9 @@ def section_axes(
             ends[name] = low, high
         low, high = ends[name]
         if not high > low:
-            raise InputError.of(name, f"range {low} to {high} is empty", "give LOW:HIGH")
+            raise InputError.of(
+                name, f"range {low} to {high} is empty", "give LOW:HIGH with LOW below HIGH"
+            )
 
     def steps(name: str, step: float) -> tuple[float, float]:
         low, high = ends[name]
@@ -915,13 +920,13 @@ def section_axes(
         name: np.arange(first, last + 1) * resolution_of(name)
         for name, (first, last) in spans.items()
     }
-    turned = {
+    whole_revolutions = {
         name
         for name in names
         if name not in (ranges or {}) and np.isclose(np.subtract(*ends[name]), -2 * np.pi)
     }
     # an axis over a whole revolution ends exactly after the revolution
-    return grid | {name: np.linspace(*ends[name], len(grid[name])) for name in turned}
+    return grid | {name: np.linspace(*ends[name], len(grid[name])) for name in whole_revolutions}
 
 
 def _decade(length: float) -> float:
@@ -946,15 +951,17 @@ def _reach(model: Model, poses: _Poses, name: str) -> tuple[float, float]:
     offsets[1:-1] *= 1.0 - GRID_TOLERANCE
     values = np.tile(reference, (len(offsets), 1))
     values[:, column] += offsets
-    closed, middle = poses.closes(values), len(offsets) // 2
+    closed = poses.closes(values)
+    middle = len(offsets) // 2
     if not closed[middle]:
         raise PoseError.of(
             name, "the loops do not close at the reference pose", "see `tauloop check`"
         )
     if model.platform.runner.iterates:  # no path leads beyond a gap
-        behind, ahead = np.flatnonzero(~closed[:middle]), np.flatnonzero(~closed[middle:])
-        closed[: behind.max(initial=-1) + 1] = False
-        closed[middle + ahead.min(initial=len(offsets)) :] = False
+        gaps_below = np.flatnonzero(~closed[:middle])
+        gaps_above = np.flatnonzero(~closed[middle:])
+        closed[: gaps_below.max(initial=-1) + 1] = False
+        closed[middle + gaps_above.min(initial=len(offsets)) :] = False
     low, high = offsets[closed].min(), offsets[closed].max()
     margin = 0.0 if units[column] == "rad" and closed[[0, -1]].all() else 0.1 * (high - low)
     return float(reference[column] + low - margin), float(reference[column] + high + margin)

@@ -14,7 +14,7 @@ from tauloop.model import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PoseAxes:
-    """The platform's positions with a rotation vector in place of each whole quaternion.
+    """The platform's positions with a rotation vector instead of a quaternion.
 
     The vector r = (rx, ry, rz), given in the base frame, rotates the platform from its reference
     orientation by the angle |r| about r: R = exp([r]) R_0. If only one component differs from zero,
@@ -46,8 +46,8 @@ class PoseAxes:
         """
         parts = np.meshgrid(*axes.values(), indexing="ij")
         values = np.tile(self.reference, (parts[0].size, 1))
-        for name, part in {**fixed, **dict(zip(axes, parts, strict=True))}.items():
-            values[:, self.columns.index(name)] = np.ravel(part)
+        for name, column in {**fixed, **dict(zip(axes, parts, strict=True))}.items():
+            values[:, self.columns.index(name)] = np.ravel(column)
         return values
 
     def positions(self, values: np.ndarray) -> np.ndarray:

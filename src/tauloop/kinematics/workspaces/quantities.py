@@ -40,12 +40,12 @@ class QuantityKind:
 def with_quantities(
     workspace: Workspace,
     kinds: tuple[QuantityKind, ...],
-    calculated: QuantityFunction,
+    calculate: QuantityFunction,
     *,
     at_once: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> Workspace:
-    """Return a map with further quantities at its usable poses, and with their worst poses.
+    """Return a map with additional quantities at its usable poses, and with their worst values.
 
     The search for the worst pose starts at the worst grid point and continues between the grid
     points with halved steps.
@@ -53,8 +53,8 @@ def with_quantities(
     Args:
         workspace: the map.
         kinds: the quantities.
-        calculated: function of coordinates (N, n_q) that returns the quantities by name.
-        at_once: number of poses per call of `calculated`.
+        calculate: function of coordinates (N, n_q) that returns the quantities by name.
+        at_once: number of poses per call of `calculate`.
         progress: called with the number of finished poses and their total.
     """
     points = np.stack(np.meshgrid(*workspace.axes.values(), indexing="ij"), axis=-1)
@@ -63,7 +63,7 @@ def with_quantities(
     values = {kind.name: np.full(workspace.usable.shape, np.nan) for kind in kinds}
     parts = []
     for first in range(0, len(q), at_once):
-        parts.append(calculated(q[first : first + at_once]))
+        parts.append(calculate(q[first : first + at_once]))
         if progress is not None:
             progress(min(first + at_once, len(q)), len(q))
     quantities = []
@@ -73,7 +73,7 @@ def with_quantities(
         sign = -1.0 if kind.is_better_low else 1.0
         worst, pose = np.nan, np.full(len(workspace.axes), np.nan)
         if np.isfinite(at_points).any():
-            worst, pose = _worst(workspace, kind.name, calculated, sign, chosen, at_points)
+            worst, pose = _worst(workspace, kind.name, calculate, sign, chosen, at_points)
         quantities.append(
             MapQuantity(
                 name=kind.name,
@@ -95,7 +95,7 @@ def with_quantities(
 def _worst(
     workspace: Workspace,
     name: str,
-    calculated: QuantityFunction,
+    calculate: QuantityFunction,
     sign: float,
     points: np.ndarray,
     values: np.ndarray,
@@ -105,25 +105,26 @@ def _worst(
     Args:
         workspace: the map.
         name: name of the quantity.
-        calculated: function of coordinates (N, n_q).
+        calculate: function of coordinates (N, n_q).
         sign: 1 if the lowest value is the worst, -1 if the highest is.
         points, values: usable poses of the grid.
     """
     start = int(np.nanargmin(sign * values))
-    worst, place = float(values[start]), points[start]
+    worst, position = float(values[start]), points[start]
     axes = tuple(workspace.axes.values())
-    low, high = np.array([axis[0] for axis in axes]), np.array([axis[-1] for axis in axes])
+    low = np.array([axis[0] for axis in axes])
+    high = np.array([axis[-1] for axis in axes])
     step = np.array([axis[1] - axis[0] if len(axis) > 1 else 0.0 for axis in axes])
-    around = np.stack(np.meshgrid(*[(-1.0, 0.0, 1.0)] * len(axes), indexing="ij"), axis=-1)
-    around = around.reshape(-1, len(axes))
+    neighbors = np.stack(np.meshgrid(*[(-1.0, 0.0, 1.0)] * len(axes), indexing="ij"), axis=-1)
+    neighbors = neighbors.reshape(-1, len(axes))
     for _ in range(HALVINGS):
         step = 0.5 * step
-        near = np.unique(np.clip(place + around * step, low, high), axis=0)
+        near = np.unique(np.clip(position + neighbors * step, low, high), axis=0)
         is_usable, q = usable_states(workspace, near)
         if not is_usable.any():
             break
-        nearby = calculated(q[is_usable])[name]
+        nearby = calculate(q[is_usable])[name]
         index = int(np.nanargmin(sign * nearby))
         if sign * nearby[index] < sign * worst:
-            worst, place = float(nearby[index]), near[is_usable][index]
-    return worst, place
+            worst, position = float(nearby[index]), near[is_usable][index]
+    return worst, position

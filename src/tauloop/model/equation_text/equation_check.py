@@ -17,9 +17,10 @@ from tauloop.equations.ports import Entry
 from tauloop.model.equation_text.equation_texts import FUNCTION_NAMES
 from tauloop.model.model import Model
 
-#: Number of states at which equations are compared, and largest condition number of the loops at a
-#: regular state.
-CHECK_STATES, WORST_CONDITION = 3, 1e3
+#: Number of states at which equations are compared.
+CHECK_STATES = 3
+#: Largest condition number of the loops at a regular state.
+WORST_CONDITION = 1e3
 #: Largest relative difference: rounding, 1e-16, times the condition numbers of some blocks.
 AGREEMENT = 1e-9
 TINY = np.finfo(float).tiny
@@ -50,10 +51,10 @@ def compared(
     for name, function in implicit.items():
         sizes = [function.size1_in(i) for i in range(1, 5)]
         pairs = []
-        for place in q:
-            # at poses with open loops, so that no residual is zero
+        for state in q:
+            # The loops are open here, so that no residual is zero.
             point = [
-                place + 0.01 * rng.normal(size=len(place)),
+                state + 0.01 * rng.normal(size=len(state)),
                 *(rng.normal(size=size) for size in sizes),
             ]
             arguments = point[:1] if name == "loops" else point
@@ -81,9 +82,9 @@ def require_plain(tree: ast.Module) -> None:
             if isinstance(node, ast.Import | ast.ImportFrom)
             else set()
         )
-        reaches = isinstance(node, ast.Attribute) and node.attr.startswith("_")
-        reaches |= isinstance(node, ast.Name) and node.id.startswith("__")
-        if reaches or imported - {"numpy", "annotations"}:
+        is_private = isinstance(node, ast.Attribute) and node.attr.startswith("_")
+        is_private |= isinstance(node, ast.Name) and node.id.startswith("__")
+        if is_private or imported - {"numpy", "annotations"}:
             raise AssertionError(
                 f"line {getattr(node, 'lineno', 0)} of written equations does more than calculate"
             )
@@ -95,21 +96,21 @@ def _solved(
     motion = model.functions(entry)
     ports, n = motion.ports, len(q)
     velocity, acceleration = rng.normal(size=(2, n, len(ports.v)))
-    moved = {"position": ports.at(q), "velocity": velocity, "acceleration": acceleration}
+    arguments = {"position": ports.at(q), "velocity": velocity, "acceleration": acceleration}
     nominal = [model.mechanism.parameters[name].value for name in model.free]
     further = {
         "theta": np.tile(nominal, (n, 1)),
         "weight": np.ones((n, len(model.mechanism.actuators))),
     }
     program = motion.program(INVERSE_DYNAMICS)
-    outputs, diagnostics = program.run({**moved, **further, "start": q}, n)
+    outputs, diagnostics = program.run({**arguments, **further, "start": q}, n)
     checked = solve_diagnostics(program, diagnostics)
-    good = np.flatnonzero(
+    regular = np.flatnonzero(
         checked.is_reached & checked.is_regular & (motion.condition(q) < WORST_CONDITION)
     )
     yield diagnostic(
         "nonsingular states at which the solved equations were evaluated",
-        len(good),
+        len(regular),
         at_least=1.0,
         advice="choose a reference pose away from singularities",
     )
@@ -118,16 +119,17 @@ def _solved(
         "force": [],
         "closure_force": [],
     }
-    for i in good:
+    for i in regular:
         try:
             written = module[FUNCTION_NAMES["solved"]](
-                *(part[i] for part in moved.values()), start=q[i]
+                *(part[i] for part in arguments.values()), start=q[i]
             )
-        except ValueError:  # the written loops did not close, but the model's did: a failure
+        except ValueError:
+            # The written loops do not close, but the model's loops do: a failure.
             written = {name: np.full_like(outputs[name][i], np.nan) for name in pairs}
         for name, both in pairs.items():
             both.append((written[name], outputs[name][i]))
-    if len(good):
+    if len(regular):
         yield _agreement(
             "solved equations, written and compiled: largest difference relative to the largest value",
             *pairs.values(),

@@ -99,18 +99,19 @@ def written_name(role: str, name: str, index: str, taken: frozenset[str]) -> tup
     """
     dots = int(role[1:]) if role[:1] == "d" else 0
     plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_") or "x"
-    prefix = {"u": "u_", "lambda": "lambda"}.get(role, "d" * dots + "_" * bool(dots))
+    prefix = {"u": "u_", "lambda": "lambda"}.get(role, "d" * dots + ("_" if dots else ""))
     python = prefix + (index or plain)
     python = python if re.match(r"[A-Za-z]", python) else f"x_{python}"
     while python in taken or iskeyword(python) or _INTERMEDIATE.fullmatch(python):
         python += "_"
-    clean = [re.sub(r"[^A-Za-z0-9]+", r"\\_", part) for part in name.split(".")]
-    own, of = clean[-1] or "x", r".".join(clean[:-1])
+    escaped = [re.sub(r"[^A-Za-z0-9]+", r"\\_", part) for part in name.split(".")]
+    base, subscript = escaped[-1] or "x", r".".join(escaped[:-1])
     if role in ("u", "lambda"):
-        own, of = rf"\{role}" if role == "lambda" else role, index.strip("_") or ".".join(clean)
-    letter = own if len(own) == 1 or own == r"\lambda" else rf"\mathrm{{{own}}}"
+        base = r"\lambda" if role == "lambda" else role
+        subscript = index.strip("_") or ".".join(escaped)
+    letter = base if len(base) == 1 or base == r"\lambda" else rf"\mathrm{{{base}}}"
     dotted = (letter, rf"\dot{{{letter}}}", rf"\ddot{{{letter}}}")[dots]
-    return python, dotted + (rf"_{{\mathrm{{{of}}}}}" if of else "")
+    return python, dotted + (rf"_{{\mathrm{{{subscript}}}}}" if subscript else "")
 
 
 def plain_text(
@@ -201,9 +202,9 @@ def _displayed(left: str, right: str) -> str:
 
 def _escaped(text: str) -> str:
     """Return text from a file for LaTeX: printable ASCII with special characters escaped."""
-    signs = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    signs |= {sign: rf"\{sign}" for sign in "#$%&_{}"} | {"<": "$<$", ">": "$>$"}
-    return "".join(signs.get(sign, sign) for sign in text if sign.isascii() and sign.isprintable())
+    escapes = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    escapes |= {c: rf"\{c}" for c in "#$%&_{}"} | {"<": "$<$", ">": "$>$"}
+    return "".join(escapes.get(c, c) for c in text if c.isascii() and c.isprintable())
 
 
 def python_text(
@@ -263,4 +264,4 @@ def _function(part: Part, letters: Sequence[str]) -> Iterator[str]:
 
 def _comment(text: str) -> str:
     """Return text from a file for a comment: printable ASCII in one line."""
-    return "".join(sign if sign.isascii() and sign.isprintable() else "?" for sign in text)
+    return "".join(c if c.isascii() and c.isprintable() else "?" for c in text)

@@ -41,13 +41,15 @@ from tauloop.model.equation_text.equation_texts import (
 from tauloop.model.model import MachineSource, Model, modeled
 
 EQUATION_PARTS = ("loops", "dynamics", "solved")
-#: Keeps every independent parameter as a symbol.
-EVERYTHING = "all"
+#: Value of the option `keep` with which every independent parameter remains a symbol.
+ALL_PARAMETERS = "all"
 #: Results of the solved equations.
-YIELDED = ("q", "force", "closure_force")
-#: A loop equation counts as zero at every position if it is zero at IDENTITY_STATES poses with open
-#: loops, to the fraction IDENTITY of the machine's characteristic length.
-IDENTITY, IDENTITY_STATES = 1e-10, 8
+SOLVED_RESULTS = ("q", "force", "closure_force")
+#: A loop equation counts as zero at every position if its residual at `IDENTITY_STATES` poses with
+#: open loops is below this fraction of the machine's characteristic length.
+IDENTITY_TOLERANCE = 1e-10
+#: Number of these poses.
+IDENTITY_STATES = 8
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -75,7 +77,7 @@ class EquationOptions(Options):
     names: Mapping[str, str] = option(factory=dict)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Record names that are not valid in Python."""
+        """Report new names that are not valid in Python."""
         for name, new in self.names.items():
             if not _IDENTIFIER.fullmatch(new) or iskeyword(new):
                 problems.add(
@@ -146,7 +148,8 @@ def write_equations(
     Raises:
         InputError: a name does not exist or is already used; or the machine has cables and `parts`
             contains the solved equations, because tensions within bounds have no closed formula.
-        AssemblyError: there are passive freedoms, and `parts` contains the solved equations.
+        AssemblyError: there are passive degrees of freedom, and `parts` contains the solved
+            equations.
 
     Source: Dressler, Schiffer and Robertsson, Modeling and Control of a Parallel Robot Using
     Modelica, section 3 (equations of a model, substituted until a chosen set of parameters and
@@ -162,11 +165,9 @@ def write_equations(
     kept = _kept_parameters(model, options)
     model = Model(model.mechanism, kept, formulation=model.formulation)
     letters, stages = _Letters(model, options), Stages(progress, 5)
-    program = (
-        model.functions(options.coordinates).program(INVERSE_DYNAMICS)
-        if "solved" in options.parts
-        else None
-    )
+    program = None
+    if "solved" in options.parts:
+        program = model.functions(options.coordinates).program(INVERSE_DYNAMICS)
     loop_rows = _loop_rows(model)
     implicit = _implicit_functions(model, loop_rows)
     functions = {name: f for name, f in implicit.items() if name in options.parts}
@@ -212,7 +213,7 @@ def _kept_parameters(model: Model, options: EquationOptions) -> tuple[str, ...]:
         InputError: a name does not exist.
     """
     known = tuple(p.name for p in model.mechanism.parameters)
-    kept = known if options.keep == (EVERYTHING,) else options.keep
+    kept = known if options.keep == (ALL_PARAMETERS,) else options.keep
     remedy = f"see `tauloop show {model.mechanism.name} --table`"
     InputError.raise_if_any(unknown_names(kept, known, "no parameter {!r}", "keep", remedy))
     return kept
@@ -222,21 +223,24 @@ class _Letters:
     """The symbols of a machine's equations by role; names are used once."""
 
     def __init__(self, model: Model, options: EquationOptions) -> None:
-        shape, ports = model.topology, model.functions(options.coordinates).ports
-        forces, loops = force_port(model.assembly), model.assembly.loops
-        self._new, self._taken = options.names, {"np", "newton"}
-        places = {*shape.coordinate_names, *ports.position.columns}
-        self._made: dict[tuple[str, str], Symbol] = {}
-        q = zip(shape.coordinate_names, coordinate_units(shape), strict=True)
+        topology = model.topology
+        ports = model.functions(options.coordinates).ports
+        forces = force_port(model.assembly)
+        loops = model.assembly.loops
+        self._new_names = options.names
+        self._used_names = {"np", "newton"}
+        positions = {*topology.coordinate_names, *ports.position.columns}
+        self._symbols: dict[tuple[str, str], Symbol] = {}
+        q = zip(topology.coordinate_names, coordinate_units(topology), strict=True)
         self.q = [self._symbol("q", n, unit, "coordinate") for n, unit in q]
-        v = tuple(zip(shape.velocity_names, velocity_units(shape), strict=True))
-        self.v, self.a = self._rates(v, places)
+        v = tuple(zip(topology.velocity_names, velocity_units(topology), strict=True))
+        self.v, self.a = self._rates(v, positions)
         self.position = [
             self._symbol("q", n, unit, "given position")
             for n, unit in zip(ports.position.columns, ports.position.units, strict=True)
         ]
         columns = tuple(zip(ports.velocity.columns, ports.velocity.units, strict=True))
-        self.velocity, self.acceleration = self._rates(columns, places)
+        self.velocity, self.acceleration = self._rates(columns, positions)
         pairs = zip(forces.columns, forces.units, strict=True)
         self.force = [self._symbol("u", n, unit, "actuator force") for n, unit in pairs]
         rows = zip(model.assembly.rows, model.assembly.multiplier_units, strict=True)
@@ -246,11 +250,11 @@ class _Letters:
         ]
         units = {p.name: si_unit(p.unit) for p in model.mechanism.parameters}
         self.theta = [self._symbol("", name, units[name], "parameter") for name in model.free]
-        every = sorted({n for _, n in self._made})
+        every = sorted({n for _, n in self._symbols})
         InputError.raise_if_any(unknown_names(options.names, every, "no variable {!r}", "names"))
 
     def _rates(
-        self, columns: tuple[tuple[str, str], ...], places: set[str]
+        self, columns: tuple[tuple[str, str], ...], positions: set[str]
     ) -> tuple[list[Symbol], list[Symbol]]:
         """Return symbols of velocities and accelerations.
 
@@ -260,7 +264,7 @@ class _Letters:
         rates: tuple[list[Symbol], list[Symbol]] = ([], [])
         for order in (1, 2):
             for name, unit in columns:
-                dots = order if name in places else order - 1
+                dots = order if name in positions else order - 1
                 word = "velocity" if order == 1 else "acceleration"
                 rates[order - 1].append(
                     self._symbol(f"d{dots}", name, unit + "^2" * (order - 1), word)
@@ -269,13 +273,15 @@ class _Letters:
 
     def _symbol(self, role: str, name: str, unit: str, word: str, index: str = "") -> Symbol:
         key = (role, name)
-        if key not in self._made:
-            made = written_name(role, self._new.get(name, name), index, frozenset(self._taken))
-            self._taken.add(made[0])
-            self._made[key] = Symbol(
+        if key not in self._symbols:
+            made = written_name(
+                role, self._new_names.get(name, name), index, frozenset(self._used_names)
+            )
+            self._used_names.add(made[0])
+            self._symbols[key] = Symbol(
                 python=made[0], latex=made[1], meaning=f"{word} {name}", unit=unit
             )
-        return self._made[key]
+        return self._symbols[key]
 
     def used(self, parts: list[Part]) -> tuple[Symbol, ...]:
         """Return the symbols that occur in an equation."""
@@ -285,7 +291,7 @@ class _Letters:
             for _, right in part.every_line
             for word in re.findall(r"\w+", right)
         }
-        return tuple(symbol for symbol in self._made.values() if symbol.python in words)
+        return tuple(symbol for symbol in self._symbols.values() if symbol.python in words)
 
 
 def _formulas(symbols: list[Symbol], notation: Notation) -> list[Formula]:
@@ -312,11 +318,9 @@ class _LoopRows:
         """Return the name of a row, with the reason if other parts of the equations omit it."""
         if name in self.identical:
             return f"{name}; zero at every position for these parameters"
-        return (
-            f"{name}; follows from the others for these parameters"
-            if name in self.redundant
-            else name
-        )
+        if name in self.redundant:
+            return f"{name}; follows from the others for these parameters"
+        return name
 
     def notes(self, model: Model) -> tuple[str, ...]:
         """Return the notes that are true only for the current parameters."""
@@ -354,7 +358,7 @@ def _loop_rows(model: Model) -> _LoopRows:
             unit[i] = loops.length
     residuals, _ = loops.residuals(q + unit * rng.normal(size=q.shape))
     scale = np.where(loops.is_length, loops.length, 1.0)
-    is_zero = np.abs(residuals).max(axis=0) < IDENTITY * scale
+    is_zero = np.abs(residuals).max(axis=0) < IDENTITY_TOLERANCE * scale
     identical = tuple(name for name, zero in zip(loops.names, is_zero, strict=True) if zero)
     return _LoopRows(
         written=tuple(i for i in range(len(loops.names)) if model.free or not is_zero[i]),
@@ -368,8 +372,9 @@ def _implicit_functions(
 ) -> dict[str, tuple[ca.Function, list[str]]]:
     """Return the loop and dynamic equations as functions of all coordinates, with row names."""
     assembly, free = model.assembly, model.free
-    mechanism, shape = assembly.mechanism, assembly.topology
-    sizes = {"q": shape.n_q, "v": shape.n_v, "a": shape.n_v, "u": len(mechanism.actuators)}
+    mechanism, topology = assembly.mechanism, assembly.topology
+    sizes = {"q": topology.n_q, "v": topology.n_v, "a": topology.n_v}
+    sizes["u"] = len(mechanism.actuators)
     sizes |= {"lambda": len(assembly.rows), "theta": len(free)}
     symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
     q, v, a, u, multipliers, theta = symbols.values()
@@ -379,18 +384,17 @@ def _implicit_functions(
     every_row = closure(machine.mechanism, machine.motion(v, a)) if loop_rows.written else ()
     phi, _, _ = stacked(tuple(every_row[i] for i in loop_rows.written))
     _, rate, _ = stacked(tuple(machine.rows(v, a)))
-    missing = (
-        machine.forces(v, a) - machine.transmission.T @ u - ca.jacobian(rate, v).T @ multipliers
-    )
+    loop_forces = ca.jacobian(rate, v).T @ multipliers
+    imbalance = machine.forces(v, a) - machine.transmission.T @ u - loop_forces
     loop_titles = [loop_rows.title(assembly.loops.names[i]) for i in loop_rows.written]
-    force_titles = [f"forces on {shape.velocity_names[i]}" for i in machine.moving]
+    force_titles = [f"forces on {topology.velocity_names[i]}" for i in machine.moving]
 
     def function(name: str, expression: ca.SX) -> ca.Function:
         return ca.Function(name, list(symbols.values()), [ca.cse(ca.densify(expression))])
 
     return {
         "loops": (function("loops", phi), loop_titles),
-        "dynamics": (function("dynamics", missing[machine.moving]), force_titles),
+        "dynamics": (function("dynamics", imbalance[machine.moving]), force_titles),
     }
 
 
@@ -456,16 +460,17 @@ def _solved(model: Model, program: Program, letters: _Letters, notation: Notatio
     start = "start[%d]" if notation is not LATEX else r"q^{\mathrm{start}}_{%d}"
     values["start"] = [Formula(text=start % i) for i in range(model.topology.n_q)]
     values["weight"] = [weight] * len(letters.force)
-    wanted = [set(YIELDED)]
+    wanted = [set(SOLVED_RESULTS)]
     for step in reversed(program.steps[1:]):
         if isinstance(step, Bounded):
             what = "cable tensions within bounds result from a search and have no closed formula"
             raise InputError.of("parts", what, "use --parts loops,dynamics")
-        wanted.append(
-            wanted[-1] | set(step.inputs) | ({step.start} if isinstance(step, Newton) else set())
-        )
+        names = wanted[-1] | set(step.inputs)
+        if isinstance(step, Newton):
+            names.add(step.start)
+        wanted.append(names)
     by_name = dict(zip(model.topology.coordinate_names, letters.q, strict=True))
-    writer, loops, begun = Writer(notation), [], 0
+    writer, loops, first_line = Writer(notation), [], 0
     for step, needed in zip(program.steps, reversed(wanted), strict=True):
         if isinstance(step, Bounded):
             continue
@@ -503,14 +508,14 @@ def _solved(model: Model, program: Program, letters: _Letters, notation: Notatio
                 "units": tuple(map(repr, step.sizes)),
             },
         )
-        loops.append((tuple(writer.lines[begun:]), loop))
-        begun = len(writer.lines)
+        loops.append((tuple(writer.lines[first_line:]), loop))
+        first_line = len(writer.lines)
         values[step.solution] = unknowns
     titles = {"q": letters.q, "force": letters.force, "closure_force": letters.closure}
     return Part(
         name="solved",
         before=tuple(loops),
-        lines=tuple(writer.lines[begun:]),
+        lines=tuple(writer.lines[first_line:]),
         results={
             name: _results(symbols, values[name], notation) for name, symbols in titles.items()
         },

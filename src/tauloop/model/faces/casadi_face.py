@@ -32,8 +32,8 @@ def casadi_function(runner: Runner, function: str, *, compiled: bool = False) ->
     spec, _ = differentiated(function, None, loaded=False)
     output, program, sizes = spec.outputs[0], runner.program(spec), runner.empty_inputs()
     inputs = {name: ca.SX.sym(name, sizes[name].shape[1]) for name in spec.inputs}
-    baked = {name: ca.SX(ca.DM(numbers)) for name, numbers in runner.nominal.items()}
-    values = unfolded(program, {**baked, **inputs})
+    nominal = {name: ca.SX(ca.DM(numbers)) for name, numbers in runner.nominal.items()}
+    values = unfolded(program, {**nominal, **inputs})
     blocks = [
         ca.sparsify(ca.reshape(values[jacobian_name(output, name)], values[output].numel(), -1))
         for name in inputs
@@ -46,7 +46,7 @@ def casadi_function(runner: Runner, function: str, *, compiled: bool = False) ->
     jacobian = ca.Function(f"jac_{function}", arguments, ca.cse(blocks), names, jacobian_names)
     definition = [*inputs.values()], ca.cse([values[output]]), [*inputs], [output]
     if compiled:
-        all_inputs = {**baked, **inputs}
+        all_inputs = {**nominal, **inputs}
         adjoints = _adjoints(runner, PRODUCTS[function], arguments, all_inputs, D, blocks)
         return _external(ca.Function(function, *definition), jacobian, *adjoints)
     options: dict[str, Any] = {"custom_jacobian": jacobian, "jac_penalty": 0}

@@ -1,1 +1,1 @@
-"""Forces of redundant actuators, cables and passive freedoms, and of sampled motions."""
+"""Forces of redundant actuators, cables and passive degrees of freedom, and of sampled motions."""

@@ -49,7 +49,7 @@ class ForceSharing(ReprMixin):
             if isinstance(self.preload, Mapping)
             else dict.fromkeys(names, self.preload)
         )
-        wound = {
+        has_winch = {
             name: winch is not None for name, winch in zip(names, winches(mechanism), strict=True)
         }
         problems = Problems()
@@ -59,7 +59,7 @@ class ForceSharing(ReprMixin):
                 problems.add(f"preload.{name}", "there is no such cable", known)
             elif not np.isfinite(value):
                 problems.add(f"preload.{name}", f"is {value:g}", "give a tension in N")
-            elif isinstance(self.preload, Mapping) and not wound[name]:
+            elif isinstance(self.preload, Mapping) and not has_winch[name]:
                 what = "no actuator drives only this cable, so its preload has no effect"
                 problems.add(f"preload.{name}", what, "omit it")
         InputError.raise_if_any(problems)
@@ -132,7 +132,7 @@ def sharing_of(
     if not isinstance(named, Mapping):
         return ForceSharing(preload=float(named))
     port = Port(name="preload", columns=names, units=("N",) * len(names))
-    wanted = named_values(port, "preload", named, np.zeros(len(names)))
+    preloads = named_values(port, "preload", named, np.zeros(len(names)))
     return ForceSharing(
-        preload={name: float(value) for name, value in zip(names, wanted, strict=True) if value}
+        preload={name: float(value) for name, value in zip(names, preloads, strict=True) if value}
     )

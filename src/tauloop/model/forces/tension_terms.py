@@ -34,7 +34,7 @@ MAX_ITERATIONS = 100
 #: The iterations end when forces change by less than this fraction of the largest force.
 FORCE_CHANGE_TOLERANCE = 1e-12
 #: Components of missing forces below this fraction of the largest one are not listed.
-MIN_LISTED_SHARE = 1e-6
+MIN_LISTED_FRACTION = 1e-6
 #: The distance of tensions from their bounds is reduced by this fraction of the largest bound, so
 #: that rounding errors do not make the conditions infeasible.
 CENTERING_TOLERANCE = 1e-9
@@ -82,7 +82,7 @@ class TensionTerms:
         return replace(self, t=self.t - np.einsum("nwv,nvm,w->nm", tool, self.G, wrench))
 
     def shared(self, share: float) -> TensionTerms:
-        """Return the terms with upper bounds of tensions and winch forces reduced by a factor."""
+        """Return the terms with upper bounds of tensions and winch forces times a factor."""
         limited = tuple(
             replace(winch, max_tension=share * winch.max_tension) for winch in self.limited
         )
@@ -115,8 +115,8 @@ class TensionTerms:
 
     def limiting_cable(self, weights: np.ndarray) -> np.ndarray:
         """Return the indices of the cables (N,) whose conditions have the largest weights (N, n)."""
-        shares = [weights[:, self._bounded == k].sum(axis=1) for k in range(len(self.names))]
-        return np.argmax(np.stack(shares, axis=1), axis=1)
+        sums = [weights[:, self._bounded == k].sum(axis=1) for k in range(len(self.names))]
+        return np.argmax(np.stack(sums, axis=1), axis=1)
 
     def centered(self) -> tuple[np.ndarray, np.ndarray]:
         """Return forces (N, n_u) and tensions (N, k), N, of the motion, far from all bounds.
@@ -133,10 +133,10 @@ class TensionTerms:
         return force, self.unforced - np.einsum("nku,nu->nk", self.pulls, force)
 
     def missing(self) -> np.ndarray:
-        """Return the part of the needed forces (N, m) that cables within their bounds cannot exert.
+        """Return the part of the forces t (N, m) that cables within their bounds cannot exert.
 
-        It is minimal: min |scale (t - R^T u)| over the forces u within the bounds, by proximal
-        iterations.
+        The part t - R^T u minimizes |scale (t - R^T u)| over the forces u within the bounds. It is
+        computed by proximal iterations.
         """
         n, n_u, _ = self.R.shape
         wrench_map = self.scale[:, None] * self.R.transpose(0, 2, 1)
@@ -201,7 +201,7 @@ class TensionTerms:
         limits = " and those of the winches' forces" if self.limited else ""
         for i, sample in enumerate(samples[:MAX_LISTED]):
             prefix = f"sample {sample} of {count}: " if count > 1 else ""
-            tolerance = MIN_LISTED_SHARE * np.abs(missing[i]).max()
+            tolerance = MIN_LISTED_FRACTION * np.abs(missing[i]).max()
             components = ", ".join(
                 f"{name} {value:.4g} {unit}"
                 for name, value, unit in zip(self.motions, missing[i], self.units, strict=True)

@@ -38,12 +38,13 @@ if TYPE_CHECKING:
 
 #: Default standard deviation of an encoder: rad, or a fraction of the machine's characteristic
 #: length.
-USUAL_DEVIATION = 1e-5
+DEFAULT_DEVIATION = 1e-5
 #: Largest standardized residual of a reading that counts as consistent with the others.
 MAX_STANDARDIZED_RESIDUAL = 4.0
-#: Maximum number of Gauss-Newton steps, and size of a step at convergence, relative to the
-#: characteristic length, or rad.
-MAX_ENCODER_STEPS, ENCODER_STEP_TOLERANCE = 8, 1e-12
+#: Maximum number of Gauss-Newton steps.
+MAX_ENCODER_STEPS = 8
+#: Size of a step at convergence, rad or characteristic lengths.
+ENCODER_STEP_TOLERANCE = 1e-12
 #: An error of an encoder cannot be detected if its redundancy number Q_ii is below this.
 MIN_REDUNDANCY = 1e-6
 #: Readings whose standardized residuals exceed this fraction of the largest cannot be
@@ -66,8 +67,8 @@ class ReadingFit:
         residual: reading minus model (N, n_e), m or rad.
         standardized: ratio of the residual to its standard deviation (N, n_e); zero without
             redundancy.
-        alone: estimated error of each reading if only this reading is wrong (N, n_e), m or rad;
-            zero without redundancy.
+        alone: estimated error of each reading (N, n_e), m or rad, under the assumption that all
+            other readings are correct; zero without redundancy.
         projector: Q (N, n_e, n_e), residuals per error of each reading.
     """
 
@@ -123,23 +124,22 @@ def least_squares(
         residual, H = readings - model_readings(q), sensing @ G[:, :, :moving]
         weighted = H / deviations[:, None] ** 2
         normal = weighted.transpose(0, 2, 1) @ H
-        move = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ residual[:, :, None])[:, :, 0]
+        delta = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ residual[:, :, None])[:, :, 0]
         step += 1
-        if (np.abs(move) / scale).max(initial=0.0) < ENCODER_STEP_TOLERANCE or step == steps:
+        if (np.abs(delta) / scale).max(initial=0.0) < ENCODER_STEP_TOLERANCE or step == steps:
             break
-        position = np.concatenate([position[:, :moving] + move, position[:, moving:]], axis=1)
+        position = np.concatenate([position[:, :moving] + delta, position[:, moving:]], axis=1)
     spread = H @ np.linalg.solve(normal, H.transpose(0, 2, 1))
     projector = np.eye(len(deviations)) - spread / deviations**2
-    watched = np.einsum("kii->ki", projector)
-    share = np.maximum(watched, MIN_REDUNDANCY)
+    redundancy = np.einsum("kii->ki", projector)
+    is_redundant = redundancy > MIN_REDUNDANCY
+    divisor = np.maximum(redundancy, MIN_REDUNDANCY)
     return ReadingFit(
         position=position,
         q=q,
         residual=residual,
-        standardized=np.where(
-            watched > MIN_REDUNDANCY, residual / (deviations * np.sqrt(share)), 0.0
-        ),
-        alone=np.where(watched > MIN_REDUNDANCY, residual / share, 0.0),
+        standardized=np.where(is_redundant, residual / (deviations * np.sqrt(divisor)), 0.0),
+        alone=np.where(is_redundant, residual / divisor, 0.0),
         projector=projector,
     )
 
@@ -151,7 +151,7 @@ class ActuatorFit:
     Attributes:
         names, units: names and units of the actuators that are used.
         state: the pose.
-        position: positions of the leading actuators and passive freedoms, as for forward
+        position: positions of the leading actuators and passive degrees of freedom, as for forward
             kinematics.
         residual: given position minus the position in the pose (N, n) or (n,), m or rad.
         standardized: ratio of the residual to its standard deviation.
@@ -192,12 +192,13 @@ class ActuatorFit:
 
 
 def all_positions(assembly: Assembly, position: Port) -> Port:
-    """Return the port of the positions of all actuators and of the passive freedoms."""
-    every, count = motor_port(assembly, "position", "rad", "m"), len(assembly.leading)
+    """Return the port of the positions of all actuators and of the passive degrees of freedom."""
+    actuators = motor_port(assembly, "position", "rad", "m")
+    count = len(assembly.leading)
     return Port(
         name="position",
-        columns=every.columns + position.columns[count:],
-        units=every.units + position.units[count:],
+        columns=actuators.columns + position.columns[count:],
+        units=actuators.units + position.units[count:],
     )
 
 
@@ -209,7 +210,7 @@ def encoder_deviations(
     Args:
         assembly: the machine.
         noise: one number in SI units for all, or numbers or texts with units by name; the default
-            is `USUAL_DEVIATION`.
+            is `DEFAULT_DEVIATION`.
 
     Raises:
         InputError: a name is not the name of an actuator, a unit is wrong, or a number is not
@@ -217,15 +218,17 @@ def encoder_deviations(
     """
     port = motor_port(assembly, "position", "rad", "m")
     result = np.array(
-        [USUAL_DEVIATION * (1.0 if unit == "rad" else assembly.loops.length) for unit in port.units]
+        [
+            DEFAULT_DEVIATION * (1.0 if unit == "rad" else assembly.loops.length)
+            for unit in port.units
+        ]
     )
     problems = Problems()
     if isinstance(noise, str):
-        noise = (
-            pairs("encoder_noise", noise, problems)
-            if "=" in noise
-            else dict.fromkeys(port.columns, noise)
-        )
+        if "=" in noise:
+            noise = pairs("encoder_noise", noise, problems)
+        else:
+            noise = dict.fromkeys(port.columns, noise)
     if isinstance(noise, Mapping):
         for name, text in noise.items():
             with problems.collecting(InputError):
@@ -255,7 +258,8 @@ def fit_actuators(
 
     Args:
         entry: functions of the actuators' motion.
-        position: positions of all actuators and passive freedoms (N, n) or (n,), m or rad.
+        position: positions of all actuators and passive degrees of freedom (N, n) or (n,), m or
+            rad.
         start: assembled coordinates (n_q,); the default is the reference pose.
         deviations: standard deviations of all actuators' positions (n_u,); see
             `encoder_deviations`.
@@ -284,21 +288,22 @@ def fit_actuators(
 
     origin = assembly.q if start is None else entry.runner.pose(start)
     q = np.broadcast_to(origin, (len(target), len(origin))).copy()
-    at = np.array(entry.ports.at(q))
-    begin, begin_passive = readings(q), at[:, count:]
+    given_position = np.array(entry.ports.at(q))
+    first_readings = readings(q)
+    first_passive = given_position[:, count:]
 
-    def nearer(fraction: float, steps: int) -> ReadingFit:
-        free = begin_passive + fraction * (passive - begin_passive)
-        waypoint = begin + fraction * (target[:, chosen] - begin)
-        position = np.concatenate([at[:, :count], free], axis=1)
+    def fit_at(fraction: float, steps: int) -> ReadingFit:
+        free = first_passive + fraction * (passive - first_passive)
+        waypoint = first_readings + fraction * (target[:, chosen] - first_readings)
+        position = np.concatenate([given_position[:, :count], free], axis=1)
         return least_squares(
             entry, A[chosen], readings, waypoint, sigma, position, q, moving=count, steps=steps
         )
 
     for fraction in np.linspace(0.0, 1.0, WAYPOINTS + 1)[1:-1]:
-        waypoint_fit = nearer(float(fraction), 2)
-        at, q = waypoint_fit.position, waypoint_fit.q
-    result = nearer(1.0, MAX_ENCODER_STEPS)
+        waypoint_fit = fit_at(float(fraction), 2)
+        given_position, q = waypoint_fit.position, waypoint_fit.q
+    result = fit_at(1.0, MAX_ENCODER_STEPS)
     state = entry.kinematics(result.position, start=result.q)
     pick = (lambda array: array[0]) if single else (lambda array: array)
     return ActuatorFit(

@@ -29,23 +29,22 @@ def follow(runner: Runner, position: object, start: object | None = None) -> Sta
     target = arrays["position"]
     q = runner.assembly.q if start is None else runner.pose(start)
     if start is not None:
-        there = runner.on_branch_of(q)
-        if there is not runner:
-            return follow(there, position, q)
+        runner_of_branch = runner.on_branch_of(q)
+        if runner_of_branch is not runner:
+            return follow(runner_of_branch, position, q)
         _require_assembled(runner, q)
     current = np.broadcast_to(q, (len(target), len(q)))
-    state = (
-        runner.followed(target, current)
-        if is_iterated
-        else runner.kinematics({"position": target}, current)
-    )
+    if is_iterated:
+        state = runner.followed(target, current)
+    else:
+        state = runner.kinematics({"position": target}, current)
     if not runner.catalogue.positions.turns_matter:
 
-        def turned(part: slice) -> tuple[()]:
+        def choose_revolutions(part: slice) -> tuple[()]:
             turn_near(state.q[part], q, runner.catalogue.positions.turning)
             return ()
 
-        runner.in_pieces(len(target), turned)
+        runner.in_pieces(len(target), choose_revolutions)
     state = replace(
         state, turns=replace(state.turns, nearest="reference pose" if start is None else "start")
     )
@@ -61,10 +60,8 @@ def _require_assembled(runner: Runner, start: np.ndarray) -> None:
     gap[is_angle] = np.abs((gap[is_angle] + np.pi) % (2 * np.pi) - np.pi)
     worst = int(np.argmax(np.nan_to_num(gap, nan=np.inf)))
     if state.health.is_reached.all() and gap[worst] > OTHER_MODE:
-        name, unit = (
-            runner.topology.coordinate_names[worst],
-            coordinate_units(runner.topology)[worst],
-        )
+        name = runner.topology.coordinate_names[worst]
+        unit = coordinate_units(runner.topology)[worst]
         difference = gap[worst] * scale[worst]
         what = (
             f"is not assembled: its loops are open; in the nearest closed pose, {name} differs by "
@@ -96,8 +93,10 @@ def track(runner: Runner, position: object, start: object | None = None) -> Stat
     target = np.atleast_2d(
         checked({"position": runner.ports.position}, {"position": position})[0]["position"]
     )
-    if start is not None and (there := runner.on_branch_of(runner.pose(start))) is not runner:
-        return track(there, target, start)
+    if start is not None:
+        runner_of_branch = runner.on_branch_of(runner.pose(start))
+        if runner_of_branch is not runner:
+            return track(runner_of_branch, target, start)
     if not runner.iterates and not runner.catalogue.positions.turns_matter:
         return _continued(runner, runner.kinematics({"position": target}), start)
     n = len(target)
@@ -109,8 +108,8 @@ def track(runner: Runner, position: object, start: object | None = None) -> Stat
         return _continued(runner, follow(runner, target, start), None)
     q, health = tracked
     if not health.is_reached.all():
-        lost = ~np.isfinite(q).all(axis=1)
-        return runner.kinematics({"position": target}, np.where(lost[:, None], q[0], q))
+        has_failed = ~np.isfinite(q).all(axis=1)
+        return runner.kinematics({"position": target}, np.where(has_failed[:, None], q[0], q))
     topology = runner.topology
     is_angle = np.array(topology.is_angle)
     scale = np.where(is_angle, 1.0, runner.assembly.loops.length)

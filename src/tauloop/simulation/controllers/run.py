@@ -31,7 +31,7 @@ from tauloop.equations.ports import Port, checked
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator, Method
 from tauloop.integrate.sensitivity import labeled, sensitivity_rows
-from tauloop.integrate.tableau import Tableau, known_within
+from tauloop.integrate.tableau import Tableau, with_dense_output
 from tauloop.mechanism.cables import cable_problems
 from tauloop.mechanism.model import omission_diagnostics
 from tauloop.model import Model
@@ -270,7 +270,7 @@ def prepared_loop(
         max_steps = 2 * len(time) * substeps
     if events and integration_method.tableau is not None:
         # events are located with the dense output
-        tableau = known_within(integration_method.tableau)
+        tableau = with_dense_output(integration_method.tableau)
         integration_method = replace(integration_method, tableau=tableau)
     nominal = plant.mechanism.parameters.vector(plant.free)
     prepared = Loop(

@@ -12,7 +12,7 @@ from tauloop.common.result import Diagnostic, diagnostic, provenance
 from tauloop.elasticity.frame.beams import Array
 from tauloop.elasticity.frame.statics import buckling_factors, load_factors
 from tauloop.elasticity.machine.poses import rigid_parts
-from tauloop.elasticity.static_analysis.stiffness import MAX_BUCKLING_USE, MAX_DEFLECTION
+from tauloop.elasticity.static_analysis.stiffness import MAX_BUCKLING_UTILIZATION, MAX_DEFLECTION
 from tauloop.elasticity.vibrations.machine_modes import loop_stability
 from tauloop.elasticity.vibrations.vibration import Vibration
 from tauloop.integrate.linear import LinearMotion, integrate_linear
@@ -400,7 +400,7 @@ class ElasticRun:
         yield diagnostic(
             "largest axial force as a fraction of the buckling load",
             float((1.0 / factors).max()),
-            at_most=MAX_BUCKLING_USE,
+            at_most=MAX_BUCKLING_UTILIZATION,
             advice="the equations use the stiffness of unloaded links: reduce loads or accelerations",
         )
         if self.path is not None:
@@ -408,7 +408,7 @@ class ElasticRun:
             yield diagnostic(
                 "squared ratio of the largest rotation rate to the lowest natural frequency",
                 fastest**2,
-                at_most=MAX_BUCKLING_USE,
+                at_most=MAX_BUCKLING_UTILIZATION,
                 advice="centrifugal stiffness is neglected: move slower, or stiffen the links",
             )
 

@@ -1,8 +1,8 @@
 """Cache of compiled code: a private folder of the user, whose files are checked before loading.
 
-Machine code runs with all rights of the user, and a damaged library can crash the process or return
-wrong numbers. So a library is loaded only if no other user could have written it and if it matches
-the SHA-256 stored next to it.
+Machine code runs with all permissions of the user, and a damaged library can crash the process or
+return wrong numbers. So a library is loaded only if no other user could have written it and if it
+matches the SHA-256 stored next to it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,15 @@ from tauloop.common.shown import ReprMixin
 LARGEST_CACHE = 500_000_000
 #: Fraction of this size that remains after files are removed, so that the next library does not
 #: require another removal.
-SHARE_AFTER_CLEANUP = 0.8
+FRACTION_AFTER_CLEANUP = 0.8
 CHECKSUM = ".sha256"
-#: Mode of the files; and write permissions of others, with which a file or folder is not trusted.
-MODE, WRITABLE_BY_OTHERS = 0o644, stat.S_IWGRP | stat.S_IWOTH
+#: Mode of the files.
+MODE = 0o644
+#: Write permissions of others. A file or folder with such a permission is not trusted.
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 #: Names of the cache's files: no other file is counted or removed.
 _LIBRARY = re.compile(r"(?:caller-)?[0-9a-f]{24}\.(?:so|cubin)")
-_OURS = re.compile(r"(?:caller-)?[0-9a-f]{24}(?:\.(?:so|cubin|ptxas)(?:\.sha256)?|\.json)")
+_CACHE_FILE = re.compile(r"(?:caller-)?[0-9a-f]{24}(?:\.(?:so|cubin|ptxas)(?:\.sha256)?|\.json)")
 _TEMPORARY = re.compile(
     r"\.build-.{1,40}|\.(?:caller-)?[0-9a-f]{1,24}[^/]{0,7}\.[0-9a-f]{16}\.\w{1,7}"
 )
@@ -109,15 +111,13 @@ class CompiledCache(PlainData, ReprMixin):
     @in_json()
     def status(self) -> Status:
         """DOUBTFUL if a library is damaged or could have been written by another user."""
-        return (
-            Status.DOUBTFUL
-            if any(entry.state == "damaged" for entry in self.libraries)
-            else Status.OK
-        )
+        if any(entry.state == "damaged" for entry in self.libraries):
+            return Status.DOUBTFUL
+        return Status.OK
 
 
 def compiled_cache(options: CacheOptions | None = None) -> CompiledCache:
-    """Return the compiled libraries in the cache, or remove them.
+    """Return the compiled libraries in the cache, or remove them (`CacheOptions.clear`).
 
     Raises:
         InputError: a file cannot be removed.
@@ -136,11 +136,11 @@ def compiled_cache(options: CacheOptions | None = None) -> CompiledCache:
 
 def cache_folder() -> Path:
     """Return the user's cache folder for compiled libraries."""
-    stated = os.environ.get("XDG_CACHE_HOME", "")
+    cache_home = os.environ.get("XDG_CACHE_HOME", "")
     if sys.platform == "linux" and "ANDROID_DATA" not in os.environ:
-        if os.path.isabs(stated):
-            return Path(stated, "tauloop")
-        if not stated:
+        if os.path.isabs(cache_home):
+            return Path(cache_home, "tauloop")
+        if not cache_home:
             return Path("~/.cache/tauloop").expanduser()
     # The import takes half of the time of calling a function from the cache.
     import platformdirs
@@ -225,7 +225,7 @@ def _checksum(content: bytes) -> str:
 
 
 def is_intact(path: Path) -> bool:
-    """Return whether a file of the cache is unchanged: owned by the user and matching its SHA-256.
+    """Return whether only the user could have written a file of the cache, and its SHA-256 matches.
 
     Raises:
         OSError: the file cannot be read.
@@ -308,29 +308,29 @@ def scratch(folder: Path) -> Iterator[Path]:
 
     sweep(folder)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as place:
-        held = os.open(place, os.O_RDONLY)
+        descriptor = os.open(place, os.O_RDONLY)
         try:
-            hold(held)
+            hold(descriptor)
             yield Path(place)
         finally:
-            os.close(held)
+            os.close(descriptor)
 
 
 def sweep(folder: Path) -> int:
     """Remove unfinished files of killed processes; return the number of files and folders."""
-    left = [
+    leftovers = [
         path for path in _listed(folder) if _TEMPORARY.fullmatch(path.name) and is_abandoned(path)
     ]
-    for path in left:
+    for path in leftovers:
         _remove(path)
-    return len(left)
+    return len(leftovers)
 
 
 def cached_libraries(folder: Path) -> tuple[CachedLibrary, ...]:
     """Return the libraries of a cache, the last used first."""
     records: dict[str, list[tuple[str, int]]] = {}
     for path in _listed(folder):
-        if path.suffix == ".json" and _OURS.fullmatch(path.name):
+        if path.suffix == ".json" and _CACHE_FILE.fullmatch(path.name):
             with suppress(OSError, ValueError, KeyError, TypeError):
                 record = json.loads(path.read_text(encoding="ascii").partition("\n")[2])
                 records.setdefault(str(record["library"]), []).append(
@@ -341,13 +341,14 @@ def cached_libraries(folder: Path) -> tuple[CachedLibrary, ...]:
         if not _LIBRARY.fullmatch(path.name):
             continue
         with suppress(FileNotFoundError):  # another process may clear the cache at the same time
-            state, called = path.stat(), records.get(path.name, [])
+            state = path.stat()
+            functions = records.get(path.name, [])
             entries.append(
                 CachedLibrary(
                     path=path,
-                    size=state.st_size + sum(size for _, size in called),
+                    size=state.st_size + sum(size for _, size in functions),
                     used=max(state.st_atime, state.st_mtime),
-                    functions=tuple(sorted({name for name, _ in called})),
+                    functions=tuple(sorted({name for name, _ in functions})),
                     state=_state(path),
                 )
             )
@@ -362,17 +363,17 @@ def clear(folder: Path) -> int:
     Raises:
         OSError: a file cannot be removed.
     """
-    ours = [path for path in _listed(folder) if _OURS.fullmatch(path.name)]
-    for path in ours:
+    files = [path for path in _listed(folder) if _CACHE_FILE.fullmatch(path.name)]
+    for path in files:
         path.unlink(missing_ok=True)
-    return len(ours) + sweep(folder)
+    return len(files) + sweep(folder)
 
 
 def _make_room(folder: Path, newest: Path) -> None:
     """Remove the least recently used files if the cache is too large; keep the newest file."""
     sizes = {}
     for path in _listed(folder):
-        if _OURS.fullmatch(path.name):
+        if _CACHE_FILE.fullmatch(path.name):
             with suppress(OSError):
                 state = path.stat()
                 sizes[path] = (max(state.st_atime, state.st_mtime), state.st_size)
@@ -380,7 +381,7 @@ def _make_room(folder: Path, newest: Path) -> None:
     if total <= LARGEST_CACHE:
         return
     for path, (_, size) in sorted(sizes.items(), key=lambda item: item[1]):
-        if total <= SHARE_AFTER_CLEANUP * LARGEST_CACHE:
+        if total <= FRACTION_AFTER_CLEANUP * LARGEST_CACHE:
             return
         if path not in (newest, _checksum_path(newest)):
             total -= size

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from tauloop.compiler.c.printing.source import CFunction
 
 
-#: Inputs that have nominal values and are not arguments of calls of a single sample.
-HELD = ("start", "theta", "weight", "preload", "wrench", "payload")
+#: Inputs that have nominal values and are not arguments of a call (`CompiledFunction.__call__`).
+NOMINAL_INPUTS = ("start", "theta", "weight", "preload", "wrench", "payload")
 #: Number of samples whose continuations advance together: a multiple of the kernel's block that
 #: fits into the first-level cache.
 CONTINUATION_BLOCK = 256
-#: Continuation along straight lines from the pose `start` to the positions, given by the position
-#: of `start` and the number of steps; None for a solution in one step.
+#: Continuation along straight lines from the pose `start` to the positions: the position of `start`
+#: and the number of steps; None for a solution in one step.
 Continuation = tuple[np.ndarray, int] | None
 #: Number of batches that code in memory computes before the extension module is used.
 FIRST_BATCHES = 200
@@ -100,11 +100,9 @@ class CompiledFunction:
 
         def several(*motion: Any) -> tuple[np.ndarray, ...]:
             outputs = call(*motion)
-            return (
-                outputs
-                if isinstance(outputs, tuple)
-                else tuple(np.split(outputs[: ends[-1]], ends[:-1]))
-            )
+            if isinstance(outputs, tuple):
+                return outputs
+            return tuple(np.split(outputs[: ends[-1]], ends[:-1]))
 
         return several
 
@@ -120,12 +118,12 @@ class CompiledFunction:
         return CompiledFunction(function, self._library, nominal, threads)
 
     def address(self, entry: str) -> int:
-        """Return the address of an entry of the code: "bound" or "counted" (see `_called_text`)."""
+        """Return the address of an entry of the code: "bound" or "counted" (see `_entry_text`)."""
         return self._library.address(f"{self.function.name}_{entry}")
 
     @property
     def _motion(self) -> tuple[CPort, ...]:
-        return tuple(port for port in self.function.inputs if port.name not in HELD)
+        return tuple(port for port in self.function.inputs if port.name not in NOMINAL_INPUTS)
 
     def _many(self, *motion: Any) -> Any:
         """Return outputs of many samples, or raise errors on arguments and poses."""
@@ -135,16 +133,12 @@ class CompiledFunction:
             raise InputError.of(self.function.name, what, f"give {', '.join(ports)}")
         arrays, single = checked(ports, dict(zip(ports, motion, strict=False)), finite=False)
         n = len(next(iter(arrays.values())))
-        held = {
-            port.name: (port.size, self.nominal.get(port.name, 0.0))
+        nominal = {
+            port.name: np.broadcast_to(self.nominal.get(port.name, 0.0), (n, port.size))
             for port in self.function.inputs
+            if port.name in NOMINAL_INPUTS
         }
-        others = {
-            name: np.broadcast_to(held[name][1], (n, held[name][0]))
-            for name in held
-            if name in HELD
-        }
-        outputs, is_sound = self.run({**arrays, **others}, n)
+        outputs, is_sound = self.run({**arrays, **nominal}, n)
         health = outputs.pop("health")
         if not is_sound:
             require_finite(ports, arrays)
@@ -197,7 +191,7 @@ class CompiledFunction:
         out: Mapping[str, np.ndarray] | None = None,
         continuation: Continuation = None,
     ) -> tuple[dict[str, np.ndarray], bool]:
-        """Do the same as `batch`, and return whether all samples passed (see `evaluator.Kernel`).
+        """Return outputs as `batch` does, and whether all samples passed (see `evaluator.Kernel`).
 
         Args:
             inputs, n, out: as for `batch`.
@@ -213,7 +207,7 @@ class CompiledFunction:
             and self._counted is not None
             and all(name in inputs for name in self._inputs)
         ):
-            bad = self._in_shares(n, [*map(inputs.__getitem__, self._inputs), *outputs.values()])
+            bad = self._in_parts(n, [*map(inputs.__getitem__, self._inputs), *outputs.values()])
             if bad is not None:
                 return outputs, bad == 0
         return outputs, self._run_any_layout(inputs, outputs, n, continuation) == 0
@@ -229,7 +223,7 @@ class CompiledFunction:
 
     @property
     def _is_called_often(self) -> bool:
-        """Whether the code is called so often that finding the extension module pays off."""
+        """Whether the code is called so often that loading the extension module pays off."""
         return self._library.path is not None or self._batches > FIRST_BATCHES
 
     @cached_property
@@ -240,8 +234,11 @@ class CompiledFunction:
             self._library, f"{self.function.name}_counted", sizes, len(self._inputs), LANES
         )
 
-    def _in_shares(self, n: int, arrays: Sequence[np.ndarray]) -> int | None:
-        """Run the kernel on plain arrays; return the number of failed samples, or None."""
+    def _in_parts(self, n: int, arrays: Sequence[np.ndarray]) -> int | None:
+        """Run the kernel on arrays in row order; return the number of failed samples.
+
+        The result is None if an array has another layout.
+        """
         assert self._counted is not None
         if self._threads == 1 or n < 2 * LEAST_SHARE:
             return self._counted(0, n, n, *arrays)
@@ -296,13 +293,13 @@ class CompiledFunction:
 
     def _arrays(self) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
         """Return the arrays by port, with nominal values, and a list of all arrays in order."""
-        sides = {
+        ports_by_array = {
             "inputs": self.function.inputs,
             "outputs": self.function.arguments[len(self.function.inputs) :],
         }
-        whole = {name: np.zeros(_total_size(ports)) for name, ports in sides.items()}
+        whole = {name: np.zeros(_total_size(ports)) for name, ports in ports_by_array.items()}
         arrays: dict[str, np.ndarray] = {}
-        for name, ports in sides.items():
+        for name, ports in ports_by_array.items():
             arrays |= {port.name: part for port, part in _parts(ports, whole[name])}
         for name in self.nominal.keys() & arrays.keys():
             arrays[name][:] = self.nominal[name]
@@ -334,7 +331,7 @@ def require_health(
         PoseError: a sample failed; the message states the first one and the reason.
     """
     least, pivot, residual, _ = health.T
-    kinds = (
+    checks = (
         (
             ~(least >= 0),
             "out of reach, or its results are not finite: a loop does not close",
@@ -348,10 +345,10 @@ def require_health(
         (~(pivot > pivots), "singular: a pivot has nearly vanished", pivot),
     )
     problems = Problems()
-    for bad, what, figure in kinds:
+    for bad, what, values in checks:
         if bool(bad.any()):
             first = int(xp.argmax(bad))
-            text = f"sample {first} of {len(bad)}: {what} ({float(figure[first]):.3g})"
+            text = f"sample {first} of {len(bad)}: {what} ({float(values[first]):.3g})"
             problems.add(
                 "motion",
                 text,
@@ -389,25 +386,25 @@ def compile_function(
     if isinstance(compiler, EmbeddedCompiler):
         # without vector instructions, lanes are not faster and take twice as long to print
         scalar = scalar_text(function, is_optimized=False)
-        units = (c_text(f"{scalar}\n{_loop_text(function)}\n{_called_text(function)}", note),)
+        units = (c_text(f"{scalar}\n{_loop_text(function)}\n{_entry_text(function)}", note),)
     else:
-        units = c_units(function, note, _called_text(function))
+        units = c_units(function, note, _entry_text(function))
     return CompiledFunction(function, Library.made(units, compiler, folder=folder), threads=threads)
 
 
 def _loop_text(function: CFunction) -> str:
-    """Return the C text of the counted kernel (`batch_text`) as a loop over single samples."""
+    """Return the C text of the kernel that counts failed samples, as a loop over single samples."""
     count = len(function.inputs)
-    moved = []
+    arguments = []
     for i, port in enumerate(function.arguments):
         step = f"steps[{i}]" if i < count else str(port.size)
-        moved.append(f"{port.name} + s * {step}")
+        arguments.append(f"{port.name} + s * {step}")
     health = f"health[s * {HEALTH}"
     return f"""{batch_head(function, is_counted=True)}
 {{
     size_t bad = 0;
     for (size_t s = 0; s < n; ++s) {{
-        {function.name}({", ".join(moved)});
+        {function.name}({", ".join(arguments)});
         const int is_sound = {health}] >= 0.0 && {health} + 1] > {SMALLEST_PIVOT!r}
             && fabs({health} + 2]) < {CONVERGED!r} && {health} + 3] <= {float(FEW_STEPS)!r};
         bad += is_sound ? 0 : 1;
@@ -417,7 +414,7 @@ def _loop_text(function: CFunction) -> str:
 """
 
 
-def _called_text(function: CFunction) -> str:
+def _entry_text(function: CFunction) -> str:
     """Return the C text of the entries for calls from Python, which take a table of all arrays.
 
     `NAME_bound` computes one sample. `NAME_counted` computes a batch whose arrays advance by
@@ -426,7 +423,7 @@ def _called_text(function: CFunction) -> str:
     """
     name, k = function.name, len(function.arguments)
     arrays = ", ".join(f"arrays[{i}]" for i in range(k))
-    called = f"""void {name}_bound(double *const *arrays);
+    text = f"""void {name}_bound(double *const *arrays);
 void {name}_bound(double *const *arrays)
 {{
     {name}({arrays});
@@ -439,19 +436,21 @@ size_t {name}_counted(size_t n, double *const *arrays, const size_t *steps)
     return {name}_batch(n, steps, {arrays});
 }}
 """
-    places = {port.name: i for i, port in enumerate(function.arguments)}
-    walks = places.keys() >= {"position", "start", "q"} and "velocity" not in places
-    return called + _continuation_text(function, places) if walks else called
+    index = {port.name: i for i, port in enumerate(function.arguments)}
+    has_continuation = index.keys() >= {"position", "start", "q"} and "velocity" not in index
+    if not has_continuation:
+        return text
+    return text + _continuation_text(function, index)
 
 
-def _continuation_text(function: CSignature, places: Mapping[str, int]) -> str:
+def _continuation_text(function: CSignature, index: Mapping[str, int]) -> str:
     """Return the C text of the entry that follows straight lines to positions in k steps.
 
-    Each step starts at the pose that the step before it reached. The entry reports the maximum
+    Each step starts at the pose that the previous step reached. The entry reports the maximum
     number of iterations of a step. It may count a failed sample twice.
     """
     name, ports = function.name, len(function.arguments)
-    to, start = places["position"], places["start"]
+    to, start = index["position"], index["start"]
     x, q = function.arguments[to].size, function.arguments[start].size
     head = f"size_t {name}_walked(size_t n, double *const *arrays, const size_t *steps, const double *from, size_t k)"
     return f"""
@@ -471,8 +470,8 @@ def _continuation_text(function: CSignature, places: Mapping[str, int]) -> str:
             step[i] = steps[i];
         }}
         double *const to = block[{to}];
-        double *const found = block[{places["q"]}];
-        double *const health = block[{places["health"]}];
+        double *const found = block[{index["q"]}];
+        double *const health = block[{index["health"]}];
         for (size_t s = 0; s < count; ++s)
             for (size_t i = 0; i < {q}; ++i)
                 pose[s * {q} + i] = block[{start}][s * steps[{start}] + i];

@@ -1,9 +1,9 @@
 """The system's C compiler, and libraries named by their content.
 
 The name of a library is the hash of its source, the compiler, the flags and the processor's
-features. It is written under a temporary name and renamed (`cache`). So two processes may build the
-same library at once, and a killed compiler leaves no broken library. A library at a given path
-never changes, because loading a changed library again would return the old code.
+features. The library is written under a temporary name and renamed (`cache`). So two processes may
+build the same library at once, and a killed compiler leaves no broken library. A library at a given
+path never changes, because loading a changed library again would return the old code.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     import subprocess
 
 COMPILERS = ("cc", "gcc", "clang")
-#: -O2 with vectorized loops gives the same speed as -O3 and compiles faster. Without fast-math,
-#: sums and products keep their order. These flags allow vectorized loops with sqrt and select, and
-#: a single rounding of a product and a sum (7 to 20 % faster, and not less accurate).
+#: -O2 with vectorized loops gives code as fast as -O3 does, and compiles faster. Without
+#: -ffast-math, sums and products keep their order. -fno-math-errno and -fno-trapping-math allow
+#: vectorized loops with square roots and selections. -ffp-contract=fast rounds a product and a sum
+#: once (7 to 20 % faster, and not less accurate).
 FLAGS = (
     *(
         "-std=c99",
@@ -116,17 +117,15 @@ def _is_program(path: str) -> bool:
 def find_compiler() -> Compiler | None:
     """Return the first C compiler on the search path with its identity, or None."""
     path = compiler_path()
-    return (
-        None
-        if path is None
-        else Compiler(path=path, identity=_identity(path, Path(path).stat().st_mtime_ns))
-    )
+    if path is None:
+        return None
+    return Compiler(path=path, identity=_identity(path, Path(path).stat().st_mtime_ns))
 
 
 def file_stamp(path: Path | str) -> str:
-    """Return the version of a file.
+    """Return size, modification time, change time and inode number of a file as text.
 
-    Writing changes the second number, and resetting the second number changes the third.
+    Writing changes the modification time. Resetting the modification time changes the third value.
     """
     state = os.stat(path)
     return f"{state.st_size} {state.st_mtime_ns} {state.st_ctime_ns} {state.st_ino}"
@@ -139,7 +138,7 @@ def compiler_stamp() -> list[str]:
 
 
 def processor_stamp() -> list[str]:
-    """Return the features that ``-march=native`` depends on.
+    """Return the properties of the processor on which ``-march=native`` depends.
 
     These are the features of the first processor in the system's list, or the machine type if the
     system has no such list.
@@ -161,7 +160,7 @@ def processor_stamp() -> list[str]:
 
 @functools.cache
 def _identity(path: str, changed: int) -> str:
-    """Return version and meaning of -march=native, from the macros of an empty file.
+    """Return the compiler's version and the macros that -march=native defines.
 
     Args:
         path: the compiler; the result is cached, because two programs have to start.
@@ -264,9 +263,9 @@ def build(
     try:
         if is_intact(library):
             return library
-        with scratch(ensure_private_folder(folder)) as place:
-            result = place / f"{key}.so"
-            texts = [place / f"{key}_{i}.c" for i in range(len(sources))]
+        with scratch(ensure_private_folder(folder)) as temporary:
+            result = temporary / f"{key}.so"
+            texts = [temporary / f"{key}_{i}.c" for i in range(len(sources))]
             for path, text in zip(texts, sources, strict=True):
                 path.write_text(text, encoding="ascii")
             _compile(compiler, flags, lane_flags, texts, result)
@@ -345,17 +344,17 @@ def _compile(
     texts: Sequence[Path],
     result: Path,
 ) -> None:
-    """Compile a file to a library, or several in parallel to object files, and link these."""
+    """Compile one file to a library; or several in parallel to object files, and link these."""
     command = [compiler.path, *flags]
     if len(texts) > 1:
         objects = [path.with_suffix(".o") for path in texts]
-        alone = [compiler.path, *(flag for flag in flags if flag != "-shared"), "-c"]
-        further = [*[lane_flags] * (len(texts) - 1), ()]
-        steps = zip(texts, objects, further, strict=True)
-        _run(
-            [[*alone, *own, str(path), "-o", str(made)] for path, made, own in steps],
-            compiler.timeout,
-        )
+        compile_only = [compiler.path, *(flag for flag in flags if flag != "-shared"), "-c"]
+        commands = []
+        for i, (text, object_file) in enumerate(zip(texts, objects, strict=True)):
+            # the last text contains the functions of one sample
+            file_flags = lane_flags if i < len(texts) - 1 else ()
+            commands.append([*compile_only, *file_flags, str(text), "-o", str(object_file)])
+        _run(commands, compiler.timeout)
         texts = objects
     _run([[*command, *map(str, texts), "-o", str(result), "-lm"]], compiler.timeout)
 
@@ -413,9 +412,8 @@ def _require_success(
         raise EngineError.of(compiler, what, _MORE_TIME) from None
     if process.returncode:
         reason = " ".join(output.split())[:500] or f"status {process.returncode}"
-        if (
-            process.returncode < 0
-        ):  # a signal ended the compiler, and the output does not explain it
+        # a signal ended the compiler, and the output does not explain it
+        if process.returncode < 0:
             reason = f"signal {-process.returncode}"
         what = f"the compiler failed: {reason}"
         raise EngineError.of(compiler, what, "run interpreted")

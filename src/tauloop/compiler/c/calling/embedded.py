@@ -27,7 +27,7 @@ from threading import Lock
 from tauloop.common.errors import EngineError
 from tauloop.common.records import dataclass
 
-#: Options of TinyCC: neither its headers nor its libraries, no warnings.
+#: Options of TinyCC: without its headers, its libraries, and warnings.
 OPTIONS = b"-nostdinc -nostdlib -w"
 OUTPUT_IN_MEMORY = 1
 #: Functions that generated code calls, by their C types: double of one or two doubles.
@@ -178,7 +178,7 @@ class _Tcc:
         return _Tcc(path)
 
     def _allocated(self, old: int | None, size: int) -> int | None:
-        """Do what `realloc` does, with whole pages for new memory."""
+        """Allocate, resize or free memory as `realloc` does, with whole pages for new memory."""
         if old is not None and old not in self._pages:
             return int(self._realloc(old, size) or 0) or None
         if size == 0:
@@ -198,7 +198,7 @@ class _Tcc:
         return new
 
     def linked(self, state: int) -> bool:
-        """Link compiled code into separate pages, which become read-only; return if it worked."""
+        """Link compiled code into separate, read-only pages; return whether linking succeeded."""
         before = set(self._pages)
         self.call.tcc_set_realloc(self._allocate)
         try:
@@ -217,7 +217,7 @@ class _Tcc:
             self.delete(state)
 
     def delete(self, state: int) -> None:
-        """Do the same as `free` for a caller that already has the lock."""
+        """Free a state and its machine code; the caller already has the lock."""
         self.call.tcc_set_realloc(self._allocate)
         self.call.tcc_delete(state)
         self.call.tcc_set_realloc(None)

@@ -1,7 +1,7 @@
 """Evaluation of programs: interpreted by CasADi's virtual machine, or compiled by a C compiler.
 
 A single sample at nominal parameters and from the reference pose is evaluated without the overhead
-of a batch (`Once`).
+of a batch (`SampleCall`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,11 @@ LARGEST_PROGRAM = 20_000
 
 
 class Kernel(Protocol):
-    """Machine code of a program for batches; `nominal` contains values of optional inputs."""
+    """Machine code of a program for batches.
+
+    Attributes:
+        nominal: values of optional inputs by name.
+    """
 
     nominal: Mapping[str, np.ndarray]
 
@@ -61,7 +65,7 @@ class Evaluator(ABC):
 
     Attributes:
         threads: maximum number of threads for a batch.
-        precision: precision of simulations and control loops over many starts.
+        precision: precision of simulations and control loops over many initial states.
     """
 
     threads: int = 1
@@ -282,7 +286,7 @@ class BatchRuns:
             inputs: arrays (N, n), already checked.
             n: number of samples.
             outputs: names of the requested outputs; the default is all.
-            work: number of samples of the whole run to which these samples belong.
+            work: number of samples of the whole run, of which these samples are a part.
         """
         samples = max(n, work)
         key = program, outputs, self._evaluator.is_large(samples)
@@ -290,9 +294,9 @@ class BatchRuns:
             function = c_function(program, inputs, outputs)
             self._kernels[key] = self._evaluator.kernel(function, samples)
         kernel = self._kernels.get(key)
-        return (
-            interpreted_run(program, inputs, n) if kernel is None else run_kernel(kernel, inputs, n)
-        )
+        if kernel is None:
+            return interpreted_run(program, inputs, n)
+        return run_kernel(kernel, inputs, n)
 
 
 def c_function(
@@ -363,7 +367,8 @@ def compiled_diagnostics(numbers: np.ndarray, is_sound: bool = False) -> SolveDi
     """Return diagnostics from the four numbers that compiled code reports."""
     least, pivot, residual, steps = numbers.T
     if not is_sound:
-        least, pivot = np.where(np.isnan(least), -1.0, least), np.where(np.isnan(pivot), 0.0, pivot)
+        least = np.where(np.isnan(least), -1.0, least)
+        pivot = np.where(np.isnan(pivot), 0.0, pivot)
         residual = np.where(np.isfinite(residual), residual, np.inf)
     return SolveDiagnostics(
         closed_forms=(),
@@ -377,14 +382,17 @@ def compiled_diagnostics(numbers: np.ndarray, is_sound: bool = False) -> SolveDi
     )
 
 
-#: Outputs by name (n,) and the diagnostics; None if the sample failed, so that a batch must recover
-#: from the failure or explain it.
+#: Outputs by name (n,) and the diagnostics of one sample. None if the sample failed; the caller
+#: then runs a batch of one sample, which recovers from the failure or explains it.
 Outcome = tuple[dict[str, np.ndarray], SolveDiagnostics] | None
-Once = Callable[..., Outcome]
+SampleCall = Callable[..., Outcome]
 
 
-_FINITE, _NONE, _NO_STEPS = np.ones(1, dtype=bool), np.zeros(1), np.zeros(1)
-for _array in (_FINITE, _NONE, _NO_STEPS):
+# diagnostics (1,) of one sound sample
+_FINITE = np.ones(1, dtype=bool)
+_NO_VIOLATION = np.zeros(1)
+_NO_STEPS = np.zeros(1)
+for _array in (_FINITE, _NO_VIOLATION, _NO_STEPS):
     _array.flags.writeable = False
 
 
@@ -392,7 +400,7 @@ def nothing(*motion: object) -> None:
     """Return None; used as the evaluation of one sample if none is available."""
 
 
-def compiled_once(kernel: CompiledFunction, names: tuple[str, ...]) -> Once:
+def compiled_once(kernel: CompiledFunction, names: tuple[str, ...]) -> SampleCall:
     """Return the evaluation of one sample by machine code.
 
     Args:
@@ -419,7 +427,7 @@ def compiled_once(kernel: CompiledFunction, names: tuple[str, ...]) -> Once:
             residuals={"loops": whole[first + 2 : first + 3]},
             steps=whole[first + 3 :],
             finite=_FINITE,
-            missed=_NONE,
+            missed=_NO_VIOLATION,
         )
         return {name: whole[part] for name, part in parts}, diagnostics
 
@@ -428,20 +436,18 @@ def compiled_once(kernel: CompiledFunction, names: tuple[str, ...]) -> Once:
 
 def interpreted_once(
     program: Program, names: tuple[str, ...], nominal: Mapping[str, np.ndarray]
-) -> Once:
-    """Return the evaluation of one sample by CasADi; None for programs that iterate.
+) -> SampleCall:
+    """Return the evaluation of one sample by CasADi; `nothing` for programs that iterate.
 
     Args:
         program: program to run.
         names: names of the inputs that are given.
         nominal: values of the other inputs, and placeholders with the sizes of the given inputs.
     """
-    (step, *others) = program.steps
-    return (
-        nothing
-        if others or not isinstance(step, Evaluate)
-        else _Interpreted(program, step, names, nominal)
-    )
+    step, *others = program.steps
+    if others or not isinstance(step, Evaluate):
+        return nothing
+    return _Interpreted(program, step, names, nominal)
 
 
 class _Interpreted:
@@ -486,7 +492,7 @@ class _Interpreted:
     def __call__(self, *motion: object) -> Outcome:
         with self._lock:  # the arrays are those of all threads
             values = self._values(motion)
-        # a sum of very large finite terms may overflow too; then a batch decides
+        # a sum of very large finite terms may overflow too; then the caller runs a batch
         if values is None or not math.isfinite(values.sum()):
             return None
         least = values[self._discriminants]
@@ -500,7 +506,7 @@ class _Interpreted:
             residuals={},
             steps=_NO_STEPS,
             finite=_FINITE,
-            missed=_NONE,
+            missed=_NO_VIOLATION,
         )
         return {name: values[part] for name, part in self._wanted}, diagnostics
 

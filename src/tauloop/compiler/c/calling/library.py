@@ -60,7 +60,7 @@ def require_compiler() -> Compiler:
 def compiler_for(
     evaluations: float = math.inf, least: float = WORTH_OPTIMIZING
 ) -> Compiler | EmbeddedCompiler:
-    """Return the compiler for a run: the system's for much work, the embedded one for little.
+    """Return the system's compiler for long runs, or the embedded compiler for short runs.
 
     The embedded compiler takes milliseconds. The system's compiler takes tenths of a second, for
     code that is about ten times faster in batches. The choice depends only on the given work, never
@@ -186,7 +186,7 @@ class Library:
         Args:
             name: name of the function.
             arguments: one letter for each argument: n size_t, i int, l long, d double, * array.
-            result: letter of the result; None for void.
+            result: letter of the result; "" for void.
         """
         kind = ctypes.CFUNCTYPE(_KINDS[result], *(_KINDS[letter] for letter in arguments))
         code = kind(self.address(name))
@@ -229,15 +229,13 @@ class Callback:
         self._error: Exception | None = None
 
         def call(time: float, state: Any, acting: Any) -> None:
-            y, filled = (
-                np.ctypeslib.as_array(state, (n,)),
-                np.ctypeslib.as_array(acting, (n_acting,)),
-            )
+            y = np.ctypeslib.as_array(state, (n,))
+            forces = np.ctypeslib.as_array(acting, (n_acting,))
             try:
-                law(time, y, filled)  # type: ignore[misc]
+                law(time, y, forces)  # type: ignore[misc]
             except Exception as error:
                 self._error = self._error or error
-                filled[:] = np.nan
+                forces[:] = np.nan
 
         self._law = _LAW(call) if law is not None else _LAW()
         self.pointer = ctypes.cast(self._law, ctypes.c_void_p)

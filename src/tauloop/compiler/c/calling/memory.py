@@ -11,9 +11,11 @@ from threading import Lock
 
 import numpy as np
 
-#: Minimum size of memory that is reused, and maximum size of unused memory that is kept, bytes. The
-#: C library reuses smaller blocks, but returns larger ones to the system after each use.
-LEAST, MAX_KEPT_BYTES = 1 << 17, 1 << 28
+#: Minimum size of memory that is reused, bytes. The C library reuses smaller blocks, but returns
+#: larger ones to the system after each use.
+LEAST = 1 << 17
+#: Maximum total size of unused memory blocks that are not returned to the system, bytes.
+MAX_KEPT_BYTES = 1 << 28
 #: Maximum number of memory blocks to search for a free one. A caller that keeps more results gets
 #: new memory.
 MOST_PIECES = 64
@@ -24,10 +26,10 @@ _LOCK = Lock()
 
 def _is_free(k: int) -> bool:
     """Return whether no result refers to a memory block; each result is a view of its block."""
-    return sys.getrefcount(_KEPT[k]) <= _HELD
+    return sys.getrefcount(_KEPT[k]) <= _UNUSED_COUNT
 
 
-def _held() -> int:
+def _unused_count() -> int:
     """Return the reference count of a memory block to which only the list refers."""
     _KEPT.append(np.empty(0))
     count = sys.getrefcount(_KEPT[-1])
@@ -35,7 +37,7 @@ def _held() -> int:
     return count
 
 
-_HELD = _held()
+_UNUSED_COUNT = _unused_count()
 
 
 def empty(n: int, size: int, dtype: np.dtype | type = float) -> np.ndarray:

@@ -45,7 +45,7 @@ class Target:
 
 _ARM, _ARM_PACKAGE = ("arm-none-eabi-gcc",), "gcc-arm-none-eabi (Debian)"
 _HARD = ("-mthumb", "-mfloat-abi=hard")
-#: Targets by name. The generic target stands for any processor; its values are measured on this
+#: Targets by name. The generic target represents any processor; it uses the compiler of this
 #: computer.
 TARGETS: Mapping[str, Target] = MappingProxyType(
     {
@@ -133,7 +133,7 @@ def deepest(
     name: str,
     frames: Mapping[str, int],
     calls: Mapping[str, Sequence[str]],
-    way: tuple[str, ...] = (),
+    chain: tuple[str, ...] = (),
 ) -> int:
     """Return the stack depth of a function, bytes.
 
@@ -141,18 +141,18 @@ def deepest(
         name: the function.
         frames: stack frame of each function, bytes; zero for other functions.
         calls: functions that each function calls.
-        way: chain of callers so far.
+        chain: names of the callers so far.
 
     Raises:
         EngineError: a function occurs twice in the chain.
     """
-    if name in way:
+    if name in chain:
         raise EngineError.of(
             name,
-            f"calls itself: {' -> '.join((*way, name))}",
+            f"calls itself: {' -> '.join((*chain, name))}",
             "report this: Tauloop generates no such code",
         )
-    below = (deepest(called, frames, calls, (*way, name)) for called in calls.get(name, ()))
+    below = (deepest(called, frames, calls, (*chain, name)) for called in calls.get(name, ()))
     return frames.get(name, 0) + max(below, default=0)
 
 
@@ -179,11 +179,9 @@ def _sizes(text: str) -> tuple[int, int]:
 def _tool_of_toolchain(compiler: str, tool: str) -> str:
     """Return the path of a tool from the same toolchain as a compiler."""
     path = Path(compiler)
-    return (
-        str(path.with_name(path.name.removesuffix("gcc") + tool))
-        if path.name.endswith("-gcc")
-        else tool
-    )
+    if not path.name.endswith("-gcc"):
+        return tool
+    return str(path.with_name(path.name.removesuffix("gcc") + tool))
 
 
 def _ran(command: list[str], folder: Path | None = None) -> str:
@@ -196,9 +194,8 @@ def _ran(command: list[str], folder: Path | None = None) -> str:
         done = run_program(command, TIMEOUT, folder)
     except subprocess.TimeoutExpired:
         what = f"was stopped after {TIMEOUT:g} s: {shlex.join(command)}"
-        raise EngineError.of(
-            command[0], what, "check whether this command also hangs in a terminal"
-        ) from None
+        remedy = "run the command in a terminal; if it hangs there too, install another compiler"
+        raise EngineError.of(command[0], what, remedy) from None
     except OSError as error:
         raise EngineError.of(command[0], f"cannot be run: {error}", "install it") from error
     if done.returncode:

@@ -18,10 +18,11 @@ from tauloop.compiler.c.printing.batch_source import LANES
 
 #: Minimum number of samples per thread; starting and ending a thread takes about 0.1 ms.
 LEAST_SHARE = 4096
-#: Number of slices of work done in Python, and minimum and maximum number of samples per slice.
-#: Many slices whose arrays fit into a core's cache are faster than a few large ones, because
-#: threads wait for each other between calls.
-PIECES, SMALLEST_PIECE, LARGEST_PIECE = 16, 512, 32768
+#: Number of slices of work done in Python. Many slices whose arrays fit into a core's cache are
+#: faster than a few large ones, because threads wait for each other between calls.
+PIECES = 16
+#: Minimum and maximum number of samples per slice.
+SMALLEST_PIECE, LARGEST_PIECE = 512, 32768
 
 
 class _Here(local):
@@ -34,7 +35,7 @@ _HERE = _Here()
 
 
 def shares(n: int, threads: int, least: int = LEAST_SHARE, block: int = LANES) -> list[slice]:
-    """Return parts of n samples, one per thread; only one part if this thread works on a part.
+    """Return slices that divide n samples among threads; one slice if this thread works on a slice.
 
     Args:
         n: number of samples.
@@ -44,9 +45,9 @@ def shares(n: int, threads: int, least: int = LEAST_SHARE, block: int = LANES) -
     """
     count = 1 if _HERE.is_busy else max(min(threads, n // least), 1)
     size = -(-n // (count * block)) * block
-    return (
-        [slice(first, min(first + size, n)) for first in range(0, n, size)] if n else [slice(0, 0)]
-    )
+    if n == 0:
+        return [slice(0, 0)]
+    return [slice(first, min(first + size, n)) for first in range(0, n, size)]
 
 
 def share_out(parts: Sequence[slice], threads: int, work: Callable[[slice], object]) -> None:
@@ -64,7 +65,8 @@ def share_out(parts: Sequence[slice], threads: int, work: Callable[[slice], obje
     numbers = iter(range(len(parts)))
 
     def run() -> None:
-        was_busy, _HERE.is_busy = _HERE.is_busy, len(parts) > 1
+        was_busy = _HERE.is_busy
+        _HERE.is_busy = len(parts) > 1
         for number in numbers:
             try:
                 work(parts[number])

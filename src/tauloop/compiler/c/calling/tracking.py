@@ -138,8 +138,11 @@ class Tracker:
 
     def __call__(
         self, position: np.ndarray, start: np.ndarray, theta: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Return coordinates (N, n_q), health (N, 4), and the largest distance between segments.
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return coordinates (N, n_q), health (N, 4), and largest jumps between segments (n_q,).
+
+        A jump is the difference of a coordinate between the end of a segment, computed from the
+        segment itself, and the start of the next segment; m or rad.
 
         All arrays must be contiguous and already checked.
 
@@ -149,11 +152,9 @@ class Tracker:
             theta: free parameters (n_free,).
         """
         n = len(position)
-        q, health, seam = (
-            np.empty((n, self._n)),
-            np.empty((n, HEALTH)),
-            np.empty((self.parts, self._n)),
-        )
+        q = np.empty((n, self._n))
+        health = np.empty((n, HEALTH))
+        seam = np.empty((self.parts, self._n))
         arrays = (position, start, theta, q, health, seam)
         self._track(n, self._length(n), *arrays)
         first = self.starts(n)[1:]
@@ -161,7 +162,8 @@ class Tracker:
         return q, health, gap.max(axis=0, initial=0.0)
 
 
-#: Ratio of a coordinate's step to the 99th percentile of its steps above which the step is a jump.
+#: Ratio of a step to the 99th percentile of all steps above which the step is a jump. The step of a
+#: sample is the largest one of its coordinates.
 JUMP = 50.0
 
 
@@ -184,18 +186,18 @@ def require_continuity(
     steps = np.zeros(len(q) - 1)
     sample, coordinate, largest = 0, 0, -1.0
     for k, values in enumerate(q.T):  # one at a time to save memory
-        own = _steps(values, bool(is_angle[k])) / scale[k]
-        if own.max() > largest:
-            coordinate, largest = k, float(own.max())
-            sample = int(own.argmax())
-        np.maximum(steps, own, out=steps)
-    usual = np.quantile(steps, 0.99)
-    if largest > JUMP * usual and largest > 0.1:
+        coordinate_steps = _steps(values, bool(is_angle[k])) / scale[k]
+        if coordinate_steps.max() > largest:
+            coordinate, largest = k, float(coordinate_steps.max())
+            sample = int(coordinate_steps.argmax())
+        np.maximum(steps, coordinate_steps, out=steps)
+    percentile = np.quantile(steps, 0.99)
+    if largest > JUMP * percentile and largest > 0.1:
         unit = "rad" if is_angle[coordinate] else "m"
         what = (
             f"track is lost: it jumps by {largest * scale[coordinate]:.3g} {unit} from sample "
-            f"{sample} to {sample + 1} of {len(q)}, {largest / max(usual, 1e-300):.0f} times a "
-            "usual step"
+            f"{sample} to {sample + 1} of {len(q)}, "
+            f"{largest / max(percentile, 1e-300):.0f} times the 99th percentile of the steps"
         )
         remedy = (
             "the motion passes a singularity or has a gap there; split the motion, or sample it "
@@ -205,8 +207,9 @@ def require_continuity(
 
 
 def _steps(values: np.ndarray, is_angle: bool) -> np.ndarray:
-    """Return the sizes (N - 1,) of a coordinate's steps, without full revolutions of an angle."""
+    """Return the absolute steps (N - 1,) of a coordinate, without full revolutions of an angle."""
     steps = np.abs(np.diff(values))
-    turned = np.flatnonzero(steps > np.pi) if is_angle else ()
-    steps[turned] = np.abs((steps[turned] + np.pi) % (2 * np.pi) - np.pi)
+    if is_angle:
+        wrapped = np.flatnonzero(steps > np.pi)
+        steps[wrapped] = np.abs((steps[wrapped] + np.pi) % (2 * np.pi) - np.pi)
     return steps

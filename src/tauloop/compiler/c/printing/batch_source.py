@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from tauloop.compiler.c.calling.signature import CPort, CSignature
 from tauloop.compiler.limits import CONVERGED, FEW_STEPS, SMALLEST_PIVOT
 
-#: Number of samples per block of a batch kernel, which fill two to four vector registers. AVX-512
-#: has twice as many registers, each twice as wide. There, kernels in one piece use smaller blocks,
-#: so that values stay in registers.
-LANES, LANES_OF_WIDE_REGISTERS = 16, 8
-#: Number of values (of ports and stored values) above which a kernel has smaller blocks on every
-#: processor, because blocks of 16 samples would exceed the first-level cache (TX40 with Jacobians:
-#: 163 instead of 211 ns, with the registers of AVX2 242 instead of 291 ns).
-NUMBERS_IN_CACHE, FEW_LANES = 380, 8
+#: Number of samples per block of a batch kernel, which fill two to four vector registers.
+LANES = 16
+#: The same number with AVX-512, for kernels in one piece. AVX-512 has twice as many registers, each
+#: twice as wide, and in smaller blocks values stay in registers.
+LANES_OF_WIDE_REGISTERS = 8
+#: Number of values per sample (of ports and stored values) above which a kernel has smaller blocks
+#: on every processor. Blocks of 16 samples would then exceed the first-level cache (TX40 with
+#: Jacobians: 163 instead of 211 ns, with the registers of AVX2 242 instead of 291 ns).
+NUMBERS_IN_CACHE = 380
+#: Number of samples per block of such a kernel.
+FEW_LANES = 8
 #: Number of samples from which threads make a batch faster.
 SAMPLES_FOR_THREADS = 2048
 #: Maximum number of columns of a port that are copied by one line each; more columns are copied in

@@ -22,7 +22,7 @@ from tauloop.compiler.program import Evaluate, Newton, Pivot, Program
 #: An element of an array: name and index.
 Element = tuple[str, int]
 #: Operations whose result is not finite if any operand is not.
-_KEEP_ALL = frozenset(
+_PROPAGATE_NOT_FINITE = frozenset(
     {
         ca.OP_ASSIGN,
         ca.OP_ADD,
@@ -38,7 +38,7 @@ _KEEP_ALL = frozenset(
     }
 )
 #: Further operations whose result is NaN if any operand is.
-_KEEP_NAN = _KEEP_ALL | {ca.OP_DIV, ca.OP_INV}
+_PROPAGATE_NAN = _PROPAGATE_NOT_FINITE | {ca.OP_DIV, ca.OP_INV}
 #: Operations that preserve the magnitude of a number.
 _KEEP_MAGNITUDE = frozenset({ca.OP_ASSIGN, ca.OP_NEG, ca.OP_FABS})
 #: Arrays of checks that straight-line code writes.
@@ -187,7 +187,9 @@ def _implied(
         if isinstance(step, Newton):
             implied |= {(step.residual_values, i) for i in range(step.size)}
         if isinstance(step, Evaluate | Newton):
-            implied |= set(_read_elements(step, code, _spoiling(step, code, implied, _KEEP_ALL)))
+            implied |= set(
+                _read_elements(step, code, _propagating(step, code, implied, _PROPAGATE_NOT_FINITE))
+            )
         if isinstance(step, Newton):
             implied |= {(step.start, i) for i in range(step.size) if (step.solution, i) in implied}
     return frozenset(implied - set(_wrapped(program, codes)))
@@ -216,12 +218,12 @@ def _followed(
     for step, code in zip(program.steps, codes, strict=True):
         if not isinstance(step, Evaluate):
             continue
-        spoiling = _spoiling(step, code, checked, _KEEP_ALL)
+        propagating = _propagating(step, code, checked, _PROPAGATE_NOT_FINITE)
         used: set[int] = set()
         for instruction in code:
-            if instruction.number in spoiling and instruction.operation in _KEEP_ALL:
+            if instruction.number in propagating and instruction.operation in _PROPAGATE_NOT_FINITE:
                 used |= set(instruction.operands)
-            elif instruction.number in spoiling and instruction.operation == ca.OP_DIV:
+            elif instruction.number in propagating and instruction.operation == ca.OP_DIV:
                 used.add(instruction.operands[0])
         for instruction in code:
             if instruction.operation == ca.OP_OUTPUT and instruction.port is not None:
@@ -242,12 +244,12 @@ def _implied_checks(
             later |= {(step.residual_values, i) for i in range(step.size)}
         if not isinstance(step, Evaluate | Newton):
             continue
-        spoiling = _spoiling(step, code, later, _KEEP_NAN)
+        propagating = _propagating(step, code, later, _PROPAGATE_NAN)
         _, results = _ports(step)
         for name in set(_CHECKS) & set(results):
-            if all(origin in spoiling for origin in _origins(code, results.index(name))):
+            if all(origin in propagating for origin in _origins(code, results.index(name))):
                 implied.add(name)
-        later |= set(_read_elements(step, code, spoiling))
+        later |= set(_read_elements(step, code, propagating))
         if isinstance(step, Newton):
             later |= {(step.start, i) for i in range(step.size) if (step.solution, i) in later}
     return frozenset(implied)
@@ -268,28 +270,31 @@ def _origins(code: Sequence[Instruction], port: int) -> Iterator[int]:
             yield origin.number
 
 
-def _spoiling(
-    step: Evaluate | Newton, code: Sequence[Instruction], implied: Set[Element], keeping: Set[int]
+def _propagating(
+    step: Evaluate | Newton,
+    code: Sequence[Instruction],
+    implied: Set[Element],
+    operations: Set[int],
 ) -> set[int]:
-    """Return the instructions whose values make an implied element of a step not finite.
+    """Return the instructions whose value, if not finite, makes an implied element not finite.
 
     Args:
         step: step of the program.
         code: instructions of the step.
         implied: elements that are checked, or that make checked elements not finite.
-        keeping: operations that propagate a value that is not finite from any operand.
+        operations: operations that propagate a value that is not finite from any operand.
     """
     _, results = _ports(step)
-    spoiling: set[int] = set()
+    propagating: set[int] = set()
     for instruction in reversed(code):
         if instruction.operation == ca.OP_OUTPUT and instruction.port is not None:
             if (results[instruction.port[0]], instruction.port[1]) in implied:
-                spoiling.add(instruction.operands[0])
-        elif instruction.number in spoiling and instruction.operation in keeping:
-            spoiling |= set(instruction.operands)
-        elif instruction.number in spoiling and instruction.operation == ca.OP_DIV:
-            spoiling.add(instruction.operands[0])
-    return spoiling
+                propagating.add(instruction.operands[0])
+        elif instruction.number in propagating and instruction.operation in operations:
+            propagating |= set(instruction.operands)
+        elif instruction.number in propagating and instruction.operation == ca.OP_DIV:
+            propagating.add(instruction.operands[0])
+    return propagating
 
 
 def _read_elements(

@@ -108,10 +108,10 @@ class Notation:
                 ca.OP_SUB if operation == ca.OP_ADD else ca.OP_ADD, [first, last.minus]
             )
         if operation in (ca.OP_MUL, ca.OP_DIV) and (first.minus or last.minus):
-            size = self.applied(operation, [first.minus or first, last.minus or last])
-            return size if first.minus and last.minus else self._negative(size)
+            magnitude = self.applied(operation, [first.minus or first, last.minus or last])
+            return magnitude if first.minus and last.minus else self._negative(magnitude)
         if operation not in self.patterns:
-            raise ValueError(f"no formula for CasADi's operation {operation}")
+            raise ValueError(f"CasADi's operation {operation} has no formula in this notation")
         pattern, level, needed = self.patterns[operation]
         texts = (
             operand.text if operand.level >= least else self.parentheses % operand.text
@@ -217,7 +217,9 @@ class Writer:
     def written(
         self, function: ca.Function, inputs: Sequence[Sequence[Formula]], wanted: Sequence[bool]
     ) -> list[list[Formula]]:
-        """Return formulas of the outputs of a function; outputs that are not wanted are empty.
+        """Add assignments for a function and return the formulas of its outputs.
+
+        Outputs that are not wanted are empty.
 
         Args:
             function: function of SX symbols whose outputs are dense columns of scalars.

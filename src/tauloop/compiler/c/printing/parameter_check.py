@@ -61,11 +61,10 @@ def parameter_source(stem: str, values: Mapping[str, float]) -> str:
         f"    0x{struct.pack('>d', value + 0.0).hex()}ULL, /* {comment(name)} = {value!r} */"
         for name, value in values.items()
     ]
-    table = (
-        [f"static const unsigned long long {stem}_table[{len(values)}] = {{", *rows, "};", ""]
-        if values
-        else []
-    )
+    table = []
+    if values:
+        head = f"static const unsigned long long {stem}_table[{len(values)}] = {{"
+        table = [head, *rows, "};", ""]
     # a shift by a variable would be a function call on small processors
     loop = [
         f"    for (int i = 0; i < {len(values)}; ++i) {{",

@@ -60,7 +60,10 @@ def without_headers(text: str) -> str:
 
 
 def row_kernel_letters(numbers: int, arrays: int) -> str:
-    """Return the letters of a kernel's arguments (see `Library.function`)."""
+    """Return the letters of the arguments of a kernel with these numbers of integers and arrays.
+
+    See `Library.function`.
+    """
     return "nnn" + "n" * numbers + "*" * arrays
 
 

@@ -68,11 +68,11 @@ class _Schedule:
         self._uses = [len(users) for users in self._users]
         # number of registers that an instruction takes: one for its result, minus those of operands
         # that no other instruction needs
-        self._takes = [int(bool(users)) for users in self._users]
+        self._register_change = [int(bool(users)) for users in self._users]
         for i in every:
             for j in self._operands[i]:
                 if self._uses[j] == 1:
-                    self._takes[i] -= 1
+                    self._register_change[i] -= 1
         #: Ready instructions, each with the number of instructions that became ready before it.
         self._ready: dict[int, int] = {}
         self._ready_before = 0
@@ -88,7 +88,7 @@ class _Schedule:
     def run(self) -> tuple[Instruction, ...]:
         """Return all instructions in their new order."""
         order: list[int] = []
-        cycle = started = held = 0
+        cycle = started = live = 0
         while self._ready or self._waiting:
             if started == WIDTH or not self._ready:
                 cycle += 1
@@ -97,8 +97,8 @@ class _Schedule:
                 started = 0
             while self._waiting and self._waiting[0][0] <= cycle:
                 self._make_ready(heapq.heappop(self._waiting)[1])
-            i = self._next(is_short=held >= REGISTERS)
-            held += self._takes[i]
+            i = self._next(is_short=live >= REGISTERS)
+            live += self._register_change[i]
             started += 1
             order.append(i)
             self._finish(i, cycle)
@@ -107,7 +107,7 @@ class _Schedule:
     def _next(self, is_short: bool) -> int:
         """Choose the next instruction, remove it from the ready instructions, and return it."""
         i = self._first(self._frugal if is_short else self._urgent)
-        if is_short and self._takes[i] > 0:
+        if is_short and self._register_change[i] > 0:
             i = self._first(self._oldest)
             age = self._age(i)
             later = None
@@ -125,13 +125,13 @@ class _Schedule:
         """Return the first ready instruction of a heap, after removing ignored entries."""
         while True:
             i = heap[0][-1]
-            if i in self._ready and heap[0][-2] == self._takes[i]:
+            if i in self._ready and heap[0][-2] == self._register_change[i]:
                 return i
             heapq.heappop(heap)
 
     def _age(self, i: int) -> tuple[int, int, int]:
         """Return the key of an instruction when all instructions need a further register."""
-        return self._takes[i], self._available[i], -self._chain[i]
+        return self._register_change[i], self._available[i], -self._chain[i]
 
     def _finish(self, i: int, cycle: int) -> None:
         """Record that an instruction has started, for its operands and its users."""
@@ -140,7 +140,7 @@ class _Schedule:
             self._uses[j] -= 1
             if self._uses[j] == 1:
                 last = next(k for k in self._users[j] if not self._done[k])
-                self._takes[last] -= 1
+                self._register_change[last] -= 1
                 if last in self._ready:
                     self._push(last)
         for k in self._users[i]:
@@ -157,7 +157,7 @@ class _Schedule:
 
     def _push(self, i: int) -> None:
         """Add a ready instruction to the heaps of the three criteria; the smallest is chosen."""
-        takes, chain = self._takes[i], self._chain[i]
+        takes, chain = self._register_change[i], self._chain[i]
         entry = (self._ready[i], takes, i)
         heapq.heappush(self._urgent, (takes - chain, *entry))
         heapq.heappush(self._frugal, (takes, -chain, *entry))

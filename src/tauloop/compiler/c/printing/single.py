@@ -68,10 +68,9 @@ def in_single(text: str) -> str:
 
 def single_number(value: float) -> str:
     """Return the C text of the nearest float; numbers out of range become `FLOAT_MARK`."""
-    limited = (
-        math.copysign(FLOAT_MARK, value) if abs(value) > float(np.finfo(np.float32).max) else value
-    )
-    return f"{np.float32(limited)!s}f"
+    if abs(value) > float(np.finfo(np.float32).max):
+        value = math.copysign(FLOAT_MARK, value)
+    return f"{np.float32(value)!s}f"
 
 
 def _word(match: re.Match[str]) -> str:

@@ -1,9 +1,10 @@
 """C source of programs: a function for one sample and a kernel for batches, from the same steps.
 
-The source is C99 and needs only math.h. It uses no heap, no global state and no branches on data
-(except in projections), and its text is reproducible. A batch is divided into blocks of lanes. In a
-block, every value is an array over lanes, and every piece of straight-line code is a loop over
-lanes, which compilers vectorize.
+The source is C99 and needs only math.h. It uses no heap and no global state, and its text is
+reproducible. It branches on data only in projections and at the end of Newton's loop. A batch is
+divided into blocks of lanes (samples that are computed together). In a block, every value is an
+array over lanes, and every piece of straight-line code is a loop over lanes, which compilers
+vectorize.
 """
 
 from __future__ import annotations
@@ -51,12 +52,13 @@ from tauloop.compiler.program import (
 )
 from tauloop.compiler.solving.bounded import Bounded
 
-#: Maximum number of instructions of straight-line code in one piece, for one sample and for lanes.
-#: Longer code is divided into pieces of at most this size, which are separate functions, because
-#: the time of register allocation grows with the square of a function's length. Short pieces make
+#: Maximum number of instructions of straight-line code that stays in its function, for one sample
+#: and for lanes. Longer code is divided into pieces, which are separate functions, because the time
+#: of register allocation grows with the square of a function's length.
+LONGEST_STRETCH, LONGEST_STRETCH_OF_LANES = 2500, 1200
+#: Maximum number of instructions of such a piece, for one sample and for lanes. Short pieces make
 #: code for lanes faster (hexapod 94 instead of 112 ns, a leg of 3900 operations 293 instead of 339
 #: ns), but not code for single samples.
-LONGEST_STRETCH, LONGEST_STRETCH_OF_LANES = 2500, 1200
 LONGEST_PIECE, LONGEST_PIECE_OF_LANES = 600, 150
 #: The same limits for one thread among many. Values that are used in several pieces are stored in
 #: memory, and the compiler of a graphics processor takes seconds to allocate registers.
@@ -67,33 +69,36 @@ LONGEST_STRETCH_OF_THREADS, LONGEST_PIECE_OF_THREADS = 20_000, 2500
 LONGEST_INTERLEAVED = 310
 HALF_OF_LANES = "TL_LANES / 2"
 #: Minimum number of instructions of code that is reordered. Processors reorder short code
-#: themselves: few live values make batches of Delta 4 to 12 % slower, and those of hexapod's
-#: forward dynamics a fifth faster (205 instead of 262 ns).
+#: themselves: reordering to reduce the number of live values (`with_few_live_values`) makes batches
+#: of Delta 4 to 12 % slower, and those of hexapod's forward dynamics a fifth faster (205 instead of
+#: 262 ns).
 ORDERED_FROM = 600
 #: Maximum number of instructions of code for the processor that is reordered. The 9 200 of a
 #: regressor of gantry_tau_5dof take 7.0 us in batches in either order, and 3.1 instead of 1.9 us for
 #: single samples if reordered.
 ORDERED_TO = 5000
-#: Number of orders that are kept. An export in single precision prints its code a dozen times.
+#: Number of reordered codes in the cache of `_ordered`. An export in single precision prints its
+#: code a dozen times.
 KEPT_ORDERS = 4
-#: Number of lines of a kernel below which a single compiler is started, because starting a compiler
-#: takes as long as compiling several hundred lines.
+#: Minimum number of lines for each compiler process; a shorter kernel is compiled by one, because
+#: starting a compiler takes as long as compiling several hundred lines.
 SHORT = 600
 #: Number of partial sums of a sum of squares, because each addition waits four cycles for the
 #: previous one.
 CHAINS_OF_SQUARES = 4
 #: Minimum size of an input whose squares are summed with vector instructions (`tl_squares`).
 NUMBERS_OF_VECTOR = 4
-#: Prefix of the names of values for the health; no port has this prefix.
+#: Prefix of the local variables from which the output `health` (the diagnostics of a sample) is
+#: computed; no port has this prefix.
 LOCAL = "health_"
-#: Name of the array of values that are used in several pieces.
+#: Name of the C array of values that several pieces share.
 KEPT = "kept"
 #: Newton's loop ends after a step shorter than this (characteristic lengths, rad or dimensionless),
 #: unless a function defines another limit.
 NEWTON_STEP_TOLERANCE = 1e-8
 #: Declaration of an array in a kernel, with the number of values per sample.
 _ARRAY_OF_LANES = re.compile(r"^    double \w+\[(\d+)\]\[TL_LANES\];$", re.MULTILINE)
-#: Keywords of C.
+#: Keywords of C, and `main`.
 _RESERVED = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if inline int long register "
     "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while main".split()
@@ -139,8 +144,8 @@ class CFunction(CSignature):
 
     Attributes:
         program: program that the function computes.
-        last_step: Newton's loop ends after a step shorter than this (characteristic lengths, rad or
-            dimensionless).
+        last_step: step tolerance: Newton's loop ends after a step shorter than this (characteristic
+            lengths, rad or dimensionless).
         most_steps: maximum number of Newton steps.
         largest: limit of the Euclidean norm of inputs and outputs, beyond which entry 0
             of the output `health` is -1e300.
@@ -156,12 +161,14 @@ def c_name(text: str) -> str:
     """Return a C identifier for a text.
 
     Raises:
-        InputError: the text does not begin with a letter, or is a keyword of C.
+        InputError: the text does not begin with a letter, or is a keyword of C or `main`.
     """
     name = re.sub(r"[^A-Za-z0-9_]", "_", text)[:60]
     if not re.match(r"[A-Za-z]", name) or name in _RESERVED:
         raise InputError.of(
-            text, "cannot be used as a C identifier", "choose a name that begins with a letter"
+            text,
+            "cannot be used as a C identifier",
+            "choose a name that begins with a letter and is not a keyword of C or 'main'",
         )
     return name
 
@@ -185,7 +192,7 @@ def c_source(
         includes: further headers, in quotes or brackets.
         further: text after the functions.
         single: whether to print in single precision; only without batch kernels.
-        is_counted: as in `batch_text`.
+        is_counted: whether kernels return the number of failed samples (see `batch_text`).
     """
     parts = []
     sizes = list[tuple[int, int]]()
@@ -202,7 +209,7 @@ def c_source(
     body = "\n".join([*parts, *([further] if further else [])])
     if single:
         return c_text(in_single(body), note, ["<stdint.h>", *includes])
-    # the block size of a large kernel, or else that of a kernel in pieces, if there is one
+    # The file has one block size. A kernel with many values per sample requires small blocks.
     least = min(sizes, default=(LANES, LANES))
     return c_text(
         body, note, includes, samples=least if least[0] < LANES else max(sizes, default=least)
@@ -210,7 +217,7 @@ def c_source(
 
 
 def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...]:
-    """Return the source of a function and its counted kernel (`batch_text`), for calls from Python.
+    """Return the source of a function and its kernel, which counts failed samples, for Python.
 
     A long source consists of several files that are compiled in parallel. The last file contains
     the function of one sample, and the others contain the kernel.
@@ -420,8 +427,8 @@ def _expression(op: int, a: list[str]) -> str:
         ca.OP_SQ: lambda: f"{a[0]} * {a[0]}",
         ca.OP_TWICE: lambda: f"{a[0]} + {a[0]}",
         ca.OP_INV: lambda: f"1.0 / {a[0]}",
-        # doubles, not integers: fewer integers fit into a register, and compilers would unroll
-        # loops over lanes
+        # Use doubles: more integers than doubles fit into a register, so with integers compilers
+        # would unroll loops over lanes.
         ca.OP_SIGN: lambda: f"({a[0]} > 0.0 ? 1.0 : 0.0) - ({a[0]} < 0.0 ? 1.0 : 0.0)",
         ca.OP_IF_ELSE_ZERO: lambda: f"{a[0]} != 0.0 ? {a[1]} : 0.0",
         ca.OP_NOT: lambda: f"{a[0]} == 0.0 ? 1.0 : 0.0",
@@ -468,14 +475,13 @@ class _Layout:
         loop: C text at the start of straight-line code.
         width: suffix of the size in the declaration of an array.
         parameter: function that returns the C text of the parameter for an array from its name.
-        ended: function that returns the condition that ends Newton's loop, from the limit of
-            the step's length.
-        whole: maximum number of instructions of code in one piece.
+        ended: function that returns the condition that ends Newton's loop, from the step tolerance.
+        whole: maximum number of instructions of code that is not divided into pieces.
         longest: maximum number of instructions of a piece of longer code.
         order: function that returns long code in another order; None for the given order.
         ordered_to: maximum number of instructions of code that is reordered.
         kind: text before the function's name.
-        first: parameter before the arrays, and its name.
+        first: C text of a parameter before the arrays, and its name; None if there is none.
     """
 
     suffix: str
@@ -502,7 +508,7 @@ class _Layout:
         return not self.is_lanes and self.first is None
 
     def listed(self, arguments: Iterable[str], which: int) -> str:
-        """Return the parameters (0) or arguments (1), including the first one."""
+        """Return a list of parameters (`which` = 0) or arguments (1), including `first`."""
         return ", ".join([*([self.first[which]] if self.first else []), *arguments])
 
 
@@ -530,14 +536,15 @@ class _Apart:
 
 
 def _with_short_waits(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """Return code for one sample at a time: few live values, and other work during long waits."""
+    """Return code for one sample, scheduled for few live values and to hide latencies."""
     return scheduled(_with_few_live_values(code))
 
 
 def _for_lanes(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """Return code for lanes: short waits in code of one piece, few live values in longer code.
+    """Return code for lanes: short code is scheduled to hide latencies, longer code for few values.
 
-    RCID's inverse dynamics, in one piece, takes 43 ns with short waits and 45 ns with few values.
+    RCID's inverse dynamics, in one piece, takes 43 ns if latencies are hidden, and 45 ns with few
+    live values.
     """
     if len(code) <= LONGEST_STRETCH_OF_LANES:
         return scheduled(with_sums_in_order(code))
@@ -699,8 +706,8 @@ def _interleaved(
 def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
     """Return the C lines of Newton's loop on a block, which ends when every lane has converged.
 
-    The final residual is computed separately. The pivots are those of the last step, which starts
-    close to the solution, so they cost nothing extra.
+    The final residual is computed separately. The pivots are those of the last step, so they need
+    no extra factorization. That step starts close to the solution.
     """
     access, inner = layout.access, " " * 12
     is_kept = step.residual_values in {port.name for port in function.outputs}
@@ -752,12 +759,12 @@ def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
 
 
 def _in_units(name: str, size: float) -> str:
-    """Return the C text of a value divided by its unit."""
+    """Return the C text of a value divided by its characteristic size."""
     return name if size == 1.0 else f"{number(1.0 / size)} * {name}"
 
 
 def _health(function: CFunction, layout: _Layout) -> list[str]:
-    """Return C lines that reduce the checks of a run to four numbers; NaN counts as the worst."""
+    """Return C lines that compute the four numbers of `health`; NaN counts as the worst value."""
     program, access = function.program, layout.access
     checked = checked_values(program, function.inputs, function.outputs, MOST_LINES)
     # for single samples, fewer sums are slower, because gcc then orders other code worse (inverse
@@ -847,7 +854,8 @@ def _least(
     Args:
         name: name of the result.
         values: C text of each value.
-        most, worst: bounds of the result.
+        most: upper bound of the result.
+        worst: result if a value is NaN.
         nan_checked_elsewhere: whether another check detects NaN.
     """
     lines = [f"const double {name}_0_{i} = {value};" for i, value in enumerate(values)]
@@ -889,7 +897,12 @@ def _iterated_state(program: Program) -> tuple[str, ...]:
 
 
 def scalar_text(function: CFunction, *, is_optimized: bool = True) -> str:
-    """Return the text of the function of one sample, for a compiler that optimizes or not."""
+    """Return the C text of a function of one sample.
+
+    Args:
+        function: function to print.
+        is_optimized: whether the compiler optimizes; if not, instructions are not reordered.
+    """
     text, apart = _text(function, _ONE_SAMPLE if is_optimized else _ONE_SAMPLE_UNOPTIMIZED)
     return "\n".join([*(piece.text for piece in apart), text])
 

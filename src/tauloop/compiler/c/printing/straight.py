@@ -41,20 +41,20 @@ class Instruction(NamedTuple):
 def instructions(function: ca.Function, wanted: Sequence[bool]) -> tuple[Instruction, ...]:
     """Return the instructions on which the wanted outputs depend, in order."""
     listed: list[Instruction] = []
-    maker: dict[int, int] = {}
+    producer: dict[int, int] = {}
     for k, (op, ins, outs) in enumerate(read_instructions(function)):
         if op == ca.OP_CONST:
             listed.append(Instruction(k, op, (), None, float(function.instruction_constant(k))))
-            maker[outs[0]] = k
+            producer[outs[0]] = k
             continue
         if op == ca.OP_OUTPUT:
-            listed.append(Instruction(k, op, (maker[ins[0]],), (outs[0], outs[1])))
+            listed.append(Instruction(k, op, (producer[ins[0]],), (outs[0], outs[1])))
             continue
         if op == ca.OP_INPUT:
             listed.append(Instruction(k, op, (), (ins[0], ins[1])))
         else:
-            listed.append(Instruction(k, op, tuple([maker[i] for i in ins])))
-        maker[outs[0]] = k
+            listed.append(Instruction(k, op, tuple([producer[i] for i in ins])))
+        producer[outs[0]] = k
     needed: set[int] = set()
     for instruction in reversed(listed):
         if instruction.operation == ca.OP_OUTPUT:
@@ -67,7 +67,7 @@ def instructions(function: ca.Function, wanted: Sequence[bool]) -> tuple[Instruc
 
 
 def with_reciprocals(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """Return code with products with a reciprocal instead of several divisions by the same value.
+    """Return code in which several divisions by the same value are products with its reciprocal.
 
     Divisions by constants are also replaced. A division takes as long as four to sixteen products.
     The results differ by rounding.
@@ -85,38 +85,46 @@ def with_reciprocals(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
         for instruction in code
         if instruction.operation == ca.OP_INV
     }
-    following = max((instruction.number for instruction in code), default=0) + 1
-    made: dict[int, int] = {}
+    next_number = max((instruction.number for instruction in code), default=0) + 1
+    inverses: dict[int, int] = {}
     rewritten: list[Instruction] = []
     for instruction in code:
         if instruction.operation == ca.OP_INV:
-            if instruction.operands[0] in made:
+            if instruction.operands[0] in inverses:
                 rewritten.append(
                     instruction._replace(
-                        operation=ca.OP_ASSIGN, operands=(made[instruction.operands[0]],)
+                        operation=ca.OP_ASSIGN, operands=(inverses[instruction.operands[0]],)
                     )
                 )
                 continue
-            made[instruction.operands[0]] = instruction.number
+            inverses[instruction.operands[0]] = instruction.number
         elif instruction.operation == ca.OP_DIV:
-            above, below = instruction.operands
-            if below in made or below in constants or below in reciprocals or quotients[below] > 1:
-                if below not in made:
-                    made[below], following = following, following + 1
-                    if below in constants:
+            numerator, denominator = instruction.operands
+            has_reciprocal = (
+                denominator in inverses or denominator in constants or denominator in reciprocals
+            )
+            if has_reciprocal or quotients[denominator] > 1:
+                if denominator not in inverses:
+                    inverses[denominator] = next_number
+                    next_number += 1
+                    if denominator in constants:
                         inverse = Instruction(
-                            number=made[below],
+                            number=inverses[denominator],
                             operation=ca.OP_CONST,
                             operands=(),
-                            constant=1 / constants[below],
+                            constant=1 / constants[denominator],
                         )
                     else:
                         inverse = Instruction(
-                            number=made[below], operation=ca.OP_INV, operands=(below,)
+                            number=inverses[denominator],
+                            operation=ca.OP_INV,
+                            operands=(denominator,),
                         )
                     rewritten.append(inverse)
                 rewritten.append(
-                    instruction._replace(operation=ca.OP_MUL, operands=(above, made[below]))
+                    instruction._replace(
+                        operation=ca.OP_MUL, operands=(numerator, inverses[denominator])
+                    )
                 )
                 continue
         rewritten.append(instruction)
@@ -158,7 +166,7 @@ def pieces(code: Sequence[Instruction], longest: int, whole: int = 0) -> tuple[P
         return (Piece(instructions=tuple(code), fetched={}, stored={}),)
     size = -(-len(working) // -(-len(working) // longest))  # pieces of similar sizes
     parts = [working[first : first + size] for first in range(0, len(working), size)]
-    home = {instruction.number: p for p, part in enumerate(parts) for instruction in part}
+    piece_of = {instruction.number: p for p, part in enumerate(parts) for instruction in part}
     last = {
         operand: p
         for p, part in enumerate(parts)
@@ -167,23 +175,23 @@ def pieces(code: Sequence[Instruction], longest: int, whole: int = 0) -> tuple[P
     }
     alive: dict[int, int] = {}
     free: list[int] = []
-    places = 0
-    stretches = []
+    size_of_array = 0
+    result = []
     for p, part in enumerate(parts):
         operands = dict.fromkeys(
             operand for instruction in part for operand in instruction.operands
         )
-        fetched = {k: alive[k] for k in operands if k in home and home[k] < p}
+        fetched = {k: alive[k] for k in operands if k in piece_of and piece_of[k] < p}
         stored: dict[int, int] = {}
         for instruction in part:
             if last.get(instruction.number, p) > p:
                 if not free:
-                    free.append(places)
-                    places += 1
+                    free.append(size_of_array)
+                    size_of_array += 1
                 alive[instruction.number] = stored[instruction.number] = free.pop()
-        # only now, so that a piece does not read and write the same element
-        for ended in [k for k in alive if last[k] <= p]:
-            free.append(alive.pop(ended))
+        # elements are freed only now, so that a piece does not read and write the same element
+        for number in [k for k in alive if last[k] <= p]:
+            free.append(alive.pop(number))
         read = tuple(sources[k] for k in operands if k in sources)
-        stretches.append(Piece(instructions=(*read, *part), fetched=fetched, stored=stored))
-    return tuple(stretches)
+        result.append(Piece(instructions=(*read, *part), fetched=fetched, stored=stored))
+    return tuple(result)

@@ -32,15 +32,15 @@ class _Sums:
     """Sums with partial sums that nothing else uses."""
 
     def __init__(self, code: Sequence[Instruction]) -> None:
-        self._makers: dict[int, Instruction] = {}
-        self._places: dict[int, int] = {}
+        self._producers: dict[int, Instruction] = {}
+        self._positions: dict[int, int] = {}
         users: dict[int, Instruction | None] = {}
         self._last_number = 0
         for i, instruction in enumerate(code):
             number, operation, operands, _, _ = instruction
             if operation != ca.OP_OUTPUT:
-                self._makers[number] = instruction
-            self._places[number] = -1 if operation in READING else i
+                self._producers[number] = instruction
+            self._positions[number] = -1 if operation in READING else i
             self._last_number = max(self._last_number, number)
             for operand in operands:
                 users[operand] = None if operand in users else instruction
@@ -50,14 +50,14 @@ class _Sums:
             for number, user in users.items()
             if user is not None
             and user.operation in SUMMING
-            and self._makers[number].operation in SUMMING
+            and self._producers[number].operation in SUMMING
         }
 
     def chain(self, instruction: Instruction) -> list[Instruction]:
         """Return the instructions that compute a sum."""
         if self.inner.isdisjoint(instruction.operands):
             return [instruction]
-        terms = sorted(self._terms(instruction), key=lambda term: self._places[term[0]])
+        terms = sorted(self._terms(instruction), key=lambda term: self._positions[term[0]])
         if len(terms) == 1:  # the negative of a negative
             return [instruction._replace(operation=ca.OP_ASSIGN, operands=(terms[0][0],))]
         # a sum that starts with a subtracted term needs a further operation
@@ -86,7 +86,7 @@ class _Sums:
                 signs = signs[1:]
             for number, sign in zip(partial.operands, signs, strict=True):
                 if number in self.inner:
-                    waiting.append((self._makers[number], sign))
+                    waiting.append((self._producers[number], sign))
                 else:
                     terms.append((number, sign))
         return terms
@@ -98,7 +98,7 @@ class _Sums:
 
 def _each_after_operands(code: Sequence[Instruction]) -> list[Instruction]:
     """Return the instructions with every value before its use, otherwise in their order."""
-    makers = {
+    producers = {
         instruction.number: instruction
         for instruction in code
         if instruction.operation != ca.OP_OUTPUT
@@ -112,7 +112,7 @@ def _each_after_operands(code: Sequence[Instruction]) -> list[Instruction]:
             continue
         path = [last]
         while path:
-            missing = [makers[number] for number in path[-1].operands if number not in done]
+            missing = [producers[number] for number in path[-1].operands if number not in done]
             if missing:
                 path.extend(reversed(missing))
                 continue

@@ -12,7 +12,7 @@ from tauloop.display.pieces import Paragraph, Printed, Table
 from tauloop.display.tables import table
 from tauloop.equations.assembly.assembly import spread
 from tauloop.equations.ports import coordinate_units
-from tauloop.kinematics.description import Description, drive_line_figures
+from tauloop.kinematics.description import Description, drive_line_properties
 from tauloop.kinematics.inspection import Inspection, import_notes
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
@@ -143,7 +143,7 @@ def _drive_lines(mechanism: Mechanism) -> Table:
         if actuator.drive is None:
             rows.append((actuator.name, "acts directly", "", "", ""))
             continue
-        data = drive_line_figures(mechanism, actuator.drive)
+        data = drive_line_properties(mechanism, actuator.drive)
         motors = [f"{name} (slave)" if name == data["slave"] else name for name in data["motors"]]
         bodies = [f"{item['name']} ({item['ratio']:.4g})" for item in data["inertias"]]
         turns = actuator.drive.inertia(data["load"]).turns

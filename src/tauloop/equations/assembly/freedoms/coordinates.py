@@ -1,4 +1,4 @@
-"""Choice of the independent coordinates, the leading actuators and the passive freedoms.
+"""Choice of the independent coordinates, the leading actuators and the passive degrees of freedom.
 
 The choice is made once, when the machine is built, by pivoting on dimensionless motions. It is made
 for the worst of many assembled states.
@@ -18,8 +18,10 @@ from tauloop.equations.values import quantile
 
 #: A row whose pivot falls below this fraction of a unit motion at some state is not used.
 MIN_PIVOT = 1e-8
-#: Factors on the pivots of driven coordinates, and of velocities without a scalar coordinate.
-DRIVEN_PREFERENCE, ROTATION_PREFERENCE = 10.0, 0.1
+#: Factor on the pivots of driven coordinates.
+DRIVEN_PREFERENCE = 10.0
+#: Factor on the pivots of velocities without a scalar coordinate.
+ROTATION_PREFERENCE = 0.1
 #: Fraction of its usual pivot below which a row counts as not moving at a state.
 STANDSTILL_RATIO = 1e-3
 #: Rows whose sizes differ by less than this fraction count as equal, as in machines with a plane of
@@ -52,13 +54,13 @@ def independent_rows(
     Returns:
         Indices of the rows, in the order of their choice.
     """
-    left = np.array(matrices, dtype=float)
-    weight = np.ones(left.shape[1]) if preference is None else preference
+    remaining = np.array(matrices, dtype=float)
+    weight = np.ones(remaining.shape[1]) if preference is None else preference
     chosen: list[int] = []
     queue = list(fixed)
     while len(chosen) < count:
-        size = np.linalg.norm(left, axis=2)
-        common = quantile(size, PIVOT_QUANTILE) if len(size) else np.zeros(left.shape[1])
+        size = np.linalg.norm(remaining, axis=2)
+        common = quantile(size, PIVOT_QUANTILE) if len(size) else np.zeros(remaining.shape[1])
         least = size[:sure].min(axis=0, initial=np.inf)
         common = np.where(least < STANDSTILL_RATIO * common, least, common)
         if queue:
@@ -71,15 +73,15 @@ def independent_rows(
                 break
         if common[row] > MIN_PIVOT or row in fixed:
             chosen.append(row)
-        unit = left[:, row] / np.maximum(size[:, row], 1e-300)[:, None]
-        along = left @ unit[:, :, None]
-        left -= along * unit[:, None, :]
+        unit = remaining[:, row] / np.maximum(size[:, row], 1e-300)[:, None]
+        projections = remaining @ unit[:, :, None]
+        remaining -= projections * unit[:, None, :]
     return tuple(chosen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actuation:
-    """The coordinates with which actuators and passive freedoms determine the motion.
+    """The coordinates with which actuators and passive degrees of freedom determine the motion.
 
     Attributes:
         leading: indices of the actuators whose motion is given; with redundant actuation, the other
@@ -92,7 +94,7 @@ class Actuation:
 
     @property
     def rank(self) -> int:
-        """Number of freedoms that the actuators move."""
+        """Number of degrees of freedom that the actuators move."""
         return len(self.leading)
 
 
@@ -103,11 +105,11 @@ def actuation(
     rank: int,
     scalar: np.ndarray,
 ) -> Actuation:
-    """Return leading actuators and passive freedoms that determine the motion together.
+    """Return leading actuators and passive degrees of freedom that determine the motion together.
 
-    If an actuator drives several coordinates, these are chosen first as passive freedoms, because
-    positions then follow without the loops. The velocities that move most while the actuators rest
-    come next.
+    If an actuator drives several coordinates, these are chosen first as passive degrees of freedom,
+    because positions then follow without the loops. The velocities that move most while the
+    actuators rest come next.
 
     Args:
         motions: dimensionless motions (N, n_v, m).
@@ -126,10 +128,10 @@ def actuation(
     stack = np.concatenate([actuators[list(leading)] @ motions, motions], axis=1)
     chosen: tuple[int, ...] = tuple(range(rank))
     if spare > 0:
-        own = np.zeros(len(weight))
-        own[driven] = 1.0
+        driven_weight = np.zeros(len(weight))
+        driven_weight[driven] = 1.0
         chosen = independent_rows(
-            stack, min(rank + spare, m), chosen, np.concatenate([np.zeros(rank), own])
+            stack, min(rank + spare, m), chosen, np.concatenate([np.zeros(rank), driven_weight])
         )
     chosen = independent_rows(stack, m, chosen, np.concatenate([np.zeros(rank), weight]))
     return Actuation(leading=leading, passive=tuple(sorted(i - rank for i in chosen[rank:])))
@@ -267,11 +269,11 @@ def platform_conditions(
 def _suggested(loops: Loops, motions: np.ndarray, wanted: tuple[int, ...]) -> str:
     """Return advice with a working choice that is close to the requested velocities."""
     names, mobility = loops.topology.velocity_names, motions.shape[2]
-    kept = tuple(sorted(independent_rows(motions[:, list(wanted)], min(mobility, len(wanted)))))
+    rows = tuple(sorted(independent_rows(motions[:, list(wanted)], min(mobility, len(wanted)))))
     chosen = independent_rows(
         motions,
         mobility,
-        [wanted[k] for k in kept],
+        [wanted[k] for k in rows],
         np.where(_scalar(loops), 1.0, ROTATION_PREFERENCE),
     )
     if not mobility or len(chosen) < mobility:
@@ -281,7 +283,7 @@ def _suggested(loops: Loops, motions: np.ndarray, wanted: tuple[int, ...]) -> st
 
 
 def found_actuation(loops: Loops, motions: np.ndarray, notes: Problems) -> Actuation:
-    """Return the actuation of a machine: leading actuators and passive freedoms."""
+    """Return the actuation of a machine: leading actuators and passive degrees of freedom."""
     mobility = motions.shape[2]
     scaled = unit_free(loops)
     sigma = (
@@ -360,8 +362,8 @@ def conditions(matrices: np.ndarray) -> np.ndarray:
     if matrices.shape[1] == 0 or matrices.shape[2] == 0:
         return np.ones(len(matrices))
     numbers = np.full(len(matrices), np.inf)
-    known = np.isfinite(matrices).all(axis=(1, 2))
-    sigma = np.linalg.svd(matrices[known], compute_uv=False)
+    finite = np.isfinite(matrices).all(axis=(1, 2))
+    sigma = np.linalg.svd(matrices[finite], compute_uv=False)
     with np.errstate(divide="ignore"):
-        numbers[known] = np.maximum(sigma[:, 0], 1e-300) / sigma[:, -1]
+        numbers[finite] = np.maximum(sigma[:, 0], 1e-300) / sigma[:, -1]
     return numbers

@@ -21,11 +21,11 @@ POSITIONED_KINDS = ("revolute", "prismatic")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutFreedoms:
-    """Freedoms of cut joints that have limits.
+    """Degrees of freedom of cut joints that have limits.
 
     Attributes:
         names: names of the joints.
-        freedoms: freedoms of the joints, with their limits.
+        freedoms: limits, friction and springs of the joints.
         units: units of their positions, rad or m.
         n_v: number of velocities.
         function: (q, v) -> positions, then speeds (2 n,); None if there are no such joints.
@@ -74,8 +74,8 @@ def cut_freedoms(mechanism: Mechanism, topology: Topology) -> CutFreedoms:
 
 def limited_cuts(mechanism: Mechanism, topology: Topology) -> CutFreedoms:
     """Return the limited cut joints, including those whose positions cannot be computed."""
-    every = tuple(_limited(topology.cuts))
-    joints = tuple(joint for joint in every if joint.kind in POSITIONED_KINDS)
+    joints_with_limits = tuple(_limited(topology.cuts))
+    joints = tuple(joint for joint in joints_with_limits if joint.kind in POSITIONED_KINDS)
     function = None
     if joints:
         q, v = ca.SX.sym("q", topology.n_q), ca.SX.sym("v", topology.n_v)
@@ -90,7 +90,9 @@ def limited_cuts(mechanism: Mechanism, topology: Topology) -> CutFreedoms:
         n_v=topology.n_v,
         function=function,
         unseen=tuple(
-            (joint.name, joint.kind) for joint in every if joint.kind not in POSITIONED_KINDS
+            (joint.name, joint.kind)
+            for joint in joints_with_limits
+            if joint.kind not in POSITIONED_KINDS
         ),
     )
 
@@ -129,21 +131,22 @@ def _motion(joint: Joint, motion: TreeMotion) -> tuple[ca.SX, ca.SX]:
     A, B, values = motion.bodies[joint.parent.body], motion.bodies[joint.child.body], motion.values
     (R_A, p_A), (R_B, p_B) = values.placement(joint.parent), values.placement(joint.child)
     axis = joint.axes[0]
-    a = _turned(A, R_A, axis)
+    a = _base_direction(A, R_A, axis)
     if joint.kind == "prismatic":
         F, C = A.point(p_A), B.point(p_B)
         d = C.p - F.p
         return ca.dot(a, d), ca.dot(a, C.v - F.v) + ca.dot(ca.cross(A.in_base.w, a), d)
     u, w = "yzx"["xyz".index(axis)], "zxy"["xyz".index(axis)]
-    cosine, sine = (ca.dot(_turned(A, R_A, letter), _turned(B, R_B, u)) for letter in (u, w))
+    cosine, sine = (
+        ca.dot(_base_direction(A, R_A, letter), _base_direction(B, R_B, u)) for letter in (u, w)
+    )
     middle = _middle(joint.freedoms[0])
     c, s = np.cos(middle), np.sin(middle)
-    return middle + ca.atan2(c * sine - s * cosine, c * cosine + s * sine), ca.dot(
-        a, B.in_base.w - A.in_base.w
-    )
+    angle = middle + ca.atan2(c * sine - s * cosine, c * cosine + s * sine)
+    return angle, ca.dot(a, B.in_base.w - A.in_base.w)
 
 
-def _turned(body: BodyMotion, rotation: ca.SX, axis: str) -> ca.SX:
+def _base_direction(body: BodyMotion, rotation: ca.SX, axis: str) -> ca.SX:
     """Return a direction of a joint frame in the base frame."""
     return body.R @ (rotation @ unit_vector(axis))
 
@@ -154,4 +157,6 @@ def _middle(freedom: Freedom) -> float:
         return 0.5 * (freedom.lower + freedom.upper)
     if np.isfinite(freedom.lower):
         return freedom.lower + 0.5 * np.pi
-    return freedom.upper - 0.5 * np.pi if np.isfinite(freedom.upper) else 0.0
+    if np.isfinite(freedom.upper):
+        return freedom.upper - 0.5 * np.pi
+    return 0.0

@@ -51,19 +51,21 @@ def leading_drive(
     """
     transmission = loops.transmission[list(leading)]
     driven = [int(i) for i in np.flatnonzero(np.any(transmission, axis=0))]
-    ratios, sums = _ties(loops, driven, {i: value for i, value in constants.items() if i in driven})
+    ratios, sums = _linear_equations(
+        loops, driven, {i: value for i, value in constants.items() if i in driven}
+    )
     followers = _followers(ratios, driven, passive)
     leaders = [k for k in range(len(driven)) if k not in followers]
     A = transmission[:, driven]
-    back = A[:, followers] @ np.linalg.inv(ratios[:, followers])
+    to_actuators = A[:, followers] @ np.linalg.inv(ratios[:, followers])
     return LeadingDrive(
         v=tuple(driven[k] for k in leaders),
-        matrix=A[:, leaders] - back @ ratios[:, leaders],
-        offset=back @ sums + loops.actuator_offsets[list(leading)],
+        matrix=A[:, leaders] - to_actuators @ ratios[:, leaders],
+        offset=to_actuators @ sums + loops.actuator_offsets[list(leading)],
     )
 
 
-def _ties(
+def _linear_equations(
     loops: Loops, driven: list[int], constants: dict[int, float]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return R (k, n_driven) and r (k,) of the independent equations R x = r of driven coordinates.
@@ -77,12 +79,12 @@ def _ties(
     others = [i for i in range(n_v) if i not in driven]
     combinations = _left_null_space(rows[:, others])
     ratios, sums = combinations @ rows[:, driven], combinations @ sums
-    keep = list(independent_rows(ratios[None], _rank(ratios)))
-    return ratios[keep], sums[keep]
+    independent = list(independent_rows(ratios[None], _rank(ratios)))
+    return ratios[independent], sums[independent]
 
 
 def _followers(ratios: np.ndarray, driven: list[int], passive: Sequence[int]) -> list[int]:
-    """Return the driven coordinates that follow from the others, without passive freedoms."""
+    """Return the driven coordinates, without passive ones, that follow from the others."""
     preference = np.array([0.0 if i in passive else 1.0 for i in driven])
     return list(independent_rows(ratios.T[None], len(ratios), preference=preference))
 

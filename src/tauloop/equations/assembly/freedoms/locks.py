@@ -1,4 +1,4 @@
-"""Options for locking freedoms of a machine."""
+"""Options for locking degrees of freedom of a machine."""
 
 from __future__ import annotations
 

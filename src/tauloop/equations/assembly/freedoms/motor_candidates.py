@@ -51,7 +51,7 @@ def motor_candidates(assembly: Assembly) -> list[tuple[str, ...]]:
 
 
 def _conditions(rows: np.ndarray, rank: int) -> np.ndarray:
-    """Return condition numbers (N,) of rows (N, k, m) as maps onto their `rank` freedoms."""
+    """Return condition numbers (N,) of rows (N, k, m) of this rank."""
     if rows.shape[2] == rank:
         return conditions(rows)
     sigma = np.linalg.svd(rows, compute_uv=False)

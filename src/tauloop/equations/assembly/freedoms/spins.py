@@ -1,8 +1,8 @@
-"""Locked freedoms: coordinates by name, and spins of axisymmetric bodies.
+"""Locked degrees of freedom: coordinates by name, and spins of axisymmetric bodies.
 
 A body that rotates about its axis of symmetry moves nothing else if its joints leave this rotation
-free. An example is a rod between two ball joints. Its spin is a passive freedom that acts on other
-bodies only through its angular momentum.
+free. An example is a rod between two ball joints. Its spin is a passive degree of freedom that acts
+on other bodies only through its angular momentum.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ STILLNESS_TOLERANCE = 1e-6
 #: Largest distance of the mass centers of spinning bodies from the axis, as a fraction of the
 #: characteristic length.
 AXIS_OFFSET_TOLERANCE = 1e-3
-#: Largest relative difference of the moments of inertia across the axis, because CAD rods have
-#: clevises and screws; and the difference from which it is reported. The difference affects forces
-#: only through the rotation of the rod.
-SYMMETRY_TOLERANCE, REPORTED_ASYMMETRY = 0.05, 1e-4
+#: Largest relative difference of the moments of inertia across the axis. Rods from CAD have
+#: clevises and screws, and the difference affects forces only through the rotation of the rod.
+SYMMETRY_TOLERANCE = 0.05
+#: Relative difference from which it is reported.
+REPORTED_ASYMMETRY = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spin:
-    """A passive freedom that is a spin of axisymmetric bodies.
+    """A passive degree of freedom that is a spin of axisymmetric bodies.
 
     Attributes:
         index: index of the passive velocity.
@@ -63,8 +64,8 @@ def lock_spins(assembly: Assembly, locks: Locks) -> Assembly:
     the spin's axis at the reference pose. The assembly then has the changed mechanism.
 
     Args:
-        assembly: the assembly with the freedoms in `locks.names` locked.
-        locks: freedoms to lock.
+        assembly: the assembly with the coordinates in `locks.names` locked.
+        locks: degrees of freedom to lock.
 
     Raises:
         AssemblyError: the loops cannot be closed.
@@ -137,7 +138,7 @@ def _is_locked_by_default(assembly: Assembly, spin: Spin) -> bool:
 
 
 def _has_effect(freedom: Freedom) -> bool:
-    """Return whether a freedom has forces, inertia or stops."""
+    """Return whether a degree of freedom has forces, inertia or stops."""
     stops = np.isfinite([freedom.lower, freedom.upper]).any()
     return bool(
         stops
@@ -183,42 +184,45 @@ def _require_scalar(topology: Topology, names: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BodyMotions:
-    """Orientations of bodies, and their motions per unit of each passive freedom.
+    """Orientations of bodies, and their motions per unit of each passive velocity.
 
     Attributes:
         names: names of the k bodies.
         rotation: orientations of the bodies (N, k, 3, 3).
         center: mass centers of the bodies (N, k, 3), base frame.
-        turn: angular velocities of the bodies (N, k, 3, p).
-        shift: velocities of the mass centers (N, k, 3, p); zero for massless bodies.
+        angular_velocity: angular velocities of the bodies (N, k, 3, p).
+        center_velocity: velocities of the mass centers (N, k, 3, p); zero for massless bodies.
         ends: velocities of the ends of all rods (N, r, 3, p).
     """
 
     names: tuple[str, ...]
     rotation: np.ndarray
     center: np.ndarray
-    turn: np.ndarray
-    shift: np.ndarray
+    angular_velocity: np.ndarray
+    center_velocity: np.ndarray
     ends: np.ndarray
 
 
 def find_spins(assembly: Assembly) -> tuple[Spin, ...]:
-    """Return the passive freedoms that, at all states, only spin axisymmetric bodies."""
+    """Return the passive degrees of freedom that, at all states, only spin axisymmetric bodies."""
     if not assembly.passive:
         return ()
-    moved = _body_motions(assembly)
+    motions = _body_motions(assembly)
     mechanism, length = assembly.mechanism, assembly.loops.length
-    inertias = {name: _about_center(mechanism, name) for name in moved.names}
+    inertias = {name: _about_center(mechanism, name) for name in motions.names}
     spins = []
     for k, index in enumerate(assembly.passive):
-        turn, shift = moved.turn[..., k], np.linalg.norm(moved.shift[..., k], axis=2)
+        turn, shift = (
+            motions.angular_velocity[..., k],
+            np.linalg.norm(motions.center_velocity[..., k], axis=2),
+        )
         rate = np.linalg.norm(turn, axis=2)
         largest = rate.max(axis=1, initial=0.0)
         unit = largest * length
         if not (largest > 0).all():
             continue
         if (
-            np.linalg.norm(moved.ends[..., k], axis=2).max(axis=1, initial=0.0)
+            np.linalg.norm(motions.ends[..., k], axis=2).max(axis=1, initial=0.0)
             > STILLNESS_TOLERANCE * unit
         ).any():
             continue
@@ -227,20 +231,20 @@ def find_spins(assembly: Assembly) -> tuple[Spin, ...]:
             continue
         bodies = np.flatnonzero(turning)
         asymmetry = max(
-            (_asymmetry(group, unit) for group in _rigid_groups(moved, inertias, bodies, k)),
+            (_asymmetry(group, unit) for group in _rigid_groups(motions, inertias, bodies, k)),
             default=0.0,
         )
         if asymmetry < SYMMETRY_TOLERANCE:
             name = assembly.topology.velocity_names[index]
-            spinning = tuple(moved.names[b] for b in bodies)
+            spinning = tuple(motions.names[b] for b in bodies)
             spins.append(Spin(index=index, name=name, bodies=spinning, asymmetry=asymmetry))
     return tuple(spins)
 
 
 def _passive_motions(assembly: Assembly, q: np.ndarray) -> np.ndarray:
-    """Return velocities (N, n_v, p) per unit of each passive freedom.
+    """Return velocities (N, n_v, p) per unit of each passive velocity.
 
-    The actuators and the other passive freedoms rest.
+    The actuators and the other passive velocities are zero.
     """
     loops, n_v = assembly.loops, assembly.topology.n_v
     _, K = loops.residuals(q)
@@ -294,8 +298,8 @@ def _body_motions(assembly: Assembly) -> _BodyMotions:
         names=tuple(body.name for body in bodies),
         rotation=R.reshape(n, len(bodies), 3, 3).transpose(0, 1, 3, 2),
         center=center.reshape(n, len(bodies), 3),
-        turn=turn.reshape(n, len(bodies), 3, D.shape[2]),
-        shift=shift.reshape(n, len(bodies), 3, D.shape[2]),
+        angular_velocity=turn.reshape(n, len(bodies), 3, D.shape[2]),
+        center_velocity=shift.reshape(n, len(bodies), 3, D.shape[2]),
         ends=end.reshape(n, len(ends), 3, D.shape[2]),
     )
 
@@ -314,18 +318,18 @@ class _Group:
     """Bodies that spin together, at N states.
 
     Attributes:
-        turn: angular velocity (N, 3) per unit of the spin.
-        shift: velocity of the common mass center (N, 3) per unit of the spin.
+        angular_velocity: angular velocity (N, 3) per unit of the spin.
+        center_velocity: velocity of the common mass center (N, 3) per unit of the spin.
         inertia: inertia about the common mass center (N, 3, 3), base frame.
     """
 
-    turn: np.ndarray
-    shift: np.ndarray
+    angular_velocity: np.ndarray
+    center_velocity: np.ndarray
     inertia: np.ndarray
 
 
 def _rigid_groups(
-    moved: _BodyMotions,
+    motions: _BodyMotions,
     inertias: dict[str, tuple[float, np.ndarray, np.ndarray]],
     bodies: np.ndarray,
     k: int,
@@ -335,28 +339,29 @@ def _rigid_groups(
     For example, a rod may consist of two halves that a loop welds together.
     """
     groups: list[_Group] = []
-    left = [int(b) for b in bodies if inertias[moved.names[b]][2].any()]
-    while left:
-        turn = moved.turn[:, left[0], :, k]
+    remaining = [int(b) for b in bodies if inertias[motions.names[b]][2].any()]
+    while remaining:
+        turn = motions.angular_velocity[:, remaining[0], :, k]
         size = np.linalg.norm(turn, axis=1).max()
-        alike = [
+        members = [
             b
-            for b in left
-            if np.abs(moved.turn[:, b, :, k] - turn).max() < STILLNESS_TOLERANCE * size
+            for b in remaining
+            if np.abs(motions.angular_velocity[:, b, :, k] - turn).max()
+            < STILLNESS_TOLERANCE * size
         ]
-        left = [b for b in left if b not in alike]
-        mass = np.array([inertias[moved.names[b]][0] for b in alike])
-        share = mass / mass.sum() if mass.any() else np.zeros(len(mass))
-        center = np.einsum("b,nbi->ni", share, moved.center[:, alike])
+        remaining = [b for b in remaining if b not in members]
+        mass = np.array([inertias[motions.names[b]][0] for b in members])
+        mass_fraction = mass / mass.sum() if mass.any() else np.zeros(len(mass))
+        center = np.einsum("b,nbi->ni", mass_fraction, motions.center[:, members])
         inertia = np.zeros((len(turn), 3, 3))
-        for m, b in zip(mass, alike, strict=True):
-            R, d = moved.rotation[:, b], moved.center[:, b] - center
-            inertia += R @ inertias[moved.names[b]][2] @ R.transpose(0, 2, 1)
+        for m, b in zip(mass, members, strict=True):
+            R, d = motions.rotation[:, b], motions.center[:, b] - center
+            inertia += R @ inertias[motions.names[b]][2] @ R.transpose(0, 2, 1)
             inertia += m * (
                 (d * d).sum(axis=1)[:, None, None] * np.eye(3) - d[:, :, None] * d[:, None, :]
             )
-        shift = np.einsum("b,nbi->ni", share, moved.shift[..., k][:, alike])
-        groups.append(_Group(turn=turn, shift=shift, inertia=inertia))
+        shift = np.einsum("b,nbi->ni", mass_fraction, motions.center_velocity[..., k][:, members])
+        groups.append(_Group(angular_velocity=turn, center_velocity=shift, inertia=inertia))
     return groups
 
 
@@ -369,12 +374,14 @@ def _asymmetry(group: _Group, unit: np.ndarray) -> float:
         group: bodies that spin together.
         unit: rotation (N,) times the machine's characteristic length.
     """
-    if (np.linalg.norm(group.shift, axis=1) > AXIS_OFFSET_TOLERANCE * unit).any():
+    if (np.linalg.norm(group.center_velocity, axis=1) > AXIS_OFFSET_TOLERANCE * unit).any():
         return np.inf
     size = np.abs(group.inertia).max()
     if size == 0.0:
         return 0.0
-    axis = group.turn / np.maximum(np.linalg.norm(group.turn, axis=1, keepdims=True), 1e-300)
+    axis = group.angular_velocity / np.maximum(
+        np.linalg.norm(group.angular_velocity, axis=1, keepdims=True), 1e-300
+    )
     P = np.eye(3) - axis[:, :, None] * axis[:, None, :]
     along = np.einsum("nij,njk,nk->ni", P, group.inertia, axis)
     across = P @ group.inertia @ P
@@ -385,14 +392,14 @@ def _asymmetry(group: _Group, unit: np.ndarray) -> float:
 def _with_universal_joints(assembly: Assembly, spins: list[Spin]) -> Mechanism:
     """Return the machine with universal joints in place of ball joints that leave spins free."""
     topology, mechanism, q = assembly.topology, assembly.mechanism, assembly.q
-    moved = _body_motions(assembly)
-    orientation = {name: moved.rotation[:, b] for b, name in enumerate(moved.names)}
+    motions = _body_motions(assembly)
+    orientation = {name: motions.rotation[:, b] for b, name in enumerate(motions.names)}
     orientation[BASE] = np.broadcast_to(np.eye(3), (len(assembly.states), 3, 3))
     changed = {}
     for spin in spins:
         ball = next(tree.joint for tree in topology.tree if spin.index in tree.v)
-        turn = moved.turn[
-            :, moved.names.index(spin.bodies[0]), :, assembly.passive.index(spin.index)
+        turn = motions.angular_velocity[
+            :, motions.names.index(spin.bodies[0]), :, assembly.passive.index(spin.index)
         ]
         is_child = ball.child.body in spin.bodies
         frame = _axes_across(
@@ -430,13 +437,14 @@ def _axes_across(turn: np.ndarray, neighbor: np.ndarray, *, is_first: bool) -> n
     """
     directions = turn / np.linalg.norm(turn, axis=1, keepdims=True)
     axis = directions[0]
-    seen = np.einsum("nji,nj->ni", neighbor, directions) @ neighbor[0].T
+    # directions of the spin relative to the neighbor, at its reference orientation
+    relative = np.einsum("nji,nj->ni", neighbor, directions) @ neighbor[0].T
     basis = np.linalg.svd(axis[None, :])[2][1:]
-    _, vectors = np.linalg.eigh(basis @ seen.T @ seen @ basis.T)
-    carried = vectors[:, 0] @ basis
+    _, vectors = np.linalg.eigh(basis @ relative.T @ relative @ basis.T)
+    neighbor_axis = vectors[:, 0] @ basis
     if is_first:
-        return np.stack([carried, np.cross(axis, carried), axis], axis=1)
-    return np.stack([np.cross(carried, axis), carried, axis], axis=1)
+        return np.stack([neighbor_axis, np.cross(axis, neighbor_axis), axis], axis=1)
+    return np.stack([np.cross(neighbor_axis, axis), neighbor_axis, axis], axis=1)
 
 
 def _with_axes(placement: Placement, R: np.ndarray) -> Placement:
