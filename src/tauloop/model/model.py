@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, fields
 from functools import cached_property
 from pathlib import Path
@@ -629,7 +629,7 @@ class Model(ReprMixin):
     def _motion(self, entry: Entry) -> Motion:
         """Return the functions of a motion, which models of the same machine share."""
         AssemblyError.raise_if_any(self.assembly.findings)
-        if not isinstance(self.evaluator, Hashable):
+        if type(self.evaluator).__hash__ is None:  # mutable evaluators have no hash
             return self._built_motion(entry)
         key = entry, self.formulation, self.free, self.evaluator
         return self._shared.motions.get(key, lambda: self._built_motion(entry))
