@@ -124,11 +124,13 @@ def least_squares(
         residual, H = readings - model_readings(q), sensing @ G[:, :, :moving]
         weighted = H / deviations[:, None] ** 2
         normal = weighted.transpose(0, 2, 1) @ H
-        delta = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ residual[:, :, None])[:, :, 0]
+        correction = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ residual[:, :, None])[
+            :, :, 0
+        ]
         step += 1
-        if (np.abs(delta) / scale).max(initial=0.0) < ENCODER_STEP_TOLERANCE or step == steps:
+        if (np.abs(correction) / scale).max(initial=0.0) < ENCODER_STEP_TOLERANCE or step == steps:
             break
-        position = np.concatenate([position[:, :moving] + delta, position[:, moving:]], axis=1)
+        position = np.concatenate([position[:, :moving] + correction, position[:, moving:]], axis=1)
     spread = H @ np.linalg.solve(normal, H.transpose(0, 2, 1))
     projector = np.eye(len(deviations)) - spread / deviations**2
     redundancy = np.einsum("kii->ki", projector)
