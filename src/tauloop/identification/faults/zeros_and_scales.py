@@ -333,7 +333,9 @@ class _Comparison:
         """Return the regressor of a motion for the measured outputs, in the columns of the data."""
         start = regressor_start(self._model, position, self._output)
         rows = regressor_rows(self._model, (position, velocity, acceleration), self._output, start)
-        names = [parameter.name for parameter in self._model.parameters]
+        names = tuple(parameter.name for parameter in self._model.parameters)
+        if names == tuple(self._parameters):
+            return rows[:, self._kept]
         columns = [self._parameters.index(name) for name in names]
         # The data have additional columns for payloads and friction laws.
         all_columns = np.zeros((*rows.shape[:2], len(self._parameters)))
