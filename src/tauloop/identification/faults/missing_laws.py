@@ -10,6 +10,7 @@ large fraction.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -176,7 +177,8 @@ def missing_laws(
     candidates = []
     for element in elements:
         has_friction = f"{element}.coulomb" in parts[0].parameters
-        for law in _most_promising(fits, tuple(_laws(fits, motions, element, has_friction))):
+        laws_of_element = tuple(_laws(fits, motions, element, has_friction))
+        for law in _most_promising(fits, _filtered(motions, laws_of_element)):
             if improvement := _improvement(law, before, fits.both(law.columns), fits, result):
                 candidates.append((improvement[0], law))
     fitted: tuple[np.ndarray, ...] | None = None
@@ -244,7 +246,7 @@ def _improvement(
 def _laws(
     fits: BlockFits, motions: Sequence[ElementMotion], element: str, has_friction: bool
 ) -> Iterator[_Law]:
-    """Yield all candidate laws of an element; none for an element at rest."""
+    """Yield all candidate laws of an element, unfiltered; none for an element at rest."""
     speeds, rows = zip(*(motion.of((element,)) for motion in motions), strict=True)
     largest = max(float(np.abs(speed).max()) for speed in speeds)
     stroke = max(motion.stroke(element) for motion in motions)
@@ -254,8 +256,7 @@ def _laws(
     by_log = list(zip(motions, speeds, rows, strict=True))
 
     def law(kind: str, columns: Sequence[np.ndarray], size: float = np.nan, unit: str = "") -> _Law:
-        filtered = _filtered(motions, columns)
-        return _Law(element=element, kind=kind, columns=filtered, size=size, unit=unit)
+        return _Law(element=element, kind=kind, columns=tuple(columns), size=size, unit=unit)
 
     if not has_friction:
         columns = [
@@ -290,11 +291,26 @@ def _laws(
     yield law("load", columns)
 
 
-def _filtered(
-    motions: Sequence[ElementMotion], columns: Sequence[np.ndarray]
-) -> tuple[np.ndarray, ...]:
-    """Return columns after the filter of forces and regressor."""
-    return tuple(motion.decimated(column) for motion, column in zip(motions, columns, strict=True))
+def _filtered(motions: Sequence[ElementMotion], laws: Sequence[_Law]) -> tuple[_Law, ...]:
+    """Return laws with their columns after the filter of forces and regressor.
+
+    Columns with the same number of samples pass the filter together.
+    """
+    filtered: list[list[np.ndarray]] = [[] for _ in laws]
+    for number, motion in enumerate(motions):
+        columns = [law.columns[number] for law in laws]
+        lengths = np.array([len(column) for column in columns])
+        decimated: dict[int, np.ndarray] = {}
+        for length in np.unique(lengths).tolist():
+            same = np.flatnonzero(lengths == length).tolist()
+            edges = np.cumsum([columns[k].shape[2] for k in same])[:-1]
+            joined = motion.decimated(np.concatenate([columns[k] for k in same], axis=2))
+            decimated |= dict(zip(same, np.split(joined, edges, axis=2), strict=True))
+        for k, columns_of_law in enumerate(filtered):
+            columns_of_law.append(decimated[k])
+    return tuple(
+        replace(law, columns=tuple(columns)) for law, columns in zip(laws, filtered, strict=True)
+    )
 
 
 def _most_promising(fits: BlockFits, laws: Sequence[_Law]) -> Iterator[_Law]:
