@@ -741,6 +741,7 @@ def count_operations(
     coordinates: Entry | str = ...,
     derivatives: bool = False,
     on_platform: bool = False,
+    lagrange_regressor: bool = False,
     progress: Progress | None = None,
 ) -> OperationCounts: ...
 
