@@ -167,7 +167,7 @@ def test_orders_of_a_planar_machine_are_those_of_plain_searches():
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("machine", ["rcid", "scissor_lift", "tricept", "hexapod"])
+@pytest.mark.parametrize("machine", ["rcid", "scissor_lift", "tricept"])
 def test_orders_of_shipped_machines_are_those_of_plain_searches(machine):
     check_orders_of(dynamics(machine, "inverse_dynamics", "force"))
 

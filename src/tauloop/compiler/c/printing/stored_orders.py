@@ -37,7 +37,7 @@ def stored_order(order: Order, code: tuple[Instruction, ...]) -> tuple[Instructi
 
     Args:
         order: function of a module that orders code; it does not depend on constants.
-        code: the code.
+        code: instructions, every value before its use.
     """
     folder = cache_folder()
     record = folder / f"{_key(order, code)}.json"
