@@ -200,7 +200,9 @@ def test_a_machine_that_floats_are_not_good_enough_for_is_said_so():
     assert 1e-5 < max(item.error for item in export.accuracy.outputs) < 1e-3
     (line,) = export.advice
     assert re.search(
-        r"linear_delta_positions: largest error of q \[m\].*at most 1e-05.*--precision double", line
+        r"linear_delta_positions: largest error of q as a fraction of its largest value, \S+ m .*"
+        "at most 1e-05.*--precision double",
+        line,
     )
 
 

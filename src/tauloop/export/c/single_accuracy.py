@@ -67,7 +67,8 @@ class OutputAccuracy:
         """Return the relative error with its limit, and a remedy."""
         where = ", ".join(f"{name} {value:.4g}" for name, value in self.pose.items())
         return diagnostic(
-            f"{self.function}: largest error of {self.output} [{self.unit}], of {self.largest:.3g} ({where})",
+            f"{self.function}: largest error of {self.output} as a fraction of its largest value, "
+            f"{self.largest:.3g} {self.unit} ({where})",
             self.share,
             at_most=self.enough,
             advice="single precision is not accurate enough: export --precision double "

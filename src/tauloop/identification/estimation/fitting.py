@@ -345,7 +345,7 @@ def _diagnostics(
             advice="some base parameters are hardly excited: record a motion that excites more",
         ),
         diagnostic(
-            "largest cosine between the weighted residual and a column of the base regressor",
+            "largest normalized product of the residual and a column of the instruments",
             _optimality(equations, forces, estimate.weights),
             at_most=1e-8,
             advice="the least-squares solution is inexact because the regressor is too badly conditioned: record a "
