@@ -228,8 +228,8 @@ def test_limits_on_the_page_are_those_of_the_code():
         (row,) = [line for line in rows if words in line]
         return row.split("|")[2].strip()
 
-    assert limit("far above its tolerance") == f"at most {MAX_RELATIVE_CORRECTION:g}"
-    assert limit("trend that chance") == f"p at least {MIN_TREND_P:.0e}".replace("e-06", "e-6")
+    assert limit("relative to its tolerance") == f"at most {MAX_RELATIVE_CORRECTION:g}"
+    assert limit("trend of the residuals") == f"at least {MIN_TREND_P:.0e}".replace("e-06", "e-6")
     assert limit("weighted sum of squares").startswith(
         f"{VARIANCE_FACTOR_RANGE[0]:g} to {VARIANCE_FACTOR_RANGE[1]:g}"
     )

@@ -47,7 +47,7 @@ class CertifyOptions(Options):
             every one of which forces at rest stay within limits.
         limits: largest errors of the tool along x, y, z (m) and about rx, ry, rz (rad), such as
             'x=50um'.
-        encoders: errors of the readings of actuators.
+        encoders: errors of the actuator encoders.
         drawing_limits: count ranges for drawing as stops.
         deviations: largest deviation of parameters, such as 'arm_length=0.1mm': every machine within
             them is certified. Each leg has its own deviation of a parameter that legs share.
