@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tauloop.equations.assembly.loops import nominal
-from tauloop.equations.formulations import FORMULATIONS
+from tauloop.equations.formulations import FORMULATIONS, Formulation
 from tauloop.equations.formulations.state_symbols import StateSymbols
 from tauloop.equations.newton_euler import tree_forces
 from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
@@ -37,7 +37,7 @@ def machine() -> tuple[Mechanism, Entries, Callable[[np.random.Generator], TreeM
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS[1:], ids=lambda formulation: formulation.name)
-def test_forces_at_a_second_state_are_those_of_newton_and_euler(formulation) -> None:
+def test_forces_at_a_second_state_are_those_of_newton_and_euler(formulation: Formulation) -> None:
     """The second state uses the expressions of the first; Newton-Euler has no symbols of a state."""
     mechanism, entries, random_motion = machine()
     rng = np.random.default_rng(4)
