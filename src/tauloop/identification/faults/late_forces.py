@@ -101,6 +101,9 @@ DAMPING_RATIOS = (0.03, 0.1, 0.4)
 #: Delays below this fraction of the sampling period are ignored, because friction at samples near
 #: velocity reversals has the same effect.
 NEGLIGIBLE_DELAY_SHARE = 0.05
+#: Norms of an output's column below this fraction of the largest norm of the same parameter in all
+#: outputs are rounding errors.
+COLUMN_ROUNDING = 1e-11
 #: Errors below this fraction of the force are rounding errors.
 ERROR_ROUNDING = 1e-6
 #: The error that a cause explains must be at least this multiple of the preparation's error.
@@ -282,21 +285,31 @@ def late_forces(
     forces = log.forces @ mixing
     highest = motion.highest * log.step
     settling = log.slow_settling
+    without_rounding, again_without_rounding = (
+        _without_rounding(array[:, measured_rows]) for array in (columns, columns_again)
+    )
     outputs = [
-        _Output(columns[:, row], parameters, forces[:, number], log.usable, highest, settling)
-        for number, row in enumerate(measured_rows)
+        _Output(without_rounding[:, k], parameters, forces[:, k], log.usable, highest, settling)
+        for k in range(len(measured_rows))
     ]
     checked = set(names) if only is None else set(only)
-    equations = _equations_of_others(outputs, columns[:, measured_rows])
+    equations = _equations_of_others(outputs, without_rounding)
     compared: list[tuple[_Output, LateForce | None, int]] = []
-    for single, others, row in zip(outputs, equations, measured_rows, strict=True):
+    for number, (single, others, row) in enumerate(
+        zip(outputs, equations, measured_rows, strict=True)
+    ):
         if names[row] not in checked or not single.can_evaluate:
             continue
         single.add_equations(*others)
         exact = None
         if len(columns_again) == len(columns):
             exact = _Output(
-                columns_again[:, row], parameters, single.predicted, log.usable, highest, settling
+                again_without_rounding[:, number],
+                parameters,
+                single.predicted,
+                log.usable,
+                highest,
+                settling,
             )
         has_own_position = output == "actuators" and names[row] in log.names
         k = log.names.index(names[row]) if has_own_position else row
@@ -307,6 +320,18 @@ def late_forces(
         length_unit = "m" if unit == "N" else "rad"
         explained.append(replace(late, output=names[row], unit=unit, length_unit=length_unit))
     return tuple(explained)
+
+
+def _without_rounding(columns: np.ndarray) -> np.ndarray:
+    """Return columns (N, n_out, n_pi) in which those of only rounding errors are zero.
+
+    A parameter may have no effect on one output, for example the mass of a link on a motor with a
+    vertical axis. Rounding errors leave a column of 1e-16, which is compared with the columns of
+    the same parameter in the other outputs.
+    """
+    norms = np.linalg.norm(columns, axis=0)
+    is_rounding = norms <= COLUMN_ROUNDING * norms.max(axis=0)
+    return np.asarray(np.where(is_rounding, 0.0, columns))
 
 
 def _equations_of_others(
