@@ -139,7 +139,7 @@ def test_machines_out_of_reach_are_not_the_nearest_to_a_task(
     history = SearchHistory(
         x=x, objectives=scores.objectives, violations=scores.violations, screened=0, resumed=0
     )
-    monkeypatch.setattr(workflow, "REPAIRED", 1)
+    monkeypatch.setattr(workflow, "REPAIR_STARTS", 1)
     monkeypatch.setattr(polishing, "MAX_ROUNDS", 0)
     least = workflow._least_violating(evaluator, history)
     assert least == pytest.approx(x[1])

@@ -615,7 +615,7 @@ def test_polling_finds_the_optimum_of_a_constrained_quadratic() -> None:
     bounds = np.array([[-1.0, -1.0], [1.0, 1.0]])
     start = np.array([-0.2, 0.2])
     best = polling.polled_design(score, bounds, start, [1.0, 0.0])
-    assert best == pytest.approx([0.6, -0.5], abs=2.0 * polling.LAST_STEP * 2.0)
+    assert best == pytest.approx([0.6, -0.5], abs=2.0 * polling.MIN_POLL_STEP * 2.0)
     assert best[0] <= 0.6
     start = np.array([-0.2, -0.9])
     limits = score(start[None]).objectives[0]

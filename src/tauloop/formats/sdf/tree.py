@@ -70,11 +70,11 @@ def urdf_elements(
             joint can close it.
     """
     joints = {coordinate.removesuffix(".first").removesuffix(".second") for coordinate in wanted}
-    return _TreeBuilder(reader, model, frozenset(joints)).tree()
+    return _SdfTreeBuilder(reader, model, frozenset(joints)).tree()
 
 
 @dataclass(slots=True)
-class _TreeBuilder:
+class _SdfTreeBuilder:
     """Builder of the URDF elements of one model.
 
     Attributes:
