@@ -323,7 +323,7 @@ def test_the_writer_keeps_what_a_cable_is() -> None:
             "{least: 0 N, stiffness: 3 N/m, restitution: 0.5}",
             "its stiffness determines the rebound",
         ),
-        ("{least: 0 N, restitution: 1.5}", "must be 0 to 1"),
+        ("{least: 0 N, restitution: 1.5}", "must be between 0 and 1"),
         ("{least: 0 N, slack: 3}", "unknown key"),
     ],
 )

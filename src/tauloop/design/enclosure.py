@@ -158,7 +158,7 @@ def enclose(problem: PoseProblem, requirements: Requirements, boxes: Boxes) -> E
 
     Args:
         problem: functions of the machine.
-        requirements: the requirements.
+        requirements: claims to verify, with their limits.
         boxes: the boxes, with start values of the unknowns.
     """
     with np.errstate(all="ignore"):

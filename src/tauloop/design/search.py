@@ -222,7 +222,7 @@ def search(
 
     Args:
         problem: functions of the machine.
-        requirements: the requirements.
+        requirements: claims to verify, with their limits.
         domain: the box, or a cylinder.
         budget: limits at which the search ends.
         progress: called with the decided fraction of the volume.
